@@ -1,1 +1,22 @@
-"""Where a gang should run: request, capacity, objective, engine, presets. Pure."""
+"""Choose the nodes of a gang: requests, cluster snapshots, presets, the engine and batches.
+
+Pure: no I/O, no logging, no random source; a clock is passed in.
+
+`wire`: the pydantic models of a PlacementRequest document.
+`groups`: groups of pods and sets of groups; flattens nested groups.
+`request`: the frozen request, and the parser of its document.
+`presets`: the order of the objective vector of each scheduler system, as data.
+`walk_rules`: how a preset tries domains and fills nodes, as data.
+`answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
+`engine`: answers one request on a snapshot.
+`preset_comparison`: answers one request under several presets.
+`cluster`: the snapshot of a cluster, and how many pods fit each node and domain.
+`problem`: a request resolved against a snapshot: parts, rules, objective, eviction.
+`solve`: the exact search, the exact count for equal parts, and the greedy fallback.
+`emulation`: placement in the steps that another scheduler takes.
+`explanation`: reasons, verdicts per domain, and alternatives, computed when they are read.
+`batch`: places several gangs together.
+
+May import `topology`, numpy and pydantic. Inside: `batch` -> `engine` -> `explanation`, `emulation`
+-> `solve` -> `problem` -> `cluster` -> `request`.
+"""

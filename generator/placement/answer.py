@@ -1,4 +1,4 @@
-"""What the engine answers: values, and the document that they are printed as."""
+"""The answer to a placement request, and the JSON document that shows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
 
 class ReasonKind(StrEnum):
-    """Why there is no placement; the first that applies, in this order."""
+    """Why there is no placement; of several reasons the first in this order is reported."""
 
     INVALID = "invalid"
     NO_LEVEL = "no-level"
@@ -34,16 +34,16 @@ class Reason:
     size: int | None = None
     count: int | None = None
     fits: int | None = None
-    """Most that one allowed domain holds."""
+    """The most pods or slices that one allowed domain holds."""
     needed: int | None = None
     unit: str | None = None
     """What `fits` and `needed` count: pods or slices."""
     excluded: Mapping[str, int] | None = None
-    """Nodes per cause: selector, taint, unschedulable."""
+    """Excluded nodes per cause: unschedulable, taint, selector."""
 
 
 class VerdictKind(StrEnum):
-    """What became of a domain."""
+    """The result for one domain."""
 
     CHOSEN = "chosen"
     REJECTED = "rejected"
@@ -52,7 +52,7 @@ class VerdictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DomainVerdict:
-    """One domain, or a count of further ones, and why it was taken or not."""
+    """One domain, or a count of further domains, and why it was chosen or not."""
 
     name: str
     verdict: VerdictKind
@@ -61,7 +61,7 @@ class DomainVerdict:
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """A change of the request, and what it would lead to."""
+    """A change of the request, and the tier that the gang would then reach."""
 
     change: str
     tier: str | None
@@ -70,32 +70,32 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The answer to one request; what explains it may be worked out when it is first read."""
+    """The answer to one request; explanations may be computed when they are first read."""
 
     is_feasible: bool
     assignment: Mapping[str, tuple[str | None, ...]]
-    """Per group the node of each pod by index, None where it stays pending."""
+    """Per group: the node of each pod by index; None for a pod that stays pending."""
     tier: str | None
-    """Of the whole job; None where there is no placement."""
+    """Tier of the whole job; None if there is no placement."""
     objective: Mapping[str, object]
-    """Values by key, in the order that the preset compares."""
+    """Values by key, in the order in which the preset compares them."""
     is_proved: bool
-    """Whether nothing better exists; False where the search ended early."""
+    """Whether no better placement exists; False if the search ended early."""
     victims: tuple[str, ...] = ()
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
     domain_verdicts: Sequence[DomainVerdict] = ()
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
-    """What only one preset computes: buckets, the sequence of pods, scores of nodes."""
+    """Details that only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
     def explain(self) -> None:
-        """Work out what explains it now, so that it keeps nothing of the cluster."""
-        for told in (self.objective, self.domain_verdicts):
-            len(told)
+        """Compute the explanations now, so that the answer no longer references the snapshot."""
+        for details in (self.objective, self.domain_verdicts):
+            len(details)
 
 
 def render_placement(placement: Placement) -> dict[str, Any]:
-    """Return the document that `toponaut place -o json` prints."""
+    """Return the JSON document that `toponaut place -o json` prints."""
     return {
         "feasible": placement.is_feasible,
         "assignment": {name: list(nodes) for name, nodes in placement.assignment.items()},
@@ -117,7 +117,7 @@ def render_placement(placement: Placement) -> dict[str, Any]:
 
 
 def render_reason(reason: Reason) -> dict[str, Any]:
-    """Return a reason without the fields that do not apply."""
+    """Return a reason as a JSON document, without the fields that do not apply."""
     document: dict[str, Any] = {"kind": reason.kind.value}
     for name in ("tier", "size", "count", "fits", "needed", "unit"):
         if getattr(reason, name) is not None:

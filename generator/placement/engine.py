@@ -1,4 +1,4 @@
-"""Answer a placement request on a snapshot: the placement, or why there is none and what would do.
+"""Answer one placement request on a snapshot: a placement, or a reason with alternatives.
 
 Pure: the only clock is the one that the caller passes for the request's deadline.
 """
@@ -39,36 +39,36 @@ from generator.placement.solve.solver import solve, solve_greedily
 from generator.placement.solve.uniform_gang import place_uniform_gang
 
 SEARCH_STEPS = 1_000_000
-"""Budget of a search: about half a second."""
+"""Step budget of the exact search: about half a second."""
 MAX_UNBOUNDED_LEAVES = 8
-"""Up to so many domains of the lowest tier only a deadline ends a search."""
+"""Up to this many domains of the lowest tier, only a deadline ends the search."""
 GREEDY_STEPS = 200_000
-"""Budget of choices of pods per group, where each is placed without proof."""
+"""Step budget of a preset's walk, and of the greedy finder, over choices of pods per group."""
 EXACT_TIME_SHARE = 0.7
-"""Part of a deadline that the exact search may use; the rest is for placing without proof."""
+"""Share of a deadline for the exact search; the rest is for the greedy finder."""
 MAX_CACHED_ANSWERS = 64
-"""Answers that a snapshot remembers; then it begins anew, which needs no lock."""
+"""Answers that a snapshot caches; the cache is then cleared, which needs no lock."""
 EXPLANATION_STEPS = 500_000
-"""Budget of finding out why nothing fits, and what would do."""
+"""Step budget for the reason and the alternatives of an infeasible request."""
 
 
 class _QueryTime(NamedTuple):
-    """The time of one query."""
+    """The time limit of one query."""
 
     clock: Callable[[], float] | None
-    """None where there is no deadline."""
+    """None if there is no deadline."""
     started_at_s: float = 0.0
     deadline_s: float = 0.0
 
     @classmethod
     def start(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _QueryTime:
-        """Start it."""
+        """Start the clock of a query."""
         if clock is None or request.deadline_s is None:
             return cls(None)
         return cls(clock, clock(), request.deadline_s)
 
     def budget(self, steps: int, *, share: float = 1.0) -> Budget:
-        """Return a budget of so many steps that ends with this share of the time."""
+        """Return a budget of this many steps that also ends after this share of the time."""
         return Budget(steps, self.clock, self.started_at_s + share * self.deadline_s)
 
 
@@ -80,31 +80,31 @@ def place(
 ) -> Placement:
     """Return the best placement, or the reason why there is none.
 
-    What is proved is remembered with the snapshot, so that a gang that waits and asks again gets
-    its answer at once, and so does another that asks the same; O(request).
+    Proved answers are cached with the snapshot: a waiting gang that asks again, or another gang
+    with an equal request, is answered from the cache in O(request).
 
     Args:
         snapshot: the cluster.
-        request: what is asked for.
-        clock: seconds of a monotonic clock, to keep `deadline_s`; without it only the number of
+        request: the gang's request.
+        clock: seconds of a monotonic clock, for `deadline_s`; without a clock only the number of
             steps is bounded.
     """
-    asked = _cache_key(snapshot, request)
-    known = snapshot.answers.get(asked)
-    if isinstance(known, Placement):
-        return known
-    found = _compute_answer(snapshot, request, clock)
-    if found.is_proved:
+    key = _cache_key(snapshot, request)
+    cached = snapshot.answers.get(key)
+    if isinstance(cached, Placement):
+        return cached
+    placement = _compute_answer(snapshot, request, clock)
+    if placement.is_proved:
         if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
-        snapshot.answers[asked] = found
-    return found
+        snapshot.answers[key] = placement
+    return placement
 
 
 def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, ...]:
-    """Return all of a request that its answer depends on: a gang's name only where it is known."""
+    """Return all that the answer depends on: the gang's name only if the gang is known."""
     is_known = request.gang in snapshot.running or any(
-        row.gang == request.gang for row in snapshot.nominated.values()
+        nomination.gang == request.gang for nomination in snapshot.nominated.values()
     )
     return (request.gang if is_known else None, *request.cache_key)
 
@@ -115,7 +115,7 @@ def _compute_answer(
     refusal = reasons.find_refusal(snapshot, request)
     if refusal is not None:
         return _infeasible_answer(refusal)
-    time = _QueryTime.start(request, clock)
+    query_time = _QueryTime.start(request, clock)
     snapshot = view_for(snapshot, request.gang, request.priority)
     pods = place_uniform_gang(snapshot, request)
     if pods is not None:
@@ -123,16 +123,16 @@ def _compute_answer(
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible_answer(reasons.no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
-    found, is_proved = _find_best(problem, time)
-    victims = find_evictable(snapshot, request) if found is None else None
-    if victims is not None:
-        problem = build_problem(without_evictable(snapshot, victims), request, victims)
-        found, is_proved = _find_best(problem, time)
-    if found is not None:
-        return build_answer(problem, found)
+    candidate, is_proved = _find_best(problem, query_time)
+    evictable = find_evictable(snapshot, request) if candidate is None else None
+    if evictable is not None:
+        problem = build_problem(without_evictable(snapshot, evictable), request, evictable)
+        candidate, is_proved = _find_best(problem, query_time)
+    if candidate is not None:
+        return build_answer(problem, candidate)
     if not is_proved:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
-    return _explain_infeasible(problem, time.budget(EXPLANATION_STEPS))
+    return _explain_infeasible(problem, query_time.budget(EXPLANATION_STEPS))
 
 
 def uniform_answer(
@@ -141,29 +141,29 @@ def uniform_answer(
     pods: tuple[int, ...],
     view: Callable[[], Snapshot],
 ) -> Placement:
-    """Return the answer of a plain gang; the problem is stated when somebody asks why.
+    """Return the answer for a plain gang; the problem is built only when an explanation is read.
 
     Args:
-        snapshot: of the cluster at any time.
+        snapshot: any snapshot of the cluster.
         request: of a plain gang.
         pods: positions of its nodes, in index order.
-        view: returns the snapshot that explains the answer.
+        view: returns the snapshot for the explanation.
     """
     specs, tier = snapshot.specs, snapshot.levels.common_tier(pods[0], pods[-1])
-    why = _UniformExplanation(view, request, pods)
-    names = tuple([specs[at].name for at in pods])
+    explanation = _UniformExplanation(view, request, pods)
+    names = tuple([specs[node].name for node in pods])
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType({request.groups[0].name: names}),
         tier=snapshot.levels.tiers[tier],
-        objective=LazyMapping(why.objective),
+        objective=LazyMapping(explanation.objective),
         is_proved=True,
-        domain_verdicts=LazySequence(why.domain_verdicts),
+        domain_verdicts=LazySequence(explanation.domain_verdicts),
     )
 
 
 class _UniformExplanation:
-    """What explains the answer of a plain gang."""
+    """Computes the explanation for the answer of a plain gang."""
 
     def __init__(
         self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
@@ -176,32 +176,36 @@ class _UniformExplanation:
         return problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=True)
 
     def objective(self) -> Mapping[str, object]:
-        problem, found = self._problem_and_candidate
-        return render_objective(problem, found.objective)
+        problem, candidate = self._problem_and_candidate
+        return render_objective(problem, candidate.objective)
 
     def domain_verdicts(self) -> Sequence[DomainVerdict]:
-        problem, found = self._problem_and_candidate
-        return judge_domains(problem, found.objective.values[ObjectiveKey.JOB_TIER][0], found)
+        problem, candidate = self._problem_and_candidate
+        return judge_domains(
+            problem, candidate.objective.values[ObjectiveKey.JOB_TIER][0], candidate
+        )
 
 
-def _find_best(problem: Problem, time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
-    """Return the best placement, or some one where the budget ends; and whether that is proved."""
+def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+    """Return the best placement, or any when the budget ends, and whether it is proved."""
     try:
-        follow = place_by_buckets if problem.uses_buckets else place_by_walk
-        found = follow(problem, time.budget(GREEDY_STEPS))
-        if found is not None:
-            return found, found.is_proved
+        emulate = place_by_buckets if problem.uses_buckets else place_by_walk
+        candidate = emulate(problem, query_time.budget(GREEDY_STEPS))
+        if candidate is not None:
+            return candidate, candidate.is_proved
     except BudgetExhausted:
         pass
     try:
-        found = solve(problem, time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE))
+        candidate = solve(
+            problem, query_time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE)
+        )
     except BudgetExhausted:
-        return solve_greedily(problem, time.budget(GREEDY_STEPS)), False
-    if found is None or found.is_proved or len(problem.shapes) == 1:
-        return found, found is None or found.is_proved
-    rough = solve_greedily(problem, time.budget(GREEDY_STEPS))
-    rivals = [found] if rough is None else [found, rough]
-    return min(rivals, key=lambda row: row.objective.vector(problem.objective_order)), False
+        return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
+    if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
+        return candidate, candidate is None or candidate.is_proved
+    greedy = solve_greedily(problem, query_time.budget(GREEDY_STEPS))
+    options = [candidate] if greedy is None else [candidate, greedy]
+    return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
 
 
 def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
@@ -217,7 +221,7 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
 
 
 def _search_steps(snapshot: Snapshot) -> int:
-    """Return the budget of the exact search: none where the cluster is small."""
+    """Return the budget of the exact search: unlimited on a small cluster."""
     lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
     return sys.maxsize if len(lowest) <= MAX_UNBOUNDED_LEAVES else SEARCH_STEPS
 
@@ -243,38 +247,38 @@ def _infeasible_answer(
     )
 
 
-def _explain_infeasible(problem: Problem, effort: Budget) -> Placement:
+def _explain_infeasible(problem: Problem, budget: Budget) -> Placement:
     is_proved = True
     try:
-        reason = reasons.find_reason(problem, effort)
+        reason = reasons.find_reason(problem, budget)
     except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
     return _infeasible_answer(
         reason,
         is_proved=is_proved,
-        alternatives=find_alternatives(problem, effort),
+        alternatives=find_alternatives(problem, budget),
         domains=LazySequence(partial(judge_domains, problem, highest_job_tier(problem), None)),
         working=describe_candidates(problem),
     )
 
 
-def build_answer(problem: Problem, found: PlacementCandidate) -> Placement:
-    """Return a placement of a problem as the answer to its request."""
+def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
+    """Return the answer for a placement of a problem."""
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
-    for group, row in zip(problem.request.groups, found.positions, strict=True):
-        names = [specs[at].name for at in row]
+    for group, positions in zip(problem.request.groups, candidate.positions, strict=True):
+        names = [specs[node].name for node in positions]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
-    tier = found.objective.values[ObjectiveKey.JOB_TIER][0]
-    gone = eviction_of(problem, found.positions)
-    is_summed = gone is None or gone.num_gangs == 1
+    tier = candidate.objective.values[ObjectiveKey.JOB_TIER][0]
+    eviction = eviction_of(problem, candidate.positions)
+    is_exact_sum = eviction is None or eviction.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
-        objective=LazyMapping(partial(render_objective, problem, found.objective)),
-        is_proved=found.is_proved and is_summed,
-        victims=gone.victim_names(problem.evictable) if gone and problem.evictable else (),
-        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, found)),
-        preset_details=found.preset_details,
+        objective=LazyMapping(partial(render_objective, problem, candidate.objective)),
+        is_proved=candidate.is_proved and is_exact_sum,
+        victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
+        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, candidate)),
+        preset_details=candidate.preset_details,
     )

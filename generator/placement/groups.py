@@ -1,7 +1,7 @@
-"""Groups as they are written, nested and with leaders, taken apart into leaf groups and sets.
+"""Flatten the nested groups of a request into leaf groups and sets of groups.
 
-A set is what shares a bound: a parent group, or a leader with its workers. Sets come after the
-sets inside them, so that a list of sets can be worked through bottom-up.
+A set is several groups that share a bound: a parent group, or a leader with its workers. Inner sets
+come before outer sets, so that a list of sets can be processed bottom-up.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from generator.placement import wire
 from topology.model.errors import PlacementRequestError, show
 
 MAX_DEPTH = 16
-"""Levels of groups inside groups; deeper ones are refused, not followed."""
+"""Levels of nested groups; a deeper request is refused before it is followed."""
 
 
 @dataclass(frozen=True, slots=True)
 class SliceLayer:
-    """Consecutive pods of a group that belong together."""
+    """Consecutive pods of a group that stay together."""
 
     size: int
     tier: str | None
-    """Every slice lies in one domain of it; None: slices count in the objective only."""
+    """Each slice lies in one domain of this tier; None: slices only count in the objective."""
     has_short: bool
     """Whether the last slice may be incomplete."""
     is_spread: bool
     """Whether a domain of `tier` holds at most one slice."""
     is_indexed: bool
-    """Whether slice k must be exactly the pods from k × size on."""
+    """Whether slice k is exactly the pods with index k × size and following."""
     least: int = 0
-    """Whole slices below which the gang is not placed at all."""
+    """The fewest whole slices; with fewer the gang is not placed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +40,29 @@ class GangGroup:
     name: str
     count: int
     least: int
-    """Pods below which the gang is not placed at all."""
+    """The fewest pods; with fewer the gang is not placed."""
     request: tuple[tuple[str, int], ...]
     """Per pod: (resource, quantity), sorted."""
     selector: tuple[tuple[str, tuple[str, ...]], ...]
-    """(label, values, one of which a node must carry), sorted."""
+    """(label, allowed values), sorted; a node must carry one of the values."""
     tolerations: frozenset[str]
     required: str | None
     preferred: tuple[str, ...]
     slices: tuple[SliceLayer, ...]
-    """Coarse to fine; the last one cuts the parts that the objective counts."""
+    """Coarse to fine; the last layer cuts the parts that the objective counts."""
     multiples: tuple[tuple[str, int], ...]
-    """(tier, pods per domain of it), sorted."""
+    """(tier, multiple of pods per domain of it), sorted."""
     wishes: tuple[tuple[str, str], ...] = ()
     """(label, value) that nodes should carry, sorted."""
     leader_of: str | None = None
-    """Name of its workers."""
+    """Name of the group of its workers."""
     is_optional: bool = False
-    """Whether it may stay away whole, because a group around it needs not all of its members."""
+    """Whether the whole group may be left out, because its parent needs only some members."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSet:
-    """Groups, and sets of them, that share a bound."""
+    """Groups, and sets of groups, that share a bound."""
 
     name: str
     groups: tuple[int, ...]
@@ -77,7 +77,7 @@ class GroupSet:
 
 @dataclass(frozen=True, slots=True)
 class FlatGroups:
-    """All leaf groups in order, and all sets, inner ones first."""
+    """All leaf groups in order, and all sets, inner sets first."""
 
     groups: tuple[GangGroup, ...]
     sets: tuple[GroupSet, ...]
@@ -91,17 +91,17 @@ class _GroupFlattener:
 
 
 def flatten_groups(rows: Sequence[wire.GroupRow]) -> FlatGroups:
-    """Take a tree of groups apart.
+    """Flatten a tree of groups.
 
     Raises:
         PlacementRequestError: names repeat, counts and minimums contradict each other, groups are
-            nested too deeply, or a leader leads nothing.
+            nested too deeply, or a leader has no workers.
     """
     builder = _GroupFlattener()
     _add_members(builder, rows, "groups", is_optional=False)
     if len(builder.groups) > wire.MAX_GROUPS:
-        problem = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
-        raise PlacementRequestError("groups", problem)
+        message = f"expected at most {wire.MAX_GROUPS} groups, got {len(builder.groups)}"
+        raise PlacementRequestError("groups", message)
     return FlatGroups(tuple(builder.groups), tuple(builder.sets))
 
 
@@ -111,11 +111,11 @@ def _add_members(
     """Add the groups of one list; return the leaf groups and sets directly in it."""
     groups: list[int] = []
     sets: list[int] = []
-    for at, row in enumerate(rows):
-        where = f"{path}[{at}]"
-        _check_row(builder, row, where)
+    for index, row in enumerate(rows):
+        row_path = f"{path}[{index}]"
+        _check_row(builder, row, row_path)
         if row.children:
-            sets.append(_add_parent(builder, row, where, is_optional=is_optional))
+            sets.append(_add_parent(builder, row, row_path, is_optional=is_optional))
         else:
             groups.append(len(builder.groups))
             builder.groups.append(replace(_build_group(row), is_optional=is_optional))
@@ -127,71 +127,84 @@ def _add_members(
 
 
 def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
-    """Refuse a group that no answer could tell apart, and a minimum that nothing could reach."""
+    """Refuse a repeated name, count beside children, deep nesting and a minimum out of reach."""
     if row.name in builder.names:
-        raise PlacementRequestError(f"{path}.name", f"two groups named {show(row.name)}")
+        raise PlacementRequestError(f"{path}.name", f"two groups are named {show(row.name)}")
     builder.names.add(row.name)
     if (row.count is None) == (not row.children):
         raise PlacementRequestError(f"{path}.count", "expected either count or children")
     if path.count("[") > MAX_DEPTH:
         raise PlacementRequestError(f"{path}.children", f"expected at most {MAX_DEPTH} levels")
-    whole = len(row.children) if row.count is None else row.count
-    if (row.min or 0) > whole:
-        what = "the count" if row.count is not None else "the children"
-        problem = f"expected at most {what} {whole}, got {row.min}"
-        raise PlacementRequestError(f"{path}.min", problem)
+    maximum = len(row.children) if row.count is None else row.count
+    if (row.min or 0) > maximum:
+        limit = "count" if row.count is not None else "number of children"
+        message = f"expected at most {maximum}, the {limit}, got {row.min}"
+        raise PlacementRequestError(f"{path}.min", message)
     for name in ("slices", "multiple_of", "node_selector", "node_preference", "leader_of"):
         if row.children and getattr(row, name):
-            problem = "expected on groups of pods, not on a group of groups"
-            raise PlacementRequestError(f"{path}.{name}", problem)
+            message = "only allowed on a group of pods, not on a group with children"
+            raise PlacementRequestError(f"{path}.{name}", message)
 
 
 def _add_parent(
     builder: _GroupFlattener, row: wire.GroupRow, path: str, *, is_optional: bool
 ) -> int:
-    least = len(row.children) if row.min is None else row.min
-    is_open = is_optional or least < len(row.children)
-    groups, sets = _add_members(builder, row.children, f"{path}.children", is_optional=is_open)
-    led = sum(len(builder.sets[at].groups) - 1 for at in sets if _has_leader(builder, at))
-    if led and least < len(row.children):
-        raise PlacementRequestError(
-            f"{path}.min", "expected none beside leaders among the children"
-        )
-    found = GroupSet(
-        row.name, tuple(groups), tuple(sets), least - led, row.required, tuple(row.preferred)
+    min_members = len(row.children) if row.min is None else row.min
+    are_members_optional = is_optional or min_members < len(row.children)
+    groups, sets = _add_members(
+        builder, row.children, f"{path}.children", is_optional=are_members_optional
     )
-    builder.sets.append(found)
+    num_led_groups = sum(
+        len(builder.sets[set_index].groups) - 1
+        for set_index in sets
+        if _has_leader(builder, set_index)
+    )
+    if num_led_groups and min_members < len(row.children):
+        raise PlacementRequestError(
+            f"{path}.min", "not allowed below the number of children if one of them is a leader"
+        )
+    group_set = GroupSet(
+        row.name,
+        tuple(groups),
+        tuple(sets),
+        min_members - num_led_groups,
+        row.required,
+        tuple(row.preferred),
+    )
+    builder.sets.append(group_set)
     return len(builder.sets) - 1
 
 
-def _has_leader(builder: _GroupFlattener, at: int) -> bool:
-    groups = builder.sets[at].groups
+def _has_leader(builder: _GroupFlattener, set_index: int) -> bool:
+    groups = builder.sets[set_index].groups
     return bool(groups) and builder.groups[groups[0]].leader_of is not None
 
 
 def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: int) -> int:
     name = builder.groups[group].name
-    return next(at for at, row in enumerate(rows) if row.name == name)
+    return next(index for index, row in enumerate(rows) if row.name == name)
 
 
 def _add_leader_set(
     builder: _GroupFlattener, leader: int, groups: list[int], sets: list[int], path: str
 ) -> None:
-    """Put a leader and its workers into a set of their own where the leader names a tier."""
+    """Put a leader and its workers into a set of their own if the leader has a required tier."""
     row = builder.groups[leader]
     if row.leader_of is None:
         return
-    workers = [at for at in groups if builder.groups[at].name == row.leader_of and at != leader]
+    workers = [
+        group for group in groups if builder.groups[group].name == row.leader_of and group != leader
+    ]
     if not workers:
-        problem = "expected the name of a group beside it that has no other leader"
-        raise PlacementRequestError(f"{path}.leader_of", problem)
+        message = "expected the name of a sibling group without another leader"
+        raise PlacementRequestError(f"{path}.leader_of", message)
     if row.required is None:
         return
     pair = (leader, workers[0])
     builder.sets.append(GroupSet(row.name, pair, (), len(pair), row.required, ()))
     sets.append(len(builder.sets) - 1)
-    for at in pair:
-        groups.remove(at)
+    for group in pair:
+        groups.remove(group)
 
 
 def _build_group(row: wire.GroupRow) -> GangGroup:

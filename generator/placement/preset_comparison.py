@@ -1,4 +1,4 @@
-"""One request under several presets: the answers, and what each is worth by the same measures."""
+"""Answer one request under several presets, and measure every answer by the same keys."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ NO_COUNTS: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PresetResult:
-    """The answer of one preset, measured as the others are."""
+    """The answer of one preset, measured by the keys of `optimal`."""
 
     preset: Preset
     placement: Placement
     domains_used: Mapping[str, int]
     """Per tier, finest first: domains that the pods use."""
     slots_left: Mapping[str, int]
-    """Per tier, finest first: slots of the largest pod left in those domains."""
+    """Per tier, finest first: slots of the scarcest shape that stay free in those domains."""
 
 
 def compare_presets(
@@ -38,7 +38,7 @@ def compare_presets(
     *,
     clock: Callable[[], float] | None = None,
 ) -> tuple[PresetResult, ...]:
-    """Return the answers of presets in their order; each has the request's deadline to itself."""
+    """Return one answer per preset, in order; each has the request's full deadline."""
     return tuple(
         _place_with_preset(snapshot, replace(request, preset=preset), clock) for preset in presets
     )
@@ -64,11 +64,11 @@ def _place_with_preset(
 def _measure_as_optimal(
     snapshot: Snapshot, request: PlacementRequest, placement: Placement
 ) -> Objective:
-    """Return a placement's objective under one and the same preset."""
-    seen = view_for(snapshot, request.gang, request.priority)
-    victims = find_evictable(seen, request) if placement.victims else None
-    room = seen if victims is None else without_evictable(seen, victims)
-    problem = build_problem(room, replace(request, preset=Preset.OPTIMAL), victims)
+    """Return the objective of a placement under the preset `optimal`."""
+    view = view_for(snapshot, request.gang, request.priority)
+    evictable = find_evictable(view, request) if placement.victims else None
+    cluster = view if evictable is None else without_evictable(view, evictable)
+    problem = build_problem(cluster, replace(request, preset=Preset.OPTIMAL), evictable)
     pods = [
         [snapshot.position_of[node] for node in nodes if node is not None]
         for nodes in placement.assignment.values()
@@ -76,16 +76,16 @@ def _measure_as_optimal(
     return measure(problem, pods, 0)
 
 
-def render_comparison(rows: Iterable[PresetResult]) -> list[dict[str, Any]]:
-    """Return the rows as documents: the measures, and the answer of `toponaut place`."""
+def render_comparison(results: Iterable[PresetResult]) -> list[dict[str, Any]]:
+    """Return the results as JSON documents: the measures, and the answer of `toponaut place`."""
     return [
         {
-            "preset": row.preset.value,
-            "tier": row.placement.tier,
-            "domains": dict(row.domains_used),
-            "left": dict(row.slots_left),
-            "victims": list(row.placement.victims),
-            "placement": render_placement(row.placement),
+            "preset": result.preset.value,
+            "tier": result.placement.tier,
+            "domains": dict(result.domains_used),
+            "left": dict(result.slots_left),
+            "victims": list(result.placement.victims),
+            "placement": render_placement(result.placement),
         }
-        for row in rows
+        for result in results
     ]

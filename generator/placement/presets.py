@@ -1,9 +1,10 @@
-"""The presets: what each system prefers, as data.
+"""Presets: the order of the objective vector of each scheduler system, as data.
 
-`order` is the one objective vector in the system's order; what a key measures is said in
-`objective`. Systems whose choice no vector describes have a `walk` as well: the order in which
-domains are tried and filled, which `walking` follows. Where a walk finds nothing although the
-request fits, the exact search answers in the order: no system's blind spot is copied.
+`order` is the order in which a system compares the keys of the one objective vector;
+`problem.objective` measures the keys. Some systems decide by a procedure that no vector describes.
+They have a `walk` as well: the order in which domains are tried and filled, which `emulation.walk`
+follows. If the walk finds nothing although the request fits, the exact search answers in the
+preset's order, so that no blind spot of a system is copied.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from generator.placement.walk_rules import (
 
 
 class Preset(StrEnum):
-    """Whose order of preferences is followed."""
+    """The system whose order of preferences is followed."""
 
     KOORDINATOR = "koordinator"
     VOLCANO = "volcano"
@@ -39,55 +40,55 @@ class Preset(StrEnum):
 
 
 class ObjectiveKey(StrEnum):
-    """Keys of the objective vector; tiers of a key with several are ordered as said here."""
+    """Keys of the objective vector; the text of a key with several values gives their order."""
 
     PLACED = "placed"
     """Pods placed."""
     STRATEGY = "strategy"
-    """Index of the first listed strategy that holds; 0 where none is listed."""
+    """Index of the first listed strategy that is feasible; 0 if none is listed."""
     NODE_WEIGHTS = "node_weights"
-    """Pods per weight that the request gives nodes, the heaviest first; others weigh 0."""
+    """Pods per node weight of the request, the heaviest first; unlisted nodes weigh 0."""
     EXISTING = "existing"
-    """Per tier, coarsest first: pods placed in a domain where the gang runs already."""
+    """Per tier, coarsest first: pods placed in a domain where the gang already runs."""
     JOB_TIER = "job_tier"
     """Tier of the lowest domain that holds the whole job, running pods included."""
     GROUP_TIER = "group_tier"
-    """Highest tier over the parts; a part is a group, or a slice of one."""
+    """Highest tier over the parts; a part is a group, or a slice of a group."""
     HISTOGRAM = "histogram"
-    """Per tier, coarsest first: parts whose own tier it is."""
+    """Per tier, coarsest first: the parts of that tier."""
     PREFERRED_MISSES = "preferred_misses"
-    """Preferred tiers that are not kept, counted over the job and its groups."""
+    """Preferred tiers that are missed, counted over the job and its groups."""
     NODE_MISSES = "node_misses"
-    """Wished labels that nodes lack, counted over pods."""
+    """Preferred labels that nodes lack, counted over pods."""
     ISLANDS = "islands"
-    """Where islands are to be spared: top domains that a job uses, and their slots.
+    """If islands are to be spared: the top domains that the job uses, and their slots.
 
-    0, 0 of a job that lies below them.
+    0, 0 for a job whose domain is of a lower tier.
     """
     DOMAINS = "domains"
     """Per tier, coarsest first: domains used."""
     SORT = "sort"
-    """The user's rules on the domain of the job, one value each; descending ones negated."""
+    """The user's sort rules on the domain of the job, one value each; descending ones negated."""
     SURPLUS = "surplus"
-    """Slots of the largest pod left in the domain of the job."""
+    """Slots of the scarcest shape that stay free in the domain of the job."""
     PARENT_SURPLUS = "surplus_parents"
-    """The same of its parents, nearest first."""
+    """The same for the parents of that domain, nearest first."""
     FRAGMENTATION = "fragmentation"
-    """Per tier, finest first: slots of the largest pod left in the domains used."""
+    """Per tier, finest first: slots of the scarcest shape that stay free in the domains used."""
     TRAFFIC = "traffic"
-    """Weight × tier over pairs of pods that talk; affinity weighs 1, anti-affinity -1."""
+    """Weight × tier over pairs of pods that communicate; affinity is 1, anti-affinity -1."""
     VICTIM_PRIORITIES = "victim_priorities"
-    """Pods evicted per priority, the highest one first; only where something is evicted."""
+    """Evicted pods per priority, the highest first; only if pods are evicted."""
     VICTIM_GANGS = "victim_gangs"
     """Gangs that lose a pod."""
     VICTIM_PODS = "victim_pods"
     """Pods evicted."""
     NAMES = "names"
-    """Position of the job's domain in natural order of names."""
+    """Position of the job's domain in the natural order of names."""
 
 
 class Direction(StrEnum):
-    """What is better."""
+    """Whether a smaller or a larger value is better."""
 
     LESS = "less"
     MORE = "more"
@@ -102,22 +103,22 @@ class ObjectiveTerm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PresetRules:
-    """All of a preset."""
+    """All rules of one preset."""
 
     order: tuple[ObjectiveTerm, ...]
     """Compared from left to right; the first difference decides."""
     eviction_order: tuple[ObjectiveTerm, ...] = ()
-    """The same where something is evicted; without it victims come just before the names."""
+    """The order if pods are evicted; if empty, victims are compared just before the names."""
     lowest_job_tier: int = 0
     """Lowest tier at which the domain of the job is chosen."""
     walk: PlacementWalk | None = None
-    """Not followed where the request lists strategies: these are about tiers, as the order is."""
+    """Not followed if the request lists strategies, which are about tiers, as `order` is."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
     ignores_running_without_tiers: bool = False
-    """Whether running pods of the gang mean nothing to a request that names no tier.
+    """Whether a request that names no tier ignores the running pods of the gang.
 
-    Islands stay apart all the same.
+    Islands still stay separate.
     """
 
 
@@ -128,13 +129,13 @@ VICTIM_TERMS = (
     ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
     ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
 )
-"""What is compared of victims, once the topology is the best: just before the names."""
+"""Order among victims if the best topology comes first: compared just before the names."""
 FEWEST_VICTIMS_TERMS = (
     ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
     ObjectiveTerm(ObjectiveKey.VICTIM_PRIORITIES),
     ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
 )
-"""What is compared of victims where few of them come first: just after the pods placed."""
+"""Order among victims if the fewest victims come first: just after the pods placed."""
 
 _KUEUE_ORDER = (
     ObjectiveTerm(ObjectiveKey.PLACED, MORE),

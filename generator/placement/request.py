@@ -1,7 +1,7 @@
-"""Placement requests: the frozen form that the engine works on, and how a document becomes one.
+"""Placement requests: the frozen form that the engine uses, and the parser of a document.
 
-A document that makes no sense raises PlacementRequestError, which names the field. What makes sense
-and cannot be granted is an answer.
+A malformed document raises PlacementRequestError, which names the field. A valid request that the
+cluster cannot satisfy is an answer, not an error.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = [
     "EvictionPolicy",
     "GangGroup",
     "GroupSet",
-    "PresetOptions",
     "PlacementRequest",
+    "PresetOptions",
     "RoleAffinity",
     "SliceLayer",
     "SortRule",
@@ -36,58 +36,58 @@ __all__ = [
 
 
 class EvictionPolicy(StrEnum):
-    """What may give way to a gang that fits nowhere else."""
+    """Which running pods may be evicted for a gang that does not fit otherwise."""
 
     NEVER = "never"
     TOPOLOGY_FIRST = "topologyFirst"
     """The best topology, at any number of victims."""
     FEWEST_VICTIMS = "fewestVictims"
     PER_DOMAIN = "perDomain"
-    """The first domain, in the preset's order, that holds the gang without or with victims."""
+    """The first domain, in the preset's order, that holds the gang with or without evictions."""
 
 
 class SortRule(NamedTuple):
-    """A user's wish on the domain of the job."""
+    """A user's sort rule for the domain of the job."""
 
     resource: str
     counts_free: bool
-    """Whether free quantities count, else capacities."""
+    """Whether free quantities are compared; otherwise capacities."""
     is_descending: bool
 
 
 class RoleAffinity(NamedTuple):
-    """Groups that want to share a node, or to stay apart; each set without repeated names."""
+    """Groups that attract or repel each other on a node; no set repeats a name."""
 
     attract: tuple[tuple[str, ...], ...] = ()
     repel: tuple[tuple[str, ...], ...] = ()
     order: tuple[str, ...] = ()
-    """First to last; others come later."""
+    """First to last; groups that are not listed come after these."""
 
 
 class PresetOptions(NamedTuple):
-    """What only one preset knows."""
+    """Options that only one preset reads."""
 
     node_weights: tuple[tuple[str, int], ...] = ()
-    """Slurm's, lighter nodes first."""
+    """For `slurm-tree`: lighter nodes are used first."""
     score_weight: float | None = None
-    """task-topology's: scores are scaled by it; None: plain bucket scores."""
+    """For `task-topology`: scales the scores; None: unscaled bucket scores."""
     preferred_nodes: tuple[str, ...] = ()
-    """Godel's: nodes that steer which domains are tried."""
+    """For `godel`: nodes that steer which domains are tried."""
     has_run_before: bool = False
-    """Godel's: one pod is then enough."""
+    """For `godel`: one pod is then enough."""
     spares_islands: bool = False
-    """`optimal`'s: the tightest top domains come before fewer domains inside them."""
+    """For `optimal`: the tightest top domain is compared before fewer domains inside it."""
 
 
 @dataclass(frozen=True)
 class PlacementRequest:
-    """What is asked for. Tiers are names, or integers in text form."""
+    """A request for the placement of one gang. Tiers are names, or integers in text form."""
 
     preset: Preset
     gang: str
     priority: int
     least: int
-    """Pods over all groups below which the gang is not placed at all."""
+    """The fewest pods over all groups; with fewer the gang is not placed."""
     groups: tuple[GangGroup, ...]
     """Groups of pods, in the order of the request."""
     sets: tuple[GroupSet, ...]
@@ -95,9 +95,9 @@ class PlacementRequest:
     required: str | None
     preferred: tuple[str, ...]
     strategies: tuple[tuple[str, str], ...]
-    """(tier of the job, tier of every part): the first that can hold wins; empty: any."""
+    """(tier of the job, tier of every part): the first feasible pair wins; empty: any."""
     limits: tuple[tuple[str, int], ...]
-    """(tier, most domains of it), sorted."""
+    """(tier, maximum number of its domains used), sorted."""
     plane: str
     across_islands: bool
     deadline_s: float | None
@@ -110,42 +110,42 @@ class PlacementRequest:
 
     @cached_property
     def cache_key(self) -> tuple[object, ...]:
-        """All that says where a gang may lie, whoever it is and however long the search may take.
+        """All fields that decide the placement: all except the gang's name and the deadline.
 
-        Equal questions are asked by gangs that differ by name and deadline only.
+        Gangs whose requests differ only by name and deadline share one answer.
         """
         return _cache_fields(self)
 
     @cached_property
     def tiers(self) -> tuple[str, ...]:
-        """All tiers that it names, in the order of its fields."""
-        found = [*filter(None, [self.required]), *self.preferred]
-        found += [tier for pair in self.strategies for tier in pair]
-        found += [tier for tier, _ in self.limits]
+        """All tiers that the request names, in the order of its fields."""
+        names = [*filter(None, [self.required]), *self.preferred]
+        names += [tier for pair in self.strategies for tier in pair]
+        names += [tier for tier, _ in self.limits]
         for group in self.groups:
-            found += [*filter(None, [group.required]), *group.preferred]
-            found += [layer.tier for layer in group.slices if layer.tier is not None]
-            found += [tier for tier, _ in group.multiples]
-        for row in self.sets:
-            found += [*filter(None, [row.required]), *row.preferred]
-        return tuple(found)
+            names += [*filter(None, [group.required]), *group.preferred]
+            names += [layer.tier for layer in group.slices if layer.tier is not None]
+            names += [tier for tier, _ in group.multiples]
+        for group_set in self.sets:
+            names += [*filter(None, [group_set.required]), *group_set.preferred]
+        return tuple(names)
 
     @cached_property
     def uses_tiers(self) -> bool:
-        """Whether it speaks of tiers or slices, so that nodes outside the tree are of no use."""
+        """Whether the request names tiers or slices: then nodes outside the tree are not used."""
         return bool(self.tiers) or any(group.slices for group in self.groups)
 
     def with_gang(self, gang: str) -> PlacementRequest:
-        """Return the request for another gang; a tenth of replace()'s time.
+        """Return the request for another gang, in a tenth of the time of replace().
 
-        What was worked out about it is taken over: none of it depends on the name.
+        Cached properties are copied: none of them depends on the name.
         """
-        found = object.__new__(PlacementRequest)
-        found.__dict__.update(self.__dict__, gang=gang)
-        return found
+        copied = object.__new__(PlacementRequest)
+        copied.__dict__.update(self.__dict__, gang=gang)
+        return copied
 
     def with_deadline(self, budget_s: float) -> PlacementRequest:
-        """Return the request with so many seconds for its search, if it does not ask for fewer."""
+        """Return the request with this time limit, or its own if that is shorter."""
         return replace(self, deadline_s=min(budget_s, self.deadline_s or budget_s))
 
 
@@ -158,8 +158,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
     """Return the request of a document of kind PlacementRequest.
 
     Raises:
-        PlacementRequestError: it is malformed or contradicts itself; the first fault in order of
-            the fields, paths are relative to `spec`.
+        PlacementRequestError: the document is malformed or contradicts itself; the first fault in
+            order of the fields. Paths are relative to `spec`.
     """
     try:
         parsed = wire.Document.model_validate(document)
@@ -186,8 +186,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         deadline_s=spec.deadline_s,
         eviction=EvictionPolicy(spec.preemption),
         sort=tuple(
-            SortRule(row.resource, row.dimension == "Available", row.order == "Descending")
-            for row in spec.sort
+            SortRule(rule.resource, rule.dimension == "Available", rule.order == "Descending")
+            for rule in spec.sort
         ),
         roles=_build_affinity(spec, grouping),
         traffic=_traffic(spec, grouping),
@@ -196,57 +196,57 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
 
 
 def _build_affinity(spec: wire.Spec, grouping: FlatGroups) -> RoleAffinity:
-    """Return the roles of a request; all of them are groups of it, none twice in a set."""
-    known = {group.name for group in grouping.groups}
-    row = spec.affinity
-    for name_set in (*row.attract, *row.repel, row.order):
+    """Return the role sets of a request; check that each role is a group, once per set."""
+    group_names = {group.name for group in grouping.groups}
+    affinity = spec.affinity
+    for name_set in (*affinity.attract, *affinity.repel, affinity.order):
         if len(set(name_set)) < len(name_set):
             raise PlacementRequestError("affinity", "a role is named twice in one set")
-        if not known.issuperset(name_set):
-            unknown = next(name for name in name_set if name not in known)
+        if not group_names.issuperset(name_set):
+            unknown = next(name for name in name_set if name not in group_names)
             raise PlacementRequestError("affinity", f"no group is named {show(unknown)}")
     return RoleAffinity(
-        tuple(tuple(names) for names in row.attract),
-        tuple(tuple(names) for names in row.repel),
-        tuple(row.order),
+        tuple(tuple(names) for names in affinity.attract),
+        tuple(tuple(names) for names in affinity.repel),
+        tuple(affinity.order),
     )
 
 
 def _traffic(spec: wire.Spec, grouping: FlatGroups) -> tuple[tuple[str, str, int], ...]:
-    known = {group.name for group in grouping.groups}
-    for at, (first, second, _) in enumerate(spec.traffic):
+    group_names = {group.name for group in grouping.groups}
+    for index, (first, second, _) in enumerate(spec.traffic):
         for name in (first, second):
-            if name not in known:
-                raise PlacementRequestError(f"traffic[{at}]", f"no group is named {show(name)}")
+            if name not in group_names:
+                raise PlacementRequestError(f"traffic[{index}]", f"no group is named {show(name)}")
     return tuple(spec.traffic)
 
 
-def _options(row: wire.OptionsRow) -> PresetOptions:
-    weight = row.weight
+def _options(options: wire.OptionsRow) -> PresetOptions:
+    weight = options.weight
     return PresetOptions(
         node_weights=tuple(sorted(weight.items())) if isinstance(weight, dict) else (),
         score_weight=weight if isinstance(weight, float) else None,
-        preferred_nodes=tuple(row.preferred_nodes),
-        has_run_before=row.ever_scheduled,
-        spares_islands=row.spare_islands,
+        preferred_nodes=tuple(options.preferred_nodes),
+        has_run_before=options.ever_scheduled,
+        spares_islands=options.spare_islands,
     )
 
 
-def _request_error(found: ErrorDetails) -> PlacementRequestError:
-    """Return our error for one of pydantic's: its path, what was expected, and what came."""
-    kind, context = found["type"], found.get("ctx", {})
-    if kind == "greater_than_equal":
+def _request_error(error: ErrorDetails) -> PlacementRequestError:
+    """Return a PlacementRequestError for a pydantic error: path, expected value, actual value."""
+    error_type, context = error["type"], error.get("ctx", {})
+    if error_type == "greater_than_equal":
         nature = {0: "a non-negative integer", 1: "a positive integer"}
-        problem = f"expected {nature.get(context['ge'], found['msg'])}"
+        message = f"expected {nature.get(context['ge'], error['msg'])}"
     else:
-        problem = describe_fault(found)
-    if kind not in {"missing", "extra_forbidden"}:
-        problem += f", got {show(repr(found['input']))}"
-    return PlacementRequestError(_field_path(found["loc"]), problem)
+        message = describe_fault(error)
+    if error_type not in {"missing", "extra_forbidden"}:
+        message += f", got {show(repr(error['input']))}"
+    return PlacementRequestError(_field_path(error["loc"]), message)
 
 
 def _field_path(loc: Sequence[int | str]) -> str:
-    """Return `groups[0].count` for a location below `spec`; keys of others as they are."""
+    """Return `groups[0].count` for a location below `spec`; other locations are not shortened."""
     path = ""
     for part in loc[1:] if loc and loc[0] == "spec" and len(loc) > 1 else loc:
         path += f"[{part}]" if isinstance(part, int) else f".{show(part)}"

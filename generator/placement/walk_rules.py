@@ -1,4 +1,4 @@
-"""Walk rules: how a preset chooses tiers, sorts domains and fills nodes, as data."""
+"""Rules of a walk, as data: which tiers a preset tries, how it sorts domains and fills nodes."""
 
 from __future__ import annotations
 
@@ -8,49 +8,49 @@ from typing import NamedTuple
 
 
 class CandidateTiers(StrEnum):
-    """Tiers whose domains are tried, from the finest on, up to the highest that is allowed."""
+    """Tiers whose domains are tried, finest first, up to the highest allowed tier."""
 
     LOWEST = "lowest"
-    """All; the domains of the first tier where any fits."""
+    """All tiers; only the domains of the first tier with a fitting domain."""
     LOWEST_FROM_LEAVES = "leaves"
-    """The same from tier 1 on."""
+    """The same, from tier 1 on."""
     FROM_PREFERRED = "asked"
-    """From the finest preferred one; only the required one where none is preferred."""
+    """From the finest preferred tier on; only the required tier if none is preferred."""
     NAMED_ONLY = "keys"
-    """Only those that are named, and the cluster where none is required."""
+    """Only the tiers that the request names, and the cluster if no tier is required."""
 
 
 class SortKey(StrEnum):
     """What domains are sorted by."""
 
     RUNNING = "running"
-    """More pods of the gang run there."""
+    """More running pods of the gang first."""
     PREFERRED_LABELS = "wished"
-    """More room on nodes that carry the wished labels."""
+    """More preferred labels on nodes with a free slot first."""
     TIGHT = "tight"
-    """Less room."""
+    """Fewer slots first."""
     TIGHT_FOR_GANG = "tight-for-gang"
-    """Less room, what is beyond the gang's size not counted."""
+    """Fewer slots first; slots of a node beyond the size of the gang do not count."""
     ROOMY = "roomy"
-    """More room."""
+    """More slots first."""
     USER_RULES = "rules"
-    """The user's sort rules; without any, less CPU in all."""
+    """The user's sort rules; without rules, less CPU capacity first."""
     NAME_TEXT = "text"
-    """Names from the top down, compared as text."""
+    """Names from the top domain down, compared as text."""
     TREE_ORDER = "first"
     """Tree order, which is natural order."""
     REVERSE_TREE_ORDER = "last"
-    """The reverse of it."""
+    """Reverse tree order."""
 
 
 class AncestorOrder(StrEnum):
-    """Whether domains are compared by the domains above them too."""
+    """Whether the domains above a domain are compared too."""
 
     NONE = "no"
     OWN_FIRST = "after"
-    """By their own value, then by those above, nearest first."""
+    """Its own value first, then those above, nearest first."""
     ANCESTORS_FIRST = "before"
-    """By those above, the top one first, then by their own."""
+    """Those above first, from the top, then its own value."""
 
 
 class DomainSort(NamedTuple):
@@ -61,38 +61,38 @@ class DomainSort(NamedTuple):
 
 
 class FlatFill(StrEnum):
-    """Below which tier nodes are filled one by one, whatever lies between."""
+    """Tier below which nodes are filled one by one, without regard to the tiers between."""
 
     NOWHERE = "nowhere"
     LEAVES = "leaves"
     """Tier 1."""
     FINEST_NAMED = "asked"
-    """The finest tier that is named."""
+    """The finest tier that the request names."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementWalk:
-    """How a system tries domains and fills the one that it takes."""
+    """How a system tries domains, and fills the domain that it chooses."""
 
     candidate_tiers: CandidateTiers
     domain_order: tuple[DomainSort, ...]
-    """In which order the domains of a tier are tried."""
+    """Order in which the domains of a tier are tried."""
     fill_order: tuple[DomainSort, ...]
-    """In which order the domains inside it are filled."""
+    """Order in which the domains inside the chosen one are filled."""
     node_order: tuple[DomainSort, ...] = ()
     """The same for nodes that are filled flat."""
     flat_fill: FlatFill = FlatFill.NOWHERE
     best_fit_order: tuple[DomainSort, ...] = ()
-    """Order among domains that hold all that is left; none: such a domain is nothing special."""
+    """Order among domains that hold all remaining pods; empty: such domains get no preference."""
     untiered_node_order: tuple[DomainSort, ...] = ()
-    """Order of nodes for a group that names no tier; none: it is filled as others are."""
+    """Order of nodes for a group that names no tier; empty: the group is filled like others."""
     is_slice_by_slice: bool = False
     """Whether each slice is placed by itself, rather than as many as a domain holds."""
     starts_with_minimum: bool = False
-    """Whether the domain is chosen for the fewest pods that will do."""
+    """Whether the domain is chosen for the minimum number of pods."""
     may_leave_domain: bool = False
-    """Whether further pods may leave that domain."""
+    """Whether pods beyond the minimum may leave that domain."""
     checks_total_capacity: bool = False
-    """Whether a domain is tried where its nodes would do in sum, were they empty and one."""
+    """Whether a domain is tried if the total capacity of its nodes, when empty, is enough."""
     shares_evenly: bool = False
-    """Whether a group that prefers a tier is shared evenly first, if that can be done."""
+    """Whether a group that prefers a tier is first shared evenly, if possible."""

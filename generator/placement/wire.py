@@ -1,4 +1,7 @@
-"""The written form of a placement request: what pydantic checks at the edge, and nothing more."""
+"""The pydantic models of a PlacementRequest document: types and ranges of single fields.
+
+Rules that span several fields are checked in `groups` and `request`.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ from generator.placement.presets import Preset
 
 MAX_PODS = 1_000_000
 MAX_GROUPS = 256
-"""Each may be a kind of pod of its own, which costs arrays over all nodes."""
+"""Each group may have its own pod shape, which costs arrays over all nodes."""
 MAX_QUANTITY = 2**53
 """Largest quantity that JSON readers keep exact; sums over a cluster stay below 64 bits."""
 
 
 def _tier_name(value: object) -> object:
-    """Let an integer stand for a tier; a boolean, which is one to Python, stays wrong."""
+    """Convert an integer to a tier name; a boolean is not an integer here, and stays invalid."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -33,7 +36,7 @@ class _RequestModel(BaseModel):
 
 
 class LayerRow(_RequestModel):
-    """One slice layer; a size of 0, or none, is an answer (bad-slice), not a malformed request."""
+    """One slice layer; a size of 0, or none, is answered with `bad-slice`, not as malformed."""
 
     size: Natural = 0
     tier: Tier | None = None
@@ -44,7 +47,7 @@ class LayerRow(_RequestModel):
 
 
 class GroupRow(_RequestModel):
-    """One group, leaf or parent."""
+    """One group: pods, or child groups."""
 
     name: Name
     count: Count | None = None
@@ -62,7 +65,7 @@ class GroupRow(_RequestModel):
 
 
 class SortRow(_RequestModel):
-    """A user's rule on domains."""
+    """A user's sort rule for domains."""
 
     resource: Name
     dimension: Literal["Capacity", "Available"] = "Capacity"
@@ -70,7 +73,7 @@ class SortRow(_RequestModel):
 
 
 class AffinityRow(_RequestModel):
-    """Roles, by names of groups, that want to share a node or to stay apart."""
+    """Roles, by group name, that attract or repel each other on a node."""
 
     attract: list[list[Name]] = []
     repel: list[list[Name]] = []
@@ -78,22 +81,22 @@ class AffinityRow(_RequestModel):
 
 
 class OptionsRow(_RequestModel):
-    """What only one preset knows."""
+    """Options that only one preset reads."""
 
     weight: dict[Name, Natural] | Annotated[float, Field(gt=0, le=1e6)] | None = None
-    """slurm-tree: of nodes, lighter first; task-topology: of its scores."""
+    """slurm-tree: weight per node, lighter nodes first; task-topology: factor of the scores."""
     preferred_nodes: list[Name] = []
     """godel: nodes that steer which domains are tried."""
     ever_scheduled: bool = False
     """godel: the gang ran before, so that one pod is enough."""
     spare_islands: bool = False
-    """optimal: the tightest top domains come before fewer domains inside them."""
+    """optimal: compare the tightest top domain before fewer domains inside it."""
     arguments: dict[str, Any] = {}
-    """volcano: of its plugin; they weigh scores and change no placement of ours."""
+    """volcano: plugin arguments; they weigh scores and do not change this placement."""
 
 
 class Spec(_RequestModel):
-    """The request proper."""
+    """The request itself."""
 
     preset: Preset = Preset.OPTIMAL
     gang: Name = "self"
@@ -115,7 +118,7 @@ class Spec(_RequestModel):
 
 
 class Document(_RequestModel):
-    """A document of kind PlacementRequest; foreign metadata is let through unread."""
+    """A document of kind PlacementRequest; `metadata` is accepted and not read."""
 
     api_version: Annotated[Literal["toponaut.io/v1alpha1"], Field(alias="apiVersion")]
     kind: Literal["PlacementRequest"]

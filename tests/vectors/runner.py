@@ -1,4 +1,4 @@
-"""Runs the engine on vectors, in process."""
+"""Run the engine on vectors, in process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def answer_all(vectors: Iterable[Mapping[str, Any]], preset: str | None = None) 
 
 
 def answer(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, Any]:
-    """Return the answer to one vector; a malformed request is one too."""
+    """Return the answer to one vector, also for a malformed request."""
     snapshot = snapshot_of(vector)
     try:
         request = parse_request(document_of(vector, preset))

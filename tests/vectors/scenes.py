@@ -1,4 +1,4 @@
-"""A vector's cluster as the engine's snapshot, and its request as a document."""
+"""Convert a vector's cluster to a snapshot, and its request to a document."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _gangs(rows: Iterable[Mapping[str, Any]]) -> list[RunningGang]:
 
 
 def tree_of(tree: Mapping[str, Any]) -> TopologyTree:
-    """Return a vector's tree; a flat one has every node for itself, below no common domain."""
+    """Return a vector's tree; in a flat tree every node has its own domain."""
     tiers = tuple(tree["tiers"]) or ("alone",)
     return build_tree(_domains(tree["root"], (), None, len(tiers)), tiers=tiers)
 
@@ -70,7 +70,7 @@ def tree_of(tree: Mapping[str, Any]) -> TopologyTree:
 def _domains(
     branch: Branch, path: tuple[str, ...], parent: str | None, tier: int
 ) -> Iterator[DomainSpec]:
-    """Yield the domains of a branch whose own names are of `tier`; an empty name skips one."""
+    """Yield the domains of a branch, whose own names are of `tier`; an empty name skips a tier."""
     if isinstance(branch, list):
         assert parent is None, "nodes below a domain are that domain's"
         yield from (DomainSpec(f"/{node}", 1, None, (node,)) for node in branch)
@@ -87,7 +87,7 @@ def _domains(
 
 
 def _split(below: Branch) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return nodes that hang directly below a domain, and its sub-domains."""
+    """Return the nodes directly below a domain, and its child domains."""
     if isinstance(below, list):
         return tuple(below), {}
     direct: list[str] = []
@@ -102,7 +102,7 @@ def _split(below: Branch) -> tuple[tuple[str, ...], dict[str, Any]]:
 def document_of(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, Any]:
     """Return the request of a vector as a document.
 
-    The virtual root of a vector joins everything, so its request may cross islands.
+    The virtual root of a vector connects everything, so its request may cross islands.
     """
     request = dict(vector["request"])
     if preset is not None:

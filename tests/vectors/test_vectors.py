@@ -1,4 +1,4 @@
-"""The engine answers the copied vectors rightly, judged by their own checker."""
+"""The engine answers the copied vectors correctly, as their own checker judges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Compare = Callable[..., Iterator[str]]
 
 @pytest.fixture(scope="module")
 def compare() -> Iterator[Compare]:
-    """`compare` of check.py, which wants rules.py beside it as a top-level module."""
+    """Return `compare` of check.py, which imports rules.py as a top-level module."""
     before = set(sys.modules)
     sys.path.insert(0, str(FOLDER))
     try:
@@ -56,5 +56,5 @@ def test_it_keeps_every_invariant_under_the_optimal_preset(
     assert not list(compare(vector, found, any_preset=True, strict=False))
 
 
-def test_it_is_judged_on_all_vectors() -> None:
+def test_it_judges_all_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == 549

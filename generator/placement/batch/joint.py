@@ -1,9 +1,9 @@
-"""Place a batch of gangs jointly: never worse than one after the other, better where that helps.
+"""Place a batch of gangs jointly: never worse than one after the other, and better where possible.
 
-One after the other comes first, by priority and then in the order given: who has a place then keeps
-one. Where gangs are in each other's way they are placed anew together (`rearranging`), for gangs
-that found no place and for less *span*: the domains in which gangs lie, each counting as eight of
-the tier below. Pure: the only clock is the caller's.
+The gangs are first placed one after the other, by priority and then in the given order. A gang that
+has a place then keeps a place. Where gangs compete for capacity, `local_search` places them again
+together, to place gangs that found no place and to reduce the *span*: the domains in which gangs
+lie, each counting as eight of the tier below. Pure: the only clock is the caller's.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from generator.placement.solve.candidate import PlacementCandidate
 from topology.model.errors import InvariantError
 
 BATCH_STEPS = 4000
-"""Budget of a batch, in gangs placed on tallies: a few tenths of a second."""
+"""Base budget of a batch, in trial placements of a gang: a few tenths of a second."""
 STEPS_PER_GANG = 10
-"""More of it per gang, so that a large batch has its share."""
+"""Additional budget per gang."""
 SEQUENTIAL_TIME_SHARE = 0.7
-"""Part of a batch's time in which its gangs are placed one after the other."""
+"""Share of a batch's deadline for placing its gangs one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +46,17 @@ class BatchPlacement:
     """One per request, in the order of the requests."""
     make_snapshot: Callable[[], Snapshot]
     span: int
-    """Of all gangs that have a place."""
+    """Span of all placed gangs."""
     sequential_span: int
-    """The same, were they placed one after the other."""
+    """Span of all placed gangs when they are placed one after the other."""
     num_moved: int
-    """Gangs that are elsewhere than they were one after the other."""
+    """Gangs whose place differs from the one that they had in sequence."""
     is_proved: bool
-    """Whether every gang has a place and spans as little as if it were alone."""
+    """Whether every gang is placed and has the smallest span that it could have alone."""
 
     @property
     def snapshot(self) -> Snapshot:
-        """Once all gangs run that have a place, and their victims do not; made when it is read."""
+        """The cluster with all placed gangs running and victims removed; computed when read."""
         return self.make_snapshot()
 
 
@@ -69,101 +69,112 @@ def place_batch(
     steps: int = BATCH_STEPS,
     keeps_tiers: bool = False,
 ) -> BatchPlacement:
-    """Return the best places found for gangs that are to run together.
+    """Return the best places found for gangs that run together.
 
-    A gang of lower priority never costs a higher one anything. Among equals the order given is the
-    queue. Only gangs under the preset `optimal` that evict nobody, and of which nothing runs yet,
-    are moved for others.
+    A gang of lower priority never makes a gang of higher priority worse. Among equal priorities,
+    the given order is the queue. Only gangs with the preset `optimal` that evict no pods, and of
+    which no pod runs yet, are moved for others.
 
     Args:
         snapshot: the cluster.
-        requests: of distinct gangs.
+        requests: requests of distinct gangs.
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
-        deadline_s: of the batch, most of it in equal shares for the search of a place for each
-            gang in turn, the rest at least for planning them together.
-        steps: budget of planning jointly, beside what each gang adds to it.
-        keeps_tiers: let no gang lie at a higher tier than one after the other, though others of
-            its priority would gain more than it loses.
+        deadline_s: time limit of the batch: most of it is divided equally among the gangs for
+            placing them in sequence; at least the rest is for placing them jointly.
+        steps: budget of the joint placement, in addition to the budget per gang.
+        keeps_tiers: leave each gang at the tier that it had in sequence or a lower one, even if
+            others of its priority would gain more than it loses.
 
     Raises:
-        InvariantError: two requests name one gang.
+        InvariantError: two requests name the same gang.
     """
     if len({request.gang for request in requests}) < len(requests):
-        raise InvariantError("two requests of a batch name one gang")
-    begun = clock() if clock is not None else 0.0
-    queue = sorted(range(len(requests)), key=lambda at: -requests[at].priority)
-    effort = Budget(steps + STEPS_PER_GANG * len(requests))
+        raise InvariantError("two requests of a batch name the same gang")
+    started_at_s = clock() if clock is not None else 0.0
+    queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
+    budget = Budget(steps + STEPS_PER_GANG * len(requests))
     if clock is not None and deadline_s is not None:
-        effort = Budget(effort.steps, clock, begun + deadline_s)
-    each_s = (
+        budget = Budget(budget.steps, clock, started_at_s + deadline_s)
+    gang_deadline_s = (
         None if deadline_s is None else deadline_s * SEQUENTIAL_TIME_SHARE / max(len(requests), 1)
     )
-    turn = place_sequentially(
-        snapshot, [requests[at] for at in queue], clock=clock, gang_deadline_s=each_s
+    sequential = place_sequentially(
+        snapshot, [requests[index] for index in queue], clock=clock, gang_deadline_s=gang_deadline_s
     )
-    found = (
-        _sequential_answer(turn)
-        if turn.is_within_leaves
-        else _improve_jointly(turn, effort, keeps_tiers=keeps_tiers)
+    batch = (
+        _sequential_answer(sequential)
+        if sequential.is_within_leaves
+        else _improve_jointly(sequential, budget, keeps_tiers=keeps_tiers)
     )
-    placements = dict(zip(queue, found.placements, strict=True))
-    return replace(found, placements=tuple(placements[at] for at in range(len(requests))))
+    placements = dict(zip(queue, batch.placements, strict=True))
+    return replace(batch, placements=tuple(placements[index] for index in range(len(requests))))
 
 
-def _sequential_answer(turn: SequentialPlacement) -> BatchPlacement:
-    """Return the answer where everybody has the least span that there is."""
-    each = sum(SPAN_FACTOR**tier for tier in range(turn.base_snapshot.levels.root - 1))
-    span = each * len(turn.requests)
+def _sequential_answer(sequential: SequentialPlacement) -> BatchPlacement:
+    """Return the sequential answer, in which every gang has the smallest possible span."""
+    min_gang_span = sum(
+        SPAN_FACTOR**tier for tier in range(sequential.base_snapshot.levels.root - 1)
+    )
+    span = min_gang_span * len(sequential.requests)
     return BatchPlacement(
-        turn.placements, lambda: turn.final_snapshot, span, span, num_moved=0, is_proved=True
+        sequential.placements,
+        lambda: sequential.final_snapshot,
+        span,
+        span,
+        num_moved=0,
+        is_proved=True,
     )
 
 
 def _improve_jointly(
-    turn: SequentialPlacement, effort: Budget, *, keeps_tiers: bool
+    sequential: SequentialPlacement, budget: Budget, *, keeps_tiers: bool
 ) -> BatchPlacement:
-    """Return the answer after gangs have made way for each other."""
-    enrolled = BatchMembers(turn, keeps_tiers=keeps_tiers)
-    before = [member.place for member in enrolled.members]
-    LocalSearch(enrolled.members, enrolled.free_index, effort).run()
-    after = [member.place for member in enrolled.members]
+    """Return the answer after the local search has moved gangs."""
+    batch = BatchMembers(sequential, keeps_tiers=keeps_tiers)
+    before = [member.place for member in batch.members]
+    LocalSearch(batch.members, batch.free_index, budget).run()
+    after = [member.place for member in batch.members]
     moved = {
-        at: place
-        for at, (was, place) in enumerate(zip(before, after, strict=True))
-        if place is not None and place != was
+        index: place
+        for index, (old_place, place) in enumerate(zip(before, after, strict=True))
+        if place is not None and place != old_place
     }
-    snapshot, placements = _apply_moves(turn, moved, are_leaves=enrolled.free_index.leaf_tier == 0)
+    snapshot, placements = _apply_moves(
+        sequential, moved, are_leaves=batch.free_index.leaf_tier == 0
+    )
     return BatchPlacement(
         placements=placements,
         make_snapshot=lambda: snapshot,
         span=sum(place.span for place in after if place is not None),
         sequential_span=sum(place.span for place in before if place is not None),
         num_moved=len(moved),
-        is_proved=all(m.place and m.place.span == m.min_span for m in enrolled.members),
+        is_proved=all(
+            member.place and member.place.span == member.min_span for member in batch.members
+        ),
     )
 
 
 def _apply_moves(
-    turn: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
+    sequential: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
-    """Return the snapshot and the answers once gangs are in other places than in turn."""
-    snapshot, found = turn.final_snapshot, list(turn.placements)
-    tells_at_once = must_explain_now(snapshot, len(places))
-    for at in places:
-        snapshot = without_running(snapshot, turn.requests[at].gang)
-    for at, found_place in places.items():
-        request = turn.requests[at]
-        found[at] = _joint_answer(snapshot, request, found_place, are_leaves=are_leaves)
-        if tells_at_once:
-            found[at].explain()
-        snapshot = with_running(snapshot, as_running_gang(request, found[at]))
-    return snapshot, tuple(found)
+    """Return the snapshot and the answers after gangs move from their sequential places."""
+    snapshot, placements = sequential.final_snapshot, list(sequential.placements)
+    explains_now = must_explain_now(snapshot, len(places))
+    for index in places:
+        snapshot = without_running(snapshot, sequential.requests[index].gang)
+    for index, place in places.items():
+        request = sequential.requests[index]
+        placements[index] = _joint_answer(snapshot, request, place, are_leaves=are_leaves)
+        if explains_now:
+            placements[index].explain()
+        snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
+    return snapshot, tuple(placements)
 
 
 def _joint_answer(
     snapshot: Snapshot, request: PlacementRequest, place: GangPlace, *, are_leaves: bool
 ) -> Placement:
-    """Return a place that was found jointly as an answer; alone another might be better."""
+    """Return a jointly found place as an answer; not proved, as the gang alone may do better."""
     problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
     pods = place.positions or positions_of_spots(
         problem, place.pods_per_spot, are_leaves=are_leaves

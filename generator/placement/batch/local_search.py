@@ -1,11 +1,12 @@
-"""Local search over the gangs of a batch: who goes first, and who takes the second-best domain.
+"""Local search over the gangs of a batch: in which order they are placed, and in which domains.
 
-A *try* takes some gangs off and places them anew in another order. It is kept where what they
-are worth together is better: gangs placed and span, priority by priority from the highest on,
-so that no gang gains at the cost of a higher one. Nothing that has a place loses it.
+A *trial* removes some gangs and places them again in another order. It is kept if their total cost
+improves: gangs without a place, then span, compared per priority from the highest on. So no gang
+gains at the cost of a gang of higher priority, and no placed gang loses its place.
 
-Tries go from a gang that spans more than it must, with the gangs near it: pairs, triples, then
-shuffles of all of them. Deterministic; ends with the budget, or when no try helps.
+Trials start from a gang that is not placed or spans more than it must, together with the gangs near
+it: pairs, then triples, then shuffles of all of them. Deterministic; ends with the budget, or when
+no trial helps.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from generator.placement.batch.move import GangPlace, GangPlacer
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
 MAX_NEARBY: Final = 11
-"""Gangs that are tried together with one."""
+"""Nearby gangs that are tried together with one gang."""
 MAX_DOMAIN_RANKS: Final = 3
-"""Choices of domain that the first of a pair tries."""
+"""Ranks of domains that the first gang of a pair tries."""
 MAX_SHUFFLES: Final = 300
-"""Orders of all gangs near one that are tried after pairs and triples."""
+"""Orders of all nearby gangs that are tried after pairs and triples."""
 
 Trial = Sequence[tuple["BatchMember", int]]
-"""Gangs in the order in which they are placed, each with the rank of its choice."""
+"""Gangs in the order in which they are placed, each with the rank of its domain."""
 
 
 @dataclass(eq=False, slots=True)
@@ -35,33 +36,35 @@ class BatchMember:
     """One gang of a batch."""
 
     priority_rank: int
-    """Rank of its priority, 0 the highest."""
+    """Rank of its priority, 0 is the highest."""
     placer: GangPlacer | None
-    """None: it stays where it is."""
+    """None: the gang is not moved."""
     place: GangPlace | None
-    """None: it has none yet."""
+    """None: the gang is not placed."""
     min_span: int
-    """Span that it cannot be below."""
+    """A lower bound on its span."""
 
     @property
     def is_shrinkable(self) -> bool:
-        """Whether it may span less than it does."""
+        """Whether a smaller span may be possible."""
         return (
             self.place is not None and self.placer is not None and self.place.span > self.min_span
         )
 
 
 class LocalSearch:
-    """The search under way."""
+    """The state of one search."""
 
-    def __init__(self, members: Sequence[BatchMember], tallies: FreeIndex, effort: Budget) -> None:
-        """Begin with members where they are, taken off the tallies already."""
+    def __init__(
+        self, members: Sequence[BatchMember], free_index: FreeIndex, budget: Budget
+    ) -> None:
+        """Store the members, whose places the index already counts."""
         self._members = [member for member in members if member.placer is not None]
-        self._free_index, self._budget = tallies, effort
+        self._free_index, self._budget = free_index, budget
         self._seed = 1
 
     def run(self) -> None:
-        """Change the places of members for the better until the budget ends or nothing helps."""
+        """Improve the places of members until the budget ends or no trial helps."""
         try:
             for member in self._members:
                 if member.place is None:
@@ -75,36 +78,39 @@ class LocalSearch:
             return
 
     def _shrinkable_members(self) -> list[BatchMember]:
-        """Return gangs that may span less, those with most to gain first."""
-        wide = [member for member in self._members if member.is_shrinkable]
+        """Return the gangs whose span may shrink, those with most to gain first."""
+        shrinkable = [member for member in self._members if member.is_shrinkable]
         return sorted(
-            wide, key=lambda member: (member.priority_rank, member.min_span - _span_of(member))
+            shrinkable,
+            key=lambda member: (member.priority_rank, member.min_span - _span_of(member)),
         )
 
     def _improve(self, member: BatchMember) -> bool:
-        """Return whether a try helped."""
+        """Run trials for a member; return whether one helped."""
         if member.place is not None and not member.is_shrinkable:
             return False
-        near = self._nearby_members(member)
-        return any(self._try_order(one) for one in self._trials(member, near))
+        nearby = self._nearby_members(member)
+        return any(self._try_order(trial) for trial in self._trials(member, nearby))
 
-    def _trials(self, member: BatchMember, near: Sequence[BatchMember]) -> Iterator[Trial]:
+    def _trials(self, member: BatchMember, nearby: Sequence[BatchMember]) -> Iterator[Trial]:
         yield [(member, 0)]
-        for other in near:
+        for other in nearby:
             for rank in range(MAX_DOMAIN_RANKS):
                 yield [(member, rank), (other, 0)]
                 yield [(other, rank), (member, 0)]
-        for pair in combinations(near, 2):
+        for pair in combinations(nearby, 2):
             for order in permutations((member, *pair)):
-                yield [(one, 0) for one in order]
-        for _ in range(MAX_SHUFFLES if len(near) > 2 else 0):  # noqa: PLR2004 - triples saw all orders
-            yield self._shuffle([member, *near])
+                yield [(tried, 0) for tried in order]
+        for _ in range(MAX_SHUFFLES if len(nearby) > 2 else 0):  # noqa: PLR2004 - triples saw all orders
+            yield self._shuffle([member, *nearby])
 
     def _shuffle(self, members: list[BatchMember]) -> Trial:
         """Return members in an order, and with ranks, drawn from a fixed sequence."""
-        left, order = list(members), []
-        while left:
-            order.append((left.pop(self._next_random(len(left))), max(0, self._next_random(6) - 3)))
+        remaining, order = list(members), []
+        while remaining:
+            order.append(
+                (remaining.pop(self._next_random(len(remaining))), max(0, self._next_random(6) - 3))
+            )
         return order
 
     def _next_random(self, below: int) -> int:
@@ -113,7 +119,7 @@ class LocalSearch:
         return (self._seed >> 33) % below
 
     def _nearby_members(self, member: BatchMember) -> list[BatchMember]:
-        """Return the gangs nearest to one: in its leaves, in its wider domains, near its size."""
+        """Return the gangs nearest to one: in its leaves, in its wider domains, of similar size."""
         others = [other for other in self._members if other is not member]
         self._budget.spend(1 + len(others) // 50)
         if len(others) <= MAX_NEARBY:
@@ -130,28 +136,28 @@ class LocalSearch:
     def _units_used(self, member: BatchMember) -> set[tuple[int, int]]:
         if member.place is None:
             return set()
-        tallies = self._free_index
+        free_index = self._free_index
         return {
-            (tier, tallies.unit_of_spot[tier][use.spot])
+            (tier, free_index.unit_of_spot[tier][use.spot])
             for use in member.place.spot_uses
-            for tier in range(tallies.leaf_tier, len(tallies.unit_of_spot) - 1)
+            for tier in range(free_index.leaf_tier, len(free_index.unit_of_spot) - 1)
         }
 
     def _try_order(self, order: Trial) -> bool:
-        """Try an order; return whether it is better, and so kept."""
+        """Try an order; return whether it is better and therefore kept."""
         self._budget.spend(sum(member.placer.trial_cost for member, _ in order if member.placer))
         before = [member.place for member, _ in order]
         for place in before:
             if place is not None:
                 self._free_index.give_back(place.spot_uses)
-        found = self._place_in_order(order)
-        if found is not None and self._cost_by_priority(order, found) < self._cost_by_priority(
+        places = self._place_in_order(order)
+        if places is not None and self._cost_by_priority(order, places) < self._cost_by_priority(
             order, before
         ):
-            for (member, _), place in zip(order, found, strict=True):
+            for (member, _), place in zip(order, places, strict=True):
                 member.place = place
             return True
-        for place in found or ():
+        for place in places or ():
             if place is not None:
                 self._free_index.give_back(place.spot_uses)
         for place in before:
@@ -160,31 +166,35 @@ class LocalSearch:
         return False
 
     def _place_in_order(self, order: Trial) -> list[GangPlace | None] | None:
-        """Place gangs in an order; None, and nothing taken, where one loses its place."""
-        found: list[GangPlace | None] = []
+        """Place gangs in an order; None, with nothing placed, if a gang loses its place."""
+        places: list[GangPlace | None] = []
         for member, rank in order:
             place = member.placer.place(self._free_index, rank) if member.placer else member.place
             if place is None and member.place is not None:
-                for other in found:
+                for other in places:
                     if other is not None:
                         self._free_index.give_back(other.spot_uses)
                 return None
-            found.append(place)
+            places.append(place)
             if place is not None:
                 self._free_index.take(place.spot_uses)
-        return found
+        return places
 
     def _cost_by_priority(
         self, order: Trial, places: Sequence[GangPlace | None]
     ) -> list[tuple[int, int]]:
         """Return (gangs without a place, span) per priority, the highest first."""
-        levels = sorted({member.priority_rank for member, _ in order})
-        worth = []
-        for level in levels:
-            rows = [p for (m, _), p in zip(order, places, strict=True) if m.priority_rank == level]
-            placed = [place for place in rows if place is not None]
-            worth.append((len(rows) - len(placed), sum(place.span for place in placed)))
-        return worth
+        ranks = sorted({member.priority_rank for member, _ in order})
+        costs = []
+        for rank in ranks:
+            ranked = [
+                place
+                for (member, _), place in zip(order, places, strict=True)
+                if member.priority_rank == rank
+            ]
+            placed = [place for place in ranked if place is not None]
+            costs.append((len(ranked) - len(placed), sum(place.span for place in placed)))
+        return costs
 
 
 def _span_of(member: BatchMember) -> int:

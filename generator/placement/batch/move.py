@@ -1,7 +1,7 @@
-"""How a gang of a batch that is being planned is placed anew beside the others.
+"""Place one gang of a batch again, beside the other gangs.
 
-Pods without bounds among each other are gathered on tallies. All others are searched as if they
-were asked for alone, and never lose a tier or a wish that they had.
+Gangs whose only bound is their common tier are packed. All others are searched as if they were
+requested alone, and never lose a tier or a preference that they had.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.solver import solve
 
 SEARCH_STEPS = 20_000
-"""Budget of one search of the engine."""
+"""Step budget of one search by the engine."""
 SEARCH_TRIAL_COST = 100
-"""What such a search costs of a batch's budget, in gangs gathered on tallies."""
+"""Cost of such a search in a batch's budget, in packed gangs."""
 PROTECTED_KEYS = frozenset(
     {
         ObjectiveKey.PLACED,
@@ -40,42 +40,42 @@ PROTECTED_KEYS = frozenset(
         ObjectiveKey.NODE_MISSES,
     }
 )
-"""Keys in which no gang that is searched gets worse; domains are in the span of the batch."""
+"""Keys that a search must not make worse; domains are part of the batch's span instead."""
 
 
 class GangPlace(NamedTuple):
-    """Where a gang is."""
+    """The place of a gang."""
 
     positions: tuple[tuple[int, ...], ...] | None
-    """Per group the nodes of its placed pods, in index order; None: as `gathered` says."""
+    """Per group the nodes of its pods, in index order; None: `pods_per_spot` has the pods."""
     spot_uses: tuple[SpotUse, ...]
     span: int
     pods_per_spot: tuple[Mapping[int, int], ...] = ()
-    """Per group pods by spot."""
+    """Per group the pods per spot."""
 
 
 class GangPlacer(Protocol):
-    """Places one gang on what tallies have free."""
+    """Places one gang in the free capacity of an index."""
 
     @property
     def trial_cost(self) -> int:
-        """What it costs of the budget."""
+        """Cost of one trial in the budget."""
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Return a place, or the one after `rank` others; None where there is none."""
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
+        """Return the best place, or the one after `rank` better ones; None if there is none."""
 
 
 def build_place(
-    tallies: FreeIndex, needs: Sequence[PodNeed], pods: tuple[tuple[int, ...], ...]
+    free_index: FreeIndex, needs: Sequence[PodNeed], pods: tuple[tuple[int, ...], ...]
 ) -> GangPlace:
-    """Return a place by the pods of every group and what each pod takes."""
-    uses = tallies.count_uses(needs, pods)
-    return GangPlace(pods, uses, tallies.span(use.spot for use in uses))
+    """Return the place of pods, given the nodes per group and what each pod needs."""
+    uses = free_index.count_uses(needs, pods)
+    return GangPlace(pods, uses, free_index.span(use.spot for use in uses))
 
 
 @dataclass(frozen=True, slots=True)
 class PackPlacer:
-    """Groups of so many pods each, with no bound but the tier of them all."""
+    """Packs groups of equal pods whose only bound is their common tier."""
 
     items: tuple[PackItem, ...]
     """Per group, in the order of the request."""
@@ -83,82 +83,82 @@ class PackPlacer:
     """Highest tier at which the gang may lie."""
     trial_cost: int
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Gather the pods in few domains."""
-        gathered = self._pack(tallies, rank)
-        if gathered is None:
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
+        """Pack the pods into few domains."""
+        pods_per_spot = self._pack(free_index, rank)
+        if pods_per_spot is None:
             return None
-        pairs = list(zip(self.items, gathered, strict=True))
+        pairs = list(zip(self.items, pods_per_spot, strict=True))
         uses = tuple(
-            SpotUse(spot, tallies.views[row.view_index].need, count)
-            for row, found in pairs
-            for spot, count in found.items()
+            SpotUse(spot, free_index.views[item.view_index].need, count)
+            for item, item_spots in pairs
+            for spot, count in item_spots.items()
         )
-        return GangPlace(None, uses, tallies.span(use.spot for use in uses), gathered)
+        return GangPlace(None, uses, free_index.span(use.spot for use in uses), pods_per_spot)
 
-    def _pack(self, tallies: FreeIndex, rank: int) -> tuple[dict[int, int], ...] | None:
+    def _pack(self, free_index: FreeIndex, rank: int) -> tuple[dict[int, int], ...] | None:
         if len(self.items) > 1:
-            return pack_mixed(tallies, self.items, max_tier=self.max_tier, rank=rank)
-        found = pack(tallies, self.items[0], max_tier=self.max_tier, rank=rank)
-        return None if found is None else (found,)
+            return pack_mixed(free_index, self.items, max_tier=self.max_tier, rank=rank)
+        pods_per_spot = pack(free_index, self.items[0], max_tier=self.max_tier, rank=rank)
+        return None if pods_per_spot is None else (pods_per_spot,)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchPlacer:
-    """Any other gang, by the engine's search."""
+    """Places any other gang by the engine's search."""
 
     snapshot: Snapshot
-    """Its free quantities are not looked at."""
+    """The cluster; its free quantities are replaced by those of the index."""
     request: PlacementRequest
-    """Under a name that nothing runs by."""
+    """Named so that no running pods belong to it."""
     reserved: IntArray | None
-    """What others have reserved of free quantities."""
+    """Quantities reserved for other gangs."""
     pod_needs: tuple[PodNeed, ...]
     """Per group."""
     current_objective: Objective | None
-    """Where the gang is now; None where it is not placed."""
+    """Objective of the gang's current place; None if it is not placed."""
     trial_cost: int = SEARCH_TRIAL_COST
 
-    def place(self, tallies: FreeIndex, rank: int) -> GangPlace | None:
-        """Search; the best place alone is offered, whatever the rank."""
+    def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
+        """Search for the best place; it is the only one offered, whatever the rank."""
         del rank
-        free = np.array(tallies.free, dtype=np.int64).reshape(self.snapshot.free.shape)
+        free = np.array(free_index.free, dtype=np.int64).reshape(self.snapshot.free.shape)
         free = free if self.reserved is None else free - self.reserved
         snapshot = replace(self.snapshot, free=free, slot_cache=SlotCache())
         problem = build_problem(snapshot, self.request)
         try:
-            found = solve(problem, Budget(SEARCH_STEPS))
+            candidate = solve(problem, Budget(SEARCH_STEPS))
         except BudgetExhausted:
             return None
-        if found is None or self._is_worse(problem, found.objective):
+        if candidate is None or self._is_worse(problem, candidate.objective):
             return None
-        return build_place(tallies, self.pod_needs, found.positions)
+        return build_place(free_index, self.pod_needs, candidate.positions)
 
-    def _is_worse(self, problem: Problem, found: Objective) -> bool:
+    def _is_worse(self, problem: Problem, objective: Objective) -> bool:
         if self.current_objective is None:
             return False
         order = [term for term in problem.objective_order if term.key in PROTECTED_KEYS]
-        return found.vector(order) > self.current_objective.vector(order)
+        return objective.vector(order) > self.current_objective.vector(order)
 
 
 def is_packable(problem: Problem) -> bool:
-    """Return whether nothing binds the pods of a gang but the tier of them all."""
+    """Return whether the only bound on the pods of a gang is their common tier."""
     request, snapshot = problem.request, problem.snapshot
-    is_open = not (
+    has_no_rules = not (
         problem.running_positions
         or problem.unit_rules
         or problem.domain_limits
         or problem.traffic_pairs
     )
-    has_wish = request.strategies or request.sort or request.sets or problem.node_weights
-    if not is_open or has_wish or problem.evictable is not None:
+    has_other_bounds = request.strategies or request.sort or request.sets or problem.node_weights
+    if not has_no_rules or has_other_bounds or problem.evictable is not None:
         return False
-    is_one = len(request.groups) == 1
+    has_one_group = len(request.groups) == 1
     return all(
         any(need for _, need in group.request)
         and all(name in snapshot.resources for name, need in group.request if need)
         and not (group.slices or group.wishes)
-        and (is_one or not (group.required or group.preferred))
+        and (has_one_group or not (group.required or group.preferred))
         for group in request.groups
     )
 
@@ -166,18 +166,18 @@ def is_packable(problem: Problem) -> bool:
 def positions_of_spots(
     problem: Problem, pods_per_spot: Sequence[Mapping[int, int]], *, are_leaves: bool
 ) -> tuple[tuple[int, ...], ...]:
-    """Return per group the nodes of pods on spots, sorted; in a leaf the fewest that hold them."""
+    """Return per group the nodes of pods on spots, sorted; in a leaf the fewest nodes."""
     if not are_leaves:
         return tuple(
-            tuple(spot for spot in sorted(found) for _ in range(found[spot]))
-            for found in pods_per_spot
+            tuple(spot for spot in sorted(spots) for _ in range(spots[spot]))
+            for spots in pods_per_spot
         )
-    (found,) = pods_per_spot
+    (spots,) = pods_per_spot
     nodes: list[int] = []
     levels, slots = problem.snapshot.levels, problem.shapes[0].slots
-    for leaf, pods in sorted(found.items()):
+    for leaf, pods in sorted(spots.items()):
         start, stop = int(levels.starts[1][leaf]), int(levels.stops[1][leaf])
-        rooms = slots[start:stop].tolist()
-        for at, count in fill_in_order(rooms, fewest_bins(rooms, pods), pods).items():
-            nodes += [start + at] * count
+        leaf_slots = slots[start:stop].tolist()
+        for offset, count in fill_in_order(leaf_slots, fewest_bins(leaf_slots, pods), pods).items():
+            nodes += [start + offset] * count
     return (tuple(nodes),)

@@ -1,4 +1,4 @@
-"""Gangs placed one after the other, each on what those before it have left."""
+"""Place gangs one after the other, each on the capacity that earlier gangs leave free."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from generator.placement.engine import as_running_gang, place, uniform_answer
 from generator.placement.request import PlacementRequest
 
 MAX_KEPT_BYTES = 64 << 20
-"""Of snapshots that answers of a batch may keep to explain themselves later."""
+"""Most bytes of snapshots that the answers of a batch may keep for their explanations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SequentialPlacement:
-    """Gangs placed one after the other."""
+    """The result of placing gangs one after the other."""
 
     requests: tuple[PlacementRequest, ...]
-    """By priority, then as they were given."""
+    """By priority, then in the given order."""
     placements: tuple[Placement, ...]
     base_snapshot: Snapshot
-    """Without what the batch evicts, and nothing of the batch running."""
+    """Without the pods that the batch evicts, and without the gangs of the batch."""
     chain: SnapshotChain
 
     @property
     def final_snapshot(self) -> Snapshot:
-        """With all that have a place."""
+        """With all placed gangs."""
         return self.chain.latest
 
     @property
     def is_within_leaves(self) -> bool:
-        """Whether each gang has a place in one domain of the lowest tier."""
+        """Whether each gang is placed in one domain of the lowest tier."""
         lowest = self.base_snapshot.levels.tiers[:2]
         return all(found.is_feasible and found.tier in lowest for found in self.placements)
 
@@ -56,57 +56,57 @@ def place_sequentially(
 
     Args:
         snapshot: the cluster.
-        requests: of distinct gangs, in their turn.
+        requests: requests of distinct gangs, in order.
         clock: seconds of a monotonic clock, for deadlines.
-        each_s: of the search for each gang, where its request allows no less.
+        gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
     """
-    before, placements = snapshot, []
-    line, plain = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
-    tells_at_once = must_explain_now(snapshot, len(requests))
-    for at, request in enumerate(requests):
-        pods = plain.place(at)
+    base, placements = snapshot, []
+    chain, uniform = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
+    explains_now = must_explain_now(snapshot, len(requests))
+    for index, request in enumerate(requests):
+        pods = uniform.place(index)
         if pods is not None:
-            found = uniform_answer(snapshot, request, pods, line.lazy_view(request))
-            placements.append(found)
-            line.add(request, found)
+            answer = uniform_answer(snapshot, request, pods, chain.lazy_view(request))
+            placements.append(answer)
+            chain.add(request, answer)
             continue
-        asked = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-        found = place(line.latest, asked, clock=clock)
-        if tells_at_once:
-            found.explain()
-        placements.append(found)
-        if not found.is_feasible:
+        bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
+        answer = place(chain.latest, bounded, clock=clock)
+        if explains_now:
+            answer.explain()
+        placements.append(answer)
+        if not answer.is_feasible:
             continue
-        if found.victims:
-            before = without_victims(before, found.victims, priority=request.priority)
-            left = without_victims(line.latest, found.victims, priority=request.priority)
-            plain.apply_difference(line.latest, left)
-        line.add(request, found)
-        plain.take_gang(as_running_gang(request, found))
-    return SequentialPlacement(tuple(requests), tuple(placements), before, line)
+        if answer.victims:
+            base = without_victims(base, answer.victims, priority=request.priority)
+            evicted = without_victims(chain.latest, answer.victims, priority=request.priority)
+            uniform.apply_difference(chain.latest, evicted)
+        chain.add(request, answer)
+        uniform.take_gang(as_running_gang(request, answer))
+    return SequentialPlacement(tuple(requests), tuple(placements), base, chain)
 
 
 def must_explain_now(snapshot: Snapshot, num_answers: int) -> bool:
-    """Return whether so many answers, each with a snapshot that explains it, would be too much."""
+    """Return whether this many answers, each with its own snapshot, would use too much memory."""
     return snapshot.free.nbytes * num_answers > MAX_KEPT_BYTES
 
 
 class SnapshotChain:
-    """The snapshots between gangs; one is made when somebody looks at it."""
+    """The snapshots between gangs; each is built when it is first read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        """Begin with nobody."""
+        """Begin with no gang placed."""
         self._placed: list[tuple[PlacementRequest, Placement]] = []
         self._first = snapshot
         self._latest = (0, snapshot)
-        """With the number of gangs that have started by then."""
+        """The number of gangs that have started, and the snapshot then."""
         self._snapshots = {0: snapshot}
-        """What somebody has looked at, by the same number: answers are read in other orders."""
+        """Snapshots read so far, by the same number: answers are read in any order."""
         self._max_snapshots = max(MAX_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
 
-    def add(self, request: PlacementRequest, found: Placement) -> None:
-        """Let a gang start once its victims have gone."""
-        self._placed.append((request, found))
+    def add(self, request: PlacementRequest, placement: Placement) -> None:
+        """Let a gang start after its victims are evicted."""
+        self._placed.append((request, placement))
 
     @property
     def latest(self) -> Snapshot:
@@ -115,47 +115,57 @@ class SnapshotChain:
         return self._latest[1]
 
     def lazy_view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
-        """Return what makes the snapshot as a gang sees it now."""
+        """Return a function that builds the snapshot as a gang sees it now."""
         return partial(self._view_at, len(self._placed), request)
 
-    def _view_at(self, num: int, request: PlacementRequest) -> Snapshot:
-        made = self._snapshots.copy()  # another thread may look elsewhere meanwhile
-        if num not in made:
-            start = max(filter(num.__ge__, made))
-            made[num] = self._snapshot_after((start, made[start]), num)[1]
-            kept = made if len(made) <= self._max_snapshots else {0: self._first, num: made[num]}
-            self._snapshots = kept
-        return view_for(made[num], request.gang, request.priority)
+    def _view_at(self, num_placed: int, request: PlacementRequest) -> Snapshot:
+        snapshots = self._snapshots.copy()  # a copy: another thread may read another snapshot
+        if num_placed not in snapshots:
+            start = max(filter(num_placed.__ge__, snapshots))
+            snapshots[num_placed] = self._snapshot_after((start, snapshots[start]), num_placed)[1]
+            kept_snapshots = (
+                snapshots
+                if len(snapshots) <= self._max_snapshots
+                else {0: self._first, num_placed: snapshots[num_placed]}
+            )
+            self._snapshots = kept_snapshots
+        return view_for(snapshots[num_placed], request.gang, request.priority)
 
-    def _snapshot_after(self, made: tuple[int, Snapshot], num: int) -> tuple[int, Snapshot]:
-        """Return the snapshot once so many gangs have started, from one where fewer have."""
-        start, snapshot = made
+    def _snapshot_after(self, base: tuple[int, Snapshot], num_placed: int) -> tuple[int, Snapshot]:
+        """Return the snapshot after `num_placed` gangs have started, from one with fewer."""
+        start, snapshot = base
         waiting: list[RunningGang] = []
-        for request, found in self._placed[start:num]:
-            if found.victims:
-                full = with_running(snapshot, *waiting)
-                snapshot = without_victims(full, found.victims, priority=request.priority)
+        for request, placement in self._placed[start:num_placed]:
+            if placement.victims:
+                with_waiting = with_running(snapshot, *waiting)
+                snapshot = without_victims(
+                    with_waiting, placement.victims, priority=request.priority
+                )
                 waiting = []
-            waiting.append(as_running_gang(request, found))
-        return num, with_running(snapshot, *waiting) if waiting else snapshot
+            waiting.append(as_running_gang(request, placement))
+        return num_placed, with_running(snapshot, *waiting) if waiting else snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:
-    """Return the snapshot after victims, `gang` or `gang@node`, have gone.
+    """Return the snapshot after victims, `gang` or `gang@node`, are evicted.
 
     Args:
-        snapshot: where they run.
+        snapshot: the cluster where they run.
         victims: their names.
-        below: the priority that they gave way to, which tells a gang with an @ in its name from
-            the pods of another one on a node.
+        priority: priority of the gang that evicts them; distinguishes a gang with an @ in its name
+            from the pods of another gang on a node.
     """
     for victim in victims:
         gang, _, node = victim.rpartition("@")
-        whole = snapshot.running.get(victim)
-        if whole is not None and whole.preemptible and whole.priority < priority:
+        victim_gang = snapshot.running.get(victim)
+        if victim_gang is not None and victim_gang.preemptible and victim_gang.priority < priority:
             snapshot = without_running(snapshot, victim)
         elif gang in snapshot.running:
-            held = snapshot.running[gang]
-            rest = tuple(row for row in held.pods if row.node != node)
-            snapshot = with_running(without_running(snapshot, gang), replace(held, pods=rest))
+            running_gang = snapshot.running[gang]
+            remaining_pods = tuple(
+                gang_pods for gang_pods in running_gang.pods if gang_pods.node != node
+            )
+            snapshot = with_running(
+                without_running(snapshot, gang), replace(running_gang, pods=remaining_pods)
+            )
     return snapshot

@@ -1,1 +1,14 @@
-"""TODO."""
+"""The cluster as the engine sees it: a snapshot, and how many pods fit each node and domain.
+
+`snapshot`: nodes, free quantities, running gangs and nominations; how they change.
+`levels`: the tree as contiguous ranges of nodes per tier.
+`tiers`: looks up a tier by name.
+`pod_shapes`: the distinct shapes of the pods of a request.
+`shape`: the pods of one shape that fit each node and each unit.
+`slot_cache`: cached shapes of a snapshot, and the nodes that changed since.
+`units`: the units of a tier by the slots of their children; finds the tightest.
+`min_cover`: the fewest inner units that hold a number of pods.
+`subset_sum`: the fewest nodes of a leaf, with the least capacity left over.
+
+May import `topology`, numpy, and from `placement` only `groups` and `request`.
+"""

@@ -1,7 +1,8 @@
-"""The tree as ranges of nodes: at every tier the nodes are cut into contiguous units.
+"""The tree as ranges of nodes: at every tier the nodes are divided into contiguous units.
 
-Tier 0 are the nodes, the last one is the virtual root `cluster`. Where a node has no domain of a
-tier, its unit there is its unit of the tier below: a missing level costs nothing and joins nobody.
+Tier 0 is the nodes, and the last tier is the virtual root `cluster`. If a node has no domain of a
+tier, its unit there is its unit of the tier below: a missing level costs nothing and connects no
+nodes.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class TreeLevels:
     first_child: tuple[NDArray[np.int64], ...]
     """Per tier: children of u are the units `first_child[t][u]` to `first_child[t][u + 1]`."""
     domain_of_unit: tuple[NDArray[np.int64], ...]
-    """Per tier: index into the tree's domains, -1 where the unit is no domain of that tier."""
+    """Per tier: index into the tree's domains; -1 if the unit is no domain of that tier."""
 
     @property
     def root(self) -> int:
@@ -46,33 +47,33 @@ class TreeLevels:
         return len(self.tiers) - 1
 
     def children(self, tier: int, unit: int) -> range:
-        """Return the units one tier below."""
+        """Return the units one tier below a unit."""
         first = self.first_child[tier]
         return range(int(first[unit]), int(first[unit + 1]))
 
     def common_tier(self, low: int, high: int) -> int:
-        """Return the height of the lowest unit that holds two nodes, so all nodes between."""
-        return next(t for t, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
+        """Return the height of the lowest unit that holds two nodes, and so all nodes between."""
+        return next(tier for tier, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])
 
 
 def units_with_min(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the units with the least value, in order."""
+    """Return the units with the smallest value, in order."""
     return units[values == values[values.argmin()]] if len(units) > 1 else units
 
 
 def build_levels(tree: TopologyTree, num_nodes: int) -> TreeLevels:
-    """Cut `num_nodes` nodes, those of the tree first, into units; O(tiers × (nodes + domains))."""
+    """Divide `num_nodes` nodes, tree nodes first, into units; O(tiers × (nodes + domains))."""
     is_start = np.ones(num_nodes, dtype=np.bool_)
     starts = [np.arange(num_nodes, dtype=np.int64)]
     domain = [np.full(num_nodes, -1, dtype=np.int64)]
     for tier in range(1, len(tree.tiers) + 1):
-        at = np.full(num_nodes, -1, dtype=np.int64)
-        for index, found in enumerate(tree.domains):
-            if found.tier == tier and found.start < found.stop:
-                is_start[found.start + 1 : found.stop] = False
-                at[found.start] = index
+        domain_at_start = np.full(num_nodes, -1, dtype=np.int64)
+        for index, tree_domain in enumerate(tree.domains):
+            if tree_domain.tier == tier and tree_domain.start < tree_domain.stop:
+                is_start[tree_domain.start + 1 : tree_domain.stop] = False
+                domain_at_start[tree_domain.start] = index
         starts.append(np.flatnonzero(is_start))
-        domain.append(at[starts[-1]])
+        domain.append(domain_at_start[starts[-1]])
     starts.append(np.zeros(min(num_nodes, 1), dtype=np.int64))
     domain.append(np.full(len(starts[-1]), -1, dtype=np.int64))
     return TreeLevels(
@@ -92,8 +93,8 @@ def _unit_per_node(starts: NDArray[np.int64], num_nodes: int) -> NDArray[np.int6
 
 
 def _first_children(starts: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Return per tier where the children of each unit begin, and where the last one's end."""
-    found = [np.zeros(len(starts[0]) + 1, dtype=np.int64)]
+    """Return per tier where the children of each unit start, then the end of the last unit's."""
+    children = [np.zeros(len(starts[0]) + 1, dtype=np.int64)]
     for below, row in pairwise(starts):
-        found.append(np.append(np.searchsorted(below, row), len(below)))
-    return found
+        children.append(np.append(np.searchsorted(below, row), len(below)))
+    return children

@@ -1,4 +1,4 @@
-"""How many pods of one shape fit each node, and every domain with it."""
+"""The pods of one shape that fit each node, and each unit of every tier."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from generator.placement.cluster.units import UnitIndex
 
 @dataclass(frozen=True, eq=False)
 class PodShape:
-    """What a node sees of a pod, and every domain with it."""
+    """Pods of one shape: their resources, and how many fit each node and unit."""
 
     request: Mapping[str, int]
     allowed: BoolArray
-    """Per node: whether selector, taints, cordon and tree admit it."""
+    """Per node: whether selector, taints, cordon and tree allow it."""
     slots_by_tier: tuple[IntArray, ...]
-    """Per tier and unit: pods of this shape that fit, each alone on its node; 0 if not allowed."""
+    """Per tier and unit: pods of this shape alone that fit its nodes; 0 if not allowed."""
     missing_labels: IntArray | None
-    """Per node: wished labels that it lacks; None where nothing is wished."""
+    """Per node: preferred labels that it lacks; None if no label is preferred."""
     _min_covers: dict[tuple[int, int], MinCover] = field(default_factory=dict, repr=False)
-    """By tier and wider tier; a memo."""
+    """By inner tier and wider tier; a cache."""
     _unit_indexes: dict[int, UnitIndex] = field(default_factory=dict, repr=False)
-    """By tier; a memo."""
+    """By tier; a cache."""
 
     @property
     def slots(self) -> IntArray:
@@ -45,44 +45,49 @@ class PodShape:
         return int(self.slots_by_tier[-1].sum())
 
     def min_cover(self, levels: TreeLevels, inner: int, tier: int) -> MinCover:
-        """Return how few units of a tier inside those of a wider one hold so many pods."""
-        known = self._min_covers.get((inner, tier))
-        if known is None:
-            known = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
-            self._min_covers[inner, tier] = known
-        return known
+        """Return the cover of units of a tier inside those of a wider tier; cached."""
+        cached = self._min_covers.get((inner, tier))
+        if cached is None:
+            cached = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
+            self._min_covers[inner, tier] = cached
+        return cached
 
     def unit_index(self, levels: TreeLevels, tier: int) -> UnitIndex | None:
-        """Return the units of a tier by what they hold; None where they are not looked at so."""
-        known = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
-        if known is not None:
-            self._unit_indexes[tier] = known
-        return known
+        """Return the index of the units of a tier; None if the tier is too large for an index."""
+        cached = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
+        if cached is not None:
+            self._unit_indexes[tier] = cached
+        return cached
 
-    def with_slots(self, levels: TreeLevels, at: IntArray, fits: IntArray) -> PodShape:
-        """Return the shape once so many pods fit some nodes, named in order.
+    def with_slots(self, levels: TreeLevels, nodes: IntArray, fits: IntArray) -> PodShape:
+        """Return the shape after the slots of some nodes, given in order, change.
 
         Cost: O(tiers × nodes) to copy.
         """
-        change = fits - self.slots[at]
+        change = fits - self.slots[nodes]
         slots = self.slots.copy()
-        slots[at] = fits
-        rooms = [slots]
-        for row, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
-            changed = row.copy()
-            np.add.at(changed, unit_of[at], change)
-            rooms.append(changed)
-        coverings: dict[tuple[int, int], MinCover] = {}
-        for (inner, tier), known in self._min_covers.copy().items():
-            touched = np.unique(levels.unit_of_node[inner][at]) if inner else at
-            covering = known.with_changes(self.slots_by_tier[inner], rooms[inner], touched)
-            if covering is not None:
-                coverings[inner, tier] = covering
-        units = {
-            tier: again
-            for tier, row in self._unit_indexes.copy().items()
-            if (again := row.with_slots(rooms, at)) is not None
+        slots[nodes] = fits
+        slots_by_tier = [slots]
+        for before, unit_of in zip(self.slots_by_tier[1:], levels.unit_of_node[1:], strict=True):
+            changed = before.copy()
+            np.add.at(changed, unit_of[nodes], change)
+            slots_by_tier.append(changed)
+        min_covers: dict[tuple[int, int], MinCover] = {}
+        for (inner, tier), cover in self._min_covers.copy().items():
+            touched = np.unique(levels.unit_of_node[inner][nodes]) if inner else nodes
+            updated = cover.with_changes(self.slots_by_tier[inner], slots_by_tier[inner], touched)
+            if updated is not None:
+                min_covers[inner, tier] = updated
+        unit_indexes = {
+            tier: unit_index
+            for tier, index in self._unit_indexes.copy().items()
+            if (unit_index := index.with_slots(slots_by_tier, nodes)) is not None
         }
         return PodShape(
-            self.request, self.allowed, tuple(rooms), self.missing_labels, coverings, units
+            self.request,
+            self.allowed,
+            tuple(slots_by_tier),
+            self.missing_labels,
+            min_covers,
+            unit_indexes,
         )

@@ -1,7 +1,7 @@
-"""What was counted on a snapshot per kind of pod, so that a changed one counts only what changed.
+"""A cache of pod shapes per snapshot; a changed snapshot counts only the changed nodes again.
 
-Memos, never a state: a row that is lost is counted again. Written without a lock; two threads that
-count the same at once write the same.
+It holds no state of its own: a lost row is counted again. It is written without a lock; two threads
+that count the same shape at once write equal rows.
 """
 
 from __future__ import annotations
@@ -12,65 +12,67 @@ from typing import NamedTuple
 from generator.placement.cluster.shape import PodShape
 
 MAX_SHAPES = 64
-"""Kinds of pods; then it begins anew."""
+"""Cached shapes; the cache is then cleared."""
 STALE_DIVISOR = 8
-"""A row is let go once this part of the nodes, one in so many, has changed since.
+"""A row is dropped after 1/8 of the nodes have changed since it was counted.
 
-A node counts as often as it has changed.
+A node counts once per change.
 """
 
 StaleNodes = frozenset[int]
-"""Positions of nodes that have changed since something was counted."""
+"""Positions of nodes that have changed since a shape was counted."""
 
 
 class _CachedShape(NamedTuple):
-    """A shape, and what has changed since it was counted."""
+    """A shape, and the nodes that changed since it was counted."""
 
     shape: PodShape
     stale: tuple[StaleNodes, ...]
-    """Change by change: put together when the shape is asked for, not at every change."""
+    """One entry per change; they are joined when the shape is read, not at every change."""
     num_stale: int
 
 
 class SlotCache:
-    """Shapes by kind of pod, each with what has changed since."""
+    """Shapes by key, each with the nodes that changed since it was counted."""
 
-    def __init__(self, base: SlotCache | None = None, apart: StaleNodes = frozenset()) -> None:
-        """Begin empty, or as a view of another that differs from it at some positions."""
+    def __init__(
+        self, base: SlotCache | None = None, changed_nodes: StaleNodes = frozenset()
+    ) -> None:
+        """Begin empty, or as a view of another cache that differs at some positions."""
         self._rows: dict[Hashable, _CachedShape] = {}
-        self._base, self._changed_nodes = base, apart
+        self._base, self._changed_nodes = base, changed_nodes
 
-    def get(self, kind: Hashable) -> tuple[PodShape, StaleNodes] | None:
-        """Return a shape and the positions at which it is to be counted again; None: all."""
-        found = self._rows.get(kind)
-        if found is not None:
-            return found.shape, frozenset().union(*found.stale)
-        base = None if self._base is None else self._base.get(kind)
-        return None if base is None else (base[0], base[1] | self._changed_nodes)
+    def get(self, key: Hashable) -> tuple[PodShape, StaleNodes] | None:
+        """Return a shape, and the positions to count again; None: the shape is not cached."""
+        row = self._rows.get(key)
+        if row is not None:
+            return row.shape, frozenset().union(*row.stale)
+        base_row = None if self._base is None else self._base.get(key)
+        return None if base_row is None else (base_row[0], base_row[1] | self._changed_nodes)
 
     def keys(self) -> Iterator[Hashable]:
-        """Yield the kinds of pods that it knows itself."""
+        """Yield the keys of the rows of this cache, not those of its base."""
         yield from self._rows.copy()
 
-    def store(self, kind: Hashable, shape: PodShape) -> None:
-        """Remember what is true of the snapshot, and all but true of the one it is a view of."""
-        self._store_row(kind, _CachedShape(shape, (), 0))
+    def store(self, key: Hashable, shape: PodShape) -> None:
+        """Store a shape here, and in the base as stale at the positions that differ."""
+        self._store_row(key, _CachedShape(shape, (), 0))
         if self._base is not None:
-            apart = (self._changed_nodes,) if self._changed_nodes else ()
-            self._base._store_row(kind, _CachedShape(shape, apart, len(self._changed_nodes)))  # noqa: SLF001 - of the same class
+            differing = (self._changed_nodes,) if self._changed_nodes else ()
+            self._base._store_row(key, _CachedShape(shape, differing, len(self._changed_nodes)))  # noqa: SLF001 - of the same class
 
-    def _store_row(self, kind: Hashable, row: _CachedShape) -> None:
-        if len(self._rows) >= MAX_SHAPES and kind not in self._rows:
+    def _store_row(self, key: Hashable, row: _CachedShape) -> None:
+        if len(self._rows) >= MAX_SHAPES and key not in self._rows:
             self._rows.clear()
-        self._rows[kind] = row
+        self._rows[key] = row
 
     def after_change(self, touched: StaleNodes, num_nodes: int) -> SlotCache:
-        """Return what is left of it once some nodes have changed; O(kinds)."""
-        found, num_touched = SlotCache(self._base, self._changed_nodes | touched), len(touched)
-        most = num_nodes // STALE_DIVISOR - num_touched
-        found._rows = {
-            kind: _CachedShape(shape, (*stale, touched), num_stale + num_touched)
-            for kind, (shape, stale, num_stale) in self._rows.copy().items()
-            if num_stale <= most
+        """Return the cache after some nodes changed, without rows that are too stale; O(shapes)."""
+        cache, num_touched = SlotCache(self._base, self._changed_nodes | touched), len(touched)
+        max_stale = num_nodes // STALE_DIVISOR - num_touched
+        cache._rows = {
+            key: _CachedShape(shape, (*stale, touched), num_stale + num_touched)
+            for key, (shape, stale, num_stale) in self._rows.copy().items()
+            if num_stale <= max_stale
         }
-        return found
+        return cache

@@ -1,8 +1,8 @@
-"""What a cluster has room for: nodes, what runs on them, and the snapshot the engine works on.
+"""The snapshot of a cluster: nodes, free capacity, running gangs and nominations.
 
-A snapshot is immutable and dense: one row of free quantities per resource, nodes in tree order,
-nodes outside the tree after them. `with_running` and `without_running` return a new one, which
-takes over what was counted: only changed nodes are counted again.
+A snapshot is immutable and dense: one row of free quantities per resource; nodes in tree order,
+then nodes outside the tree. `with_running` and `without_running` return a new snapshot that keeps
+cached counts: only changed nodes are counted again.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
 MAX_VIEWS = 16
-"""Views of a snapshot that it remembers; then it begins anew, which needs no lock."""
+"""Views that a snapshot caches; the cache is then cleared, which needs no lock."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A node as its cluster knows it."""
+    """A node as its cluster describes it."""
 
     name: str
     capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
     free: Mapping[str, int] | None = None
-    """Capacity less all that is not listed as running; None means the capacity."""
+    """Capacity minus all pods that are not listed as running; None means the capacity."""
     labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
     taints: tuple[str, ...] = ()
-    """`key=value:Effect`; the effect PreferNoSchedule excludes nobody."""
+    """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
     schedulable: bool = True
 
     @property
     def initial_free(self) -> Mapping[str, int]:
-        """Free quantities before running gangs are taken off."""
+        """Free quantities before running gangs are subtracted."""
         return self.capacity if self.free is None else self.free
 
 
@@ -53,21 +53,21 @@ class RunningPods:
     request: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
     count: int = 1
     group: str | None = None
-    """None: of the gang's only group."""
+    """Name of their group; None: the gang's only group."""
     indices: tuple[int, ...] = ()
-    """Index of each pod in its group; empty where they tell none."""
+    """Index of each pod in its group; empty if the indices are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGang:
-    """A gang that runs; its pods are taken off what is free."""
+    """A gang that runs; its pods are subtracted from the free capacity."""
 
     gang: str
     pods: tuple[RunningPods, ...]
     priority: int = 0
     preemptible: bool = True
     min_pods: int | None = None
-    """Pods it must keep, else all of it is broken; None: pods stand alone."""
+    """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,35 +77,35 @@ class Snapshot:
     tree: TopologyTree
     levels: TreeLevels
     specs: tuple[NodeSpec, ...]
-    """One per node: those of the tree in tree order, then the others in natural order."""
+    """One per node: tree nodes in tree order, then the others in natural order."""
     resources: tuple[str, ...]
-    """Sorted names; row r of `free` is of `resources[r]`."""
+    """Sorted names; row r of `free` belongs to `resources[r]`."""
     free: IntArray
-    """Shape (resources, nodes); below 0 where a node is overfull."""
+    """Shape (resources, nodes); below 0 if a node is overcommitted."""
     running: Mapping[str, RunningGang]
-    """By gang."""
+    """By gang name."""
     nominated: Mapping[str, RunningGang]
-    """Capacity reserved for gangs whose pods do not run yet, by any key; not taken off `free`."""
+    """Reserved for gangs whose pods do not run yet, by any key; not subtracted from `free`."""
     position_of: Mapping[str, int]
-    """Column of a node."""
+    """Column of a node by name."""
     schedulable: BoolArray
-    """Per node."""
+    """Per node: whether it is not cordoned."""
     taint_sets: tuple[frozenset[str], ...]
-    """The distinct sets of hard taints, each as `key=value`."""
+    """The distinct sets of hard taints, each taint as `key=value`."""
     taint_set_of: IntArray
     """Per node: index into `taint_sets`."""
     _labels: dict[str, tuple[IntArray, dict[str, int]]] = field(default_factory=dict, repr=False)
-    """Label columns read so far; a memo of `specs`, never a state."""
+    """Label columns read so far; a cache of `specs`."""
     _capacities: dict[str, IntArray] = field(default_factory=dict, repr=False)
-    """Capacities of nodes per resource read so far; a memo of `specs`."""
+    """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
-    """Ranks of units by name per tier, read so far; a memo of `levels`."""
+    """Ranks of units by name per tier, read so far; a cache of `levels`."""
     slot_cache: SlotCache = field(default_factory=SlotCache, repr=False)
-    """Pods that fit, per kind of pod; a memo of all but `running` and `nominated`."""
+    """Shapes counted so far; a cache of everything but `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
-    """Proved answers by request; a memo of the whole, which no changed snapshot takes over."""
+    """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""
     views: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
-    """What gangs see of it, by the nominations that bind them; a memo."""
+    """Views of the snapshot by the nominations that bind a gang; a cache."""
 
     @property
     def num_nodes(self) -> int:
@@ -114,22 +114,22 @@ class Snapshot:
 
     @property
     def num_tree_nodes(self) -> int:
-        """Nodes before this position are in the tree."""
+        """Number of tree nodes; nodes before this position are in the tree."""
         return len(self.tree.nodes)
 
     def count_slots(
         self, request: Mapping[str, int], *, unbounded: int, nodes: IntArray | slice = slice(None)
     ) -> IntArray:
-        """Return how many such pods fit each node; `most` where they ask for nothing.
+        """Return how many such pods fit each node; `unbounded` if they request no resource.
 
         Args:
-            request: what each pod asks for.
-            most: what counts as no bound.
-            at: positions that are looked at; all of them by default.
+            request: resources of each pod.
+            unbounded: the count for pods that request nothing.
+            nodes: positions to count; all by default.
 
         Cost: O(resources × nodes).
         """
-        found: IntArray | None = None
+        slots: IntArray | None = None
         for name, need in request.items():
             if need == 0:
                 continue
@@ -137,43 +137,44 @@ class Snapshot:
                 return np.zeros_like(self.taint_set_of[nodes])
             row = self.free[self.resources.index(name), nodes]
             fits = row if need == 1 else row // need
-            found = fits if found is None else np.minimum(found, fits)
-        if found is None:
+            slots = fits if slots is None else np.minimum(slots, fits)
+        if slots is None:
             return np.full_like(self.taint_set_of[nodes], unbounded)
-        return np.maximum(found, 0)
+        return np.maximum(slots, 0)
 
     def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
-        """Return how much of a resource each node has free, or in all."""
+        """Return how much of a resource each node has free, or has in total."""
         if counts_free:
             if resource not in self.resources:
                 return np.zeros(self.num_nodes, dtype=np.int64)
             free: IntArray = self.free[self.resources.index(resource)]
             return free
         if resource not in self._capacities:
-            held = [spec.capacity.get(resource, 0) for spec in self.specs]
-            self._capacities[resource] = np.array(held, dtype=np.int64)
+            capacities = [spec.capacity.get(resource, 0) for spec in self.specs]
+            self._capacities[resource] = np.array(capacities, dtype=np.int64)
         return self._capacities[resource]
 
     def has_label(self, key: str, values: Iterable[str]) -> BoolArray:
         """Return which nodes carry the label with one of the values."""
         if key not in self._labels:
-            names: dict[str, int] = {}
+            codes_by_value: dict[str, int] = {}
             column = (spec.labels.get(key) for spec in self.specs)
-            codes = [
-                -1 if value is None else names.setdefault(value, len(names)) for value in column
+            node_codes = [
+                -1 if value is None else codes_by_value.setdefault(value, len(codes_by_value))
+                for value in column
             ]
-            self._labels[key] = (np.array(codes, dtype=np.int64), names)
-        codes_of, known = self._labels[key]
-        wanted = [known[value] for value in values if value in known]
-        if len(wanted) == 1:
-            return np.asarray(codes_of == wanted[0])
-        return np.isin(codes_of, wanted)
+            self._labels[key] = (np.array(node_codes, dtype=np.int64), codes_by_value)
+        codes_of, code_of = self._labels[key]
+        wanted_codes = [code_of[value] for value in values if value in code_of]
+        if len(wanted_codes) == 1:
+            return np.asarray(codes_of == wanted_codes[0])
+        return np.isin(codes_of, wanted_codes)
 
     def has_tolerated_taints(self, tolerations: frozenset[str]) -> BoolArray:
-        """Return which nodes have no hard taint beyond those tolerated as `key` or `key=value`."""
+        """Return which nodes have only hard taints that are tolerated as `key` or `key=value`."""
         allowed = [
-            all({mark, mark.split("=")[0]} & tolerations for mark in marks)
-            for marks in self.taint_sets
+            all({taint, taint.split("=")[0]} & tolerations for taint in taints)
+            for taints in self.taint_sets
         ]
         return np.array(allowed, dtype=np.bool_)[self.taint_set_of]
 
@@ -184,20 +185,22 @@ def build_snapshot(
     running: Sequence[RunningGang] = (),
     nominated: Sequence[RunningGang] = (),
 ) -> Snapshot:
-    """Arrange nodes and subtract what runs; the order of the inputs does not matter.
+    """Order the nodes and subtract running pods; the order of the inputs does not matter.
 
-    A node of the tree that `nodes` lacks has one slot. Pods on nodes that nobody knows are
-    kept as running, they take nothing. Cost: O(nodes × resources + pods).
+    A tree node that `nodes` lacks has one slot. Pods on unknown nodes stay in `running` and take no
+    capacity. Cost: O(nodes × resources + pods).
     """
     outside = sorted(nodes.keys() - set(tree.nodes), key=natural_key)
     specs = tuple(nodes.get(name) or NodeSpec(name) for name in (*tree.nodes, *outside))
-    position = {spec.name: at for at, spec in enumerate(specs)}
+    position = {spec.name: index for index, spec in enumerate(specs)}
     resources = sorted({name for spec in specs for name in spec.initial_free})
     free = np.array(
         [[spec.initial_free.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
     ).reshape(len(resources), len(specs))
-    sets: dict[frozenset[str], int] = {}
-    set_of = [sets.setdefault(_hard_taints(spec), len(sets)) for spec in specs]
+    index_of_taints: dict[frozenset[str], int] = {}
+    taint_set_of = [
+        index_of_taints.setdefault(_hard_taints(spec), len(index_of_taints)) for spec in specs
+    ]
     empty = Snapshot(
         tree=tree,
         levels=build_levels(tree, len(specs)),
@@ -208,47 +211,47 @@ def build_snapshot(
         nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
         position_of=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
-        taint_sets=tuple(sets),
-        taint_set_of=np.array(set_of, dtype=np.int64),
+        taint_sets=tuple(index_of_taints),
+        taint_set_of=np.array(taint_set_of, dtype=np.int64),
     )
     return _change_running(empty, running, sign=-1)
 
 
 def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
-    """Return the snapshot once gangs, or more pods of some, run; O(resources × nodes + pods)."""
+    """Return the snapshot with more running gangs or pods; O(resources × nodes + pods)."""
     return _change_running(snapshot, gangs, sign=-1)
 
 
 def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
-    """Return the snapshot after a gang has gone; the same where it does not run."""
-    gone = snapshot.running.get(gang)
-    return snapshot if gone is None else _change_running(snapshot, (gone,), sign=1)
+    """Return the snapshot without a running gang; the same snapshot if it does not run."""
+    running_gang = snapshot.running.get(gang)
+    return snapshot if running_gang is None else _change_running(snapshot, (running_gang,), sign=1)
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
-    """Return the snapshot with other nominations than it has; nothing is counted anew."""
+    """Return the snapshot with these nominations; cached counts are kept."""
     return _replace_fields(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
 def view_for(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
-    """Return the snapshot as a gang sees it: nominations of others bind it up to its priority.
+    """Return the snapshot that a gang sees: without the capacity nominated for other gangs.
 
-    Those of lower priority do not, nor do its own. It is a value apart that knows no answers, so
-    that an answer may keep it.
+    Nominations of lower priority, and the gang's own, do not count. The view is a separate value
+    without cached answers, so that an answer may keep a reference to it.
     """
-    binding = {
-        name: row
-        for name, row in snapshot.nominated.items()
-        if row.gang != gang and row.priority >= priority
+    binding_nominations = {
+        name: nomination
+        for name, nomination in snapshot.nominated.items()
+        if nomination.gang != gang and nomination.priority >= priority
     }
-    names = tuple(binding)
+    names = tuple(binding_nominations)
     view = snapshot.views.get(names)
     if view is None:
         if len(snapshot.views) >= MAX_VIEWS:
             snapshot.views.clear()
         view = (
-            _with_nominations_running(snapshot, binding.values())
-            if binding
+            _with_nominations_running(snapshot, binding_nominations.values())
+            if binding_nominations
             else _replace_fields(snapshot)
         )
         snapshot.views[names] = view
@@ -262,10 +265,10 @@ def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) 
 
 
 def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
-    """Return a snapshot with other values that knows no answers; a tenth of replace()'s time."""
-    found = object.__new__(Snapshot)
-    found.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
-    return found
+    """Return a copy with other values and no cached answers; a tenth of replace()'s time."""
+    changed = object.__new__(Snapshot)
+    changed.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
+    return changed
 
 
 _node_name = attrgetter("node")
@@ -274,20 +277,20 @@ _node_name = attrgetter("node")
 def _free_after(
     snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
 ) -> tuple[IntArray, frozenset[int]]:
-    """Return free quantities with what the pods of gangs ask for added, times the sign; and where.
+    """Return the free quantities after adding `sign` times the gangs' pods, and the changed nodes.
 
-    Cost: O(resources × nodes) to copy them, O(pods) to change them.
+    Cost: O(resources × nodes) to copy, O(pods) to change.
     """
     free, touched = snapshot.free.copy(), set[int]()
-    row_of = {name: row for row, name in enumerate(snapshot.resources)}
+    row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
     for pods in (pods for gang in gangs for pods in gang.pods):
-        at = snapshot.position_of.get(pods.node)
-        if at is None:
+        position = snapshot.position_of.get(pods.node)
+        if position is None:
             continue
-        touched.add(at)
+        touched.add(position)
         for name, need in pods.request.items():
-            if name in row_of:
-                free[row_of[name], at] += sign * need * pods.count
+            if name in row_of_resource:
+                free[row_of_resource[name], position] += sign * need * pods.count
     free.setflags(write=False)
     return free, frozenset(touched)
 
@@ -311,18 +314,23 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
 
 
 def _mutable_copy(running: Mapping[str, RunningGang]) -> dict[str, RunningGang]:
-    """Return a copy to be changed; that of a mapping's proxy is a tenth of the work of dict()."""
+    """Return a mutable copy; copying a mapping proxy takes a tenth of the time of dict()."""
     return running.copy() if isinstance(running, MappingProxyType) else dict(running)
 
 
 def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
-    rows = list(pods)
-    if len({row.node for row in rows}) == len(rows):
-        return tuple(sorted(rows, key=_node_name))
+    in_order = list(pods)
+    if len({entry.node for entry in in_order}) == len(in_order):
+        return tuple(sorted(in_order, key=_node_name))
     return tuple(
         sorted(
-            rows,
-            key=lambda row: (row.node, row.group or "", sorted(row.request.items()), row.indices),
+            in_order,
+            key=lambda entry: (
+                entry.node,
+                entry.group or "",
+                sorted(entry.request.items()),
+                entry.indices,
+            ),
         )
     )
 

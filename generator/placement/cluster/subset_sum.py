@@ -1,4 +1,4 @@
-"""Which nodes of a leaf hold so many pods: the fewest, with as little left in them as can be."""
+"""Choose the fewest nodes of a leaf that hold a number of pods, with the least capacity left."""
 
 from __future__ import annotations
 
@@ -6,101 +6,101 @@ from collections.abc import Hashable, Sequence
 from operator import itemgetter
 
 MAX_SUM_BITS = 1 << 26
-"""Sums that are looked at: a bit each, 8 MiB in all, some milliseconds."""
+"""Most sums that are compared: one bit each, 8 MiB in all, some milliseconds."""
 
 
 EqualBins = Sequence[tuple[int, Sequence[int]]]
-"""Pods that fit each of those that are alike, and their indices in order; the fullest first."""
+"""(pods that fit each bin, indices in order) per class of equal bins; the largest first."""
 
 
-def group_equal_bins(rooms: Sequence[int], kinds: Sequence[Hashable]) -> EqualBins:
-    """Return which are alike.
+def group_equal_bins(bin_slots: Sequence[int], classes: Sequence[Hashable]) -> EqualBins:
+    """Return the classes of equal bins.
 
     Args:
-        rooms: pods that fit each.
-        kinds: equal for those that are alike, which have equal rooms.
+        bin_slots: pods that fit each bin.
+        classes: class of each bin; bins of a class hold equal pods.
     """
-    found: dict[Hashable, tuple[int, list[int]]] = {}
-    for at, (room, kind) in enumerate(zip(rooms, kinds, strict=True)):
-        found.setdefault(kind, (room, []))[1].append(at)
-    return sorted(found.values(), key=itemgetter(0), reverse=True)
+    bins_by_class: dict[Hashable, tuple[int, list[int]]] = {}
+    for index, (slots, bin_class) in enumerate(zip(bin_slots, classes, strict=True)):
+        bins_by_class.setdefault(bin_class, (slots, []))[1].append(index)
+    return sorted(bins_by_class.values(), key=itemgetter(0), reverse=True)
 
 
 def choose_fewest_nodes(
-    slots: Sequence[int], rows: EqualBins, num_pods: int, *, is_tight: bool
+    slots: Sequence[int], bins: EqualBins, num_pods: int, *, is_tight: bool
 ) -> list[int] | None:
-    """Return the fewest nodes that hold so many pods, which all of them do; in order.
+    """Return the fewest nodes that hold the pods, in order; all nodes together must hold them.
 
-    If `is_tight`, no other ones as few leave less free. Among equals the first ones are taken, so
-    that of nodes with equal slots no more than the fewest need a look. Sums of slots are bits;
-    None where they are too many.
+    If `is_tight`, no other set of as few nodes leaves fewer slots free. Among equal sets the first
+    nodes are chosen, so that of nodes with equal slots only as many as needed are compared. Sums of
+    slots are bits of an integer; None if there are too many.
 
     Args:
         slots: per node.
-        rows: nodes with equal slots.
-        num_pods: that they are to hold.
+        bins: classes of nodes with equal slots.
+        num_pods: the pods to hold.
         is_tight: see above.
     """
-    kept, count = fewest_bins_candidates(rows, num_pods)
-    top = slots[kept[0]]
-    if all(slots[at] == top for at in kept):
-        return kept[:count]
-    width = count * rows[0][0] + 1
-    if len(kept) * (count + 1) * width > MAX_SUM_BITS:
+    candidates, count = fewest_bins_candidates(bins, num_pods)
+    most_slots = slots[candidates[0]]
+    if all(slots[index] == most_slots for index in candidates):
+        return candidates[:count]
+    width = count * bins[0][0] + 1
+    if len(candidates) * (count + 1) * width > MAX_SUM_BITS:
         return None
-    sums = _reachable_sums([slots[at] for at in kept], count, width)
-    over = sums[-1] >> count * width + num_pods
-    goal = num_pods + (over & -over).bit_length() - 1 if is_tight else num_pods
+    sums = _reachable_sums([slots[index] for index in candidates], count, width)
+    sums_above = sums[-1] >> count * width + num_pods
+    target_slots = num_pods + (sums_above & -sums_above).bit_length() - 1 if is_tight else num_pods
     chosen: list[int] = []
-    for at, others in zip(kept, sums[-2::-1], strict=True):
-        rest = goal - slots[at]
-        reached = (others >> (count - 1) * width & (1 << width) - 1) >> max(rest, 0)
-        if reached & 1 and rest >= 0 if is_tight else reached:
-            chosen.append(at)
-            goal, count = rest, count - 1
+    for index, suffix_sums in zip(candidates, sums[-2::-1], strict=True):
+        remaining = target_slots - slots[index]
+        reachable = (suffix_sums >> (count - 1) * width & (1 << width) - 1) >> max(remaining, 0)
+        if reachable & 1 and remaining >= 0 if is_tight else reachable:
+            chosen.append(index)
+            target_slots, count = remaining, count - 1
             if not count:
                 break
     return chosen
 
 
-def fill_in_order(rooms: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
-    """Return pods per chosen index, in its order: each room is full before the next is used."""
-    found: dict[int, int] = {}
-    for at in chosen:
-        found[at] = min(rooms[at], num_pods)
-        num_pods -= found[at]
-    return found
+def fill_in_order(slots: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+    """Return pods per chosen bin, in order: each bin is filled before the next is used."""
+    pods_per_bin: dict[int, int] = {}
+    for index in chosen:
+        pods_per_bin[index] = min(slots[index], num_pods)
+        num_pods -= pods_per_bin[index]
+    return pods_per_bin
 
 
-def fewest_bins_candidates(rows: EqualBins, num_pods: int) -> tuple[list[int], int]:
-    """Return which may be among the fewest that hold so many pods, and how few these are.
+def fewest_bins_candidates(bins: EqualBins, num_pods: int) -> tuple[list[int], int]:
+    """Return the bins that may be among the fewest that hold the pods, and the fewest number.
 
-    All of them do. Of those that are alike the first ones are returned, as many as may be needed.
-    The fullest hold some pods too many: each that holds less than the least of them costs the
-    difference.
+    All bins together must hold the pods. Of equal bins the first ones are returned, as many as may
+    be needed. The largest bins hold some pods too many; a bin that holds less than the smallest of
+    them uses up the difference.
     """
-    count = last = 0
+    count = smallest = 0
     missing = num_pods
-    for last, indices in rows:
-        needed = min(-(-missing // last), len(indices))
-        count, missing = count + needed, missing - needed * last
+    for smallest, indices in bins:
+        needed = min(-(-missing // smallest), len(indices))
+        count, missing = count + needed, missing - needed * smallest
         if missing <= 0:
             break
-    kept: list[int] = []
-    for room, indices in rows:
-        most = count if room >= last else min(-missing // (last - room), count)
-        kept += indices[:most]
-    kept.sort()
-    return kept, count
+    candidates: list[int] = []
+    for slots, indices in bins:
+        max_bins = count if slots >= smallest else min(-missing // (smallest - slots), count)
+        candidates += indices[:max_bins]
+    candidates.sort()
+    return candidates, count
 
 
-def _reachable_sums(slots: Sequence[int], most: int, width: int) -> list[int]:
-    """Return per number of last nodes, from none on, what some of them hold.
+def _reachable_sums(slots: Sequence[int], max_nodes: int, width: int) -> list[int]:
+    """Return per number of trailing nodes, from none on, the sums that subsets of them reach.
 
-    Bit `num * width + total` tells whether `num` of them, up to `most`, hold so many pods.
+    Bit `num * width + total` is set if some `num` of them, up to `max_nodes`, hold `total` pods.
     """
-    mask = (1 << (most + 1) * width) - 1
+    mask = (1 << (max_nodes + 1) * width) - 1
     sums = [1]
-    for many in reversed(slots):
-        sums.append((sums[-1] | sums[-1] << width + many) & mask)
+    for node_slots in reversed(slots):
+        sums.append((sums[-1] | sums[-1] << width + node_slots) & mask)
     return sums

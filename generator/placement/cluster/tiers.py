@@ -1,4 +1,4 @@
-"""Tiers by name and by height."""
+"""Look up the height of a tier by its name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def tier_index(snapshot: Snapshot, tier: str | None) -> int:
         return 0
     if tier == CLUSTER_TIER:
         return snapshot.levels.root
-    found = None if tier is None else snapshot.tree.tier_of(tier)
-    if found is None:
+    height = None if tier is None else snapshot.tree.tier_of(tier)
+    if height is None:
         raise UnknownTier(tier)
-    return found
+    return height

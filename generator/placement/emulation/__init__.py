@@ -1,1 +1,12 @@
-"""TODO."""
+"""Placement in the steps of another scheduler, for presets that no objective vector describes.
+
+`walk`: tries domains in a preset's order and fills them in its order.
+`scopes`: the groups and sets that share a domain, as a walk places them.
+`pod_shares`: shares the pods of one group among the nodes of a domain.
+`balanced`: Kueue's balanced placement: even shares over few domains.
+`task_buckets`: the pod buckets of Volcano's task-topology plugin.
+`task_topology`: places pods by buckets and node scores, as that plugin does.
+
+May import `answer`, `cluster`, `explanation`, `presets`, `problem`, `request`, `solve` and
+`walk_rules`.
+"""

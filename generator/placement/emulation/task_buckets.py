@@ -1,7 +1,8 @@
-"""Buckets of pods whose roles attract each other: how task-topology groups and orders them.
+"""Buckets of pods whose roles attract each other, as Volcano's task-topology plugin builds them.
 
-Pods join one after the other: to the bucket that attracts them most, or a new one where all repel
-them. Sizes are those at the end of this; what is placed later does not change the order.
+Pods join one after the other: the bucket that attracts them most, or a new bucket if all repel
+them. Buckets are then ordered by their final size; pods that are placed later do not change the
+order.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from generator.placement.request import RoleAffinity
 
 
 class AffinityKind(IntEnum):
-    """What a role is to others, by the strongest set that names it."""
+    """How a role relates to other roles, by the strongest set that names it."""
 
     NONE = 0
     REPELS_OTHERS = 1
@@ -35,35 +36,35 @@ class TaskPod(NamedTuple):
 
 @dataclass
 class Bucket:
-    """Pods that want to share a node."""
+    """Pods that attract each other to one node."""
 
     node: int | None = None
-    """Position of the running pods that opened it."""
+    """Node position of the running pods that opened the bucket."""
     pods_per_group: Counter[int] = field(default_factory=Counter)
     """Pods per group, running ones included."""
     pods: list[TaskPod] = field(default_factory=list)
-    """New ones, in the order they joined."""
+    """New pods, in the order in which they joined."""
     load: int = 0
-    """What the new pods ask for, all quantities summed."""
+    """Requested quantities of the new pods, summed over all resources."""
 
 
 class AffinityIndex:
-    """How groups attract and repel each other, by index."""
+    """How groups attract and repel each other, by group index."""
 
     def __init__(self, problem: Problem) -> None:
         """Read the roles of a request."""
         groups = problem.request.groups
-        index = {group.name: at for at, group in enumerate(groups)}
+        index = {group.name: position for position, group in enumerate(groups)}
         self.roles = problem.request.roles
         self.attracts = _group_pairs(self.roles.attract, index)
         self.repels = _group_pairs(self.roles.repel, index)
         self.kinds = [_affinity_kind(self.roles, group.name) for group in groups]
-        listed = {name: at for at, name in enumerate(self.roles.order)}
+        listed = {name: position for position, name in enumerate(self.roles.order)}
         self.rank = [listed.get(group.name, len(listed)) for group in groups]
         self.names = [group.name for group in groups]
 
     def net_attraction(self, group: int, names: Counter[int]) -> int:
-        """Return how many of these pods attract a pod of a group, less those that repel it."""
+        """Return how many of these pods attract a pod of a group, minus those that repel it."""
         return sum(
             count * (((group, other) in self.attracts) - ((group, other) in self.repels))
             for other, count in names.items()
@@ -74,7 +75,7 @@ class AffinityIndex:
         return sum(count for other, count in names.items() if (group, other) in self.repels)
 
     def sort_key(self, pod: TaskPod) -> tuple[object, ...]:
-        """Return what pods are sorted by."""
+        """Return the sort key of a pod."""
         return (
             self.rank[pod.group],
             -self.kinds[pod.group],
@@ -86,7 +87,7 @@ class AffinityIndex:
 def build_buckets(
     problem: Problem, counts: tuple[int, ...], affinity: AffinityIndex
 ) -> list[Bucket]:
-    """Return the buckets of so many pods per group, oldest first."""
+    """Return the buckets for these pods per group, oldest first."""
     buckets = _running_buckets(problem)
     loads = [sum(quantity for _, quantity in group.request) for group in problem.request.groups]
     pods = [
@@ -96,11 +97,11 @@ def build_buckets(
         for index in range(count)
     ]
     for pod in sorted(pods, key=affinity.sort_key):
-        ranked = [
-            (-affinity.net_attraction(pod.group, bucket.pods_per_group), bucket.load, at)
-            for at, bucket in enumerate(buckets)
+        options = [
+            (-affinity.net_attraction(pod.group, bucket.pods_per_group), bucket.load, bucket_index)
+            for bucket_index, bucket in enumerate(buckets)
         ]
-        best = min(ranked, default=None)
+        best = min(options, default=None)
         if best is None or best[0] > 0:
             buckets.append(Bucket())
         chosen = buckets[-1] if best is None or best[0] > 0 else buckets[best[2]]
@@ -115,31 +116,31 @@ def order_pods(
 ) -> list[tuple[TaskPod, Bucket | None]]:
     """Return all pods in the order in which they are placed: the largest bucket first."""
     by_size = sorted(buckets, key=lambda bucket: -bucket.pods_per_group.total())
-    inside = [
+    bucketed = [
         (pod, bucket) for bucket in by_size for pod in sorted(bucket.pods, key=affinity.sort_key)
     ]
-    held = {pod for pod, _ in inside}
-    outside = [
+    bucketed_pods = {pod for pod, _ in bucketed}
+    unbucketed = [
         TaskPod(group, index)
         for group, count in enumerate(counts)
         for index in range(count)
-        if TaskPod(group, index) not in held
+        if TaskPod(group, index) not in bucketed_pods
     ]
-    return [*inside, *((pod, None) for pod in outside)]
+    return [*bucketed, *((pod, None) for pod in unbucketed)]
 
 
 def _running_buckets(problem: Problem) -> list[Bucket]:
     """Return one bucket per node where pods of the gang run, by node name."""
-    found: dict[int, Bucket] = {}
-    for group, row in enumerate(problem.running_positions_of):
-        for at in row:
-            found.setdefault(at, Bucket(node=at)).pods_per_group[group] += 1
+    buckets: dict[int, Bucket] = {}
+    for group, positions in enumerate(problem.running_positions_of):
+        for node in positions:
+            buckets.setdefault(node, Bucket(node=node)).pods_per_group[group] += 1
     specs = problem.snapshot.specs
-    return [found[at] for at in sorted(found, key=lambda at: specs[at].name)]
+    return [buckets[node] for node in sorted(buckets, key=lambda node: specs[node].name)]
 
 
 def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> set[tuple[int, int]]:
-    """Return all ordered pairs of a list of sets; a set of one pairs a role with itself."""
+    """Return all ordered pairs of each set; a set of one role pairs it with itself."""
     return {
         (index[first], index[second])
         for names in sets
@@ -150,12 +151,12 @@ def _group_pairs(sets: tuple[tuple[str, ...], ...], index: dict[str, int]) -> se
 
 
 def _affinity_kind(roles: RoleAffinity, name: str) -> AffinityKind:
-    alone = (AffinityKind.ATTRACTS_ITSELF, AffinityKind.REPELS_ITSELF)
-    among = (AffinityKind.ATTRACTED, AffinityKind.REPELS_OTHERS)
-    found = [
-        (alone if len(names) == 1 else among)[at]
-        for at, name_sets in enumerate((roles.attract, roles.repel))
+    single_kinds = (AffinityKind.ATTRACTS_ITSELF, AffinityKind.REPELS_ITSELF)
+    shared_kinds = (AffinityKind.ATTRACTED, AffinityKind.REPELS_OTHERS)
+    kinds = [
+        (single_kinds if len(names) == 1 else shared_kinds)[index]
+        for index, name_sets in enumerate((roles.attract, roles.repel))
         for names in name_sets
         if name in names
     ]
-    return max(found, default=AffinityKind.NONE)
+    return max(kinds, default=AffinityKind.NONE)

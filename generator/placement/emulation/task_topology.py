@@ -1,7 +1,7 @@
 """Placement by buckets, as Volcano's task-topology plugin does it: pod by pod, best node first.
 
-A score wishes and never forbids. What it depends on, the pods on every node, is counted from what
-is placed, so nothing has to be undone.
+A score is a preference and never excludes a node. Scores depend on the pods per node, which are
+counted as pods are placed, so that nothing has to be undone.
 """
 
 from __future__ import annotations
@@ -32,24 +32,26 @@ MAX_SHOWN_PODS = 100
 """Pods up to which the scores of all nodes are part of the answer."""
 
 
-def place_by_buckets(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return the placement by buckets, None where it finds none that keeps all rules.
+def place_by_buckets(problem: Problem, budget: Budget) -> PlacementCandidate | None:
+    """Return the placement by buckets; None if none is found that satisfies all rules.
 
     Raises:
-        EffortSpent: there are too many choices of pods per group.
+        BudgetExhausted: there are too many choices of pods per group.
     """
-    for counts in pod_count_choices(problem, effort):
-        run = _BucketAttempt(problem, counts)
-        pods = run.place()
+    for counts in pod_count_choices(problem, budget):
+        attempt = _BucketAttempt(problem, counts)
+        pods = attempt.place()
         if pods is not None and satisfies_rules(problem, pods):
-            rows = tuple(tuple(row) for row in pods)
+            rows = tuple(tuple(positions) for positions in pods)
             objective = measure(problem, rows, 0)
-            return PlacementCandidate(rows, objective, is_proved=True, preset_details=run.details())
+            return PlacementCandidate(
+                rows, objective, is_proved=True, preset_details=attempt.details()
+            )
     return None
 
 
 class _BucketAttempt:
-    """One attempt with so many pods per group."""
+    """One attempt with these pods per group."""
 
     def __init__(self, problem: Problem, counts: tuple[int, ...]) -> None:
         self._problem, self._counts = problem, counts
@@ -63,13 +65,13 @@ class _BucketAttempt:
             if bucket.node is not None:
                 running = bucket.pods_per_group.total() - len(bucket.pods)
                 self._num_bucket_pods[id(bucket), bucket.node] = running
-        for group, row in enumerate(problem.running_positions_of):
-            for at in row:
-                self._pods_on_node.setdefault(at, Counter())[group] += 1
+        for group, positions in enumerate(problem.running_positions_of):
+            for node in positions:
+                self._pods_on_node.setdefault(node, Counter())[group] += 1
         self._scores: dict[str, dict[str, float]] = {}
 
     def place(self) -> list[list[int]] | None:
-        """Return the positions per group in index order, None where a pod finds no room."""
+        """Return the positions per group in index order; None if a pod does not fit."""
         pods: list[list[int]] = [[-1] * count for count in self._counts]
         waiting = {id(bucket): list(bucket.pods) for bucket in self._buckets}
         for pod, bucket in self._order:
@@ -77,34 +79,36 @@ class _BucketAttempt:
             open_nodes = np.flatnonzero(self._free_slots.slots[shape])
             if not len(open_nodes):
                 return None
-            unbound = waiting[id(bucket)] if bucket is not None else []
-            scores = {int(at): self._score(pod, bucket, unbound, int(at)) for at in open_nodes}
+            waiting_pods = waiting[id(bucket)] if bucket is not None else []
+            scores = {
+                int(node): self._score(pod, bucket, waiting_pods, int(node)) for node in open_nodes
+            }
             self._record_scores(pod, scores)
-            at = max(scores, key=lambda node: (scores[node], -node))
-            pods[pod.group][pod.number] = at
-            self._free_slots.take(shape, at, 1)
-            self._pods_on_node.setdefault(at, Counter())[pod.group] += 1
+            node = max(scores, key=lambda option: (scores[option], -option))
+            pods[pod.group][pod.number] = node
+            self._free_slots.take(shape, node, 1)
+            self._pods_on_node.setdefault(node, Counter())[pod.group] += 1
             if bucket is not None:
-                unbound.remove(pod)
-                key = (id(bucket), at)
+                waiting_pods.remove(pod)
+                key = (id(bucket), node)
                 self._num_bucket_pods[key] = self._num_bucket_pods.get(key, 0) + 1
         return pods
 
-    def _score(self, pod: TaskPod, bucket: Bucket | None, unbound: list[TaskPod], at: int) -> int:
-        """Return the score of a node that has room for the pod."""
+    def _score(self, pod: TaskPod, bucket: Bucket | None, waiting: list[TaskPod], node: int) -> int:
+        """Return the score of a node that has a free slot for the pod."""
         if bucket is None:
             return 0
-        repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(at, Counter()))
+        repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(node, Counter()))
         return (
-            self._num_bucket_pods.get((id(bucket), at), 0)
+            self._num_bucket_pods.get((id(bucket), node), 0)
             - repelled
-            + self._num_fitting(unbound, at)
+            + self._num_fitting(waiting, node)
         )
 
-    def _num_fitting(self, pods: list[TaskPod], at: int) -> int:
-        """Return how many of these pods a node holds when the largest are left out first."""
+    def _num_fitting(self, pods: list[TaskPod], node: int) -> int:
+        """Return how many of these pods fit a node together if the largest are left out first."""
         snapshot, groups = self._problem.snapshot, self._problem.request.groups
-        free = self._free_slots.free_quantities(at)
+        free = self._free_slots.free_quantities(node)
         requests = sorted((dict(groups[pod.group].request) for pod in pods), key=_total_request)
         while requests:
             need = Counter[str]()
@@ -120,16 +124,16 @@ class _BucketAttempt:
         return 0
 
     def _record_scores(self, pod: TaskPod, scores: Mapping[int, int]) -> None:
-        """Remember the scores of all nodes in the tree; those without room have 0."""
+        """Store the scores of all nodes; nodes without a free slot have 0."""
         if sum(self._counts) > MAX_SHOWN_PODS:
             return
         specs = self._problem.snapshot.specs
         weight, largest = self._problem.request.options.score_weight, self._largest_bucket_size()
         self._scores[self._pod_name(pod)] = {
-            specs[at].name: scores.get(at, 0)
+            specs[node].name: scores.get(node, 0)
             if weight is None
-            else round(scores.get(at, 0) * weight * 100 / largest, 6)
-            for at in range(len(specs))
+            else round(scores.get(node, 0) * weight * 100 / largest, 6)
+            for node in range(len(specs))
         }
 
     def _largest_bucket_size(self) -> int:

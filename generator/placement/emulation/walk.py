@@ -1,8 +1,9 @@
-"""Placement as a peer system goes about it: domains in its order, each filled in its order.
+"""Placement by a walk, as another scheduler does it: try domains in order, fill each in order.
 
-Which order that is, is data (`presets.Walk`). Groups are placed one after the other inside the
-first domain of the job that takes them all; a group in there is placed by the tiers that it names
-itself. What a walk finds keeps every rule; where it finds nothing the exact search decides.
+The order is data (`walk_rules.PlacementWalk`). Groups are placed one after the other inside the
+first domain of the job that holds them all. Inside it, a group is placed by the tiers that it names
+itself. The result of a walk satisfies every rule. If the walk finds nothing, the exact search
+decides.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ PositionsPerGroup = list[list[int]]
 
 
 MAX_SHOWN_DOMAINS = 100
-"""Domains tried that are part of the answer."""
+"""Most tried domains that the answer shows."""
 
 
 class UnitRef(NamedTuple):
@@ -46,28 +47,28 @@ class UnitRef(NamedTuple):
     unit: int
 
 
-def place_by_walk(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return what the preset's walk places, None where it finds nothing that keeps all rules.
+def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None:
+    """Return the placement of the preset's walk; None if none is found that satisfies all rules.
 
     Raises:
-        EffortSpent: there are too many choices of pods per group.
+        BudgetExhausted: there are too many choices of pods per group.
     """
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
         return None
     walker = Walker(problem, walk)
-    pods = walker.place_minimum() if walk.starts_with_minimum else walker.place_most(effort)
+    pods = walker.place_minimum() if walk.starts_with_minimum else walker.place_most(budget)
     if pods is None:
         return None
-    rows = tuple(tuple(sorted(row)) for row in pods)
-    working = _candidate_details(walker)
+    rows = tuple(tuple(sorted(positions)) for positions in pods)
+    details = _candidate_details(walker)
     return PlacementCandidate(
-        rows, measure(problem, rows, 0), is_proved=True, preset_details=working
+        rows, measure(problem, rows, 0), is_proved=True, preset_details=details
     )
 
 
 def describe_candidates(problem: Problem) -> Mapping[str, Any]:
-    """Return what the preset's walk tries for a gang that fits nowhere, as the answer shows it."""
+    """Return the domains that the walk tries for an infeasible gang, as the answer shows them."""
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
         return NO_DETAILS
@@ -79,7 +80,7 @@ def _candidate_details(walker: Walker) -> Mapping[str, Any]:
 
 
 def _is_walkable(problem: Problem) -> bool:
-    """Return whether pods can be counted per domain without looking at slices one by one."""
+    """Return whether pods can be counted per domain without tracking single slices."""
     layers = [layer for group in problem.request.groups for layer in group.slices]
     is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
     grows_in_slices = bool(problem.running_positions) and any(layer.tier for layer in layers)
@@ -91,7 +92,7 @@ class Walker:
     """The walk of one problem."""
 
     def __init__(self, problem: Problem, walk: PlacementWalk) -> None:
-        """Arrange groups as scopes; nothing is placed yet."""
+        """Build the scopes of the groups; nothing is placed yet."""
         self._problem, self._walk = problem, walk
         self._levels = problem.snapshot.levels
         self._scope = ScopeBuilder(problem).job_scope()
@@ -100,72 +101,79 @@ class Walker:
     def _steering_nodes(self) -> list[str]:
         """Nodes that steer which domains are tried, as running pods do."""
         position = self._problem.snapshot.position_of
-        return [n for n in self._problem.request.options.preferred_nodes if n in position]
+        return [name for name in self._problem.request.options.preferred_nodes if name in position]
 
     def candidate_names(self) -> list[str]:
-        """Return the names of the domains that are tried for the job, in that order."""
+        """Return the names of the domains that are tried for the job, in order."""
         groups = self._problem.request.groups
-        is_least = self._walk.starts_with_minimum
-        counts = [group.least or 1 if is_least else group.count for group in groups]
-        root, left = UnitRef(self._levels.root, 0), FreeSlots(self._problem)
-        places = islice(self._candidate_domains(self._scope, counts, left, root), MAX_SHOWN_DOMAINS)
+        uses_minimum = self._walk.starts_with_minimum
+        counts = [group.least or 1 if uses_minimum else group.count for group in groups]
+        root, free = UnitRef(self._levels.root, 0), FreeSlots(self._problem)
+        places = islice(self._candidate_domains(self._scope, counts, free, root), MAX_SHOWN_DOMAINS)
         return [unit_name(self._problem, place.tier, place.unit) for place in places]
 
-    def place_most(self, effort: Budget) -> PositionsPerGroup | None:
+    def place_most(self, budget: Budget) -> PositionsPerGroup | None:
         """Return the placement of the first choice of pods per group that can be placed."""
-        for counts in pod_count_choices(self._problem, effort):
-            found = self._place_evenly(counts, effort) if self._walk.shares_evenly else None
-            found = found or self._place_counts(counts)
-            if found is not None:
-                return found
+        for counts in pod_count_choices(self._problem, budget):
+            placed = self._place_evenly(counts, budget) if self._walk.shares_evenly else None
+            placed = placed or self._place_counts(counts)
+            if placed is not None:
+                return placed
         return None
 
-    def _place_evenly(self, counts: Sequence[int], effort: Budget) -> PositionsPerGroup | None:
-        """Return the pods of an only group in even shares over its preferred tier."""
+    def _place_evenly(self, counts: Sequence[int], budget: Budget) -> PositionsPerGroup | None:
+        """Return the pods of a single group in even shares over its preferred tier."""
         scope = self._scope
         if scope.members or scope.required is not None or not scope.preferred:
             return None
-        left, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
-        rooms, num_pods = self._capacity_of(scope, left), counts[scope.groups[-1]]
+        free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+        capacity, num_pods = self._capacity_of(scope, free), counts[scope.groups[-1]]
         for share in (
-            BalancedShares(rooms, min(scope.preferred), num_pods, effort).find_shares() or ()
+            BalancedShares(capacity, min(scope.preferred), num_pods, budget).find_shares() or ()
         ):
             inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
-            there = [share.num_pods if at == scope.groups[-1] else n for at, n in enumerate(counts)]
-            if not self._place_group(inner, there, left, (UnitRef(share.tier, share.unit), pods)):
+            share_counts = [
+                share.num_pods if group == scope.groups[-1] else count
+                for group, count in enumerate(counts)
+            ]
+            if not self._place_group(
+                inner, share_counts, free, (UnitRef(share.tier, share.unit), pods)
+            ):
                 return None
-        is_whole = all(len(row) == n for row, n in zip(pods, counts, strict=True))
+        is_whole = all(
+            len(positions) == count for positions, count in zip(pods, counts, strict=True)
+        )
         return pods if is_whole and satisfies_rules(self._problem, pods) else None
 
     def place_minimum(self) -> PositionsPerGroup | None:
-        """Return the placement of the fewest pods that will do, grown by as many as fit beside."""
+        """Place the minimum number of pods, then add as many as fit."""
         groups = self._problem.request.groups
-        whole = tuple(group.count for group in groups)
-        steps = [pod_count_step(self._problem, at) for at in range(len(groups))]
-        least = tuple(
+        full_counts = tuple(group.count for group in groups)
+        steps = [pod_count_step(self._problem, group_index) for group_index in range(len(groups))]
+        min_counts = tuple(
             min(-(-group.least // step) * step, group.count)
             for group, step in zip(groups, steps, strict=True)
         )
-        if not any(least):
-            least = whole
-        grown = self._place_counts(least, grown_counts=whole)
-        if grown is not None and sum(map(len, grown)) == sum(whole):
+        if not any(min_counts):
+            min_counts = full_counts
+        grown = self._place_counts(min_counts, grown_counts=full_counts)
+        if grown is not None and sum(map(len, grown)) == sum(full_counts):
             return grown
-        full = self._place_counts(whole) if len(groups) > 1 else None
-        return full or grown
+        fully_placed = self._place_counts(full_counts) if len(groups) > 1 else None
+        return fully_placed or grown
 
     def _place_counts(
         self, counts: Sequence[int], grown_counts: Sequence[int] | None = None
     ) -> PositionsPerGroup | None:
-        """Return so many pods per group in the first domain that takes them."""
+        """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
         for place in self._candidate_domains(self._scope, counts, FreeSlots(self._problem), root):
-            left, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
-            if not self._place_scope(self._scope, counts, left, (place, pods)):
+            free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+            if not self._place_scope(self._scope, counts, free, (place, pods)):
                 continue
             if satisfies_rules(self._problem, pods):
                 if grown_counts is not None:
-                    self._grow(grown_counts, left, (place, pods))
+                    self._grow(grown_counts, free, (place, pods))
                 return pods
         return None
 
@@ -173,16 +181,16 @@ class Walker:
         self,
         scope: Scope,
         counts: Sequence[int],
-        left: FreeSlots,
-        goal: tuple[UnitRef, PositionsPerGroup],
+        free: FreeSlots,
+        target: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
-        """Put the members of a scope into a domain, one after the other."""
+        """Place the members of a scope in a domain, one after the other."""
         if not scope.members:
-            return self._place_group(scope, counts, left, goal)
+            return self._place_group(scope, counts, free, target)
         for member in scope.members:
             if not any(counts[group] for group in member.groups):
                 continue
-            if not self._place_member(member, counts, left, goal):
+            if not self._place_member(member, counts, free, target):
                 return False
         return True
 
@@ -190,94 +198,96 @@ class Walker:
         self,
         scope: Scope,
         counts: Sequence[int],
-        left: FreeSlots,
-        goal: tuple[UnitRef, PositionsPerGroup],
+        free: FreeSlots,
+        target: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
-        """Put one member into the first domain, inside the outer one, that takes it."""
-        place, pods = goal
+        """Place one member in the first inner domain that holds it."""
+        place, pods = target
         if not (scope.required is not None or scope.preferred or scope.members):
-            return self._place_group(scope, counts, left, goal)
-        for inner in self._candidate_domains(scope, counts, left, place):
-            before, length = left.copy(), [len(row) for row in pods]
-            if self._place_scope(scope, counts, left, (inner, pods)):
+            return self._place_group(scope, counts, free, target)
+        for inner in self._candidate_domains(scope, counts, free, place):
+            before, lengths = free.copy(), [len(positions) for positions in pods]
+            if self._place_scope(scope, counts, free, (inner, pods)):
                 return True
-            left.restore(before)
-            for row, kept in zip(pods, length, strict=True):
-                del row[kept:]
+            free.restore(before)
+            for positions, old_length in zip(pods, lengths, strict=True):
+                del positions[old_length:]
         return False
 
     def _place_group(
         self,
         scope: Scope,
         counts: Sequence[int],
-        left: FreeSlots,
-        goal: tuple[UnitRef, PositionsPerGroup],
+        free: FreeSlots,
+        target: tuple[UnitRef, PositionsPerGroup],
     ) -> bool:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
-        place, pods = goal
+        place, pods = target
         *leaders, group = scope.groups
-        rooms = self._capacity_of(scope, left)
+        capacity = self._capacity_of(scope, free)
         num_pods = counts[group]
-        if int(rooms.slots_beside_leader[place.tier][place.unit]) < num_pods:
+        if int(capacity.slots_beside_leader[place.tier][place.unit]) < num_pods:
             return False
-        sharing = DomainFiller(self._walk, rooms, self._finest_named_tier(scope))
+        filler = DomainFiller(self._walk, capacity, self._finest_named_tier(scope))
         is_open = scope.required is None and not scope.preferred and self._scope == scope
         if (
             is_open
             and self._walk.untiered_node_order
             and not self._problem.request.groups[group].slices
         ):
-            shares = sharing.scatter(num_pods)
+            shares = filler.scatter(num_pods)
         else:
-            shares = sharing.fill(place.tier, place.unit, num_pods)
-        for at, count in shares.items():
-            left.take(self._problem.shape_of[group], at, count)
-            pods[group] += [at] * count
+            shares = filler.fill(place.tier, place.unit, num_pods)
+        for node, count in shares.items():
+            free.take(self._problem.shape_of[group], node, count)
+            pods[group] += [node] * count
         for leader in leaders:
-            if sharing.leader_position is None:
+            if filler.leader_position is None:
                 return False
-            left.take(self._problem.shape_of[leader], sharing.leader_position, 1)
-            pods[leader].append(sharing.leader_position)
+            free.take(self._problem.shape_of[leader], filler.leader_position, 1)
+            pods[leader].append(filler.leader_position)
         return True
 
-    def _capacity_of(self, scope: Scope, left: FreeSlots) -> GroupCapacity:
+    def _capacity_of(self, scope: Scope, free: FreeSlots) -> GroupCapacity:
         *leaders, group = scope.groups
         shape = self._problem.shape_of[group]
-        rooms = (
-            self._problem.shapes[shape].slots_by_tier if left.is_untouched else [left.slots[shape]]
+        slots_by_tier = (
+            self._problem.shapes[shape].slots_by_tier if free.is_untouched else [free.slots[shape]]
         )
-        led = self._slots_beside_leader(leaders[0], group, left) if leaders else None
-        return GroupCapacity(self._problem, group, rooms, led)
+        beside_leader = self._slots_beside_leader(leaders[0], group, free) if leaders else None
+        return GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
 
-    def _slots_beside_leader(self, leader: int, group: int, left: FreeSlots) -> IntArray:
-        """Return the pods that fit each node beside the leader, `NONE_FITS` where he does not."""
-        shape, kind = self._problem.shape_of[leader], self._problem.shape_of[group]
-        found = np.full(len(left.slots[shape]), NONE_FITS, dtype=np.int64)
-        for at in np.flatnonzero(left.slots[shape]):
-            found[at] = left.slots_beside(kind, int(at), shape)
-        return found
+    def _slots_beside_leader(self, leader: int, group: int, free: FreeSlots) -> IntArray:
+        """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
+        leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
+        slots = np.full(len(free.slots[leader_shape]), NONE_FITS, dtype=np.int64)
+        for node in np.flatnonzero(free.slots[leader_shape]):
+            slots[node] = free.slots_beside(group_shape, int(node), leader_shape)
+        return slots
 
     def _finest_named_tier(self, scope: Scope) -> int:
-        """Return the finest tier that a scope, or else the job, names; the cluster without any."""
+        """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
     def _candidate_domains(
-        self, scope: Scope, counts: Sequence[int], left: FreeSlots, within: UnitRef
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
     ) -> Iterator[UnitRef]:
         """Yield the domains in which a scope may lie, in the order in which they are tried."""
         group = scope.groups[-1]
-        rooms = self._capacity_of(scope, left)
-        num_pods = sum(counts[at] for at in scope.groups) if scope.members else counts[group]
+        capacity = self._capacity_of(scope, free)
+        num_pods = (
+            sum(counts[member] for member in scope.groups) if scope.members else counts[group]
+        )
         for tier in self._candidate_tiers(scope, within.tier):
             units = units_inside(self._problem, within.tier, within.unit, tier)
             if (
                 scope.required is None
                 and DomainSort(SortKey.PREFERRED_LABELS) in self._walk.domain_order
             ):
-                units = rooms.units_with_most_preferred(tier, units)
-            units = units[self._has_capacity(scope, counts, left, tier)[units]]
+                units = capacity.units_with_most_preferred(tier, units)
+            units = units[self._has_capacity(scope, counts, free, tier)[units]]
             units = self._near_running(scope, tier, units)
-            for unit in rooms.sorted_units(units, tier, self._walk.domain_order, num_pods):
+            for unit in capacity.sorted_units(units, tier, self._walk.domain_order, num_pods):
                 yield UnitRef(tier, int(unit))
             if len(units) and self._walk.candidate_tiers in {
                 CandidateTiers.LOWEST,
@@ -286,20 +296,20 @@ class Walker:
                 return
 
     def _has_capacity(
-        self, scope: Scope, counts: Sequence[int], left: FreeSlots, tier: int
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, tier: int
     ) -> IntArray:
-        """Return which units of a tier hold the pods of every group, each for itself."""
+        """Return which units of a tier hold the pods of each group, counted separately."""
         if not scope.members and self._walk.checks_total_capacity:
             return self._has_total_capacity(scope.groups[-1], counts[scope.groups[-1]], tier)
         if not scope.members:
             return np.asarray(
-                self._capacity_of(scope, left).slots_beside_leader[tier] >= counts[scope.groups[-1]]
+                self._capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
             )
-        rows = [self._has_capacity(member, counts, left, tier) for member in scope.members]
+        rows = [self._has_capacity(member, counts, free, tier) for member in scope.members]
         return np.asarray(np.logical_and.reduce(rows))
 
     def _has_total_capacity(self, group: int, num_pods: int, tier: int) -> IntArray:
-        """Return which units of a tier have the capacity for so many pods, were it one node."""
+        """Return which units of a tier have enough total capacity for the pods."""
         snapshot, shape = (
             self._problem.snapshot,
             self._problem.shapes[self._problem.shape_of[group]],
@@ -307,12 +317,12 @@ class Walker:
         starts = self._levels.starts[tier]
         enough = np.ones(len(starts), dtype=np.bool_)
         for name, need in shape.request.items():
-            held = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
-            enough &= np.add.reduceat(held, starts) >= need * num_pods
+            capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
+            enough &= np.add.reduceat(capacity, starts) >= need * num_pods
         return np.asarray(enough)
 
     def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
-        """Return the tiers whose domains are tried, the finest first, none above the outer one."""
+        """Return the tiers whose domains are tried, finest first, up to the outer tier."""
         is_job = scope == self._scope
         cap = self._problem.job_cap if is_job else outer
         highest = min(outer, cap if scope.required is None else scope.required)
@@ -326,41 +336,45 @@ class Walker:
         )
 
     def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
-        """Keep the units that leave a required tier together with what runs already."""
+        """Return the units that stay inside a required tier together with the running pods."""
         top = self._levels.root
-        own = [at for group in scope.groups for at in self._problem.running_positions_of[group]]
-        own = list(self._problem.running_positions) if scope == self._scope else own
+        positions = [
+            node for group in scope.groups for node in self._problem.running_positions_of[group]
+        ]
+        positions = list(self._problem.running_positions) if scope == self._scope else positions
         if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
-            own += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
+            positions += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
             units = (
                 units[self._levels.domain_of_unit[tier][units] >= 0] if 0 < tier < top else units
             )
-        if not own or (
+        if not positions or (
             scope.required is None and self._walk.candidate_tiers is not CandidateTiers.NAMED_ONLY
         ):
             return units
         if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY and scope.required != tier:
-            homes = {int(self._levels.unit_of_node[tier][at]) for at in own}
-            return units[np.isin(units, list(homes))] if len(homes) == 1 else units[:0]
+            units_used = {int(self._levels.unit_of_node[tier][node]) for node in positions}
+            return units[np.isin(units, list(units_used))] if len(units_used) == 1 else units[:0]
         bound = self._levels.unit_of_node[scope.required or 0]
-        homes = {int(bound[at]) for at in own}
+        units_used = {int(bound[node]) for node in positions}
         starts = self._levels.starts[tier][units]
-        return units[np.isin(bound[starts], list(homes))] if len(homes) == 1 else units[:0]
+        return (
+            units[np.isin(bound[starts], list(units_used))] if len(units_used) == 1 else units[:0]
+        )
 
     def _grow(
-        self, counts: Sequence[int], left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
+        self, counts: Sequence[int], free: FreeSlots, target: tuple[UnitRef, PositionsPerGroup]
     ) -> None:
-        """Add pods up to the counts: inside the domain, then, if the walk allows, around it."""
-        place, pods = goal
-        places = [place]
+        """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
+        place, pods = target
+        domains = [place]
         if self._walk.may_leave_domain:
-            places += self._ancestors(place)
+            domains += self._ancestors(place)
         for group, count in enumerate(counts):
-            for around in places:
-                self._add_pods(group, count - len(pods[group]), left, (around, pods))
+            for domain in domains:
+                self._add_pods(group, count - len(pods[group]), free, (domain, pods))
 
     def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
-        """Yield the units above one that the job may spread to."""
+        """Yield the units around one to which the job may spread."""
         start = int(self._levels.starts[place.tier][place.unit])
         required = self._scope.required
         highest = self._problem.job_cap if required is None else required
@@ -368,19 +382,19 @@ class Walker:
             yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
     def _add_pods(
-        self, group: int, more: int, left: FreeSlots, goal: tuple[UnitRef, PositionsPerGroup]
+        self, group: int, missing: int, free: FreeSlots, target: tuple[UnitRef, PositionsPerGroup]
     ) -> None:
-        """Add as many pods of a group as fit a domain beside what keeps its rules."""
-        place, pods = goal
+        """Add as many pods of a group as fit a domain and satisfy its rules."""
+        place, pods = target
         scope = Scope((group,), (), None, ())
-        room = int(self._capacity_of(scope, left).usable_slots[place.tier][place.unit])
-        before, length = left.copy(), len(pods[group])
+        max_count = int(self._capacity_of(scope, free).usable_slots[place.tier][place.unit])
+        before, length = free.copy(), len(pods[group])
         step = pod_count_step(self._problem, group)
-        for count in range(min(more, room) // step * step, 0, -step):
-            counts = [count if at == group else 0 for at in range(len(pods))]
-            if self._place_group(scope, counts, left, goal) and satisfies_rules(
+        for count in range(min(missing, max_count) // step * step, 0, -step):
+            counts = [count if other == group else 0 for other in range(len(pods))]
+            if self._place_group(scope, counts, free, target) and satisfies_rules(
                 self._problem, pods
             ):
                 return
-            left.restore(before)
+            free.restore(before)
             del pods[group][length:]

@@ -1,4 +1,4 @@
-"""What would do where nothing fits: small changes of the request, each one solved to be sure."""
+"""Find small changes that make an infeasible request feasible; each is verified by solving it."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from generator.placement.solve.pod_counts import highest_job_tier
 from generator.placement.solve.solver import solve
 
 PLACED_MARK = "{placed}"
-"""Stands in the text of a change for the pods that its solution places."""
+"""Placeholder in the text of a change: the number of pods that its solution places."""
 
 
-def find_alternatives(problem: Problem, effort: Budget) -> tuple[Alternative, ...]:
-    """Return the changes after which the request fits: the nearest of each kind, in fixed order.
+def find_alternatives(problem: Problem, budget: Budget) -> tuple[Alternative, ...]:
+    """Return changes that make the request feasible: the smallest of each kind, in fixed order.
 
-    What the budget leaves no room to verify is left out.
+    Changes that the budget cannot verify are left out.
     """
-    found: list[Alternative] = []
+    alternatives: list[Alternative] = []
     try:
         for changes in _changes(problem):
-            found += islice(_feasible_changes(changes, effort), 1)
+            alternatives += islice(_feasible_changes(changes, budget), 1)
     except BudgetExhausted:
         pass
-    return tuple(found)
+    return tuple(alternatives)
 
 
 def _feasible_changes(
-    changes: Iterator[tuple[str, Problem]], effort: Budget
+    changes: Iterator[tuple[str, Problem]], budget: Budget
 ) -> Iterator[Alternative]:
-    """Yield the changes after which the request fits."""
+    """Yield the changes that make the request feasible."""
     for text, problem in changes:
-        solution = solve(problem, effort)
+        solution = solve(problem, budget)
         if solution is not None:
             yield _build_alternative(text, problem, solution)
 
 
 def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
-    """Yield kinds of changes, each with its steps from small to large."""
+    """Yield the kinds of changes, each as its steps from small to large."""
     yield _with_wider_tiers(problem)
     if problem.domain_limits:
         yield iter([("without max_domains", replace(problem, domain_limits=()))])
@@ -56,26 +56,29 @@ def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
 
 
 def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem with all minimums let go: its solution has the most pods that fit."""
+    """Yield the problem without any minimum: its solution places the most pods that fit."""
     request = problem.request
     needed = max(request.least, sum(group.least for group in request.groups))
     groups = tuple(replace(group, least=0) for group in request.groups)
-    changed = replace(request, groups=groups, least=1)
-    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed)
+    changed_request = replace(request, groups=groups, least=1)
+    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed_request)
 
 
 def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem with one higher tier allowed after the other."""
-    snapshot, at = problem.snapshot, highest_job_tier(problem)
+    """Yield the problem once per higher tier, with that tier as the required one."""
+    snapshot, job_tier = problem.snapshot, highest_job_tier(problem)
     tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
-    for tier in tiers[at + 1 :]:
+    for tier in tiers[job_tier + 1 :]:
         is_across = request.across_islands or tier == CLUSTER_TIER
-        allowed = replace(request, required=tier, across_islands=is_across)
-        yield f"required tier {tier} instead of {tiers[at]}", build_problem(snapshot, allowed)
+        wider_request = replace(request, required=tier, across_islands=is_across)
+        yield (
+            f"required tier {tier} instead of {tiers[job_tier]}",
+            build_problem(snapshot, wider_request),
+        )
 
 
 def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
-    """Return a request without bounds on the job; an only group's required tier is one."""
+    """Return a request without tier bounds on the job; a single group's required tier is one."""
     groups = request.groups
     if len(groups) == 1:
         groups = (replace(groups[0], required=None),)

@@ -1,7 +1,8 @@
-"""What an answer tells beside the placement, worked out when it is first read.
+"""Mappings and sequences that are computed when they are first read.
 
-Most callers want the nodes and nothing else. What is worked out depends on frozen values alone, so
-that it does not matter when; two threads that read at once both work it out, and get the same.
+Most callers need only the nodes, so explanations are computed on demand. The result depends on
+frozen values alone, so the time does not matter. Two threads that read at once may both compute it,
+with equal results.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ Item = TypeVar("Item")
 
 
 class LazyMapping(Mapping[str, Item]):
-    """A mapping that is made when it is first read."""
+    """A mapping that is computed when it is first read."""
 
     def __init__(self, make: Callable[[], Mapping[str, Item]]) -> None:
-        """Keep what makes it."""
+        """Store the function that computes the mapping."""
         self._make: Callable[[], Mapping[str, Item]] | None = make
         self._made: Mapping[str, Item] = {}
 
@@ -40,15 +41,15 @@ class LazyMapping(Mapping[str, Item]):
         return len(self._read())
 
     def __repr__(self) -> str:
-        """Return what it holds."""
+        """Return the text of the computed mapping."""
         return repr(dict(self._read()))
 
 
 class LazySequence(Sequence[Item]):
-    """A sequence that is made when it is first read."""
+    """A sequence that is computed when it is first read."""
 
     def __init__(self, make: Callable[[], Sequence[Item]]) -> None:
-        """Keep what makes it."""
+        """Store the function that computes the sequence."""
         self._make: Callable[[], Sequence[Item]] | None = make
         self._made: Sequence[Item] = ()
 
@@ -64,21 +65,21 @@ class LazySequence(Sequence[Item]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Item]: ...
     def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        """Return a row, or some."""
+        """Return an item, or a slice."""
         return self._read()[index]
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of items."""
         return len(self._read())
 
     def __eq__(self, other: object) -> bool:
-        """Return whether another sequence has the same rows."""
+        """Return whether another sequence has equal items."""
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:
-        """Return the hash of the rows."""
+        """Return the hash of the items."""
         return hash(tuple(self))
 
     def __repr__(self) -> str:
-        """Return what it holds."""
+        """Return the text of the computed sequence."""
         return repr(tuple(self))

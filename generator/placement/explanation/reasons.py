@@ -1,7 +1,7 @@
-"""Why a request has no placement, decided in the order of `ReasonKind`.
+"""Find out why a request has no placement, in the order of `ReasonKind`.
 
-Refusals lie in the request and the tree, a conflict in the running pods; the others are found by
-solving the problem again without one of its bounds.
+A refusal follows from the request and the tree, and a conflict from the running pods. The other
+reasons are found by solving the problem again without one of its bounds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from generator.placement.solve.solver import solve
 
 
 def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
-    """Return why a request cannot be asked of this tree at all."""
+    """Return why this tree cannot satisfy the request at all; None if it might."""
     for tier in request.tiers:
         try:
             tier_index(snapshot, tier)
@@ -38,13 +38,13 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
 
 
 def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> Reason | None:
-    """Return what is wrong with the slices of a group: sizes that do not divide, tiers too high."""
-    whole = group.count
+    """Return the fault in the slices of a group: sizes that do not divide, or a tier too high."""
+    parent_size = group.count
     for layer in group.slices:
-        divides = is_growth or layer.has_short or whole % max(layer.size, 1) == 0
+        divides = is_growth or layer.has_short or parent_size % max(layer.size, 1) == 0
         if layer.size == 0 or not divides:
-            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=whole)
-        whole = layer.size
+            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=parent_size)
+        parent_size = layer.size
         tier = layer.tier
         if (
             tier
@@ -56,7 +56,7 @@ def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> R
 
 
 def no_domain_reason(problem: Problem) -> Reason | None:
-    """Return the tier that the job is bound to and that no node has a domain of."""
+    """Return the required tier that no node has a domain of; None if there is none."""
     for tier in _bound_tiers(problem.request):
         if not _has_domain(problem.snapshot, tier_index(problem.snapshot, tier)):
             return Reason(ReasonKind.NO_DOMAIN, tier=tier)
@@ -64,53 +64,53 @@ def no_domain_reason(problem: Problem) -> Reason | None:
 
 
 def _conflict_reason(problem: Problem) -> Reason | None:
-    """Return the required tier that the gang's own running pods break already."""
+    """Return the required tier that the gang's running pods already violate."""
     if problem.stray_tier is not None:
         return Reason(ReasonKind.CONFLICT, tier=problem.stray_tier)
     levels, request = problem.snapshot.levels, problem.request
     scopes = [(request.required, problem.running_positions)]
     scopes += [
-        (group.required, own)
-        for group, own in zip(request.groups, problem.running_positions_of, strict=True)
+        (group.required, running)
+        for group, running in zip(request.groups, problem.running_positions_of, strict=True)
     ]
     scopes += [
         (piece.tier, piece.running_positions)
-        for at, group in enumerate(request.groups)
-        for piece in all_slices(problem.indexed_slices(at, max(group.least, 1)))
+        for index, group in enumerate(request.groups)
+        for piece in all_slices(problem.indexed_slices(index, max(group.least, 1)))
     ]
-    for tier, own in scopes:
+    for tier, running in scopes:
         if (
             tier
-            and own
-            and levels.common_tier(own[0], own[-1]) > tier_index(problem.snapshot, tier)
+            and running
+            and levels.common_tier(running[0], running[-1]) > tier_index(problem.snapshot, tier)
         ):
             return Reason(ReasonKind.CONFLICT, tier=tier)
     return None
 
 
-def find_reason(problem: Problem, effort: Budget) -> Reason:
-    """Return why a problem without a solution has none.
+def find_reason(problem: Problem, budget: Budget) -> Reason:
+    """Return why a problem has no solution.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     reason = no_domain_reason(problem) or _conflict_reason(problem)
     if reason is not None:
         return reason
-    if problem.running_positions and solve(without_running_pods(problem), effort) is not None:
+    if problem.running_positions and solve(without_running_pods(problem), budget) is not None:
         return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
-    if problem.domain_limits and solve(replace(problem, domain_limits=()), effort) is not None:
+    if problem.domain_limits and solve(replace(problem, domain_limits=()), budget) is not None:
         return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
     causes = count_excluded_nodes(problem)
-    if causes and solve(without_exclusions(problem), effort) is not None:
+    if causes and solve(without_exclusions(problem), budget) is not None:
         return Reason(ReasonKind.EXCLUDED, excluded=causes)
     return _no_fit_reason(problem)
 
 
 def without_exclusions(problem: Problem) -> Problem:
-    """Return the problem as if every node of the tree were open to every pod."""
+    """Return the problem with every node of the tree open to every pod."""
     snapshot = problem.snapshot
-    is_open = replace(
+    open_snapshot = replace(
         snapshot,
         schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
         taint_sets=(frozenset(),),
@@ -118,33 +118,33 @@ def without_exclusions(problem: Problem) -> Problem:
         slot_cache=SlotCache(),
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
-    return build_problem(is_open, replace(problem.request, groups=groups))
+    return build_problem(open_snapshot, replace(problem.request, groups=groups))
 
 
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
-    """Return how many nodes each cause excludes for some group; causes without any are left out.
+    """Return the number of nodes that each cause excludes for some group; zero counts are left out.
 
     A node is counted once, under the first cause: unschedulable, taint, selector.
     """
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     snapshot = problem.snapshot
-    left = np.ones(snapshot.num_nodes, dtype=np.bool_)
-    rows = [("unschedulable", snapshot.schedulable)]
-    rows += [
+    remaining = np.ones(snapshot.num_nodes, dtype=np.bool_)
+    causes = [("unschedulable", snapshot.schedulable)]
+    causes += [
         ("taint", snapshot.has_tolerated_taints(group.tolerations))
         for group in problem.request.groups
     ]
-    rows += [
+    causes += [
         ("selector", snapshot.has_label(key, values))
         for group in problem.request.groups
         for key, values in group.selector
     ]
-    for cause, allowed in rows:
-        hit = int((left & ~allowed).sum())
-        if hit:
-            found[cause] = found.get(cause, 0) + hit
-        left &= allowed
-    return found
+    for cause, allowed in causes:
+        num_excluded = int((remaining & ~allowed).sum())
+        if num_excluded:
+            counts[cause] = counts.get(cause, 0) + num_excluded
+        remaining &= allowed
+    return counts
 
 
 def _no_fit_reason(problem: Problem) -> Reason:
@@ -152,15 +152,15 @@ def _no_fit_reason(problem: Problem) -> Reason:
     names = problem.snapshot.levels.tiers
     if len(problem.request.groups) > 1:
         return Reason(ReasonKind.NO_FIT, tier=names[tier])
-    rooms = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
+    capacity = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
     needed = max(min_total_pods(problem), problem.request.groups[0].least)
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")
-    if layer is not None and int(rooms.slots_by_tier[tier].max()) >= needed:
+    if layer is not None and int(capacity.slots_by_tier[tier].max()) >= needed:
         name = names[tier_index(problem.snapshot, layer.tier)]
     else:
         name = names[tier]
-    fits = int(rooms.usable_slots[tier].max()) // size
+    fits = int(capacity.usable_slots[tier].max()) // size
     return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
 
 
@@ -169,7 +169,7 @@ def _coarsest_layer(group: GangGroup) -> SliceLayer | None:
 
 
 def _bound_tier(problem: Problem) -> str | None:
-    """Return the tier that an only group's slices, or the job, must keep."""
+    """Return the tier that a single group's slices, or the job, must stay within."""
     groups = problem.request.groups
     layer = _coarsest_layer(groups[0]) if len(groups) == 1 else None
     if layer is not None:
@@ -178,9 +178,9 @@ def _bound_tier(problem: Problem) -> str | None:
 
 
 def _bound_tiers(request: PlacementRequest) -> list[str]:
-    found = [request.required, *(group.required for group in request.groups)]
-    found += [layer.tier for group in request.groups for layer in group.slices]
-    return [tier for tier in found if tier is not None]
+    tiers = [request.required, *(group.required for group in request.groups)]
+    tiers += [layer.tier for group in request.groups for layer in group.slices]
+    return [tier for tier in tiers if tier is not None]
 
 
 def _has_domain(snapshot: Snapshot, tier: int) -> bool:

@@ -1,7 +1,8 @@
-"""What became of each domain: chosen, worse than the chosen one, or short of room, and by how much.
+"""Say for each domain whether it was chosen, rejected or too small, and how many slots are missing.
 
-Two tiers are shown: that of the chosen domain, and the one below it, which says why the job is
-not any closer. At most `SHOWN` domains of each, the nearest misses first; one line counts the rest.
+Two tiers are shown: the tier of the chosen domain, and the tier below it, which shows why the job
+is not placed closer. At most `MAX_SHOWN_DOMAINS` domains of each tier are listed, the nearest
+misses first; one line counts the rest.
 """
 
 from __future__ import annotations
@@ -19,60 +20,60 @@ MAX_SHOWN_DOMAINS = 16
 
 
 def judge_domains(
-    problem: Problem, tier: int, found: PlacementCandidate | None
+    problem: Problem, tier: int, candidate: PlacementCandidate | None
 ) -> tuple[DomainVerdict, ...]:
-    """Return the verdicts of the domains of a tier, and of the tier below it.
+    """Return the verdicts for the domains of a tier, and of the tier below it.
 
     Args:
-        problem: what was asked for.
-        tier: that of the chosen domain; the highest allowed one where there is none.
-        found: the placement, None where there is none.
+        problem: the request and the cluster.
+        tier: the tier of the chosen domain, or the highest allowed tier if there is none.
+        candidate: the placement; None if there is none.
     """
     chosen = -1
     num_pods = sum(group.least for group in problem.request.groups)
-    if found is not None:
-        start = found.objective.values[ObjectiveKey.NAMES][0]
+    if candidate is not None:
+        start = candidate.objective.values[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
-        num_pods = found.objective.values[ObjectiveKey.PLACED][0]
+        num_pods = candidate.objective.values[ObjectiveKey.PLACED][0]
     rows = _judge_tier(problem, tier, chosen, num_pods)
     return tuple(rows + (_judge_tier(problem, tier - 1, -1, num_pods) if tier > 1 else []))
 
 
 def _judge_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[DomainVerdict]:
-    room = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
-    rank = np.arange(len(room)) - np.minimum(room, num_pods) * len(room)
+    slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
+    rank = np.arange(len(slots)) - np.minimum(slots, num_pods) * len(slots)
     nearest = np.argpartition(rank, min(MAX_SHOWN_DOMAINS, len(rank) - 1))[: MAX_SHOWN_DOMAINS + 1]
-    best = nearest[np.argsort(rank[nearest])]
-    order = [chosen, *(int(unit) for unit in best if unit != chosen)]
+    nearest_first = nearest[np.argsort(rank[nearest])]
+    order = [chosen, *(int(unit) for unit in nearest_first if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
-    rows = [_judge_domain(problem, tier, unit, room, (chosen, num_pods)) for unit in shown]
-    if len(room) > len(shown):
-        rest = np.delete(room, shown)
+    rows = [_judge_domain(problem, tier, unit, slots, (chosen, num_pods)) for unit in shown]
+    if len(slots) > len(shown):
+        hidden_slots = np.delete(slots, shown)
         rows.append(
             DomainVerdict(
-                f"{len(rest)} more",
+                f"{len(hidden_slots)} more",
                 VerdictKind.INFEASIBLE if chosen < 0 else VerdictKind.REJECTED,
-                f"{int(rest.min())} to {int(rest.max())} slots for {num_pods} pods",
+                f"{int(hidden_slots.min())} to {int(hidden_slots.max())} slots for {num_pods} pods",
             )
         )
     return rows
 
 
 def _judge_domain(
-    problem: Problem, tier: int, unit: int, room: IntArray, goal: tuple[int, int]
+    problem: Problem, tier: int, unit: int, slots: IntArray, chosen_and_pods: tuple[int, int]
 ) -> DomainVerdict:
-    chosen, num_pods = goal
-    name, have = unit_name(problem, tier, unit), int(room[unit])
+    chosen, num_pods = chosen_and_pods
+    name, num_slots = unit_name(problem, tier, unit), int(slots[unit])
     if unit == chosen:
-        return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {have} slots")
-    if have < num_pods:
-        short = num_pods - have
-        needs = f"{name}: {have} of {num_pods} slots; needs {short} more"
+        return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {num_slots} slots")
+    if num_slots < num_pods:
+        short = num_pods - num_slots
+        needs = f"{name}: {num_slots} of {num_pods} slots; needs {short} more"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     if chosen < 0:
-        needs = f"{name}: {have} slots for {num_pods} pods; the other bounds do not hold in it"
+        needs = f"{name}: {num_slots} slots for {num_pods} pods; the other bounds do not hold in it"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
-    needs = f"{name}: {have} slots for {num_pods} pods; comes after the chosen one"
+    needs = f"{name}: {num_slots} slots for {num_pods} pods; comes after the chosen one"
     return DomainVerdict(name, VerdictKind.REJECTED, needs)
 
 
@@ -82,8 +83,13 @@ def unit_name(problem: Problem, tier: int, unit: int) -> str:
     if tier == levels.root:
         return levels.tiers[tier]
     start, stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
-    for at in range(tier, 0, -1):
-        below = int(levels.unit_of_node[at][start])
-        if levels.domain_of_unit[at][below] >= 0 and int(levels.stops[at][below]) == stop:
-            return show(snapshot.tree.domains[int(levels.domain_of_unit[at][below])].name)
+    for inner_tier in range(tier, 0, -1):
+        inner_unit = int(levels.unit_of_node[inner_tier][start])
+        if (
+            levels.domain_of_unit[inner_tier][inner_unit] >= 0
+            and int(levels.stops[inner_tier][inner_unit]) == stop
+        ):
+            return show(
+                snapshot.tree.domains[int(levels.domain_of_unit[inner_tier][inner_unit])].name
+            )
     return show(snapshot.specs[start].name)

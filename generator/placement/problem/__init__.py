@@ -1,1 +1,17 @@
-"""TODO."""
+"""A request resolved against a snapshot: what the search, the walks and explanations read.
+
+`problem`: the problem: tiers as heights, groups as parts, running pods as fixed positions.
+`parts`: part types and parts; assigns placed parts to groups.
+`slices`: cuts the pods of a group into slices by index.
+`partial_slices`: completes slices that running pods have begun.
+`unit_rules`: rules on the pods of a group in each unit of a tier.
+`constraints`: checks a placement against every rule of its request.
+`running_pods`: where pods of the gang already run.
+`weights`: traffic pairs, node weights and sort columns.
+`objective`: measures a placement by the keys of the objective vector.
+`preemption`: what may be evicted, and the cheapest victims per node.
+`free_capacity`: the slots left on each node while pods are placed.
+`domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
+
+May import `cluster`, `groups`, `presets`, `request` and `walk_rules`.
+"""

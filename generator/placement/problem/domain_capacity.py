@@ -1,4 +1,4 @@
-"""How many pods of one group every domain holds, and in which order a preset sorts domains."""
+"""Count the pods of one group that each domain holds, and sort domains as a preset does."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ NONE_FITS = -1
 
 
 class GroupCapacity:
-    """Counts per tier and unit for one group, as the leftover stands."""
+    """Slots per tier and unit for one group; `take` updates them as pods are placed."""
 
     def __init__(
         self,
         problem: Problem,
         group: int,
-        rooms: Sequence[IntArray],
+        slots_by_tier: Sequence[IntArray],
         leader: IntArray | None = None,
     ) -> None:
-        """Count whole pods per node and roll them up.
+        """Count pods per node and sum them up the tiers.
 
         Args:
-            problem: what is asked for.
+            problem: the request and the cluster.
             group: index of the group.
-            rooms: pods of it that fit, per tier and unit; or those of nodes alone.
-            leader: of a group with a leader, pods of it that fit each node beside one leader,
+            slots_by_tier: pods of the group that fit, per tier and unit, or per node only.
+            leader: for a group with a leader: its pods that fit each node beside one leader,
                 `NONE_FITS` where no leader fits.
         """
         self.problem, self.group = problem, group
         levels = problem.snapshot.levels
         self._unit_multiples = _unit_multiples(problem, group)
-        self.slots_by_tier = list(rooms)
-        for first in levels.first_child[len(rooms) :]:
+        self.slots_by_tier = list(slots_by_tier)
+        for first in levels.first_child[len(slots_by_tier) :]:
             self.slots_by_tier.append(np.add.reduceat(self.slots_by_tier[-1], first[:-1]))
         self.usable_slots = list(self.slots_by_tier)
         if self._unit_multiples:
-            self.usable_slots = [self._round_down(rooms[0], 0)]
+            self.usable_slots = [self._round_down(slots_by_tier[0], 0)]
             for tier, first in enumerate(levels.first_child[1:], start=1):
-                below = np.add.reduceat(self.usable_slots[-1], first[:-1])
-                self.usable_slots.append(self._round_down(below, tier))
+                child_slots = np.add.reduceat(self.usable_slots[-1], first[:-1])
+                self.usable_slots.append(self._round_down(child_slots, tier))
         self.slots_beside_leader = (
             self.usable_slots if leader is None else self._count_beside_leader(leader)
         )
@@ -54,38 +54,44 @@ class GroupCapacity:
         self._is_shared = True
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
-        """Return counts cut down to what multiples and slices of a tier allow."""
-        for at, multiple, most in self._unit_multiples:
-            if at == tier:
+        """Return counts rounded down to what multiples and slices of a tier allow."""
+        for rule_tier, multiple, max_pods in self._unit_multiples:
+            if rule_tier == tier:
                 counts = counts // multiple * multiple
-                counts = counts if most is None else np.minimum(counts, most)
+                counts = counts if max_pods is None else np.minimum(counts, max_pods)
         return counts
 
     def _count_beside_leader(self, leader: IntArray) -> list[IntArray]:
-        """Return what fits beside the leader, who goes where it costs the fewest pods."""
+        """Return the pods that fit beside the leader, which is placed where it costs the fewest."""
         levels = self.problem.snapshot.levels
-        found = [np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))]
-        far = np.iinfo(np.int64).max // 2
+        beside_leader = [
+            np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))
+        ]
+        infinite = np.iinfo(np.int64).max // 2
         for tier in range(1, levels.root + 1):
-            below, first = self.usable_slots[tier - 1], levels.first_child[tier][:-1]
-            cost = np.where(found[-1] < 0, far, below - found[-1])
-            least = np.minimum.reduceat(cost, first)
-            left = self._round_down(np.add.reduceat(below, first) - np.minimum(least, far), tier)
-            found.append(np.where(least >= far, NONE_FITS, np.maximum(left, 0)))
-        return found
+            child_slots, first = self.usable_slots[tier - 1], levels.first_child[tier][:-1]
+            cost = np.where(beside_leader[-1] < 0, infinite, child_slots - beside_leader[-1])
+            min_cost = np.minimum.reduceat(cost, first)
+            rounded = self._round_down(
+                np.add.reduceat(child_slots, first) - np.minimum(min_cost, infinite), tier
+            )
+            beside_leader.append(np.where(min_cost >= infinite, NONE_FITS, np.maximum(rounded, 0)))
+        return beside_leader
 
-    def take(self, at: int, count: int) -> None:
-        """Take pods off a node, and off all domains around it."""
+    def take(self, node: int, count: int) -> None:
+        """Subtract pods from a node and from all units around it."""
         levels = self.problem.snapshot.levels
         if self._is_shared:
-            self.slots_by_tier = [row.copy() for row in self.slots_by_tier]
-            self.usable_slots[:] = [row.copy() for row in self.usable_slots]
+            self.slots_by_tier = [slots.copy() for slots in self.slots_by_tier]
+            self.usable_slots[:] = [slots.copy() for slots in self.usable_slots]
             self._is_shared = False
         for tier in range(levels.root + 1):
-            unit = int(levels.unit_of_node[tier][at])
+            unit = int(levels.unit_of_node[tier][node])
             self.slots_by_tier[tier][unit] -= count
             inner = (
-                self.slots_by_tier[0][at : at + 1] if tier == 0 else self._sum_children(tier, unit)
+                self.slots_by_tier[0][node : node + 1]
+                if tier == 0
+                else self._sum_children(tier, unit)
             )
             self.usable_slots[tier][unit] = self._round_down(inner, tier)[0]
 
@@ -94,25 +100,25 @@ class GroupCapacity:
         return np.array([self.usable_slots[tier - 1][span.start : span.stop].sum()])
 
     def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
-        """Keep the units of a tier with most room on wished nodes."""
+        """Return the units of a tier with the most preferred labels on nodes with a free slot."""
         values = self._negated_preferred_slots(tier)[units]
         best: IntArray = units[values == values.min(initial=0)]
         return best
 
     @property
     def slice_size(self) -> int:
-        """Pods of a slice that shares a domain, 1 without one."""
+        """Pods of a slice that shares a domain; 1 if there are no such slices."""
         return max((multiple for _, multiple, _ in self._unit_multiples), default=1)
 
     @property
     def slice_tier(self) -> int:
-        """Highest tier that has a rule on pods per domain, 0 without one."""
+        """Highest tier that has a rule on pods per domain; 0 if there is none."""
         return max((tier for tier, _, _ in self._unit_multiples), default=0)
 
     def sorted_units(
         self, units: IntArray, tier: int, order: Sequence[DomainSort], num_pods: int
     ) -> IntArray:
-        """Return units of a tier in an order; O(units × tiers)."""
+        """Return units of a tier, sorted; O(units × tiers)."""
         columns = [
             column for sort in order for column in self._sort_columns(units, tier, sort, num_pods)
         ]
@@ -121,23 +127,25 @@ class GroupCapacity:
     def _sort_columns(
         self, units: IntArray, tier: int, sort: DomainSort, num_pods: int
     ) -> list[IntArray]:
-        """Return what units are compared by, the most important column first."""
+        """Return the columns by which units are compared, the most important first."""
         levels = self.problem.snapshot.levels
-        own = self._sort_values(tier, sort.key, num_pods)
-        rows = [[column[units] for column in own]]
-        above = (
+        own_columns = self._sort_values(tier, sort.key, num_pods)
+        rows = [[column[units] for column in own_columns]]
+        outer_tiers = (
             range(tier + 1, levels.root) if sort.ancestors is not AncestorOrder.NONE else range(0)
         )
         starts = levels.starts[tier][units]
-        for at in above:
-            over = levels.unit_of_node[at][starts]
-            rows.append([column[over] for column in self._sort_values(at, sort.key, num_pods)])
+        for outer in outer_tiers:
+            ancestors = levels.unit_of_node[outer][starts]
+            rows.append(
+                [column[ancestors] for column in self._sort_values(outer, sort.key, num_pods)]
+            )
         if sort.ancestors is AncestorOrder.ANCESTORS_FIRST:
             rows.reverse()
         return [column for row in rows for column in row]
 
     def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray]:
-        """Return what all units of a tier are compared by, smaller first."""
+        """Return the values by which all units of a tier are compared, smaller first."""
         if by is SortKey.TIGHT:
             return [self.slots_beside_leader[tier], self.slots_by_tier[tier]]
         if by is SortKey.ROOMY:
@@ -162,13 +170,13 @@ class GroupCapacity:
         return index if by is SortKey.TREE_ORDER else -index
 
     def _negated_preferred_slots(self, tier: int) -> IntArray:
-        """Return the negated room on nodes that carry all wished labels."""
+        """Return per unit the negated count of preferred labels on nodes with a free slot."""
         shape = self.problem.shapes[self.problem.shape_of[self.group]]
         if shape.missing_labels is None:
             return np.zeros(len(self.usable_slots[tier]), dtype=np.int64)
-        most = len(self.problem.request.groups[self.group].wishes)
-        kept = (most - shape.missing_labels) * (self.slots_by_tier[0] > 0)
-        return -np.add.reduceat(kept, self.problem.snapshot.levels.starts[tier])
+        max_labels = len(self.problem.request.groups[self.group].wishes)
+        carried = (max_labels - shape.missing_labels) * (self.slots_by_tier[0] > 0)
+        return -np.add.reduceat(carried, self.problem.snapshot.levels.starts[tier])
 
     def _user_sort_columns(self) -> tuple[tuple[IntArray, ...], ...]:
         columns = self.problem.sort_columns
@@ -176,31 +184,33 @@ class GroupCapacity:
 
 
 def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:
-    """Return (tier, multiple, most) of all rules on the pods of a group per domain."""
-    found = [
+    """Return (tier, multiple, maximum) of all rules on the pods of a group per domain."""
+    multiples = [
         (rule.tier, rule.multiple, rule.max_pods)
         for rule in problem.unit_rules
         if rule.group == group
     ]
     layers = problem.request.groups[group].slices
     if layers and layers[-1].tier is not None and not problem.running_positions:
-        found.append((problem.slice_tier_of(group), layers[-1].size, None))
-    return found
+        multiples.append((problem.slice_tier_of(group), layers[-1].size, None))
+    return multiples
 
 
-def units_inside(problem: Problem, tier: int, unit: int, below: int) -> IntArray:
-    """Return the units of a lower tier in a unit."""
+def units_inside(problem: Problem, tier: int, unit: int, inner_tier: int) -> IntArray:
+    """Return the units of a lower tier inside a unit."""
     levels = problem.snapshot.levels
-    low, high = levels.starts[tier][unit], levels.stops[tier][unit]
+    first_node, last_node = levels.starts[tier][unit], levels.stops[tier][unit]
     return np.arange(
-        levels.unit_of_node[below][low], levels.unit_of_node[below][high - 1] + 1, dtype=np.int64
+        levels.unit_of_node[inner_tier][first_node],
+        levels.unit_of_node[inner_tier][last_node - 1] + 1,
+        dtype=np.int64,
     )
 
 
 def name_ranks(problem: Problem, tier: int) -> IntArray:
-    """Return the rank of every unit when names are compared as text, from the top tier down.
+    """Return the rank of each unit when names are compared as text, from the top tier down.
 
-    Cost: O(units × log) once per tree.
+    Cost: O(units × log units), once per tree and tier.
     """
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     if tier in snapshot.name_ranks:
@@ -209,9 +219,9 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
     paths = [
         (
             *(
-                _domain_name(problem, at, int(levels.unit_of_node[at][start]))
-                for at in range(levels.root - 1, 0, -1)
-                if at >= tier
+                _domain_name(problem, outer, int(levels.unit_of_node[outer][start]))
+                for outer in range(levels.root - 1, 0, -1)
+                if outer >= tier
             ),
             snapshot.specs[int(start)].name if tier == 0 else "",
         )
@@ -225,7 +235,7 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
 
 
 def _domain_name(problem: Problem, tier: int, unit: int) -> str:
-    """Return the name of a domain, or of the first node where a unit is none."""
+    """Return the name of a domain, or of the first node if the unit is no domain."""
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     domain = int(levels.domain_of_unit[tier][unit])
     if domain >= 0:

@@ -1,6 +1,6 @@
-"""The one objective vector: what each key of a placement measures, and how presets compare it.
+"""Measure a placement by the keys of the objective vector, and order the keys as a preset does.
 
-Measured on the placement itself, not taken from the search that found it. Docs: docs/adr.
+The placement itself is measured, independently of the search that found it. See docs/adr.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ class Objective:
     """A measured placement; a key with several tiers has one value per tier."""
 
     values: Mapping[ObjectiveKey, tuple[int, ...]]
-    """All keys, whatever the preset compares."""
+    """All keys, including those that the preset does not compare."""
 
     def vector(self, order: Iterable[ObjectiveTerm]) -> tuple[int, ...]:
-        """Return the numbers that are compared: smaller is better, first difference wins."""
+        """Return the numbers to compare: smaller is better, and the first difference decides."""
         return tuple(
             -value if term.direction is Direction.MORE else value
             for term in order
@@ -41,15 +41,15 @@ def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> O
     """Return the objective of a placement.
 
     Args:
-        problem: what was asked for.
+        problem: the request and the cluster.
         pods: per group the positions of its placed pods, in index order.
-        strategy: index of the strategy that it keeps.
+        strategy: index of the strategy that the placement satisfies.
     """
     return Objective(_LazyMeasures(problem, pods, strategy))
 
 
 class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
-    """The values of one placement, each measured when it is first asked for."""
+    """The values of one placement, each measured when it is first read."""
 
     def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
         self.problem, self.pods = problem, pods
@@ -58,10 +58,10 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
         }
 
     def __getitem__(self, key: ObjectiveKey) -> tuple[int, ...]:
-        found = self._measured_keys.get(key)
-        if found is None:
-            found = self._measured_keys[key] = _MEASURES[key](self)
-        return found
+        value = self._measured_keys.get(key)
+        if value is None:
+            value = self._measured_keys[key] = _MEASURES[key](self)
+        return value
 
     def __iter__(self) -> Iterator[ObjectiveKey]:
         return iter(ObjectiveKey)
@@ -72,7 +72,7 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
     @cached_property
     def positions(self) -> IntArray:
         """Positions of all placed pods."""
-        return np.array([at for row in self.pods for at in row], dtype=np.int64)
+        return np.array([node for row in self.pods for node in row], dtype=np.int64)
 
     @cached_property
     def job_tier(self) -> int:
@@ -88,13 +88,13 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
 
     @cached_property
     def job_unit(self) -> int:
-        """The job's domain, a unit of its tier."""
+        """The job's domain: a unit of its tier."""
         first = next(row[0] for row in self.pods if row)
         return int(self.problem.snapshot.levels.unit_of_node[self.job_tier][first])
 
     @cached_property
     def histogram(self) -> Counter[int]:
-        """Parts by tier."""
+        """Number of parts per tier."""
         return Counter(histogram_tiers(self.problem, self.pods))
 
     @cached_property
@@ -107,43 +107,45 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
 
     @cached_property
     def node_slots_left(self) -> IntArray:
-        """Slots of the largest shape left per node."""
+        """Per node: slots of the scarcest shape that stay free."""
         return slots_left(self.problem, self.pods)
 
     @cached_property
     def eviction(self) -> EvictionResult | None:
-        """What is evicted."""
+        """The eviction; None if nothing may be evicted."""
         return eviction_of(self.problem, self.pods)
 
     def slots_left_in(self, tier: int, unit: int) -> int:
-        """Return the slots left in a unit."""
+        """Return the slots that stay free in a unit."""
         levels = self.problem.snapshot.levels
         return int(self.node_slots_left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
 
-def _existing(row: _LazyMeasures) -> tuple[int, ...]:
-    tiers = reversed(range(row.problem.root))
-    return tuple(_num_near_running(row.problem, row.positions, tier) for tier in tiers)
+def _existing(measures: _LazyMeasures) -> tuple[int, ...]:
+    tiers = reversed(range(measures.problem.root))
+    return tuple(_num_near_running(measures.problem, measures.positions, tier) for tier in tiers)
 
 
-def _parent_surplus(row: _LazyMeasures) -> tuple[int, ...]:
-    first, levels = int(row.positions[0]), row.problem.snapshot.levels
-    tiers = range(row.job_tier + 1, levels.root)
-    return tuple(row.slots_left_in(tier, int(levels.unit_of_node[tier][first])) for tier in tiers)
-
-
-def _islands(row: _LazyMeasures) -> tuple[int, ...]:
-    top = row.problem.root - 1
-    if row.job_tier < top or not row.problem.spares_islands:
-        return 0, 0
-    rooms = row.problem.shapes[row.problem.scarcest_shape].slots_by_tier[top]
-    return len(row.used_units[top]), int(rooms[row.used_units[top]].sum())
-
-
-def _fragmentation(row: _LazyMeasures) -> tuple[int, ...]:
+def _parent_surplus(measures: _LazyMeasures) -> tuple[int, ...]:
+    first, levels = int(measures.positions[0]), measures.problem.snapshot.levels
+    tiers = range(measures.job_tier + 1, levels.root)
     return tuple(
-        sum(row.slots_left_in(tier, int(unit)) for unit in units)
-        for tier, units in enumerate(row.used_units)
+        measures.slots_left_in(tier, int(levels.unit_of_node[tier][first])) for tier in tiers
+    )
+
+
+def _islands(measures: _LazyMeasures) -> tuple[int, ...]:
+    top = measures.problem.root - 1
+    if measures.job_tier < top or not measures.problem.spares_islands:
+        return 0, 0
+    slots = measures.problem.shapes[measures.problem.scarcest_shape].slots_by_tier[top]
+    return len(measures.used_units[top]), int(slots[measures.used_units[top]].sum())
+
+
+def _fragmentation(measures: _LazyMeasures) -> tuple[int, ...]:
+    return tuple(
+        sum(measures.slots_left_in(tier, int(unit)) for unit in units)
+        for tier, units in enumerate(measures.used_units)
     )
 
 
@@ -185,20 +187,20 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[_LazyMeasures], tuple[int, ...]]] = M
 
 
 def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResult | None:
-    """Return what a placement evicts, None where nothing may be evicted."""
+    """Return what a placement evicts; None if nothing may be evicted."""
     if problem.evictable is None:
         return None
     return evict_for(problem.snapshot, problem.evictable, _resources_used(problem, pods))
 
 
 def _resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
-    """Return what the placed pods take of each of their nodes."""
-    taken: dict[int, Counter[str]] = {}
-    for index, row in enumerate(pods):
+    """Return the resources that the placed pods use, per node."""
+    used: dict[int, Counter[str]] = {}
+    for index, positions in enumerate(pods):
         request = problem.shapes[problem.shape_of[index]].request
-        for at in row:
-            taken.setdefault(at, Counter()).update(request)
-    return taken
+        for node in positions:
+            used.setdefault(node, Counter()).update(request)
+    return used
 
 
 def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
@@ -210,32 +212,36 @@ def _pods_per_weight(problem: Problem, placed: IntArray) -> tuple[int, ...]:
 
 
 def _node_misses(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
-    """Return the wished labels that nodes lack, over all placed pods."""
-    rows = zip(pods, (problem.shapes[shape] for shape in problem.shape_of), strict=True)
+    """Return the preferred labels that nodes lack, summed over all placed pods."""
+    shapes_of_groups = zip(pods, (problem.shapes[shape] for shape in problem.shape_of), strict=True)
     return sum(
-        int(shape.missing_labels[list(row)].sum())
-        for row, shape in rows
+        int(shape.missing_labels[list(positions)].sum())
+        for positions, shape in shapes_of_groups
         if shape.missing_labels is not None
     )
 
 
 def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
-    """Return weight × tier over all pairs of pods whose groups talk, or repel each other.
+    """Return weight × tier over all pairs of pods whose groups communicate or repel each other.
 
-    Counted as the pairs that each tier parts: a pair at tier t is apart at the t tiers below.
+    Counted as the pairs that each tier separates: a pair at tier t is separate at the t tiers
+    below.
     """
     levels = problem.snapshot.levels
     rows = zip(problem.shape_of, pods, strict=True)
-    at_of = {shape: np.array(row, dtype=np.int64) for shape, row in rows}
+    positions_of_shape = {shape: np.array(positions, dtype=np.int64) for shape, positions in rows}
     total = 0
     for first, second, weight in problem.traffic_pairs:
         for unit_of in levels.unit_of_node[:-1]:
-            units, counts = np.unique(unit_of[at_of[first]], return_counts=True)
+            units, counts = np.unique(unit_of[positions_of_shape[first]], return_counts=True)
             together = _pairs_together(
-                unit_of[at_of[second]], units, counts, is_same_shape=first == second
+                unit_of[positions_of_shape[second]], units, counts, is_same_shape=first == second
             )
-            a, b = len(at_of[first]), len(at_of[second])
-            total += weight * ((a * (a - 1) // 2 if first == second else a * b) - together)
+            num_first, num_second = len(positions_of_shape[first]), len(positions_of_shape[second])
+            total += weight * (
+                (num_first * (num_first - 1) // 2 if first == second else num_first * num_second)
+                - together
+            )
     return total
 
 
@@ -249,124 +255,130 @@ def _pairs_together(
 
 
 def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
-    """Return the tier of every part; running pods count in whole groups, and by index."""
+    """Return the tier of each part; running pods count in whole groups and in indexed slices."""
     levels = problem.snapshot.levels
-    found = []
-    for index, row in enumerate(pods):
+    tiers = []
+    for index, positions in enumerate(pods):
         start = 0
-        for size, own in problem.split_group(index, len(row)):
-            part = [*row[start : start + size], *own]
+        for size, running in problem.split_group(index, len(positions)):
+            part = [*positions[start : start + size], *running]
             start += size
-            found.append(levels.common_tier(min(part), max(part)))
-    return found
+            tiers.append(levels.common_tier(min(part), max(part)))
+    return tiers
 
 
 def histogram_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:
-    """Return what each part counts as: its tier, but not below the one that its slice must keep."""
+    """Return the tier that each part counts as: its own, but at least the tier of its slices."""
     floors = (
         problem.slice_tier_of(index)
-        for index, row in enumerate(pods)
-        for _ in problem.split_group(index, len(row))
+        for index, positions in enumerate(pods)
+        for _ in problem.split_group(index, len(positions))
     )
     return [max(pair) for pair in zip(part_tiers(problem, pods), floors, strict=True)]
 
 
 def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
-    """Return per node the slots of the largest shape that are left beside the placed pods."""
+    """Return per node the slots of the scarcest shape that the placed pods leave free."""
     shape = problem.shapes[problem.scarcest_shape]
     left = shape.slots.copy()
     if len(problem.shapes) == 1:
-        np.subtract.at(left, [at for row in pods for at in row], 1)
+        np.subtract.at(left, [node for row in pods for node in row], 1)
         return left
-    for at, used in _resources_used(problem, pods).items():
-        left[at] = slots_after_use(problem, shape, at, used)
+    for node, used in _resources_used(problem, pods).items():
+        left[node] = slots_after_use(problem, shape, node, used)
     return left
 
 
-def slots_after_use(problem: Problem, shape: PodShape, at: int, used: Mapping[str, int]) -> int:
-    """Return how many pods of a shape fit a node once so much of it is used."""
+def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[str, int]) -> int:
+    """Return how many pods of a shape fit a node after these resources are used."""
     snapshot = problem.snapshot
-    if not shape.allowed[at]:
+    if not shape.allowed[node]:
         return 0
-    rooms = [
-        (int(snapshot.free[snapshot.resources.index(name), at]) - used.get(name, 0)) // need
+    slots = [
+        (int(snapshot.free[snapshot.resources.index(name), node]) - used.get(name, 0)) // need
         for name, need in shape.request.items()
         if need and name in snapshot.resources
     ]
     unbounded = all(need == 0 for need in shape.request.values())
-    return max(0, min(rooms, default=int(shape.slots[at]) if unbounded else 0))
+    return max(0, min(slots, default=int(shape.slots[node]) if unbounded else 0))
 
 
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:
-    unit = problem.snapshot.levels.unit_of_node[tier]
+    unit_of = problem.snapshot.levels.unit_of_node[tier]
     return (
-        int(np.isin(unit[placed], unit[list(problem.running_positions)]).sum())
+        int(np.isin(unit_of[placed], unit_of[list(problem.running_positions)]).sum())
         if problem.running_positions
         else 0
     )
 
 
 def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int) -> int:
-    """Return how many wished tiers are not kept, of the job, of sets and of several groups."""
-    misses = sum(job > wish for wish in problem.preferred)
+    """Return how many preferred tiers are missed, over the job, sets and groups."""
+    misses = sum(job > preferred for preferred in problem.preferred)
     tiers = iter(part_tiers(problem, pods))
-    for index, row in enumerate(pods):
-        reached = [next(tiers) for _ in problem.split_group(index, len(row))]
-        misses += sum(tier > wish for tier in reached for wish in problem.preferred_tiers_of(index))
+    for index, positions in enumerate(pods):
+        reached = [next(tiers) for _ in problem.split_group(index, len(positions))]
+        misses += sum(
+            tier > preferred for tier in reached for preferred in problem.preferred_tiers_of(index)
+        )
     levels, snapshot = problem.snapshot.levels, problem.snapshot
-    for at, row_of in enumerate(problem.request.sets):
-        placed = [node for group in problem.groups_in_set(at) for node in pods[group]]
-        held = placed + problem.running_in_set(at)
-        if placed and row_of.preferred:
-            tier = levels.common_tier(min(held), max(held))
-            misses += sum(tier > tier_index(snapshot, wish) for wish in row_of.preferred)
+    for set_index, group_set in enumerate(problem.request.sets):
+        placed = [node for group in problem.groups_in_set(set_index) for node in pods[group]]
+        occupied = placed + problem.running_in_set(set_index)
+        if placed and group_set.preferred:
+            tier = levels.common_tier(min(occupied), max(occupied))
+            misses += sum(
+                tier > tier_index(snapshot, preferred) for preferred in group_set.preferred
+            )
     return misses
 
 
 def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[ObjectiveKey]:
-    """Return keys that measure what the request does not speak of, or what did not happen."""
-    unasked = set()
+    """Return the keys for features that the request does not use."""
+    irrelevant = set()
     if not any(objective.values[ObjectiveKey.ISLANDS]):
-        unasked.add(ObjectiveKey.ISLANDS)
+        irrelevant.add(ObjectiveKey.ISLANDS)
     if not problem.sort_columns:
-        unasked.add(ObjectiveKey.SORT)
+        irrelevant.add(ObjectiveKey.SORT)
     if problem.node_weights is None:
-        unasked.add(ObjectiveKey.NODE_WEIGHTS)
+        irrelevant.add(ObjectiveKey.NODE_WEIGHTS)
     if not problem.traffic_pairs:
-        unasked.add(ObjectiveKey.TRAFFIC)
+        irrelevant.add(ObjectiveKey.TRAFFIC)
     if not any(group.wishes for group in problem.request.groups):
-        unasked.add(ObjectiveKey.NODE_MISSES)
-    return frozenset(unasked)
+        irrelevant.add(ObjectiveKey.NODE_MISSES)
+    return frozenset(irrelevant)
 
 
 def render_objective(problem: Problem, objective: Objective) -> dict[str, object]:
-    """Return the keys that the preset compares, in its order, tiers by name."""
+    """Return the keys that the preset compares, in its order, with tiers by name."""
     tiers = problem.snapshot.levels.tiers
-    found: dict[str, object] = {}
-    unasked = _irrelevant_keys(problem, objective)
+    document: dict[str, object] = {}
+    irrelevant = _irrelevant_keys(problem, objective)
     for term in problem.objective_order:
         values = objective.values[term.key]
-        if term.key in unasked:
+        if term.key in irrelevant:
             continue
         if term.key in {ObjectiveKey.JOB_TIER, ObjectiveKey.GROUP_TIER}:
-            found[term.key.value] = tiers[values[0]]
+            document[term.key.value] = tiers[values[0]]
         elif term.key is ObjectiveKey.HISTOGRAM:
             rows = zip(reversed(tiers), values, strict=True)
-            found[term.key.value] = {name: count for name, count in rows if count}
+            document[term.key.value] = {name: count for name, count in rows if count}
         elif term.key in {ObjectiveKey.DOMAINS, ObjectiveKey.EXISTING}:
-            found[term.key.value] = dict(zip(reversed(tiers[:-1]), values, strict=True))
+            document[term.key.value] = dict(zip(reversed(tiers[:-1]), values, strict=True))
         elif term.key is ObjectiveKey.FRAGMENTATION:
-            found[term.key.value] = dict(zip(tiers[:-1], values, strict=True))
+            document[term.key.value] = dict(zip(tiers[:-1], values, strict=True))
         elif term.key is ObjectiveKey.VICTIM_PRIORITIES and problem.evictable is not None:
             rows_of = zip(problem.evictable.priorities, values, strict=True)
-            found[term.key.value] = {str(priority): count for priority, count in rows_of if count}
+            document[term.key.value] = {
+                str(priority): count for priority, count in rows_of if count
+            }
         elif term.key in {
             ObjectiveKey.ISLANDS,
             ObjectiveKey.PARENT_SURPLUS,
             ObjectiveKey.SORT,
             ObjectiveKey.NODE_WEIGHTS,
         }:
-            found[term.key.value] = list(values)
+            document[term.key.value] = list(values)
         else:
-            found[term.key.value] = values[0]
-    return found
+            document[term.key.value] = values[0]
+    return document

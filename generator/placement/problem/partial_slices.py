@@ -1,7 +1,8 @@
-"""Roughly: the new pods of a group whose running ones have begun slices.
+"""Complete the slices that a group's running pods have begun; a heuristic for greedy placement.
 
-What is begun is completed first, where the least is lacking; then whole slices go to domains of
-their tier, all that are left to the tightest one that holds them, else as many as fit the widest.
+Begun slices are completed first, those with the fewest missing pods before others. Whole slices
+follow: the tightest domain of their tier that holds all remaining ones, or else as many as fit into
+the largest domain.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from generator.placement.problem.problem import Problem
 
 
 class PartialSlices(NamedTuple):
-    """A layer of slices by domain, of which some may be incomplete."""
+    """A layer of slices in domains of a tier, some of which may be incomplete."""
 
     tier: int
     size: int
@@ -26,7 +27,7 @@ class PartialSlices(NamedTuple):
 
 
 def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
-    """Return the only layer of a group of which pods run; None where another order will do."""
+    """Return the layer, if it is the group's only one and pods run; None: no special order."""
     layers = problem.request.groups[group].slices
     if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
         return None
@@ -34,46 +35,50 @@ def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
         return None
     layer, levels = layers[0], problem.snapshot.levels
     tier = tier_index(problem.snapshot, layer.tier)
-    own = levels.unit_of_node[tier][list(problem.running_positions_of[group])]
+    running_units = levels.unit_of_node[tier][list(problem.running_positions_of[group])]
     return PartialSlices(
-        tier, layer.size, np.bincount(own, minlength=len(levels.starts[tier])) % layer.size
+        tier,
+        layer.size,
+        np.bincount(running_units, minlength=len(levels.starts[tier])) % layer.size,
     )
 
 
 def complete_slices(
     layer: PartialSlices, units: IntArray, num_pods: int, room_of: Callable[[IntArray], IntArray]
 ) -> Iterator[tuple[int, int]]:
-    """Yield (unit, pods put there) until all are; fewer where they do not fit.
+    """Yield (unit, pods to place there) until all are placed; fewer if they do not fit.
 
     Args:
-        layer: of the slices.
-        units: of its tier that may be used.
-        num_pods: that are new.
-        room_of: pods that units hold still, asked again after each portion.
+        layer: the layer of slices.
+        units: units of its tier that may be used.
+        num_pods: the number of new pods.
+        room_of: returns the pods that units still hold; called again after each portion.
     """
-    lacking = layer.size - layer.excess_pods[units]
-    for unit, lacks in sorted(
-        zip(units.tolist(), lacking.tolist(), strict=True), key=_missing_pods_first
+    missing = layer.size - layer.excess_pods[units]
+    for unit, num_missing in sorted(
+        zip(units.tolist(), missing.tolist(), strict=True), key=_missing_pods_first
     ):
-        room = int(room_of(np.array([unit]))[0])
-        if lacks < layer.size and lacks <= min(num_pods, room):
-            yield unit, lacks
-            num_pods -= lacks
+        slots = int(room_of(np.array([unit]))[0])
+        if num_missing < layer.size and num_missing <= min(num_pods, slots):
+            yield unit, num_missing
+            num_pods -= num_missing
     while num_pods:
-        rooms = room_of(units)
-        step = layer.size if num_pods >= layer.size else 1
-        rooms = rooms // step * step
-        asked = num_pods // step * step
-        is_enough = bool((rooms >= asked).any())
-        index = int(np.where(rooms >= asked, -rooms, -rooms.max() - 1).argmax())
-        index = index if is_enough else int(rooms.argmax())
-        taken = min(asked, int(rooms[index]))
-        if not taken:
+        usable_slots = room_of(units)
+        rounding = layer.size if num_pods >= layer.size else 1
+        usable_slots = usable_slots // rounding * rounding
+        wanted_pods = num_pods // rounding * rounding
+        is_enough = bool((usable_slots >= wanted_pods).any())
+        index = int(
+            np.where(usable_slots >= wanted_pods, -usable_slots, -usable_slots.max() - 1).argmax()
+        )
+        index = index if is_enough else int(usable_slots.argmax())
+        num_placed = min(wanted_pods, int(usable_slots[index]))
+        if not num_placed:
             return
-        yield int(units[index]), taken
-        num_pods -= taken
+        yield int(units[index]), num_placed
+        num_pods -= num_placed
 
 
-def _missing_pods_first(row: tuple[int, int]) -> tuple[int, int]:
-    unit, lacks = row
-    return lacks, unit
+def _missing_pods_first(entry: tuple[int, int]) -> tuple[int, int]:
+    unit, num_missing = entry
+    return num_missing, unit

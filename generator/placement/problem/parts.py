@@ -1,7 +1,7 @@
-"""What the search counts instead of naming: part types, and the parts of one choice of pods.
+"""Part types and parts: the units that the search counts.
 
-A *part* is what the objective gives a tier to: a group, or one slice of its last layer. A set of
-groups that shares a bound is a part made of parts. Parts of one type are interchangeable.
+A *part* is what the objective assigns a tier to: a group, or one slice of its last layer. A set of
+groups that shares a bound is a part that contains parts. Parts of one type are interchangeable.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import NamedTuple
 
 
 class PartType(NamedTuple):
-    """Parts that cannot be told apart."""
+    """A class of interchangeable parts."""
 
     shape: int
-    """-1 of a set."""
+    """Index of the pod shape; -1 for a set."""
     size: int
-    """Pods, those of inner parts included."""
+    """Pods, including those of inner parts."""
     max_tier: int
     """Highest tier at which such a part may lie."""
     running_span: tuple[int, int] | None
     """First and last position of the running pods that belong to it."""
     preferred: tuple[int, ...]
-    """Tiers wished for it."""
+    """Preferred tiers."""
     histogram_floor: int
-    """Lowest tier that counts for it in the histogram."""
+    """Lowest tier that the part counts as in the histogram."""
     owner: int
-    """Index of the group where parts of several are told apart, else -1."""
+    """Index of the owning group or set if its running pods make the part distinct, else -1."""
     members: tuple[tuple[PartType, int], ...] = ()
-    """Of a set: types of its parts, and how many of each."""
+    """For a set: the types of its parts, and the number of each."""
 
 
 class RequestPart(NamedTuple):
@@ -38,7 +38,7 @@ class RequestPart(NamedTuple):
 
     part_type: PartType
     group: int
-    """Index of its group, -1 of a set."""
+    """Index of its group; -1 for a set."""
     members: tuple[RequestPart, ...] = ()
 
 
@@ -48,12 +48,12 @@ class PlacedPart:
 
     part_type: PartType
     nodes: list[int]
-    """Positions of its pods, sorted; empty of a set."""
+    """Positions of its pods, sorted; empty for a set."""
     members: tuple[PlacedPart, ...] = ()
 
     def positions(self) -> list[int]:
         """Return the positions of all its pods, sorted."""
-        inner = (at for member in self.members for at in member.positions())
+        inner = (node for member in self.members for node in member.positions())
         return sorted([*self.nodes, *inner])
 
 
@@ -65,61 +65,61 @@ def build_set_type(
     preferred: tuple[int, ...],
     owner: int,
 ) -> PartType:
-    """Return the type of a set of parts; equal sets have equal types whatever their order."""
+    """Return the type of a set of parts; equal sets have equal types in any order."""
     counted = Counter(member.part_type for member in members)
     return PartType(
         shape=-1,
-        size=sum(kind.size * many for kind, many in counted.items()),
+        size=sum(part_type.size * count for part_type, count in counted.items()),
         max_tier=max_tier,
         running_span=running_span,
         preferred=preferred,
         histogram_floor=0,
         owner=owner,
-        members=tuple(sorted(counted.items(), key=lambda row: type_sort_key(row[0]))),
+        members=tuple(sorted(counted.items(), key=lambda entry: type_sort_key(entry[0]))),
     )
 
 
-def type_sort_key(kind: PartType) -> tuple[object, ...]:
-    """Return what types are sorted by; inner types of equal sets compare equal."""
+def type_sort_key(part_type: PartType) -> tuple[object, ...]:
+    """Return the sort key of a type; inner types of equal sets have equal keys."""
     return (
-        kind.shape,
-        kind.size,
-        kind.max_tier,
-        kind.owner,
-        kind.running_span or (),
-        kind.preferred,
-        kind.histogram_floor,
-        tuple((type_sort_key(inner), many) for inner, many in kind.members),
+        part_type.shape,
+        part_type.size,
+        part_type.max_tier,
+        part_type.owner,
+        part_type.running_span or (),
+        part_type.preferred,
+        part_type.histogram_floor,
+        tuple((type_sort_key(inner), count) for inner, count in part_type.members),
     )
 
 
 def all_types(kinds: Iterable[PartType]) -> list[PartType]:
-    """Return types and those inside them once each, inner ones first, else in order."""
-    found: dict[PartType, None] = {}
-    for kind in kinds:
-        for inner in all_types(member for member, _ in kind.members):
-            found.setdefault(inner)
-        found.setdefault(kind)
-    return list(found)
+    """Return the types and their inner types, once each, inner types first."""
+    types: dict[PartType, None] = {}
+    for part_type in kinds:
+        for inner in all_types(member for member, _ in part_type.members):
+            types.setdefault(inner)
+        types.setdefault(part_type)
+    return list(types)
 
 
 def assign_parts(
-    num_groups: int, parts: Sequence[RequestPart], found: Iterable[PlacedPart]
+    num_groups: int, parts: Sequence[RequestPart], placed: Iterable[PlacedPart]
 ) -> tuple[tuple[int, ...], ...]:
-    """Hand placed parts to groups: in tree order, whole slices before a short one."""
+    """Assign placed parts to groups: in tree order, whole slices before a short one."""
     pods: list[list[int]] = [[] for _ in range(num_groups)]
-    _assign(pods, parts, found)
+    _assign(pods, parts, placed)
     return tuple(tuple(row) for row in pods)
 
 
 def _assign(
-    pods: list[list[int]], parts: Iterable[RequestPart], found: Iterable[PlacedPart]
+    pods: list[list[int]], parts: Iterable[RequestPart], placed_parts: Iterable[PlacedPart]
 ) -> None:
-    stock: dict[PartType, list[PlacedPart]] = {}
-    for placed in sorted(found, key=PlacedPart.positions, reverse=True):
-        stock.setdefault(placed.part_type, []).append(placed)
+    available: dict[PartType, list[PlacedPart]] = {}
+    for placed in sorted(placed_parts, key=PlacedPart.positions, reverse=True):
+        available.setdefault(placed.part_type, []).append(placed)
     for part in parts:
-        placed = stock[part.part_type].pop()
+        placed = available[part.part_type].pop()
         if part.group >= 0:
             pods[part.group] += placed.nodes
         _assign(pods, part.members, placed.members)

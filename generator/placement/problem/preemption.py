@@ -1,8 +1,9 @@
-"""Who gives way to a gang that fits nowhere else: what may be evicted, and the least per node.
+"""Choose which running pods to evict for a gang that does not fit otherwise.
 
-A gang is evicted node by node; one that would keep fewer pods than its minimum is broken whole. The
-least victims of a node are exact, and so is their sum; how several nodes share a broken gang is
-counted once more at the end, which is why such answers are not proved.
+Pods are evicted node by node. If a gang would keep fewer pods than its minimum, the whole gang is
+evicted. The cheapest victims of a node are exact for up to `MAX_EXACT_GANGS` gangs, and so is their
+sum. A gang that is evicted as a whole from several nodes is counted once at the end only, so such
+answers are not proved.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_
 from generator.placement.request import EvictionPolicy, PlacementRequest
 
 MAX_EXACT_GANGS = 10
-"""Gangs on one node up to which every choice of them is tried."""
+"""Gangs on one node up to which every combination is tried."""
 
 
 class Victim(NamedTuple):
@@ -26,47 +27,49 @@ class Victim(NamedTuple):
     gang: str
     priority: int
     pods: int
-    """Pods that go, the whole gang where it would fall below its minimum."""
+    """Pods evicted: the whole gang if it would fall below its minimum."""
     request: tuple[tuple[str, int], ...]
-    """What goes free on the node."""
+    """Resources that become free on the node."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvictablePods:
-    """What may be evicted of a snapshot for one request."""
+    """What may be evicted from a snapshot for one request."""
 
     policy: EvictionPolicy
     gangs: Mapping[str, RunningGang]
     victims_by_node: Mapping[int, tuple[Victim, ...]]
-    """By position, in order of gang names."""
+    """By node position, in order of gang names."""
     free_by_node: Mapping[int, Mapping[str, int]]
-    """What those nodes have free without any eviction."""
+    """Free quantities of those nodes before any eviction."""
     priorities: tuple[int, ...]
-    """Of all victims, the highest first."""
+    """Priorities of all victims, the highest first."""
 
-    def cheapest_victims(self, at: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
-        """Return the least victims that leave a node enough free; none where it has it already."""
-        idle = self.free_by_node.get(at)
-        if idle is None:
+    def cheapest_victims(self, node: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
+        """Return the cheapest victims that free enough of a node; empty if enough is free."""
+        free = self.free_by_node.get(node)
+        if free is None:
             return ()
         missing = {
-            name: n - idle.get(name, 0) for name, n in need.items() if n and n > idle.get(name, 0)
+            name: quantity - free.get(name, 0)
+            for name, quantity in need.items()
+            if quantity and quantity > free.get(name, 0)
         }
         if not missing:
             return ()
-        victims = self.victims_by_node[at]
+        victims = self.victims_by_node[node]
         if len(victims) > MAX_EXACT_GANGS:
             return self._reprieve_victims(victims, missing)
         fitting = (
             chosen
-            for many in range(1, len(victims) + 1)
-            for chosen in combinations(reversed(victims), many)
+            for num_victims in range(1, len(victims) + 1)
+            for chosen in combinations(reversed(victims), num_victims)
             if _free_enough(chosen, missing)
         )
         return min(fitting, key=self.victim_cost)
 
     def victim_cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
-        """Return what is compared between victims: fewer pods, or pods of lower priority, first."""
+        """Return the sort key of victims: fewer pods, or pods of lower priority, come first."""
         pods = Counter[int]()
         for victim in victims:
             pods[victim.priority] += victim.pods
@@ -77,24 +80,24 @@ class EvictablePods:
     def _reprieve_victims(
         self, victims: Sequence[Victim], missing: Mapping[str, int]
     ) -> tuple[Victim, ...]:
-        """Return victims of which none could stay: the highest priority stays first."""
-        left = list(victims)
-        for victim in sorted(victims, key=lambda row: (-row.priority, -row.pods, row.gang)):
-            others = [row for row in left if row != victim]
+        """Return a minimal set of victims; gangs of the highest priority are spared first."""
+        remaining = list(victims)
+        for victim in sorted(victims, key=lambda other: (-other.priority, -other.pods, other.gang)):
+            others = [other for other in remaining if other != victim]
             if _free_enough(others, missing):
-                left = others
-        return tuple(left)
+                remaining = others
+        return tuple(remaining)
 
 
 def _free_enough(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
     freed = Counter[str]()
     for victim in victims:
         freed.update(dict(victim.request))
-    return all(freed[name] >= n for name, n in missing.items())
+    return all(freed[name] >= quantity for name, quantity in missing.items())
 
 
 def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
-    """Return what a request may evict, None where that is nothing; O(running pods)."""
+    """Return what a request may evict; None if nothing; O(running pods)."""
     if request.eviction is EvictionPolicy.NEVER:
         return None
     gangs = {
@@ -102,19 +105,20 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
         for name, gang in snapshot.running.items()
         if gang.preemptible and gang.priority < request.priority and name != request.gang
     }
-    of_node: dict[int, list[Victim]] = {}
+    victims_of: dict[int, list[Victim]] = {}
     for name in sorted(gangs):
-        for at, victim in _victims_of_gang(snapshot, gangs[name]):
-            of_node.setdefault(at, []).append(victim)
-    if not of_node:
+        for node, victim in _victims_of_gang(snapshot, gangs[name]):
+            victims_of.setdefault(node, []).append(victim)
+    if not victims_of:
         return None
     resources = list(enumerate(snapshot.resources))
     return EvictablePods(
         policy=request.eviction,
         gangs=gangs,
-        victims_by_node={at: tuple(rows) for at, rows in of_node.items()},
+        victims_by_node={node: tuple(victims) for node, victims in victims_of.items()},
         free_by_node={
-            at: {name: int(snapshot.free[row, at]) for row, name in resources} for at in of_node
+            node: {name: int(snapshot.free[row, node]) for row, name in resources}
+            for node in victims_of
         },
         priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
     )
@@ -122,24 +126,24 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
 
 def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
     """Yield the pods of a gang on each of its nodes."""
-    pods, held = Counter[str](), dict[str, Counter[str]]()
-    for row in gang.pods:
-        if row.node in snapshot.position_of:
-            pods[row.node] += row.count
-            used = held.setdefault(row.node, Counter())
-            used.update({name: need * row.count for name, need in row.request.items()})
-    total = sum(row.count for row in gang.pods)
+    pods, requests = Counter[str](), dict[str, Counter[str]]()
+    for entry in gang.pods:
+        if entry.node in snapshot.position_of:
+            pods[entry.node] += entry.count
+            used = requests.setdefault(entry.node, Counter())
+            used.update({name: need * entry.count for name, need in entry.request.items()})
+    total = sum(entry.count for entry in gang.pods)
     for node, count in pods.items():
-        is_broken = 0 < total - count < (gang.min_pods or 0)
-        request = tuple(sorted(held[node].items()))
+        is_whole_gang = 0 < total - count < (gang.min_pods or 0)
+        request = tuple(sorted(requests[node].items()))
         yield (
             snapshot.position_of[node],
-            Victim(gang.gang, gang.priority, total if is_broken else count, request),
+            Victim(gang.gang, gang.priority, total if is_whole_gang else count, request),
         )
 
 
 def without_evictable(snapshot: Snapshot, evictable: EvictablePods) -> Snapshot:
-    """Return the snapshot with everything evictable gone."""
+    """Return the snapshot without any evictable gang."""
     for gang in evictable.gangs:
         snapshot = without_running(snapshot, gang)
     return snapshot
@@ -151,36 +155,38 @@ class EvictionResult(NamedTuple):
     pairs: frozenset[tuple[str, str]]
     """(gang, node)."""
     pods_by_priority: tuple[int, ...]
-    """Per priority of all that may be evicted, the highest first."""
+    """Per priority of all evictable gangs, the highest first."""
     num_gangs: int
 
     def victim_names(self, evictable: EvictablePods) -> tuple[str, ...]:
-        """Return `gang` where all of it goes, else `gang@node`; sorted."""
-        found: list[str] = []
+        """Return `gang` if all its pods are evicted, else `gang@node`; sorted."""
+        names: list[str] = []
         for gang in sorted({gang for gang, _ in self.pairs}):
             nodes = {node for name, node in self.pairs if name == gang}
             is_whole = nodes == {row.node for row in evictable.gangs[gang].pods}
-            found += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
-        return tuple(found)
+            names += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
+        return tuple(names)
 
 
 def evict_for(
     snapshot: Snapshot, evictable: EvictablePods, needs: Mapping[int, Mapping[str, int]]
 ) -> EvictionResult:
-    """Return who goes when so much is placed per position; gangs below their minimum go whole."""
+    """Return the eviction for these resources per position; gangs below their minimum go whole."""
     nodes: dict[str, set[str]] = {}
-    for at, need in needs.items():
-        for victim in evictable.cheapest_victims(at, need):
-            nodes.setdefault(victim.gang, set()).add(snapshot.specs[at].name)
+    for position, need in needs.items():
+        for victim in evictable.cheapest_victims(position, need):
+            nodes.setdefault(victim.gang, set()).add(snapshot.specs[position].name)
     pods = Counter[int]()
     pairs: set[tuple[str, str]] = set()
     for name, chosen in nodes.items():
         gang = evictable.gangs[name]
-        kept = sum(row.count for row in gang.pods if row.node not in chosen)
-        is_broken = 0 < kept < (gang.min_pods or 0)
-        gone = {row.node for row in gang.pods} if is_broken else chosen
-        pods[gang.priority] += sum(row.count for row in gang.pods if row.node in gone)
-        pairs |= {(name, node) for node in gone}
+        num_kept = sum(entry.count for entry in gang.pods if entry.node not in chosen)
+        is_whole_gang = 0 < num_kept < (gang.min_pods or 0)
+        evicted_nodes = {entry.node for entry in gang.pods} if is_whole_gang else chosen
+        pods[gang.priority] += sum(
+            entry.count for entry in gang.pods if entry.node in evicted_nodes
+        )
+        pairs |= {(name, node) for node in evicted_nodes}
     return EvictionResult(
         frozenset(pairs), tuple(pods[priority] for priority in evictable.priorities), len(nodes)
     )

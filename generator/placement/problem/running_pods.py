@@ -1,4 +1,4 @@
-"""Where pods of the gang run already, and what they break by that."""
+"""Find the running pods of a gang, and slices that they make impossible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from generator.placement.request import PlacementRequest
 def find_running_positions(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
-    """Return where pods of the gang run: all of them, those of each group, and with indices."""
+    """Return the positions of the gang's running pods: all, per group, and with their indices."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
     ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
@@ -22,26 +22,33 @@ def find_running_positions(
     if gang is None or (ignores and request.across_islands):
         return (), nothing, nothing
     known = [pods for pods in gang.pods if pods.node in snapshot.position_of]
-    own_of, ranked = [], []
+    positions_by_group, indexed_by_group = [], []
     for group in request.groups:
-        rows = [pods for pods in known if num_groups == 1 or pods.group == group.name]
-        positions = [(snapshot.position_of[pods.node], pods) for pods in rows]
-        own_of.append(tuple(sorted(at for at, pods in positions for _ in range(pods.count))))
-        ranked.append(tuple(sorted((k, at) for at, pods in positions for k in pods.indices)))
-    own = (snapshot.position_of[pods.node] for pods in known for _ in range(pods.count))
-    return tuple(sorted(own)), tuple(own_of), tuple(ranked)
+        group_pods = [pods for pods in known if num_groups == 1 or pods.group == group.name]
+        positions = [(snapshot.position_of[pods.node], pods) for pods in group_pods]
+        positions_by_group.append(
+            tuple(sorted(node for node, pods in positions for _ in range(pods.count)))
+        )
+        indexed_by_group.append(
+            tuple(sorted((index, node) for node, pods in positions for index in pods.indices))
+        )
+    all_positions = (snapshot.position_of[pods.node] for pods in known for _ in range(pods.count))
+    return tuple(sorted(all_positions)), tuple(positions_by_group), tuple(indexed_by_group)
 
 
 def find_stray_tier(
-    snapshot: Snapshot, request: PlacementRequest, own_of: Sequence[Sequence[int]]
+    snapshot: Snapshot, request: PlacementRequest, positions_by_group: Sequence[Sequence[int]]
 ) -> str | None:
-    """Return a tier that slices must keep, and that a running pod of the group has no domain of."""
+    """Return a tier that slices require and a running pod of the group has no domain of."""
     levels = snapshot.levels
-    for group, own in zip(request.groups, own_of, strict=True):
+    for group, positions in zip(request.groups, positions_by_group, strict=True):
         for layer in group.slices:
             tier = 0 if layer.tier is None else tier_index(snapshot, layer.tier)
             if layer.is_indexed or not 0 < tier < levels.root:
                 continue
-            if any(levels.domain_of_unit[tier][levels.unit_of_node[tier][at]] < 0 for at in own):
+            if any(
+                levels.domain_of_unit[tier][levels.unit_of_node[tier][node]] < 0
+                for node in positions
+            ):
                 return layer.tier
     return None

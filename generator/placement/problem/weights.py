@@ -1,4 +1,4 @@
-"""Weights of a problem: traffic between groups, and sort columns of nodes."""
+"""Weights of a problem: traffic between groups, node weights, and sort columns of units."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ NO_AFFINITY = RoleAffinity()
 
 
 class NodeWeights(NamedTuple):
-    """Which nodes a request likes less."""
+    """Weights of nodes; lighter nodes are preferred."""
 
     weights: tuple[int, ...]
-    """Distinct ones, the heaviest first."""
+    """Distinct weights, the heaviest first."""
     weight_index: IntArray
     """Per node: index of its weight."""
 
@@ -27,7 +27,7 @@ class NodeWeights(NamedTuple):
 def find_traffic_pairs(
     request: PlacementRequest, shape_of: tuple[int, ...]
 ) -> tuple[tuple[int, int, int], ...]:
-    """Return (shape, shape, weight) of groups that talk to, or repel, each other."""
+    """Return (shape, shape, weight) of groups that communicate with, or repel, each other."""
     if not request.traffic and request.roles == NO_AFFINITY:
         return ()
     names = [group.name for group in request.groups]
@@ -38,18 +38,19 @@ def find_traffic_pairs(
 
 
 def build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
-    given = dict(request.options.node_weights)
-    if not given or all(
+    """Return the node weights of a request; None if it has none or the preset ignores them."""
+    weight_of_node = dict(request.options.node_weights)
+    if not weight_of_node or all(
         term.key is not ObjectiveKey.NODE_WEIGHTS for term in PRESETS[request.preset].order
     ):
         return None
-    row = [given.get(spec.name, 0) for spec in snapshot.specs]
-    weights = sorted(set(row), reverse=True)
-    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in row]))
+    node_weights = [weight_of_node.get(spec.name, 0) for spec in snapshot.specs]
+    weights = sorted(set(node_weights), reverse=True)
+    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
 
 
 def build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
-    """Return per tier what a rule sorts its units by; a resource that nobody has counts 0."""
-    row = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+    """Return per tier the values by which a rule sorts its units; an unknown resource counts 0."""
+    quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
     sign = -1 if rule.is_descending else 1
-    return tuple(sign * np.add.reduceat(row, starts) for starts in snapshot.levels.starts)
+    return tuple(sign * np.add.reduceat(quantities, starts) for starts in snapshot.levels.starts)

@@ -1,1 +1,20 @@
-"""TODO."""
+"""Find the best placement of a problem: exact where the budget allows, else greedy.
+
+`solver`: tries numbers of pods, strategies and tiers in order; chooses the finder.
+`pod_counts`: the numbers of pods per group to try.
+`uniform_gang`: a shortcut for plain gangs of equal pods, with the same answer.
+`homogeneous`: exact placement of equal parts by counting.
+`domain_dp`: exact shares of pods per unit of one domain, for `homogeneous`.
+`bounds`: the fewest and most pods of each unit of a domain.
+`tree_search`: exact search over the tree, for any mix of groups.
+`part_contents`: the pods and inner parts of each part type.
+`state_encoding`: states of the tree search as integers.
+`cost_encoding`: additive keys of the objective as one integer.
+`equivalence`: classes of nodes and units that are alike for a job.
+`greedy`: a placement without proof, one part after the other.
+`budget`: steps and deadline of a query.
+`candidate`: a placement by position, with its objective.
+`part_placement`: the parts of a placement, as a finder returns them.
+
+May import `answer`, `cluster`, `presets`, `problem` and `request`.
+"""

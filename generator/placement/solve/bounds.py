@@ -1,4 +1,4 @@
-"""What each unit of a domain may hold of a job."""
+"""The fewest and most pods that each unit inside a domain may hold."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from generator.placement.cluster.levels import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What each unit may hold; one entry per unit, for every tier below that of the domain."""
+    """Bounds per unit, one array for every tier below that of the domain."""
 
     low: tuple[IntArray | None, ...]
-    """None: nothing has to lie anywhere."""
+    """Fewest pods; None: no unit of the tier must hold any."""
     high: tuple[IntArray, ...]
     slots: tuple[IntArray, ...]
     worst_tier: int
-    """Units of this tier and above hold a multiple of `size` pods."""
+    """Units of this tier and above hold a multiple of `part_size` pods."""
     part_size: int
 
     def lower_bounds(self, tier: int, span: range) -> IntArray:
-        """Return what each of some units must hold."""
+        """Return the fewest pods of each unit in a range."""
         low = self.low[tier]
         if low is None:
             return np.zeros(len(span), dtype=np.int64)
@@ -31,25 +31,25 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class NodeBounds:
-    """The nodes of a tier-1 unit that hold anything."""
+    """The nodes of a tier-1 unit that may hold pods."""
 
     positions: IntArray
     low: IntArray
     high: IntArray
     slots: IntArray
     is_forced: BoolArray
-    """Whether the bounds make a node hold something in any case."""
+    """Whether the bounds require that a node holds pods."""
 
     @classmethod
     def build(cls, span: range, bounds: Bounds) -> NodeBounds:
-        """Return the nodes of a range."""
+        """Return the nodes of a range that may hold pods."""
         kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
         low = bounds.lower_bounds(0, span)[kept - span.start]
         return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
 
     @property
     def forced_pods(self) -> int:
-        """Pods that the bounds put on nodes in any case."""
+        """Pods that the bounds require on nodes."""
         return int(self.low.sum())
 
     @property

@@ -12,17 +12,17 @@ class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never sh
 
 @dataclass
 class Budget:
-    """What a search may still spend."""
+    """The steps and the time that a search may still use."""
 
     steps: int
     clock: Callable[[], float] | None = None
     deadline_at_s: float = 0.0
 
     def spend(self, steps: int) -> None:
-        """Count steps of work.
+        """Subtract steps of work.
 
         Raises:
-            EffortSpent: they are used up, or the deadline has passed.
+            BudgetExhausted: no steps are left, or the deadline has passed.
         """
         self.steps -= steps
         if self.steps < 0 or (self.clock is not None and self.clock() > self.deadline_at_s):

@@ -1,4 +1,4 @@
-"""A placement by position, with what it is worth."""
+"""A placement by node position, with its objective."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from generator.placement.problem.objective import Objective
 
 @dataclass(frozen=True, slots=True)
 class PlacementCandidate:
-    """A placement by position."""
+    """A placement by node position."""
 
     positions: tuple[tuple[int, ...], ...]
     """Per group the positions of its placed pods, in index order."""
     objective: Objective
     is_proved: bool
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
-    """What the preset's own rules computed on the way, as the answer shows it."""
+    """Details that the preset's own rules computed, as the answer shows them."""

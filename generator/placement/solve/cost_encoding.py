@@ -1,8 +1,8 @@
-"""The additive part of a preset's vector as one integer, so that a search adds and compares it.
+"""Encode the additive keys of a preset's objective as one integer, to add and compare costs.
 
-Every key and tier that grows with what is used has a digit, in the order of the preset; digits are
-wide enough never to run over. Keys that the search settles beforehand (pods, strategy, tier of the
-job) have none.
+Every additive key and tier has a digit, in the order of the preset. Digits are wide enough that
+they never overflow. Keys that the search decides beforehand (pods, strategy, tier of the job) have
+no digit.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ SINGLE_VALUE_KEYS = frozenset(
         ObjectiveKey.NAMES,
     }
 )
-"""Additive keys of one value."""
+"""Additive keys with one value."""
 
 
 class CostEncoding:
-    """The additive part of a preset's vector, packed: one base-2^b digit per key and tier."""
+    """The additive keys of a preset as one integer: one base-2^b digit per key and tier."""
 
     def __init__(self, problem: Problem, num_pods: int) -> None:
-        """Lay out the digits for a job of so many pods."""
+        """Lay out the digits for a job of this many pods."""
         self._problem = problem
         levels = problem.snapshot.levels
         largest = problem.shapes[problem.scarcest_shape]
@@ -48,12 +48,12 @@ class CostEncoding:
             for term in problem.objective_order
             for tier in _tiers_of(problem, term.key)
         ]
-        for place, (term, tier) in enumerate(reversed(order)):
+        for position, (term, tier) in enumerate(reversed(order)):
             sign = -1 if term.direction is Direction.MORE else 1
-            self._digits[term.key, tier] = sign << (bits * place)
+            self._digits[term.key, tier] = sign << (bits * position)
         self._running_units = [
-            frozenset(int(unit[at]) for at in problem.running_positions)
-            for unit in levels.unit_of_node
+            frozenset(int(unit_of[node]) for node in problem.running_positions)
+            for unit_of in levels.unit_of_node
         ]
         self._cost_per_lost_slot = sum(
             self._digit_of(key, tier)
@@ -69,39 +69,39 @@ class CostEncoding:
         return self._digits.get((key, tier), 0)
 
     def resources_used(self, counts: tuple[int, ...]) -> Counter[str]:
-        """Return what so many pods per shape use."""
+        """Return the resources that these pods per shape use."""
         need: Counter[str] = Counter()
         for shape, count in zip(self._problem.shapes, counts, strict=True):
             for name, quantity in shape.request.items():
                 need[name] += quantity * count
         return need
 
-    def node_cost(self, at: int, counts: tuple[int, ...]) -> int:
-        """Return what pods on a node cost: the slots of the largest shape that they take."""
+    def node_cost(self, node: int, counts: tuple[int, ...]) -> int:
+        """Return the cost of pods on a node: mainly the slots of the scarcest shape they use."""
         largest = self._problem.shapes[self._problem.scarcest_shape]
-        before = int(largest.slots[at])
+        before = int(largest.slots[node])
         if not any(counts):
             return 0
         misses = sum(
-            count * int(shape.missing_labels[at])
+            count * int(shape.missing_labels[node])
             for shape, count in zip(self._problem.shapes, counts, strict=True)
             if shape.missing_labels is not None
         )
         after = (
             before - sum(counts)
             if len(self._problem.shapes) == 1
-            else slots_after_use(self._problem, largest, at, self.resources_used(counts))
+            else slots_after_use(self._problem, largest, node, self.resources_used(counts))
         )
         cost = (after - before) * self._cost_per_lost_slot + misses * self._digit_of(
             ObjectiveKey.NODE_MISSES, 0
         )
         if self._problem.node_weights is not None:
-            rank = int(self._problem.node_weights.weight_index[at])
+            rank = int(self._problem.node_weights.weight_index[node])
             cost += sum(counts) * self._digit_of(ObjectiveKey.NODE_WEIGHTS, rank)
-        return cost + self._victims_cost(at, counts)
+        return cost + self._victims_cost(node, counts)
 
-    def _victims_cost(self, at: int, counts: tuple[int, ...]) -> int:
-        """Return what those cost who make room for pods on a node."""
+    def _victims_cost(self, node: int, counts: tuple[int, ...]) -> int:
+        """Return the cost of the victims that pods on a node require."""
         eviction = self._problem.evictable
         if eviction is None:
             return 0
@@ -113,20 +113,20 @@ class CostEncoding:
                 )
                 + self._digit_of(ObjectiveKey.VICTIM_PODS, 0)
             )
-            for victim in eviction.cheapest_victims(at, self.resources_used(counts))
+            for victim in eviction.cheapest_victims(node, self.resources_used(counts))
         )
 
-    def part_cost(self, tier: int, kind: PartType) -> int:
-        """Return what completing a part at a tier costs."""
-        misses = sum(tier > wish for wish in kind.preferred)
-        if kind.members:
+    def part_cost(self, tier: int, part_type: PartType) -> int:
+        """Return the cost of completing a part at a tier."""
+        misses = sum(tier > preferred for preferred in part_type.preferred)
+        if part_type.members:
             return misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
         return self._digit_of(
-            ObjectiveKey.HISTOGRAM, max(tier, kind.histogram_floor)
+            ObjectiveKey.HISTOGRAM, max(tier, part_type.histogram_floor)
         ) + misses * self._digit_of(ObjectiveKey.PREFERRED_MISSES, 0)
 
     def unit_cost(self, tier: int, unit: int, pods: Sequence[int]) -> int:
-        """Return what so many pods per shape in a unit cost as such."""
+        """Return the cost of these pods per shape in a unit, apart from what is inside it."""
         num_pods = sum(pods)
         if num_pods == 0 or tier == self._problem.root:
             return 0
@@ -144,9 +144,9 @@ class CostEncoding:
         return cost
 
     def slots_cost(self, tier: int, unit: int) -> int:
-        """Return what the room of a unit costs once pods are in it."""
-        room = int(self._slots_before[tier][unit])
-        return room * sum(self._slot_digits(tier))
+        """Return the cost of a unit's slots once it is used."""
+        slots = int(self._slots_before[tier][unit])
+        return slots * sum(self._slot_digits(tier))
 
     def _slot_digits(self, tier: int) -> Iterator[int]:
         yield self._digit_of(ObjectiveKey.FRAGMENTATION, tier)
@@ -158,44 +158,46 @@ class CostEncoding:
         return tier == self._problem.root - 1 and self._problem.spares_islands
 
     def cheapest_domain(self, tier: int, units: IntArray) -> tuple[int, int]:
-        """Return the least cost of taking one of some units as the job's domain, and that unit.
+        """Return the lowest cost of using one of some units as the job's domain, and that unit.
 
-        What their room costs counts, what is inside them does not. Among equals the first. Costs
-        are comparable between units of a tier. Cost: O(units) per digit, of which the highest
-        mostly decide.
+        The cost includes the slots of the units, and not what is inside them. Of equal units the
+        first is returned. Costs are comparable between units of a tier. Cost: O(units) per digit;
+        the highest digits usually decide.
         """
-        terms = [row for row in self._domain_terms(tier, units) if row[0]]
-        left = np.arange(len(units))
-        for digit, column in sorted(terms, key=lambda row: -abs(row[0])):
-            left = units_with_min(left, column[left] if digit > 0 else -column[left])
-        at = int(left[0])
-        return sum(digit * int(column[at]) for digit, column in terms), int(units[at])
+        terms = [term for term in self._domain_terms(tier, units) if term[0]]
+        candidates = np.arange(len(units))
+        for digit, column in sorted(terms, key=lambda term: -abs(term[0])):
+            candidates = units_with_min(
+                candidates, column[candidates] if digit > 0 else -column[candidates]
+            )
+        index = int(candidates[0])
+        return sum(digit * int(column[index]) for digit, column in terms), int(units[index])
 
     def _domain_terms(self, tier: int, units: IntArray) -> Iterator[tuple[int, IntArray]]:
-        """Yield what units cost as the job's domain: by digit, the value of each of them.
+        """Yield the cost of units as the job's domain: per digit, the value of each unit.
 
-        The units above it are used too, each once, whatever lies inside.
+        The units around it count as used too, once each, whatever is inside.
         """
-        levels, inside = self._problem.snapshot.levels, self._slots_before[tier][units]
+        levels, slots = self._problem.snapshot.levels, self._slots_before[tier][units]
         starts = levels.starts[tier][units]
         yield self._digit_of(ObjectiveKey.NAMES, 0), starts
-        yield self._digit_of(ObjectiveKey.SURPLUS, 0), inside
+        yield self._digit_of(ObjectiveKey.SURPLUS, 0), slots
         for digit in self._slot_digits(tier):
-            yield digit, inside
+            yield digit, slots
         for index, column in enumerate(self._problem.sort_columns):
             yield self._digit_of(ObjectiveKey.SORT, index), column[tier][units]
-        for above in range(tier + 1, levels.root):
-            over = self._slots_before[above][levels.unit_of_node[above][starts]]
-            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, above), over
-            yield self._digit_of(ObjectiveKey.FRAGMENTATION, above), over
-        for same in range(1, tier + 1):
-            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, same), inside
+        for outer in range(tier + 1, levels.root):
+            outer_slots = self._slots_before[outer][levels.unit_of_node[outer][starts]]
+            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, outer), outer_slots
+            yield self._digit_of(ObjectiveKey.FRAGMENTATION, outer), outer_slots
+        for inner in range(1, tier + 1):
+            yield self._digit_of(ObjectiveKey.PARENT_SURPLUS, inner), slots
 
 
 def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
-    """Return the tiers of a key, in the order in which they are compared; none if not additive."""
+    """Return the tiers of a key in the order of comparison; empty if the key is not additive."""
     root, eviction, weights = problem.root, problem.evictable, problem.node_weights
-    several = {
+    tiers_by_key = {
         ObjectiveKey.EXISTING: reversed(range(root)),
         ObjectiveKey.ISLANDS: range(2),
         ObjectiveKey.DOMAINS: reversed(range(root)),
@@ -206,21 +208,25 @@ def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
         ObjectiveKey.SORT: range(len(problem.sort_columns)),
         ObjectiveKey.VICTIM_PRIORITIES: range(len(eviction.priorities) if eviction else 0),
     }
-    return several.get(key, range(1) if key in SINGLE_VALUE_KEYS else range(0))
+    return tiers_by_key.get(key, range(1) if key in SINGLE_VALUE_KEYS else range(0))
 
 
 def _digit_width(problem: Problem, num_pods: int) -> int:
-    """Return the width of a digit that holds what pairs, sorted columns and wishes add up to."""
+    """Return the digit width that holds the sums of pairs, sort columns and preferred labels."""
     traffic = (
         sum(abs(weight) for _, _, weight in problem.traffic_pairs)
         * num_pods**2
         * (problem.root + 1)
     )
-    ordered = max((int(abs(row).max()) for rule in problem.sort_columns for row in rule), default=0)
+    ordered = max(
+        (int(abs(column).max()) for rule in problem.sort_columns for column in rule), default=0
+    )
     wishes = num_pods * max((len(group.wishes) for group in problem.request.groups), default=0)
-    gone = 0
+    num_victim_pods = 0
     if problem.evictable is not None:
-        gone = sum(
-            victim.pods for row in problem.evictable.victims_by_node.values() for victim in row
+        num_victim_pods = sum(
+            victim.pods
+            for victims in problem.evictable.victims_by_node.values()
+            for victim in victims
         )
-    return (2 * max(traffic, ordered, wishes, gone)).bit_length() + 2
+    return (2 * max(traffic, ordered, wishes, num_victim_pods)).bit_length() + 2

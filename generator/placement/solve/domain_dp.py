@@ -1,8 +1,9 @@
-"""How many pods each unit of a domain takes, so that few units are used and little is left in them.
+"""Share the pods of a job among the units of one domain: few units, with few slots left in them.
 
-Exact: pods are shared out among the children of a unit by minimising over all shares, costs being
-vectors packed into integers. Among equals earlier children take more. Where that is more work
-than the budget allows, children are filled fullest first and the answer is not proved.
+Exact: a dynamic program over the children of a unit minimises over all shares. Costs are vectors,
+packed into integers. Of equal shares, the one with more pods in earlier children is chosen. If the
+work exceeds the budget, the children with the most slots are filled first, and the answer is not
+proved.
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from generator.placement.solve.bounds import Bounds, NodeBounds
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
 WORD_BITS = 60
-"""Costs of more bits are Python integers in an object array: as exact, and slower."""
+"""Wider costs are Python integers in an object array: equally exact, but slower."""
 OBJECT_SLOWDOWN = 50
-"""How much longer numpy takes over Python integers than over words, measured."""
+"""Slowdown of numpy on Python integers against machine words, measured."""
 MAX_CELLS = 1 << 20
-"""Sums that are looked at together."""
+"""Sums that are compared in one block."""
 ADDITIONS_PER_STEP = 100
-"""Elements that numpy adds and compares in the time of one step of the search."""
+"""Elements that numpy adds and compares in the time of one search step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +45,18 @@ class DomainFill:
 
 
 class FillContext:
-    """What all domains of a tier share: bounds, and how what lies inside is compared."""
+    """The context that all domains of a tier share: bounds, budget and the keys to compare."""
 
     def __init__(
-        self, levels: TreeLevels, bounds: Bounds, effort: Budget, *, keys: Collection[ObjectiveKey]
+        self, levels: TreeLevels, bounds: Bounds, budget: Budget, *, keys: Collection[ObjectiveKey]
     ) -> None:
-        """Keep the arguments; `keys` are those that are compared."""
-        self.levels, self.bounds, self.budget = levels, bounds, effort
+        """Store the arguments; `keys` are the keys that are compared."""
+        self.levels, self.bounds, self.budget = levels, bounds, budget
         self.counts_fragmentation = ObjectiveKey.FRAGMENTATION in keys
         self.counts_islands = ObjectiveKey.ISLANDS in keys
 
     def used_and_left(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Return per tier below one the units that some pods use, and the slots left in them."""
+        """Return, per tier below one, the units that some pods use and the slots left in them."""
         num_pods = sum(pods.values())
         used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
         for inner in range(1, tier):
@@ -65,19 +66,19 @@ class FillContext:
         return used[:tier], left[:tier]
 
 
-def fill_domain(filling: FillContext, tier: int, unit: int, num_pods: int) -> DomainFill:
+def fill_domain(context: FillContext, tier: int, unit: int, num_pods: int) -> DomainFill:
     """Share out the pods of a job whose domain is this unit."""
     if tier == 0:
         return DomainFill({unit: num_pods}, is_proved=True)
     try:
-        pods = _DomainTables(filling, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
+        pods = _DomainTables(context, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
     except BudgetExhausted:
-        return DomainFill(_fullest_first(filling, tier, unit, num_pods), is_proved=False)
+        return DomainFill(_fullest_first(context, tier, unit, num_pods), is_proved=False)
     return DomainFill(pods, is_proved=True)
 
 
 def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
-    """Return all of a unit that decides what lies best in it: its parts and their slots."""
+    """Return all of a unit that decides the best shares inside: its inner units and their slots."""
     start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
     rows = [slots[start:stop].tobytes()]
     for inner in range(1, tier):
@@ -88,23 +89,23 @@ def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> by
 
 
 class _DomainTables:
-    """The tables of one domain: per unit the least cost of every number of pods."""
+    """The tables of one domain: per unit the lowest cost of every number of pods."""
 
-    def __init__(self, filling: FillContext, tier: int, unit: int, num_pods: int) -> None:
-        self._levels, self._bounds = filling.levels, filling.bounds
-        self._budget, self._num_pods = filling.budget, num_pods
+    def __init__(self, context: FillContext, tier: int, unit: int, num_pods: int) -> None:
+        self._levels, self._bounds = context.levels, context.bounds
+        self._budget, self._num_pods = context.budget, num_pods
         self._unit_costs, self._slot_costs = [0] * tier, [0] * tier
         self._island_slot_cost = 0
         bits = num_pods.bit_length() + 1
         size = int(self._bounds.slots[tier][unit]).bit_length() + 1
-        room = size if filling.counts_fragmentation else 0
-        for at in range(tier):
-            self._unit_costs[at] = 1 << (room * tier + bits * at)
-            self._slot_costs[at] = (
-                1 << (room * (tier - 1 - at)) if filling.counts_fragmentation else 0
+        slot_bits = size if context.counts_fragmentation else 0
+        for inner_tier in range(tier):
+            self._unit_costs[inner_tier] = 1 << (slot_bits * tier + bits * inner_tier)
+            self._slot_costs[inner_tier] = (
+                1 << (slot_bits * (tier - 1 - inner_tier)) if context.counts_fragmentation else 0
             )
-        total = (bits + room) * tier
-        if filling.counts_islands and tier == filling.levels.root:
+        total = (bits + slot_bits) * tier
+        if context.counts_islands and tier == context.levels.root:
             self._island_slot_cost = self._unit_costs[tier - 1]
             self._unit_costs[tier - 1] <<= size
             total += size
@@ -117,7 +118,7 @@ class _DomainTables:
         self._classes: dict[tuple[int, int], bytes] = {}
 
     def pods_per_node(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
-        """Return pods per node of so many pods in a unit; units without any are left out."""
+        """Return pods per node for pods in a unit; nodes without pods are left out."""
         if num_pods == 0:
             return {}
         if tier == 1:
@@ -130,15 +131,15 @@ class _DomainTables:
                 pods |= self.pods_per_node(tier - 1, child, high)
             return pods
         if num_pods == self._num_pods and self._bounds.low[tier - 1] is None:
-            children, least = self._useful_children(tier, unit, highs)
-            sums = self._suffix_costs_of(tier - 1, children, least)
+            children, min_pods = self._useful_children(tier, unit, highs)
+            suffix_costs = self._suffix_costs_of(tier - 1, children, min_pods)
         else:
-            sums = self._suffix_costs(tier, unit)
+            suffix_costs = self._suffix_costs(tier, unit)
         for index, child in enumerate(children):
-            costs, rest = self._unit_cost(tier - 1, child), sums[index + 1]
-            first, last = max(0, num_pods - len(rest) + 1), min(len(costs) - 1, num_pods)
-            total = costs[first : last + 1] + rest[num_pods - last : num_pods - first + 1][::-1]
-            share = first + int(np.flatnonzero(total == sums[index][num_pods])[-1])
+            costs, later = self._unit_cost(tier - 1, child), suffix_costs[index + 1]
+            first, last = max(0, num_pods - len(later) + 1), min(len(costs) - 1, num_pods)
+            total = costs[first : last + 1] + later[num_pods - last : num_pods - first + 1][::-1]
+            share = first + int(np.flatnonzero(total == suffix_costs[index][num_pods])[-1])
             pods |= self.pods_per_node(tier - 1, child, share)
             num_pods -= share
         return pods
@@ -146,177 +147,184 @@ class _DomainTables:
     def _useful_children(self, tier: int, unit: int, highs: Sequence[int]) -> tuple[list[int], int]:
         """Return the children that may be among the fewest that hold all pods of the job.
 
-        And the least that each of these then holds. What is used least decides first: the fewest
-        children, hence no more than so many that are alike, the first ones.
+        Also return the fewest pods that each of them holds if used. The number of used children is
+        compared first, so the fewest children are used; of equal children, only the first ones
+        matter.
         """
         children = self._levels.children(tier, unit)
-        kinds = [self._class_of(tier - 1, child) for child in children]
-        kept, fewest = fewest_bins_candidates(group_equal_bins(highs, kinds), self._num_pods)
-        least = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
-        return [children[at] for at in kept], least
+        class_keys = [self._class_of(tier - 1, child) for child in children]
+        kept, fewest = fewest_bins_candidates(group_equal_bins(highs, class_keys), self._num_pods)
+        min_pods = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
+        return [children[index] for index in kept], min_pods
 
     def _suffix_costs(self, tier: int, unit: int) -> list[IntArray]:
-        """Return per child the least cost of x pods in it and all later ones."""
-        kind = self._class_of(tier, unit)
-        if kind not in self._sums:
+        """Return per child the lowest cost of x pods in it and all later children."""
+        class_key = self._class_of(tier, unit)
+        if class_key not in self._sums:
             children = self._levels.children(tier, unit)
-            self._sums[kind] = self._suffix_costs_of(tier - 1, children, 1)
-        return self._sums[kind]
+            self._sums[class_key] = self._suffix_costs_of(tier - 1, children, 1)
+        return self._sums[class_key]
 
-    def _suffix_costs_of(self, tier: int, units: Sequence[int], least: int) -> list[IntArray]:
-        """Return the same of some units, that hold at least so many pods if they hold any."""
+    def _suffix_costs_of(self, tier: int, units: Sequence[int], min_pods: int) -> list[IntArray]:
+        """Return the same for these units, which hold at least `min_pods` pods if they hold any."""
         sums: list[IntArray] = [np.zeros(1, dtype=self._dtype)]
         for unit in reversed(units):
-            sums.append(self._combine(self._unit_cost(tier, unit), sums[-1], least))
+            sums.append(self._combine(self._unit_cost(tier, unit), sums[-1], min_pods))
         return sums[::-1]
 
     def _class_of(self, tier: int, unit: int) -> bytes:
-        """Return what units with equal tables have in common."""
-        known = self._classes.get((tier, unit))
-        if known is None:
+        """Return a key that is equal for units with equal tables."""
+        cached = self._classes.get((tier, unit))
+        if cached is None:
             slots = self._bounds.slots[0]
             if tier == 1:
                 nodes = self._levels.children(1, unit)
-                inside = np.sort(slots[nodes.start : nodes.stop]).tobytes()
+                content = np.sort(slots[nodes.start : nodes.stop]).tobytes()
             else:
-                inside = content_key(self._levels, slots, tier, unit)
-            known = self._classes[tier, unit] = bytes([tier]) + inside
-        return known
+                content = content_key(self._levels, slots, tier, unit)
+            cached = self._classes[tier, unit] = bytes([tier]) + content
+        return cached
 
-    def _combine(self, one: IntArray, rest: IntArray, least: int) -> IntArray:
-        """Return the least cost of x pods in two, for every x up to all pods.
+    def _combine(self, unit_costs: IntArray, other_costs: IntArray, min_pods: int) -> IntArray:
+        """Return the lowest cost of x pods in both, for every x up to all pods.
 
         Args:
-            one: the cost of a unit.
-            rest: that of all others.
-            least: pods that the one holds if it holds any.
+            unit_costs: the costs of a unit.
+            other_costs: the costs of all other units.
+            min_pods: fewest pods of the unit if it holds any.
         """
-        length = min(len(one) + len(rest) - 1, self._num_pods + 1)
+        length = min(len(unit_costs) + len(other_costs) - 1, self._num_pods + 1)
         sums: IntArray = np.full(length, self._infinite_cost, dtype=self._dtype)
-        sums[: len(rest)] = rest[:length] + one[0]
-        used = one[least:length]
+        sums[: len(other_costs)] = other_costs[:length] + unit_costs[0]
+        used = unit_costs[min_pods:length]
         if not len(used):
             return np.minimum(sums, self._infinite_cost)
         self._budget.spend(1 + length * len(used) // self._cells_per_step)
-        best = _min_plus_convolution(used, rest[: length - least], self._infinite_cost)[
-            : length - least
+        best = _min_plus_convolution(used, other_costs[: length - min_pods], self._infinite_cost)[
+            : length - min_pods
         ]
-        np.minimum(sums[least : least + len(best)], best, out=sums[least : least + len(best)])
+        np.minimum(
+            sums[min_pods : min_pods + len(best)], best, out=sums[min_pods : min_pods + len(best)]
+        )
         return np.minimum(sums, self._infinite_cost)
 
     def _unit_cost(self, tier: int, unit: int) -> IntArray:
-        """Return the least cost of x pods in a unit, for every x that it may hold."""
-        kind = self._class_of(tier, unit)
-        if kind not in self._costs:
-            most = min(int(self._bounds.high[tier][unit]), self._num_pods)
-            inside = (
-                self._nodes_cost(unit, most) if tier == 1 else self._suffix_costs(tier, unit)[0]
+        """Return the lowest cost of x pods in a unit, for every x that it may hold."""
+        class_key = self._class_of(tier, unit)
+        if class_key not in self._costs:
+            max_pods = min(int(self._bounds.high[tier][unit]), self._num_pods)
+            inner_costs = (
+                self._nodes_cost(unit, max_pods) if tier == 1 else self._suffix_costs(tier, unit)[0]
             )
-            cost: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
-            inside = inside[: most + 1]
-            cost[: len(inside)] = inside
+            cost: IntArray = np.full(max_pods + 1, self._infinite_cost, dtype=self._dtype)
+            inner_costs = inner_costs[: max_pods + 1]
+            cost[: len(inner_costs)] = inner_costs
             slots = int(self._bounds.slots[tier][unit])
             cost[1:] += self._unit_costs[tier] + self._slot_costs[tier] * slots
             if tier == self._levels.root - 1:
                 cost[1:] += self._island_slot_cost * slots
             if tier >= self._bounds.worst_tier:
-                cost[np.arange(most + 1) % self._bounds.part_size > 0] = self._infinite_cost
+                cost[np.arange(max_pods + 1) % self._bounds.part_size > 0] = self._infinite_cost
             low = self._bounds.low[tier]
             cost[: 0 if low is None else int(low[unit])] = self._infinite_cost
-            self._costs[kind] = np.minimum(cost, self._infinite_cost)
-        return self._costs[kind]
+            self._costs[class_key] = np.minimum(cost, self._infinite_cost)
+        return self._costs[class_key]
 
-    def _nodes_cost(self, unit: int, most: int) -> IntArray:
-        """Return the least cost of x pods on the nodes of a tier-1 unit, its own cost excluded."""
+    def _nodes_cost(self, unit: int, max_pods: int) -> IntArray:
+        """Return the lowest cost of x pods on the nodes of a tier-1 unit, without its own cost."""
         nodes = NodeBounds.build(self._levels.children(1, unit), self._bounds)
-        cost: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
+        cost: IntArray = np.full(max_pods + 1, self._infinite_cost, dtype=self._dtype)
         fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
-        free = min(nodes.forced_pods + nodes.spare_slots, most)
+        free = min(nodes.forced_pods + nodes.spare_slots, max_pods)
         cost[nodes.forced_pods : free + 1] = fixed
-        if most > free:
+        if max_pods > free:
             values, slots = nodes.high[~nodes.is_forced], nodes.slots[~nodes.is_forced]
-            cost[free + 1 :] = fixed + self._cover_costs(values, slots, most - free)[1:]
+            cost[free + 1 :] = fixed + self._cover_costs(values, slots, max_pods - free)[1:]
         return cost
 
     def _node_cost(self, slots: int) -> int:
         return self._unit_costs[0] + self._slot_costs[0] * slots
 
-    def _cover_costs(self, values: IntArray, slots: IntArray, most: int) -> IntArray:
-        """Return the least cost to hold y pods, 0 to `most`.
+    def _cover_costs(self, values: IntArray, slots: IntArray, max_pods: int) -> IntArray:
+        """Return the lowest cost to hold y pods, for y from 0 to `max_pods`.
 
-        Equal nodes are added by halves: some of one, two, four and so on are any number of them.
+        Equal nodes are added in groups of one, two, four and so on: some of these make up any
+        number.
         """
-        table = self._empty_table(most)
-        for (value, room), num in Counter(
+        table = self._empty_table(max_pods)
+        for (value, node_slots), count in Counter(
             zip(values.tolist(), slots.tolist(), strict=True)
         ).items():
-            left, together = min(num, -(-most // value)), 1
-            while left:
-                together = min(together, left)
-                with_them = self._shift(table, together * value, together * self._node_cost(room))
-                table = np.minimum(table, with_them)
-                left, together = left - together, together * 2
+            remaining, group_size = min(count, -(-max_pods // value)), 1
+            while remaining:
+                group_size = min(group_size, remaining)
+                table_with_nodes = self._shift(
+                    table, group_size * value, group_size * self._node_cost(node_slots)
+                )
+                table = np.minimum(table, table_with_nodes)
+                remaining, group_size = remaining - group_size, group_size * 2
         return table
 
     def _choices_per_node(
-        self, values: IntArray, slots: IntArray, most: int
+        self, values: IntArray, slots: IntArray, max_pods: int
     ) -> list[NDArray[np.uint8]]:
-        """Return per node, as bits, whether it holds some of y pods in it and all later ones."""
-        table, found = self._empty_table(most), list[NDArray[np.uint8]]()
-        for value, room in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
-            with_it = self._shift(table, value, self._node_cost(room))
-            found.append(np.packbits(with_it <= table))
-            table = np.minimum(table, with_it)
-        return found[::-1]
+        """Return per node, as bits per y, whether it is used for y pods in it and later nodes."""
+        table, choices = self._empty_table(max_pods), list[NDArray[np.uint8]]()
+        for value, node_slots in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
+            table_with_node = self._shift(table, value, self._node_cost(node_slots))
+            choices.append(np.packbits(table_with_node <= table))
+            table = np.minimum(table, table_with_node)
+        return choices[::-1]
 
-    def _empty_table(self, most: int) -> IntArray:
+    def _empty_table(self, max_pods: int) -> IntArray:
         """Return the cost to hold y pods on no nodes."""
-        table: IntArray = np.full(most + 1, self._infinite_cost, dtype=self._dtype)
+        table: IntArray = np.full(max_pods + 1, self._infinite_cost, dtype=self._dtype)
         table[0] = 0
         return table
 
     def _shift(self, table: IntArray, num_pods: int, cost: int) -> IntArray:
-        """Return the cost to hold y pods if nodes that hold so many of them are used as well."""
+        """Return the cost to hold y pods if nodes for `num_pods` of them are added."""
         self._budget.spend(1 + len(table) // self._cells_per_step)
-        found = np.full_like(table, cost)
-        found[0] = self._infinite_cost
-        found[num_pods:] += table[: max(len(table) - num_pods, 0)]
-        return found
+        shifted = np.full_like(table, cost)
+        shifted[0] = self._infinite_cost
+        shifted[num_pods:] += table[: max(len(table) - num_pods, 0)]
+        return shifted
 
     def _pods_per_leaf_node(self, unit: int, num_pods: int) -> dict[int, int]:
-        """Return pods per node of a tier-1 unit: forced nodes first, then the fewest others."""
+        """Return pods per node of a tier-1 unit: required nodes first, then the fewest others."""
         span, high = self._levels.children(1, unit), self._bounds.high[0]
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
             self._budget.spend(1)
             slots = high[span.start : span.stop].tolist()
-            rows, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
-            fewest = choose_fewest_nodes(slots, rows, num_pods, is_tight=is_tight)
+            bins, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
+            fewest = choose_fewest_nodes(slots, bins, num_pods, is_tight=is_tight)
             if fewest is not None:
-                return {span[at]: num for at, num in fill_in_order(slots, fewest, num_pods).items()}
+                shares = fill_in_order(slots, fewest, num_pods)
+                return {span[index]: count for index, count in shares.items()}
         nodes = NodeBounds.build(span, self._bounds)
         pods = dict(zip(nodes.positions.tolist(), nodes.low.tolist(), strict=True))
-        rest = _fill_nodes(
+        missing_pods = _fill_nodes(
             pods,
             nodes.positions[nodes.is_forced],
             nodes.high[nodes.is_forced],
             num_pods - nodes.forced_pods,
         )
-        if rest:
-            chosen = self._choose_nodes(nodes, rest)
-            _fill_nodes(pods, nodes.positions[chosen], nodes.high[chosen], rest)
-        return {at: count for at, count in pods.items() if count}
+        if missing_pods:
+            chosen = self._choose_nodes(nodes, missing_pods)
+            _fill_nodes(pods, nodes.positions[chosen], nodes.high[chosen], missing_pods)
+        return {node: count for node, count in pods.items() if count}
 
     def _choose_nodes(self, nodes: NodeBounds, num_pods: int) -> IntArray:
-        """Return the indices of further nodes that hold so many pods at the least cost."""
+        """Return the indices of further nodes that hold the pods at the lowest cost."""
         free = np.flatnonzero(~nodes.is_forced)
         values, slots = nodes.high[free], nodes.slots[free]
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
         highs = values.tolist()
-        kept, _ = fewest_bins_candidates(
+        candidates, _ = fewest_bins_candidates(
             group_equal_bins(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
         )
-        free, values, slots = free[kept], values[kept], slots[kept]
+        free, values, slots = free[candidates], values[candidates], slots[candidates]
         chosen: list[int] = []
         rows = zip(
             free.tolist(),
@@ -331,58 +339,60 @@ class _DomainTables:
         return np.array(chosen, dtype=np.int64)
 
 
-def _min_plus_convolution(one: IntArray, rest: IntArray, never: int) -> IntArray:
-    """Return the least `one[x] + rest[y - x]` for every y.
+def _min_plus_convolution(first_costs: IntArray, second_costs: IntArray, infinite: int) -> IntArray:
+    """Return the minimum of `one[x] + rest[y - x]` for every y.
 
-    Row x of an array holds `one[x] + rest`, and then a cell that is none: read as rows that are one
-    cell shorter, each row is moved x cells to the right.
+    Row x of an array holds `one[x] + rest`, followed by one empty cell. Read as rows that are one
+    cell shorter, each row is shifted x cells to the right.
     """
-    best: IntArray = np.full(len(one) + len(rest) - 1, never, dtype=one.dtype)
+    best: IntArray = np.full(
+        len(first_costs) + len(second_costs) - 1, infinite, dtype=first_costs.dtype
+    )
     num_rows = max(MAX_CELLS // len(best), 1)
-    for first in range(0, len(one), num_rows):
-        some = one[first : first + num_rows]
-        width = len(some) + len(rest)
-        added: IntArray = np.full((len(some), width), never, dtype=one.dtype)
-        np.add(some[:, np.newaxis], rest, out=added[:, : len(rest)])
-        moved = added.ravel()[: len(some) * (width - 1)].reshape(len(some), width - 1)
-        part = best[first : first + width - 1]
-        np.minimum(part, moved.min(axis=0), out=part)
+    for first in range(0, len(first_costs), num_rows):
+        block = first_costs[first : first + num_rows]
+        width = len(block) + len(second_costs)
+        sums: IntArray = np.full((len(block), width), infinite, dtype=first_costs.dtype)
+        np.add(block[:, np.newaxis], second_costs, out=sums[:, : len(second_costs)])
+        shifted = sums.ravel()[: len(block) * (width - 1)].reshape(len(block), width - 1)
+        window = best[first : first + width - 1]
+        np.minimum(window, shifted.min(axis=0), out=window)
     return best
 
 
 def is_constant(values: IntArray) -> bool:
-    """Return whether there are values, and all the same."""
+    """Return whether there are values, and all are equal."""
     return bool(len(values)) and bool((values == values[0]).all())
 
 
 def _fill_nodes(pods: dict[int, int], nodes: IntArray, highs: IntArray, num_pods: int) -> int:
-    """Fill nodes in order; return the pods left over."""
-    for at, high in zip(nodes.tolist(), highs.tolist(), strict=True):
-        more = min(high - pods[at], num_pods)
-        pods[at] += more
+    """Fill nodes in order; return the pods that are left over."""
+    for node, high in zip(nodes.tolist(), highs.tolist(), strict=True):
+        more = min(high - pods[node], num_pods)
+        pods[node] += more
         num_pods -= more
     return num_pods
 
 
-def _fullest_first(filling: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
-    """Return pods per node: least first, then the fullest children, the last one a tight fit."""
+def _fullest_first(context: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+    """Return pods per node: minimums, then children with most slots, the last a tight fit."""
     if tier == 0:
         return {unit: num_pods} if num_pods else {}
-    span = filling.levels.children(tier, unit)
-    low = filling.bounds.lower_bounds(tier - 1, span)
-    spare = filling.bounds.high[tier - 1][span.start : span.stop] - low
-    shares, rest = low.copy(), num_pods - int(low.sum())
+    span = context.levels.children(tier, unit)
+    low = context.bounds.lower_bounds(tier - 1, span)
+    spare = context.bounds.high[tier - 1][span.start : span.stop] - low
+    shares, missing_pods = low.copy(), num_pods - int(low.sum())
     order = np.lexsort((np.arange(len(span)), -spare, low == 0))
-    for at, index in enumerate(order):
-        tight = [later for later in order[at:] if spare[later] >= rest]
-        is_last = bool(tight) and (low[index] == 0 or low[tight[-1]] > 0)
-        taken = tight[-1] if is_last else index
-        shares[taken] += min(int(spare[taken]), rest)
-        rest -= min(int(spare[taken]), rest)
-        if not rest:
+    for rank, index in enumerate(order):
+        tight_fits = [later for later in order[rank:] if spare[later] >= missing_pods]
+        is_last = bool(tight_fits) and (low[index] == 0 or low[tight_fits[-1]] > 0)
+        chosen = tight_fits[-1] if is_last else index
+        shares[chosen] += min(int(spare[chosen]), missing_pods)
+        missing_pods -= min(int(spare[chosen]), missing_pods)
+        if not missing_pods:
             break
     pods: dict[int, int] = {}
     for child, share in zip(span, shares.tolist(), strict=True):
         if share:
-            pods |= _fullest_first(filling, tier - 1, child, share)
+            pods |= _fullest_first(context, tier - 1, child, share)
     return pods

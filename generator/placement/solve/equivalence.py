@@ -1,4 +1,4 @@
-"""What no pod of a job can tell apart: nodes by what they hold, units by the nodes inside them."""
+"""Classes of nodes and of units that are alike for a job, so that one table serves each class."""
 
 from __future__ import annotations
 
@@ -17,57 +17,61 @@ MAX_CODE = 1 << 62
 USELESS_CODE = 0
 """Code of nodes that hold no pod of the job."""
 MAX_PACKINGS = 16_000_000
-"""Ways to fill nodes that are looked at, over all nodes that differ in what they have free."""
+"""Most ways to fill nodes that are compared, over all nodes with different free quantities."""
 MAX_TABLE_CODES = 1 << 20
-"""Codes up to which numbering them takes a table, not a sort."""
+"""Codes up to which they are numbered with a table; with more they are sorted."""
 
 
 def node_codes(problem: Problem, pods: Sequence[int]) -> IntArray:
-    """Return a number per node: nodes with the same one are alike to every pod of a job.
+    """Return a code per node; nodes with equal codes are alike for every pod of the job.
 
-    They may have different quantities free, if these hold the same pods and leave the same room.
-    A node that holds pods of the job, or pods that could make way for it, is like no other.
+    Their free quantities may differ if they hold the same pods and leave the same slots. A node
+    with running pods of the job, or with pods that may be evicted for it, has a code of its own.
 
     Args:
-        problem: what is asked for.
+        problem: the request and the cluster.
         pods: of the whole job, per shape.
 
-    Cost: O(nodes × (resources asked for + shapes)), and O(ways to fill a node) for those that
-    differ in what they have free.
+    Cost: O(nodes × (requested resources + shapes)), and O(ways to fill a node) for nodes with
+    different free quantities.
     """
     first, codes = _renumber(_encode_rows(problem.snapshot.num_nodes, _node_columns(problem)))
-    most = [min(shape.max_slots[0], num) for shape, num in zip(problem.shapes, pods, strict=True)]
-    if len(first) * prod(num + 1 for num in most) <= MAX_PACKINGS:
-        codes = _renumber(_encode_rows(len(first), _packing_columns(problem, most, first)))[1][
+    max_pods = [
+        min(shape.max_slots[0], count) for shape, count in zip(problem.shapes, pods, strict=True)
+    ]
+    if len(first) * prod(count + 1 for count in max_pods) <= MAX_PACKINGS:
+        codes = _renumber(_encode_rows(len(first), _packing_columns(problem, max_pods, first)))[1][
             codes
         ]
     is_useful = np.logical_or.reduce([shape.slots > 0 for shape in problem.shapes])
     codes = np.where(is_useful, codes + USELESS_CODE + 1, USELESS_CODE)
-    held = {
+    special_nodes = {
         *problem.running_positions,
         *(problem.evictable.victims_by_node if problem.evictable is not None else ()),
     }
-    codes[sorted(held)] = -1 - np.arange(len(held))
+    codes[sorted(special_nodes)] = -1 - np.arange(len(special_nodes))
     return codes
 
 
 def useful_codes_by_leaf(levels: TreeLevels, codes: IntArray, most: int) -> list[bytes]:
-    """Return per unit of the lowest tier the codes of its nodes, in order of the codes.
+    """Return per unit of the lowest tier the codes of its nodes, sorted.
 
-    Useless nodes are left out, and so are all but `most` with the same code.
+    Useless nodes are left out, and so are all but `most` nodes with the same code.
     """
-    low, num = _value_range(np.append(codes, USELESS_CODE))
-    ordered = np.sort(levels.unit_of_node[1] * num + (codes - low))
-    begins = np.flatnonzero(np.diff(ordered, prepend=-1))
-    place = np.arange(len(ordered)) - np.repeat(begins, np.diff(begins, append=len(ordered)))
-    ordered = ordered[(place < most) & (ordered % num != USELESS_CODE - low)]
-    bounds = np.searchsorted(ordered // num, np.arange(len(levels.starts[1]) + 1)).tolist()
-    kept = ordered % num
-    return [kept[start:stop].tobytes() for start, stop in pairwise(bounds)]
+    min_code, code_range = _value_range(np.append(codes, USELESS_CODE))
+    ordered = np.sort(levels.unit_of_node[1] * code_range + (codes - min_code))
+    run_starts = np.flatnonzero(np.diff(ordered, prepend=-1))
+    rank_in_run = np.arange(len(ordered)) - np.repeat(
+        run_starts, np.diff(run_starts, append=len(ordered))
+    )
+    ordered = ordered[(rank_in_run < most) & (ordered % code_range != USELESS_CODE - min_code)]
+    bounds = np.searchsorted(ordered // code_range, np.arange(len(levels.starts[1]) + 1)).tolist()
+    leaf_codes = ordered % code_range
+    return [leaf_codes[start:stop].tobytes() for start, stop in pairwise(bounds)]
 
 
 def _node_columns(problem: Problem) -> Iterator[IntArray]:
-    """Yield per node all that pods of the job may see of it."""
+    """Yield, per node, all properties that the pods of the job depend on."""
     yield from _free_columns(problem).values()
     for shape in problem.shapes:
         yield shape.allowed.astype(np.int64)
@@ -75,7 +79,7 @@ def _node_columns(problem: Problem) -> Iterator[IntArray]:
 
 
 def _free_columns(problem: Problem) -> dict[str, IntArray]:
-    """Return what nodes have free of the resources that the job asks for."""
+    """Return the free quantities of the resources that the job requests."""
     snapshot = problem.snapshot
     return {
         name: snapshot.free[row]
@@ -85,7 +89,7 @@ def _free_columns(problem: Problem) -> dict[str, IntArray]:
 
 
 def _preference_columns(problem: Problem) -> Iterator[IntArray]:
-    """Yield per node what makes the job like it less than others."""
+    """Yield, per node, the properties that make it less preferred."""
     for shape in problem.shapes:
         if shape.missing_labels is not None:
             yield shape.missing_labels
@@ -93,10 +97,12 @@ def _preference_columns(problem: Problem) -> Iterator[IntArray]:
         yield problem.node_weights.weight_index
 
 
-def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> Iterator[IntArray]:
-    """Yield per node its slots, and with every number of pods in it the slots that are left.
+def _packing_columns(
+    problem: Problem, max_pods: Sequence[int], nodes: IntArray
+) -> Iterator[IntArray]:
+    """Yield per node its slots, and for every combination of pods on it the slots left.
 
-    Slots are those of the largest shape; -1: the pods do not fit together.
+    Slots are those of the scarcest shape; -1: the pods do not fit together.
     """
     shapes = problem.shapes
     largest = shapes[problem.scarcest_shape]
@@ -104,13 +110,16 @@ def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> 
     yield slots[problem.scarcest_shape]
     for column in _preference_columns(problem):
         yield column[nodes]
-    rows = {name: free[nodes] for name, free in _free_columns(problem).items()}
-    for counts in product(*(range(num + 1) for num in most)):
-        fits = np.logical_and.reduce([row >= num for row, num in zip(slots, counts, strict=True)])
+    free_by_resource = {name: free[nodes] for name, free in _free_columns(problem).items()}
+    for counts in product(*(range(count + 1) for count in max_pods)):
+        fits = np.logical_and.reduce(
+            [shape_slots >= count for shape_slots, count in zip(slots, counts, strict=True)]
+        )
         after = slots[problem.scarcest_shape]
-        for name, free in rows.items():
+        for name, free in free_by_resource.items():
             used = sum(
-                shape.request.get(name, 0) * num for shape, num in zip(shapes, counts, strict=True)
+                shape.request.get(name, 0) * count
+                for shape, count in zip(shapes, counts, strict=True)
             )
             need = largest.request.get(name, 0)
             fits &= (free >= used) | (used == 0)
@@ -120,66 +129,66 @@ def _packing_columns(problem: Problem, most: Sequence[int], nodes: IntArray) -> 
 
 
 def _encode_rows(num_rows: int, columns: Iterable[IntArray]) -> IntArray:
-    """Return a number per row: the same where all columns are."""
+    """Return a code per row; rows are equal exactly if their codes are equal."""
     codes = np.zeros(num_rows, dtype=np.int64)
-    num = 1
+    code_range = 1
     for column in columns:
-        low, span = _value_range(column)
-        if num * span > MAX_CODE:
+        min_value, span = _value_range(column)
+        if code_range * span > MAX_CODE:
             _, codes = _renumber(codes)
             _, column = _renumber(column)  # noqa: PLW2901 - the same, numbered
-            low, span = _value_range(column)
-            num = _value_range(codes)[1]
-        codes = codes * span + (column - low)
-        num *= span
+            min_value, span = _value_range(column)
+            code_range = _value_range(codes)[1]
+        codes = codes * span + (column - min_value)
+        code_range *= span
     return codes
 
 
 def _renumber(codes: IntArray) -> tuple[IntArray, IntArray]:
-    """Return where each distinct code is first, and per row the index of its code among these."""
-    low, span = _value_range(codes)
+    """Return the first row of each distinct code, and per row the index of its code."""
+    min_code, span = _value_range(codes)
     if span > MAX_TABLE_CODES:
         _, first, index = np.unique(codes, return_index=True, return_inverse=True)
         return first, index
     first = np.full(span, -1, dtype=np.int64)
-    first[codes[::-1] - low] = np.arange(len(codes))[::-1]  # of several writes the last one stays
-    return first[first >= 0], (np.cumsum(first >= 0) - 1)[codes - low]
+    first[codes[::-1] - min_code] = np.arange(len(codes))[::-1]  # the last write to a cell stays
+    return first[first >= 0], (np.cumsum(first >= 0) - 1)[codes - min_code]
 
 
 def _value_range(column: IntArray) -> tuple[int, int]:
-    """Return the least value, and how many there may be from it on."""
+    """Return the smallest value, and the size of the range of values."""
     if not len(column):
         return 0, 1
-    low = int(column.min())
-    return low, int(column.max()) - low + 1
+    min_value = int(column.min())
+    return min_value, int(column.max()) - min_value + 1
 
 
 class EquivalenceClasses:
-    """Numbers units so that those with the same number have the same table in a search."""
+    """Numbers units such that units with equal numbers have equal tables in a search."""
 
     def __init__(self, problem: Problem, pods: Sequence[int]) -> None:
-        """Number the nodes.
+        """Classify the nodes.
 
         Args:
-            problem: what is asked for.
+            problem: the request and the cluster.
             pods: of the whole job, per shape.
         """
         self._levels = problem.snapshot.levels
         self._slots_by_tier = problem.shapes[problem.scarcest_shape].slots_by_tier
         self._max_children = sum(pods)
-        """Children with the same number of which a job can use no more."""
+        """A job cannot use more children of one class than this."""
         self._codes = node_codes(problem, pods)
         self._numbers: dict[object, int] = {}
         self._content_numbers: dict[tuple[int, int], int] = {}
 
     def classes_by_content(self, tier: int, units: IntArray) -> IntArray:
-        """Return numbers of units by what is inside them, in whatever order."""
+        """Return the class of each unit by what is inside it, in any order."""
         if tier == 0:
             return np.asarray(self._codes[units])
         return np.array([self._content_number(tier, unit) for unit in units.tolist()])
 
     def class_of(self, tier: int, unit: int) -> int:
-        """Return the number of a unit by what is inside it and the room that it has."""
+        """Return the class of a unit by what is inside it and its slots."""
         if tier == 0:
             return self._number_of_key((0, int(self._codes[unit])))
         return self._number_of_key(
@@ -187,20 +196,25 @@ class EquivalenceClasses:
         )
 
     def _content_number(self, tier: int, unit: int) -> int:
-        known = self._content_numbers.get((tier, unit))
-        if known is None:
-            known = self._content_numbers[tier, unit] = self._number_of_key(
+        cached = self._content_numbers.get((tier, unit))
+        if cached is None:
+            cached = self._content_numbers[tier, unit] = self._number_of_key(
                 (tier, self._content_key(tier, unit))
             )
-        return known
+        return cached
 
     def _content_key(self, tier: int, unit: int) -> object:
         if tier == 1:
             return self._leaf_codes[unit]
-        counted = Counter(
+        class_counts = Counter(
             self.class_of(tier - 1, child) for child in self._levels.children(tier, unit)
         )
-        return tuple(sorted((kind, min(num, self._max_children)) for kind, num in counted.items()))
+        return tuple(
+            sorted(
+                (class_number, min(count, self._max_children))
+                for class_number, count in class_counts.items()
+            )
+        )
 
     def _number_of_key(self, key: object) -> int:
         return self._numbers.setdefault(key, len(self._numbers))

@@ -1,7 +1,7 @@
-"""A good placement where the exact search would take too long: one part after the other.
+"""A greedy finder for problems that the exact search cannot solve in time: one part at a time.
 
-Largest parts with the tightest bounds first, each into the fullest unit of the lowest tier that
-holds it. Never proved; every rule is checked before it is handed out.
+The largest parts with the lowest tiers come first, each into the tightest unit of the lowest tier
+that holds it. The result is never proved; every rule is checked before it is returned.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ from generator.placement.problem.problem import Problem
 from generator.placement.solve.part_placement import PartPlacement
 
 MAX_DOMAINS_TRIED = 8
-"""Domains tried per tier, the fullest first."""
+"""Domains tried per tier, those with the fewest slots first."""
 
 
 class GreedyFinder:
-    """Finds some placement of one choice of pods per group."""
+    """Finds a placement for one choice of pods per group."""
 
     def __init__(self, problem: Problem, parts: Sequence[RequestPart]) -> None:
-        """Take the parts of the job, those of sets inside their set."""
+        """Store the parts of the job; inner parts are inside their set."""
         self._problem = problem
         self._parts = _hardest_first(parts)
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return a placement whose domain is one of these units of a tier."""
-        room = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
-        for unit in units[np.argsort(room, kind="stable")[:MAX_DOMAINS_TRIED]]:
-            left = _GreedyDomain(self._problem, tier, int(unit))
-            found = left.place_job(self._parts, tier, int(unit))
-            if found is not None and satisfies_rules(self._problem, self._assign_positions(found)):
-                return PartPlacement(found, is_proved=False)
+        slots = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
+        for unit in units[np.argsort(slots, kind="stable")[:MAX_DOMAINS_TRIED]]:
+            domain = _GreedyDomain(self._problem, tier, int(unit))
+            placed = domain.place_job(self._parts, tier, int(unit))
+            if placed is not None and satisfies_rules(
+                self._problem, self._assign_positions(placed)
+            ):
+                return PartPlacement(placed, is_proved=False)
         return None
 
     def _assign_positions(self, placed: list[PlacedPart]) -> tuple[tuple[int, ...], ...]:
@@ -53,7 +55,7 @@ def _hardest_first(parts: Sequence[RequestPart]) -> list[RequestPart]:
 
 
 class _GreedyDomain:
-    """What is left of one domain while parts are put into it."""
+    """The free slots of one domain while parts are placed in it."""
 
     def __init__(self, problem: Problem, tier: int, unit: int) -> None:
         levels = problem.snapshot.levels
@@ -67,15 +69,15 @@ class _GreedyDomain:
     def place_job(
         self, parts: Sequence[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put all parts of the job into a unit: those first that go on with what is begun."""
+        """Place all parts of the job in a unit; groups with begun slices come first."""
         placed: list[PlacedPart] = []
         groups = {part.group for part in parts if part.group >= 0}
         for group in sorted(groups):
             layer = find_partial_slices(self._problem, group)
-            mine = [part for part in parts if part.group == group]
+            group_parts = [part for part in parts if part.group == group]
             if layer is None or layer.tier >= tier:
                 continue
-            found = self._complete_partial_slices(layer, mine, tier, unit)
+            found = self._complete_partial_slices(layer, group_parts, tier, unit)
             if found is None:
                 return None
             placed += found
@@ -86,34 +88,34 @@ class _GreedyDomain:
     def _complete_partial_slices(
         self, layer: PartialSlices, parts: list[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put the pods of a group beside those that run, and cut them into parts in tree order."""
+        """Place a group's pods beside its running ones, and cut them into parts in tree order."""
         first, starts = self._unit_starts(layer.tier, tier, unit)
         stops = np.append(starts[1:], self._stop - self._start)
-        kind = parts[0].part_type
+        part_type = parts[0].part_type
 
         def room_of(units: IntArray) -> IntArray:
-            sums = np.add.reduceat(self._slots(kind.shape), starts)
+            sums = np.add.reduceat(self._slots(part_type.shape), starts)
             return np.asarray(sums[units - first])
 
         nodes: list[int] = []
         units = np.arange(first, first + len(starts))
         num_pods = sum(part.part_type.size for part in parts)
-        for at, count in complete_slices(layer, units, num_pods, room_of):
-            span = int(starts[at - first]), int(stops[at - first])
-            nodes += self._fill_nodes(kind._replace(size=count), *span)
+        for inner_unit, count in complete_slices(layer, units, num_pods, room_of):
+            node_range = int(starts[inner_unit - first]), int(stops[inner_unit - first])
+            nodes += self._fill_nodes(part_type._replace(size=count), *node_range)
         if len(nodes) < num_pods:
             return None
         nodes.sort()
-        found = []
+        placed = []
         for part in parts:
-            found.append(PlacedPart(part.part_type, nodes[: part.part_type.size]))
+            placed.append(PlacedPart(part.part_type, nodes[: part.part_type.size]))
             del nodes[: part.part_type.size]
-        return found
+        return placed
 
     def place_parts(
         self, parts: Sequence[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
-        """Put parts into a unit, None where one of them finds no room."""
+        """Place parts in a unit; None if one of them does not fit."""
         placed: list[PlacedPart] = []
         for part in parts:
             found = (
@@ -127,69 +129,75 @@ class _GreedyDomain:
         return placed
 
     def _place_set(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
-        """Put a set into the fullest unit of the lowest tier that holds all of it."""
+        """Place a set in the tightest unit of the lowest tier that holds all of it."""
         members = _hardest_first(part.members)
         stop = int(self._levels.stops[tier][unit]) - self._start
-        for at in range(min(part.part_type.max_tier, tier) + 1):
-            first, starts = self._unit_starts(at, tier, unit)
-            room = np.add.reduceat(self._slots(self._problem.scarcest_shape)[:stop], starts)
-            order = np.argsort(room, kind="stable")
-            fits = self._contains_running(part.part_type, at, first, len(room)) & (room > 0)
-            for index in order[fits[order]][:MAX_DOMAINS_TRIED]:
+        for inner_tier in range(min(part.part_type.max_tier, tier) + 1):
+            first, starts = self._unit_starts(inner_tier, tier, unit)
+            slots = np.add.reduceat(self._slots(self._problem.scarcest_shape)[:stop], starts)
+            order = np.argsort(slots, kind="stable")
+            is_fitting = self._contains_running(part.part_type, inner_tier, first, len(slots)) & (
+                slots > 0
+            )
+            for index in order[is_fitting[order]][:MAX_DOMAINS_TRIED]:
                 before = self._free_slots.copy()
-                found = self.place_parts(members, at, first + int(index))
+                found = self.place_parts(members, inner_tier, first + int(index))
                 if found is not None:
                     return PlacedPart(part.part_type, [], tuple(found))
                 self._free_slots.restore(before)
         return None
 
-    def _unit_starts(self, at: int, tier: int, unit: int) -> tuple[int, IntArray]:
+    def _unit_starts(self, inner_tier: int, tier: int, unit: int) -> tuple[int, IntArray]:
         """Return the first unit of a lower tier inside a unit, and where all of them start."""
-        low, high = self._levels.starts[tier][unit], self._levels.stops[tier][unit]
-        first = int(self._levels.unit_of_node[at][low])
-        last = int(self._levels.unit_of_node[at][high - 1])
-        return first, self._levels.starts[at][first : last + 1] - self._start
+        first_node, last_node = self._levels.starts[tier][unit], self._levels.stops[tier][unit]
+        first = int(self._levels.unit_of_node[inner_tier][first_node])
+        last = int(self._levels.unit_of_node[inner_tier][last_node - 1])
+        return first, self._levels.starts[inner_tier][first : last + 1] - self._start
 
-    def _contains_running(self, kind: PartType, at: int, first: int, count: int) -> BoolArray:
+    def _contains_running(
+        self, part_type: PartType, tier: int, first: int, count: int
+    ) -> BoolArray:
         fits = np.ones(count, dtype=np.bool_)
-        for anchor in kind.running_span or ():
-            fits &= np.arange(first, first + count) == self._levels.unit_of_node[at][anchor]
+        for position in part_type.running_span or ():
+            fits &= np.arange(first, first + count) == self._levels.unit_of_node[tier][position]
         return fits
 
     def _place_part(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
-        """Put a part into the fullest unit of the lowest tier that holds it."""
-        kind = part.part_type
+        """Place a part in the tightest unit of the lowest tier that holds it."""
+        part_type = part.part_type
         stop = int(self._levels.stops[tier][unit]) - self._start
-        slots = self._slots(kind.shape)[:stop]
-        for at in range(min(kind.max_tier, tier) + 1):
-            first, starts = self._unit_starts(at, tier, unit)
-            room = np.add.reduceat(slots, starts)
-            fits = (room >= kind.size) & self._contains_running(kind, at, first, len(room))
-            if fits.any():
-                chosen = int(np.argmin(np.where(fits, room, np.iinfo(np.int64).max)))
+        slots = self._slots(part_type.shape)[:stop]
+        for inner_tier in range(min(part_type.max_tier, tier) + 1):
+            first, starts = self._unit_starts(inner_tier, tier, unit)
+            unit_slots = np.add.reduceat(slots, starts)
+            is_fitting = (unit_slots >= part_type.size) & self._contains_running(
+                part_type, inner_tier, first, len(unit_slots)
+            )
+            if is_fitting.any():
+                chosen = int(np.argmin(np.where(is_fitting, unit_slots, np.iinfo(np.int64).max)))
                 stops = np.append(starts[1:], stop)
-                nodes = self._fill_nodes(kind, int(starts[chosen]), int(stops[chosen]))
-                return PlacedPart(kind, nodes)
+                nodes = self._fill_nodes(part_type, int(starts[chosen]), int(stops[chosen]))
+                return PlacedPart(part_type, nodes)
         return None
 
     def _fullest_first(self, slots: IntArray, start: int, stop: int) -> IntArray:
-        """Return the nodes of a range, those of the fullest units of every tier together."""
+        """Return the nodes of a range, grouped by unit, units with more slots first per tier."""
         keys = []
         for unit_of in self._levels.unit_of_node:
             units = unit_of[self._start + start : self._start + stop]
             units = units - units[0]
-            room = np.bincount(units, weights=slots[start:stop])
-            keys += [units, -room[units]]
+            unit_slots = np.bincount(units, weights=slots[start:stop])
+            keys += [units, -unit_slots[units]]
         return np.lexsort(keys) + start
 
-    def _fill_nodes(self, kind: PartType, start: int, stop: int) -> list[int]:
-        slots = self._slots(kind.shape)
+    def _fill_nodes(self, part_type: PartType, start: int, stop: int) -> list[int]:
+        slots = self._slots(part_type.shape)
         nodes: list[int] = []
         for offset in self._fullest_first(slots, start, stop):
-            count = min(int(slots[offset]), kind.size - len(nodes))
+            count = min(int(slots[offset]), part_type.size - len(nodes))
             if not count:
                 continue  # a full node beside a free one of the same unit
-            at = int(offset) + self._start
-            nodes += [at] * count
-            self._free_slots.take(kind.shape, at, count)
+            node = int(offset) + self._start
+            nodes += [node] * count
+            self._free_slots.take(part_type.shape, node, count)
         return sorted(nodes)

@@ -1,11 +1,11 @@
-"""Exact placement of homogeneous jobs by counting: one shape, equal parts, nothing of it running.
+"""Exact placement of homogeneous jobs by counting: one shape, equal parts, no running pods.
 
-Where K parts of s pods meet a unit with `slots` free, `slots // s` of them can lie inside, and
-sums of that over a tier tell how many parts can be that close: no search is needed for
-feasibility, tiers and histogram (`Counts`). The histogram is best exactly when every unit of the
-tiers below the worst part holds all the whole parts it can, which bounds the pods of each unit from
-below; `filling` then minimises what is left. Cost: O(tiers² × units) on arrays, no loop over
-nodes but those of the domains tried.
+If K parts of s pods are placed in a unit with `slots` free, `slots // s` of them fit inside. Sums
+of that over a tier give how many parts can be that close, so feasibility, tiers and histogram need
+no search. The histogram is best exactly if every unit of the tiers below the worst part holds all
+whole parts that it can, which bounds the pods of each unit from below. `domain_dp` then minimises
+the slots left. Cost: O(tiers² × units) on arrays; the only loops over nodes are those of the
+domains tried.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from generator.placement.solve.domain_dp import DomainFill, FillContext, content
 from generator.placement.solve.part_placement import PartPlacement
 
 SortColumn = Callable[[IntArray], IntArray]
-"""Returns what some units of one tier are compared by."""
+"""Returns the values by which some units of one tier are compared."""
 
 
-def is_homogeneous(problem: Problem, kinds: Collection[PartType]) -> bool:
-    """Return whether counting decides a problem exactly."""
+def is_homogeneous(problem: Problem, part_types: Collection[PartType]) -> bool:
+    """Return whether counting solves a problem exactly."""
     bounds = (
         problem.running_positions,
         problem.unit_rules,
@@ -50,26 +50,28 @@ def is_homogeneous(problem: Problem, kinds: Collection[PartType]) -> bool:
     )
     return (
         is_plain
-        and len(kinds) == 1
+        and len(part_types) == 1
         and len(problem.shapes) == 1
-        and not any(kind.members for kind in kinds)
+        and not any(part_type.members for part_type in part_types)
     )
 
 
 class HomogeneousFinder:
-    """The counts of one homogeneous job, and the choice among domains."""
+    """Counts the parts of one homogeneous job per unit, and chooses among domains."""
 
-    def __init__(self, problem: Problem, kind: PartType, wanted: int, effort: Budget) -> None:
-        """Take so many parts of a type; nothing is counted yet."""
+    def __init__(
+        self, problem: Problem, part_type: PartType, num_parts: int, budget: Budget
+    ) -> None:
+        """Store the number of parts and their type; nothing is counted yet."""
         self._problem, self._part_type, self._num_parts, self._budget = (
             problem,
-            kind,
-            wanted,
-            effort,
+            part_type,
+            num_parts,
+            budget,
         )
         self._levels, self._shape = problem.snapshot.levels, problem.shapes[0]
-        self._num_pods = wanted * kind.size
-        self._floor = min(kind.histogram_floor, kind.max_tier)
+        self._num_pods = num_parts * part_type.size
+        self._floor = min(part_type.histogram_floor, part_type.max_tier)
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
@@ -83,10 +85,12 @@ class HomogeneousFinder:
         bounds = self._build_bounds(self._worst_tier(tier, fitting[:1]), tier)
         keys = {term.key for term in self._problem.objective_order}
         keys -= set() if self._problem.spares_islands else {ObjectiveKey.ISLANDS}
-        filling = FillContext(self._levels, bounds, self._budget, keys=keys)
-        best = self._find_best_fill(tier, fitting, filling)
+        context = FillContext(self._levels, bounds, self._budget, keys=keys)
+        best = self._find_best_fill(tier, fitting, context)
         if self._num_parts == 1:
-            parts = [[at for at, count in sorted(best.pods_per_node.items()) for _ in range(count)]]
+            parts = [
+                [node for node, count in sorted(best.pods_per_node.items()) for _ in range(count)]
+            ]
         else:
             parts = cut_parts(self._levels, best.pods_per_node, self._part_type.size)
         return PartPlacement([PlacedPart(self._part_type, part) for part in parts], best.is_proved)
@@ -98,20 +102,20 @@ class HomogeneousFinder:
     def _num_parts_within(
         self, inner: int, tier: int, units: IntArray | slice = slice(None)
     ) -> IntArray:
-        """Return how many parts can each lie in one unit of an inner tier, per unit of a tier."""
+        """Return per unit of a tier how many parts fit, each inside one unit of an inner tier."""
         if inner == tier:
             return self._shape.slots_by_tier[tier][units] // self._part_type.size
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
-        whole = self._shape.slots_by_tier[inner] // self._part_type.size
-        return np.asarray(np.add.reduceat(whole, first)[units])
+        parts_per_unit = self._shape.slots_by_tier[inner] // self._part_type.size
+        return np.asarray(np.add.reduceat(parts_per_unit, first)[units])
 
     def _units_with_best_histogram(self, tier: int, units: IntArray) -> IntArray:
-        """Keep the units with the best histogram: most parts near, widest tier first."""
+        """Return the units with the best histogram: most parts close, widest tier first."""
         for inner in reversed(range(self._floor, tier)):
             if len(units) == 1 or not self._has_whole_part(inner):
                 break
-            near = np.minimum(self._num_parts_within(inner, tier, units), self._num_parts)
-            units = units[near == near.max()]
+            num_within = np.minimum(self._num_parts_within(inner, tier, units), self._num_parts)
+            units = units[num_within == num_within.max()]
         return units
 
     def _worst_tier(self, tier: int, unit: IntArray) -> int:
@@ -124,57 +128,66 @@ class HomogeneousFinder:
         )
 
     def _build_bounds(self, worst: int, tier: int) -> Bounds:
-        """Return least and most pods per unit, such that the histogram is the best one."""
-        size, rooms = self._part_type.size, self._shape.slots_by_tier
+        """Return the fewest and most pods per unit under which the histogram is the best one."""
+        size, slots_by_tier = self._part_type.size, self._shape.slots_by_tier
         lows: list[IntArray | None] = []
         highs: list[IntArray] = []
-        for at in range(tier):
-            near = at if at < worst else worst - 1
-            is_counted = near >= self._floor and self._has_whole_part(near)
-            lows.append(self._num_parts_within(near, at) * size if is_counted else None)
-            highs.append(rooms[at] if at < worst else self._num_parts_within(worst, at) * size)
-        return Bounds(tuple(lows), tuple(highs), rooms, worst, size)
+        for bounded_tier in range(tier):
+            inner_tier = bounded_tier if bounded_tier < worst else worst - 1
+            is_counted = inner_tier >= self._floor and self._has_whole_part(inner_tier)
+            lows.append(
+                self._num_parts_within(inner_tier, bounded_tier) * size if is_counted else None
+            )
+            highs.append(
+                slots_by_tier[bounded_tier]
+                if bounded_tier < worst
+                else self._num_parts_within(worst, bounded_tier) * size
+            )
+        return Bounds(tuple(lows), tuple(highs), slots_by_tier, worst, size)
 
-    def _find_best_fill(self, tier: int, units: IntArray, filling: FillContext) -> DomainFill:
-        """Return the best filling, trying units in the order of a bound on their vector.
+    def _find_best_fill(self, tier: int, units: IntArray, context: FillContext) -> DomainFill:
+        """Return the best fill; units are tried in the order of a lower bound on their vector.
 
-        Of units that are alike inside only the first is filled.
+        Of units with equal contents only the first is filled.
         """
-        rivals = sort_lazily(
-            self._sort_columns(tier, self._inner_lower_bounds(tier, filling.bounds)), units
+        candidates = sort_lazily(
+            self._sort_columns(tier, self._inner_lower_bounds(tier, context.bounds)), units
         )
-        first, _ = next(rivals)
+        first, _ = next(candidates)
         if tier == 0 or len(units) == 1:
-            return fill_domain(filling, tier, first, self._num_pods)
-        best = self._fill_unit(tier, first, filling)
+            return fill_domain(context, tier, first, self._num_pods)
+        best = self._fill_unit(tier, first, context)
         is_proved, tried = best.fill.is_proved, {self._content_key(tier, first)}
-        for unit, bound in rivals:
+        for unit, bound in candidates:
             if best.vector[: len(bound)] < bound:
                 break
-            inside = self._content_key(tier, unit)
-            if inside in tried:
+            content = self._content_key(tier, unit)
+            if content in tried:
                 continue
-            tried.add(inside)
-            other = self._fill_unit(tier, unit, filling)
-            is_proved &= other.fill.is_proved
-            best = min(best, other, key=attrgetter("vector"))
+            tried.add(content)
+            challenger = self._fill_unit(tier, unit, context)
+            is_proved &= challenger.fill.is_proved
+            best = min(best, challenger, key=attrgetter("vector"))
         return DomainFill(best.fill.pods_per_node, is_proved)
 
-    def _fill_unit(self, tier: int, unit: int, filling: FillContext) -> _RankedFill:
-        found = fill_domain(filling, tier, unit, self._num_pods)
+    def _fill_unit(self, tier: int, unit: int, context: FillContext) -> _RankedFill:
+        fill = fill_domain(context, tier, unit, self._num_pods)
         return _RankedFill(
-            self._fill_vector(tier, unit, *filling.used_and_left(tier, found.pods_per_node)), found
+            self._fill_vector(tier, unit, *context.used_and_left(tier, fill.pods_per_node)), fill
         )
 
     def _fill_vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
-        """Return what the preset compares of a unit of which so much is used and left inside."""
-        levels, rooms = self._levels, self._shape.slots_by_tier
+        """Return the values that the preset compares, given the used units and slots left."""
+        levels, slots_by_tier = self._levels, self._shape.slots_by_tier
         start = levels.starts[tier][unit]
-        around = [int(rooms[at][levels.unit_of_node[at][start]]) for at in range(tier, levels.root)]
+        around = [
+            int(slots_by_tier[outer][levels.unit_of_node[outer][start]])
+            for outer in range(tier, levels.root)
+        ]
         values: dict[ObjectiveKey, Sequence[int]] = {
             ObjectiveKey.DOMAINS: used[::-1],
             ObjectiveKey.SORT: [int(rule[tier][unit]) for rule in self._problem.sort_columns],
-            ObjectiveKey.SURPLUS: [int(rooms[tier][unit])],
+            ObjectiveKey.SURPLUS: [int(slots_by_tier[tier][unit])],
             ObjectiveKey.PARENT_SURPLUS: around[1:],
             ObjectiveKey.FRAGMENTATION: [*left, *around],
             ObjectiveKey.NAMES: [unit],
@@ -186,17 +199,17 @@ class HomogeneousFinder:
     def _inner_lower_bounds(
         self, tier: int, bounds: Bounds
     ) -> dict[ObjectiveKey, list[SortColumn]]:
-        """Return what nothing inside a unit of a tier can be below."""
-        inner = reversed(range(tier))
+        """Return lower bounds on the values inside the units of a tier."""
+        inner_tiers = reversed(range(tier))
         return {
             ObjectiveKey.DOMAINS: [
-                partial(self._min_units, bounds, below, tier) for below in inner
+                partial(self._min_units, bounds, inner_tier, tier) for inner_tier in inner_tiers
             ],
             ObjectiveKey.FRAGMENTATION: [np.zeros_like] * tier,
         }
 
     def _content_key(self, tier: int, unit: int) -> bytes:
-        """Return what units have in common of which pods use as much, and leave as much, inside."""
+        """Return a key that is equal for units in which pods use and leave the same."""
         leaves = self._shape.unit_index(self._levels, LEAF_TIER) if tier == LEAF_TIER + 1 else None
         if leaves is None:
             return content_key(self._levels, self._shape.slots, tier, unit)
@@ -204,11 +217,11 @@ class HomogeneousFinder:
         return np.sort(leaves.class_of_unit[children.start : children.stop]).tobytes()
 
     def _sort_columns(
-        self, tier: int, inside: Mapping[ObjectiveKey, list[SortColumn]]
+        self, tier: int, inner_columns: Mapping[ObjectiveKey, list[SortColumn]]
     ) -> list[SortColumn]:
-        """Return what the preset compares among units of a tier with one histogram.
+        """Return the columns by which the preset compares units of a tier with equal histograms.
 
-        `inside` holds the columns of domains and fragmentation below the tier.
+        `inner_columns` holds the columns of domains and fragmentation below the tier.
         """
         root = self._levels.root
         around = [partial(self._slots_around, tier, outer) for outer in range(tier, root)]
@@ -217,11 +230,11 @@ class HomogeneousFinder:
             ObjectiveKey.ISLANDS: [self._shape.slots_by_tier[tier].__getitem__]
             if is_island
             else [],
-            ObjectiveKey.DOMAINS: inside[ObjectiveKey.DOMAINS],
+            ObjectiveKey.DOMAINS: inner_columns[ObjectiveKey.DOMAINS],
             ObjectiveKey.SORT: [rule[tier].__getitem__ for rule in self._problem.sort_columns],
             ObjectiveKey.SURPLUS: [self._shape.slots_by_tier[tier].__getitem__],
             ObjectiveKey.PARENT_SURPLUS: [*around[1:]],
-            ObjectiveKey.FRAGMENTATION: [*inside[ObjectiveKey.FRAGMENTATION], *around],
+            ObjectiveKey.FRAGMENTATION: [*inner_columns[ObjectiveKey.FRAGMENTATION], *around],
             ObjectiveKey.NAMES: [np.asarray],
         }
         return [
@@ -229,12 +242,12 @@ class HomogeneousFinder:
         ]
 
     def _min_units(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
-        """Return the fewest units of an inner tier that can be used in units of a tier."""
+        """Return the fewest units of an inner tier that must be used in units of a tier."""
         if inner < bounds.worst_tier:
-            covering = self._shape.min_cover(self._levels, inner, tier)
+            cover = self._shape.min_cover(self._levels, inner, tier)
         else:
-            covering = build_min_cover(self._levels, inner, tier, bounds.high[inner])
-        fewest = covering.min_units(units, self._num_pods)
+            cover = build_min_cover(self._levels, inner, tier, bounds.high[inner])
+        fewest = cover.min_units(units, self._num_pods)
         low = bounds.low[inner]
         if low is None:
             return fewest
@@ -248,43 +261,44 @@ class HomogeneousFinder:
 
 
 class _RankedFill(NamedTuple):
-    """A filled unit, and the numbers that it is compared by."""
+    """A filled unit, and the values by which it is compared."""
 
     vector: list[int]
     fill: DomainFill
 
 
 def sort_lazily(columns: Sequence[SortColumn], units: IntArray) -> Iterator[tuple[int, list[int]]]:
-    """Yield units by their columns, compared left to right, with the values that told them apart.
+    """Yield units sorted by columns, with the values of the columns that were needed.
 
-    A column is worked out only for units that tie on all before it. Cost: O(units) for the first.
+    A column is computed only for units that are equal in all columns before it. Cost: O(units) for
+    the first.
     """
     if len(units) == 1 or not columns:
         yield from ((unit, []) for unit in units.tolist())
         return
     values = columns[0](units)
     while len(units):
-        least = values.min()
-        is_least = values == least
-        for unit, others in sort_lazily(columns[1:], units[is_least]):
-            yield unit, [int(least), *others]
-        units, values = units[~is_least], values[~is_least]
+        minimum = values.min()
+        is_minimum = values == minimum
+        for unit, later_values in sort_lazily(columns[1:], units[is_minimum]):
+            yield unit, [int(minimum), *later_values]
+        units, values = units[~is_minimum], values[~is_minimum]
 
 
 def cut_parts(levels: TreeLevels, pods: dict[int, int], size: int) -> list[list[int]]:
     """Cut pods per node into whole parts, lowest tiers first; O(tiers × pods)."""
     parts: list[list[int]] = []
-    waiting = {at: [at] * count for at, count in sorted(pods.items())}
+    waiting = {node: [node] * count for node, count in sorted(pods.items())}
     for unit_of in levels.unit_of_node:
         units: dict[int, list[int]] = {}
         for unit, loose in zip(unit_of[list(waiting)].tolist(), waiting.values(), strict=True):
             units.setdefault(unit, []).extend(loose)
         waiting = {}
         for loose in units.values():
-            whole = len(loose) // size * size
-            parts += [loose[k : k + size] for k in range(0, whole, size)]
-            if len(loose) > whole:
-                waiting[loose[whole]] = loose[whole:]
+            num_whole = len(loose) // size * size
+            parts += [loose[start : start + size] for start in range(0, num_whole, size)]
+            if len(loose) > num_whole:
+                waiting[loose[num_whole]] = loose[num_whole:]
         if not waiting:
             break
     return parts

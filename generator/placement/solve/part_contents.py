@@ -1,4 +1,4 @@
-"""What parts hold, in the counts of the search: parts in sets, and pods of every shape."""
+"""The contents of parts, in the counts of the search: inner parts, and pods per shape."""
 
 from __future__ import annotations
 
@@ -8,82 +8,94 @@ from generator.placement.problem.parts import PartType
 
 
 class PartContents:
-    """The parts of one job by type; inner types come before those that hold them."""
+    """The parts of one job by type; inner types come before the types that contain them."""
 
-    def __init__(self, types: Sequence[PartType], wanted: Sequence[int], num_shapes: int) -> None:
-        """Count what each type holds.
+    def __init__(
+        self, types: Sequence[PartType], num_wanted: Sequence[int], num_shapes: int
+    ) -> None:
+        """Count the contents of each type.
 
         Args:
-            types: all of them, inner ones first.
-            wanted: how many parts of each stand outside sets.
-            num_shapes: length of counts per shape.
+            types: all part types, inner types first.
+            num_wanted: number of parts of each type outside sets.
+            num_shapes: number of pod shapes.
         """
-        self._types, self._wanted = types, wanted
-        index = {kind: at for at, kind in enumerate(types)}
-        self._members = [[(index[inner], many) for inner, many in kind.members] for kind in types]
-        self._sets = [at for at, members in enumerate(self._members) if members]
+        self._types, self._wanted = types, num_wanted
+        index = {part_type: number for number, part_type in enumerate(types)}
+        self._members = [
+            [(index[inner], count) for inner, count in part_type.members] for part_type in types
+        ]
+        self._sets = [number for number, members in enumerate(self._members) if members]
         self._pods: list[list[int]] = []
-        for kind, members in zip(types, self._members, strict=True):
-            row = [0] * num_shapes
-            if kind.shape >= 0:
-                row[kind.shape] = kind.size
-            for inner, many in members:
-                row = [a + many * b for a, b in zip(row, self._pods[inner], strict=True)]
-            self._pods.append(row)
+        for part_type, members in zip(types, self._members, strict=True):
+            pods_per_shape = [0] * num_shapes
+            if part_type.shape >= 0:
+                pods_per_shape[part_type.shape] = part_type.size
+            for inner, count in members:
+                pods_per_shape = [
+                    total + count * inner_pods
+                    for total, inner_pods in zip(pods_per_shape, self._pods[inner], strict=True)
+                ]
+            self._pods.append(pods_per_shape)
         self._known_counts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-        self.job_pods = self.pods_per_shape(tuple(wanted), (0,) * num_shapes)
+        self.job_pods = self.pods_per_shape(tuple(num_wanted), (0,) * num_shapes)
 
     def pods_per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
-        """Return the pods per shape in complete parts and beside them; counted once each."""
-        known = self._known_counts.get((done, loose))
-        if known is None:
-            known = self._known_counts[done, loose] = self._count_pods(done, loose)
-        return known
+        """Return the pods per shape in complete parts and loose; cached."""
+        cached = self._known_counts.get((done, loose))
+        if cached is None:
+            cached = self._known_counts[done, loose] = self._count_pods(done, loose)
+        return cached
 
     def _count_pods(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
         total = list(loose)
-        for many, row in zip(done, self._pods, strict=True):
-            if many:
-                total = [a + many * b for a, b in zip(total, row, strict=True)]
+        for count, pods_per_shape in zip(done, self._pods, strict=True):
+            if count:
+                total = [
+                    pods + count * part_pods
+                    for pods, part_pods in zip(total, pods_per_shape, strict=True)
+                ]
         return total
 
     def max_above(self, done: Sequence[int], above: int) -> tuple[list[int], list[int]]:
-        """Return most parts per type, and most loose pods per shape, that may go above a tier.
+        """Return the most parts per type and loose pods per shape that may leave a unit upwards.
 
-        Parts go up as long as a set that may lie there, or the job itself, waits for them; pods as
-        long as a part does.
+        Parts are passed up to `above` and higher while a set that may lie there, or the job, still
+        needs them; pods while a part needs them.
         """
-        missing = [want - have for want, have in zip(self._wanted, done, strict=True)]
-        most = list(self._wanted)
-        for at in reversed(range(len(self._types))):
-            for inner, many in self._members[at]:
-                waiting = max(missing[at], 0) * many
+        missing = [
+            num_wanted - num_done for num_wanted, num_done in zip(self._wanted, done, strict=True)
+        ]
+        max_parts = list(self._wanted)
+        for type_index in reversed(range(len(self._types))):
+            for inner, count in self._members[type_index]:
+                waiting = max(missing[type_index], 0) * count
                 missing[inner] += waiting
-                most[inner] += waiting if self._types[at].max_tier >= above else 0
+                max_parts[inner] += waiting if self._types[type_index].max_tier >= above else 0
         pods = [0] * len(self.job_pods)
-        for kind, lacks in zip(self._types, missing, strict=True):
-            if kind.shape >= 0 and kind.max_tier >= above and lacks > 0:
-                pods[kind.shape] += lacks * kind.size
-        return most, pods
+        for part_type, num_missing in zip(self._types, missing, strict=True):
+            if part_type.shape >= 0 and part_type.max_tier >= above and num_missing > 0:
+                pods[part_type.shape] += num_missing * part_type.size
+        return max_parts, pods
 
     def max_completable(
-        self, index: int, lacks: int, done: Sequence[int], loose: Sequence[int]
+        self, index: int, num_missing: int, done: Sequence[int], loose: Sequence[int]
     ) -> int:
-        """Return how many of the parts of a type that the job lacks can be completed."""
-        kind = self._types[index]
-        if kind.shape >= 0:
-            return min(lacks, loose[kind.shape] // kind.size)
-        return min(lacks, *(done[inner] // many for inner, many in self._members[index]))
+        """Return how many of the missing parts of a type can be completed."""
+        part_type = self._types[index]
+        if part_type.shape >= 0:
+            return min(num_missing, loose[part_type.shape] // part_type.size)
+        return min(num_missing, *(done[inner] // count for inner, count in self._members[index]))
 
     def complete_parts(
-        self, index: int, many: int, done: tuple[int, ...], loose: tuple[int, ...]
+        self, index: int, count: int, done: tuple[int, ...], loose: tuple[int, ...]
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return what there is once so many parts of a type are complete."""
+        """Return the parts and loose pods after this many parts of a type are completed."""
         parts, pods = list(done), list(loose)
-        parts[index] += many
-        for inner, each in self._members[index]:
-            parts[inner] -= many * each
-        kind = self._types[index]
-        if kind.shape >= 0:
-            pods[kind.shape] -= many * kind.size
+        parts[index] += count
+        for inner, per_set in self._members[index]:
+            parts[inner] -= count * per_set
+        part_type = self._types[index]
+        if part_type.shape >= 0:
+            pods[part_type.shape] -= count * part_type.size
         return tuple(parts), tuple(pods)

@@ -1,4 +1,4 @@
-"""What a finder hands back: the parts of a placement by position."""
+"""The result of a finder: the parts of a placement by position."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ class PartPlacement:
     """The best placement of a job in one of several units."""
 
     parts: list[PlacedPart]
-    """Those of sets inside their set."""
+    """Parts of the job; inner parts are inside their set."""
     is_proved: bool
-    """Whether nothing better exists there."""
+    """Whether no better placement exists in these units."""

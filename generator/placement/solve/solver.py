@@ -1,8 +1,8 @@
-"""The best placement of a problem: pods placed, then strategies, then tiers, then domains.
+"""Find the best placement of a problem: most pods, then best strategy, tier and domain.
 
-Outer keys are tried in order and the first that can hold wins; within one tier the candidates'
-domains are compared by the preset. Homogeneous jobs are counted (`counting`), all others searched
-(`search`).
+Outer keys are tried in order, and the first feasible choice wins. Within one tier, the preset
+compares the candidate domains. Homogeneous jobs are counted (`homogeneous`); all others are
+searched (`tree_search`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
-"""What setting up one choice of pods per group, or one more strategy of it, costs."""
+"""Cost of preparing one choice of pods per group, or one more strategy for it."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 NODES_PER_STEP = 100
-"""Nodes that arrays are compared over in the time of one step of the search."""
+"""Nodes over which arrays are compared in the time of one search step."""
 
 
 class Finder(Protocol):
-    """Finds the best of several units; what it learns at one tier serves at the next."""
+    """Finds the best of several units; work for one tier is reused at the next."""
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
@@ -44,50 +44,50 @@ class Finder(Protocol):
 MakeFinder = Callable[[Problem, list[RequestPart]], Finder]
 
 
-def solve(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return the best placement, None where there is none.
+def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
+    """Return the best placement; None if there is none.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     best = None
-    for better in _improvements(problem, partial(_make_finder, budget=effort), effort):
-        best = better
+    for candidate in _improvements(problem, partial(_make_finder, budget=budget), budget):
+        best = candidate
     return best
 
 
-def solve_greedily(problem: Problem, effort: Budget) -> PlacementCandidate | None:
-    """Return some placement that keeps all rules, None where none was found; never proved.
+def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | None:
+    """Return a placement that satisfies all rules, or None if none is found; never proved.
 
-    One choice of pods per group is tried even where the budget is spent already.
+    One choice of pods per group is tried even if the budget has already ended.
     """
     best = None
     with suppress(BudgetExhausted):
-        for better in _improvements(problem, GreedyFinder, effort):
-            best = better
+        for candidate in _improvements(problem, GreedyFinder, budget):
+            best = candidate
     return best
 
 
 def _improvements(
-    problem: Problem, make: MakeFinder, effort: Budget
+    problem: Problem, make_finder: MakeFinder, budget: Budget
 ) -> Iterator[PlacementCandidate]:
-    """Yield placements, each better than the one before, the last one being the best.
+    """Yield placements, each better than the one before; the last one is the best.
 
     Raises:
-        EffortSpent: the budget ended first.
+        BudgetExhausted: the budget ended first.
     """
     best: PlacementCandidate | None = None
     total = 0
-    for at, counts in enumerate(pod_count_choices(problem, effort)):
+    for index, counts in enumerate(pod_count_choices(problem, budget)):
         if best is not None and sum(counts) < total:
             return
-        if at:
-            effort.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
-        found = _solve_counts(problem, counts, make_finder=make, budget=effort)
-        if found is not None and (
-            best is None or _objective_vector(problem, found) < _objective_vector(problem, best)
+        if index:
+            budget.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
+        candidate = _solve_counts(problem, counts, make_finder=make_finder, budget=budget)
+        if candidate is not None and (
+            best is None or _objective_vector(problem, candidate) < _objective_vector(problem, best)
         ):
-            best, total = found, sum(counts)
+            best, total = candidate, sum(counts)
             yield best
 
 
@@ -98,10 +98,10 @@ def _objective_vector(problem: Problem, solution: PlacementCandidate) -> tuple[i
 def _solve_counts(
     problem: Problem, counts: tuple[int, ...], *, make_finder: MakeFinder, budget: Budget
 ) -> PlacementCandidate | None:
-    """Return the best placement of so many pods per group.
+    """Return the best placement of these pods per group.
 
-    Strategies and tiers are tried from the best on, and the first that holds wins, unless the
-    preset compares something else before them.
+    Strategies and tiers are tried from the best on, and the first feasible one wins, unless the
+    preset compares another key before them.
     """
     best: PlacementCandidate | None = None
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
@@ -111,43 +111,47 @@ def _solve_counts(
         finder = make_finder(problem, parts)
         for tier in range(problem.lowest_job_tier, min(job_cap, problem.job_cap) + 1):
             units = candidate_units(problem, counts, tier)
-            found = finder.find_best(tier, units) if len(units) else None
-            if found is None:
+            part_placement = finder.find_best(tier, units) if len(units) else None
+            if part_placement is None:
                 continue
-            pods = assign_parts(len(counts), parts, found.parts)
-            measured = PlacementCandidate(pods, measure(problem, pods, strategy), found.is_proved)
+            pods = assign_parts(len(counts), parts, part_placement.parts)
+            candidate = PlacementCandidate(
+                pods, measure(problem, pods, strategy), part_placement.is_proved
+            )
             if problem.compares_tiers_first:
-                return measured
-            if best is None or _objective_vector(problem, measured) < _objective_vector(
+                return candidate
+            if best is None or _objective_vector(problem, candidate) < _objective_vector(
                 problem, best
             ):
-                best = measured
+                best = candidate
     return best
 
 
 def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:
-    """Return the units of a tier with room for the pods of every shape and all running ones."""
+    """Return the units of a tier that hold the pods of every shape and all running pods."""
     needs = [0] * len(problem.shapes)
-    for count, at in zip(counts, problem.shape_of, strict=True):
-        needs[at] += count
-    rows = list(zip(problem.shapes, needs, strict=True))
-    if any(shape.max_slots[tier] < need for shape, need in rows):
+    for count, shape_index in zip(counts, problem.shape_of, strict=True):
+        needs[shape_index] += count
+    shape_needs = list(zip(problem.shapes, needs, strict=True))
+    if any(shape.max_slots[tier] < need for shape, need in shape_needs):
         return NO_UNITS
-    enough = rows[0][0].slots_by_tier[tier] >= needs[0]
-    for shape, need in rows[1:]:
-        enough &= shape.slots_by_tier[tier] >= need
-    for at in (
+    is_sufficient = shape_needs[0][0].slots_by_tier[tier] >= needs[0]
+    for shape, need in shape_needs[1:]:
+        is_sufficient &= shape.slots_by_tier[tier] >= need
+    for node in (
         {problem.running_positions[0], problem.running_positions[-1]}
         if problem.running_positions
         else ()
     ):
-        enough &= np.arange(len(enough)) == problem.snapshot.levels.unit_of_node[tier][at]
-    return np.flatnonzero(enough)
+        is_sufficient &= (
+            np.arange(len(is_sufficient)) == problem.snapshot.levels.unit_of_node[tier][node]
+        )
+    return np.flatnonzero(is_sufficient)
 
 
 def _make_finder(problem: Problem, parts: list[RequestPart], *, budget: Budget) -> Finder:
-    counted = Counter(part.part_type for part in parts)
-    if is_homogeneous(problem, counted):
-        ((kind, wanted),) = counted.items()
-        return HomogeneousFinder(problem, kind, wanted, budget)
+    part_counts = Counter(part.part_type for part in parts)
+    if is_homogeneous(problem, part_counts):
+        ((part_type, num_parts),) = part_counts.items()
+        return HomogeneousFinder(problem, part_type, num_parts, budget)
     return TreeSearch(problem, parts, budget)

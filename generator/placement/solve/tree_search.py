@@ -1,9 +1,9 @@
-"""Exact search over the tree for any mix of groups, under an effort budget.
+"""Exact search over the tree for any mix of groups, within a step budget.
 
-Bottom-up over units: a table maps a *state* of a unit, namely how many parts of each type are
-complete in it and how many pods of each shape wait for their part to be completed further up, to
-the least cost. Costs are additive, so a lexicographic vector packed into one integer is
-minimised exactly. Tables are built only below units that may hold the job.
+Bottom-up over units, a table maps each *state* of a unit to its lowest cost. A state is how many
+parts of each type are complete in the unit, and how many pods of each shape wait for their part to
+be completed further up. Costs are additive, so a lexicographic vector that is packed into one
+integer is minimised exactly. Tables are built only below units that may hold the job.
 """
 
 from __future__ import annotations
@@ -37,62 +37,62 @@ from generator.placement.solve.state_encoding import StateEncoding, UnitState
 
 
 class TableEntry(NamedTuple):
-    """How a state of a unit is reached at the least cost."""
+    """How a state of a unit is reached at the lowest cost."""
 
     cost: int
     sum_state: UnitState
-    """Sum of the children, or the pods of the node."""
+    """Sum of the states of the children, or the pods of the node."""
     num_completed: tuple[int, ...]
-    """Parts per type completed in this very unit."""
+    """Parts per type that are completed at this unit."""
 
 
 StateRank = tuple[int, tuple[int, ...]]
-"""Pods in a state, and its parts: what decides between sums that cost the same."""
+"""(pods in a state, its parts): decides between sums of equal cost."""
 FoldTable = dict[int, tuple[int, int, int, StateRank]]
-"""Sum so far -> (cost, sum before, the child's state, its rank); states are packed."""
+"""Sum so far -> (cost, sum before, state of the child, its rank); states are encoded."""
 
 
 @dataclass
 class _UnitTable:
-    """What units that are alike may contribute."""
+    """The possible contributions of all units of one class."""
 
     unit: int
-    """The one whose children were added."""
+    """The unit whose children were added."""
     entries: dict[UnitState, TableEntry]
     folds: list[FoldTable] = field(default_factory=list)
     """Per child, the last one first."""
     children: list[int] = field(default_factory=list)
-    """Their numbers among the children of the unit."""
+    """Offsets of the added children among the children of the unit."""
     packed: list[tuple[int, int, StateRank]] = field(default_factory=list)
-    """The entries as (state, cost, rank)."""
+    """The entries as (encoded state, cost, rank)."""
 
 
 class TreeSearch:
-    """Tables of one problem for one choice of pods per group and one bound on parts."""
+    """The tables of one problem, for one choice of pods per group and one bound on parts."""
 
-    def __init__(self, problem: Problem, parts: Sequence[RequestPart], effort: Budget) -> None:
-        """Prepare; nothing is computed yet.
+    def __init__(self, problem: Problem, parts: Sequence[RequestPart], budget: Budget) -> None:
+        """Prepare the encodings; no table is built yet.
 
         Args:
-            problem: what is asked for.
-            parts: all of the job, those of sets inside their set.
-            effort: budget, shared with other searches of the same query.
+            problem: the request and the cluster.
+            parts: all parts of the job; inner parts are inside their set.
+            budget: the budget, shared with other searches of the same query.
         """
-        self._problem, self._budget = problem, effort
-        counted = Counter(part.part_type for part in parts)
-        self._types = all_types(sorted(counted, key=type_sort_key))
-        self._num_parts = [counted[kind] for kind in self._types]
+        self._problem, self._budget = problem, budget
+        part_counts = Counter(part.part_type for part in parts)
+        self._types = all_types(sorted(part_counts, key=type_sort_key))
+        self._num_parts = [part_counts[part_type] for part_type in self._types]
         self._contents = PartContents(self._types, self._num_parts, len(problem.shapes))
         self._cost_encoding = CostEncoding(problem, sum(part.part_type.size for part in parts))
         self._job_pods = self._contents.job_pods
-        self._max_used = [most for _, most in problem.domain_limits]
+        self._max_used = [max_units for _, max_units in problem.domain_limits]
         self._max_used += [
             (
-                len(problem.running_positions_of[row.group])
-                + self._job_pods[problem.shape_of[row.group]]
+                len(problem.running_positions_of[rule.group])
+                + self._job_pods[problem.shape_of[rule.group]]
             )
-            % row.size
-            for row in problem.short_slice_rules
+            % rule.size
+            for rule in problem.short_slice_rules
         ]
         self._max_above_cache: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
         self._tables: dict[int, _UnitTable] = {}
@@ -106,20 +106,20 @@ class TreeSearch:
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier.
 
-        Where the budget ends it is the best in the units that were looked at.
+        If the budget ends, it is the best in the units searched so far.
 
         Raises:
-            EffortSpent: the budget ended before any placement was found.
+            BudgetExhausted: the budget ended before any placement was found.
         """
         if not self._may_lie_in_one(tier):
             return None
         goals: list[tuple[int, int, UnitState]] = []
         is_proved = True
         try:
-            for alike in self._group_by_class(tier, units):
-                goal = self._best_goal(tier, int(alike[0]))
+            for class_units in self._group_by_class(tier, units):
+                goal = self._best_goal(tier, int(class_units[0]))
                 if goal is not None:
-                    cost, unit = self._cost_encoding.cheapest_domain(tier, alike)
+                    cost, unit = self._cost_encoding.cheapest_domain(tier, class_units)
                     goals.append((goal[0] + cost, unit, goal[1]))
         except BudgetExhausted:
             if not goals:
@@ -132,26 +132,28 @@ class TreeSearch:
         return PartPlacement(parts, is_proved)
 
     def _group_by_class(self, tier: int, units: IntArray) -> list[IntArray]:
-        """Return units in order as those of each kind, by the first of them."""
-        kinds = self._equivalence.classes_by_content(tier, units)
-        order = kinds.argsort(kind="stable")
-        cuts = np.flatnonzero(np.diff(kinds[order])) + 1
+        """Return the units grouped by class, ordered by the first unit of each class."""
+        classes = self._equivalence.classes_by_content(tier, units)
+        order = classes.argsort(kind="stable")
+        cuts = np.flatnonzero(np.diff(classes[order])) + 1
         return sorted(np.split(units[order], cuts), key=itemgetter(0))
 
     def _best_goal(self, tier: int, unit: int) -> tuple[int, UnitState] | None:
-        """Return the least cost of the whole job inside a unit, and its state."""
-        of_room = self._cost_encoding.slots_cost(tier, unit)
-        found = [
-            (entry.cost - of_room, state)
+        """Return the lowest cost of the whole job inside a unit, and its state."""
+        slots_cost = self._cost_encoding.slots_cost(tier, unit)
+        goals = [
+            (entry.cost - slots_cost, state)
             for state, entry in self._table(tier, unit).entries.items()
             if list(state.complete_parts) == self._num_parts and not any(state.loose_pods)
         ]
-        return min(found, default=None)
+        return min(goals, default=None)
 
     def _may_lie_in_one(self, tier: int) -> bool:
-        """Return whether rules of higher tiers let all pods lie in one unit of this tier."""
+        """Return whether rules of higher tiers allow all pods in one unit of this tier."""
         problem = self._problem
-        return all(most > 0 for at, most in problem.domain_limits if at > tier) and all(
+        return all(
+            max_units > 0 for limited, max_units in problem.domain_limits if limited > tier
+        ) and all(
             self._satisfies_rule(
                 rule, len(problem.running_positions_of[rule.group]), self._job_pods
             )
@@ -159,20 +161,20 @@ class TreeSearch:
             if rule.tier > tier
         )
 
-    def _satisfies_rule(self, rule: UnitRule, own: int, pods: Sequence[int]) -> bool:
-        """Return whether so many pods per shape, beside own ones, keep a rule in one unit."""
-        held = own + pods[self._problem.shape_of[rule.group]]
-        return held % rule.multiple == 0 and held <= (rule.max_pods or held)
+    def _satisfies_rule(self, rule: UnitRule, num_running: int, pods: Sequence[int]) -> bool:
+        """Return whether these pods per shape, with running pods, satisfy a rule in one unit."""
+        num_pods = num_running + pods[self._problem.shape_of[rule.group]]
+        return num_pods % rule.multiple == 0 and num_pods <= (rule.max_pods or num_pods)
 
     def _table(self, tier: int, unit: int) -> _UnitTable:
-        """Return what a unit may contribute, by the table of the first one of its kind."""
-        kind = self._equivalence.class_of(tier, unit)
-        if kind not in self._tables:
-            self._tables[kind] = self._build_table(tier, unit)
-        return self._tables[kind]
+        """Return the possible contributions of a unit, from the table of its class."""
+        class_number = self._equivalence.class_of(tier, unit)
+        if class_number not in self._tables:
+            self._tables[class_number] = self._build_table(tier, unit)
+        return self._tables[class_number]
 
     def _own_table(self, tier: int, unit: int) -> _UnitTable:
-        """Return the table of a unit with its own children, in their order."""
+        """Return a table that was built from this unit's own children, in order."""
         table = self._table(tier, unit)
         if tier == 0 or table.unit == unit:
             return table
@@ -211,55 +213,55 @@ class TreeSearch:
         return table
 
     def _fold_child(
-        self, sums: dict[int, int], below: list[tuple[int, int, StateRank]], effort: Budget
+        self, sums: dict[int, int], child_entries: list[tuple[int, int, StateRank]], budget: Budget
     ) -> FoldTable:
-        """Return every sum of a state so far and one of a child, at the least cost.
+        """Return every sum of a state so far and a child's state, at the lowest cost.
 
-        Among equals the one with most in the child added last wins. Children are added last first,
-        so that the first ones are filled.
+        Of sums of equal cost, the one with most pods in the child added last wins. Children are
+        added in reverse order, so that the first ones are filled.
         """
         fold: FoldTable = {}
         packing = self._state_encoding
         bounds, guards, done_at = packing.bounds, packing.guards, packing.parts_shift
-        for left, cost in sums.items():
-            effort.spend(len(below))
-            for right, more, rank in below:
-                state = left + right
+        for sum_state, cost in sums.items():
+            budget.spend(len(child_entries))
+            for child_state, extra_cost, rank in child_entries:
+                state = sum_state + child_state
                 bound = bounds.get(state >> done_at) or packing.bound(state)
                 if (bound - state) & guards != guards:
                     continue
-                total, known = cost + more, fold.get(state)
-                if known is None or total < known[0] or (total == known[0] and rank > known[3]):
-                    fold[state] = (total, left, right, rank)
+                total, best = cost + extra_cost, fold.get(state)
+                if best is None or total < best[0] or (total == best[0] and rank > best[3]):
+                    fold[state] = (total, sum_state, child_state, rank)
         return fold
 
     def _max_above(self, done: tuple[int, ...], above: int) -> tuple[list[int], list[int]]:
-        """Return most parts per type, and most loose pods per shape, that may go above a tier."""
+        """Return the most parts per type, and loose pods per shape, that may go above a tier."""
         if (done, above) not in self._max_above_cache:
             self._max_above_cache[done, above] = self._contents.max_above(done, above)
         return self._max_above_cache[done, above]
 
-    def _node_table(self, at: int) -> _UnitTable:
+    def _node_table(self, node: int) -> _UnitTable:
         sums = {
             UnitState(
                 self._empty_state.complete_parts, counts, self._empty_state.num_used
-            ): self._cost_encoding.node_cost(at, counts)
-            for counts in self._pods_that_fit(at)
+            ): self._cost_encoding.node_cost(node, counts)
+            for counts in self._pods_that_fit(node)
         }
-        return _UnitTable(at, self._close_states(0, at, sums))
+        return _UnitTable(node, self._close_states(0, node, sums))
 
-    def _pods_that_fit(self, at: int) -> Iterator[tuple[int, ...]]:
-        """Yield pods per shape that fit a node together."""
-        problem, free = self._problem, self._problem.snapshot.free[:, at]
-        most = [
-            min(int(shape.slots[at]), pods)
+    def _pods_that_fit(self, node: int) -> Iterator[tuple[int, ...]]:
+        """Yield the pods per shape that fit a node together."""
+        problem, free = self._problem, self._problem.snapshot.free[:, node]
+        max_pods = [
+            min(int(shape.slots[node]), pods)
             for shape, pods in zip(problem.shapes, self._job_pods, strict=True)
         ]
-        for counts in product(*(range(n + 1) for n in most)):
+        for counts in product(*(range(count + 1) for count in max_pods)):
             self._budget.spend(1)
             need = self._cost_encoding.resources_used(counts)
             if len(counts) == 1 or all(
-                not need[name] or need[name] <= free[row]  # overfull nodes hold no pods, at least
+                not need[name] or need[name] <= free[row]  # free may be below 0
                 for row, name in enumerate(problem.snapshot.resources)
             ):
                 yield counts
@@ -267,52 +269,55 @@ class TreeSearch:
     def _close_states(
         self, tier: int, unit: int, sums: dict[UnitState, int]
     ) -> dict[UnitState, TableEntry]:
-        """Complete parts in a unit, and keep the states that its tier allows."""
-        rows = {
+        """Complete parts in a unit, and return the states that the rules of its tier allow."""
+        open_entries = {
             state: TableEntry(cost, state, self._empty_state.complete_parts)
             for state, cost in sums.items()
         }
-        for index, kind in enumerate(self._types):
-            if kind.max_tier >= tier and self._contains_running(tier, unit, kind):
-                rows = self._complete_type(tier, index, rows)
+        for index, part_type in enumerate(self._types):
+            if part_type.max_tier >= tier and self._contains_running(tier, unit, part_type):
+                open_entries = self._complete_type(tier, index, open_entries)
         entries = {}
-        for state, entry in rows.items():
-            kept = self._apply_rules(tier, unit, state)
-            if kept is not None:
+        for state, entry in open_entries.items():
+            closed = self._apply_rules(tier, unit, state)
+            if closed is not None:
                 pods = self._contents.pods_per_shape(state.complete_parts, state.loose_pods)
                 cost = entry.cost + self._cost_encoding.unit_cost(tier, unit, pods)
-                entries[kept] = TableEntry(cost, entry.sum_state, entry.num_completed)
+                entries[closed] = TableEntry(cost, entry.sum_state, entry.num_completed)
         return entries
 
     def _complete_type(
-        self, tier: int, index: int, rows: dict[UnitState, TableEntry]
+        self, tier: int, index: int, entries: dict[UnitState, TableEntry]
     ) -> dict[UnitState, TableEntry]:
-        kind = self._types[index]
-        price = self._cost_encoding.part_cost(tier, kind)
-        found = dict(rows)
-        for state, entry in rows.items():
-            lacks = (
+        part_type = self._types[index]
+        cost_per_part = self._cost_encoding.part_cost(tier, part_type)
+        completed = dict(entries)
+        for state, entry in entries.items():
+            num_missing = (
                 self._max_above(state.complete_parts, above=0)[0][index]
                 - state.complete_parts[index]
             )
-            most = self._contents.max_completable(
-                index, lacks, state.complete_parts, state.loose_pods
+            max_count = self._contents.max_completable(
+                index, num_missing, state.complete_parts, state.loose_pods
             )
-            for many in range(1, most + 1):
-                done, loose = self._contents.complete_parts(
-                    index, many, state.complete_parts, state.loose_pods
+            for count in range(1, max_count + 1):
+                parts, loose = self._contents.complete_parts(
+                    index, count, state.complete_parts, state.loose_pods
                 )
-                new, cost = UnitState(done, loose, state.num_used), entry.cost + many * price
-                if new not in found or cost < found[new].cost:
-                    found[new] = TableEntry(
-                        cost, entry.sum_state, _add_at(entry.num_completed, index, many)
+                new, cost = (
+                    UnitState(parts, loose, state.num_used),
+                    entry.cost + count * cost_per_part,
+                )
+                if new not in completed or cost < completed[new].cost:
+                    completed[new] = TableEntry(
+                        cost, entry.sum_state, _add_at(entry.num_completed, index, count)
                     )
-        return found
+        return completed
 
     def _apply_rules(self, tier: int, unit: int, state: UnitState) -> UnitState | None:
-        """Return the state with the unit counted as used; None where a rule forbids it."""
-        parts, room = self._max_above(state.complete_parts, above=tier + 1)
-        if any(map(gt, state.loose_pods, room)) or any(map(gt, state.complete_parts, parts)):
+        """Return the state with the unit counted as used; None if a rule forbids it."""
+        parts, max_loose = self._max_above(state.complete_parts, above=tier + 1)
+        if any(map(gt, state.loose_pods, max_loose)) or any(map(gt, state.complete_parts, parts)):
             return None
         problem, pods = (
             self._problem,
@@ -320,18 +325,20 @@ class TreeSearch:
         )
         for rule in problem.unit_rules:
             if rule.tier == tier:
-                own = self._num_running_in(tier, unit, rule.group)
-                if not self._satisfies_rule(rule, own, pods):
+                num_running = self._num_running_in(tier, unit, rule.group)
+                if not self._satisfies_rule(rule, num_running, pods):
                     return None
-        more = [int(at == tier and any(pods)) for at, _ in problem.domain_limits]
-        more += [
+        extra_used = [
+            int(limited_tier == tier and any(pods)) for limited_tier, _ in problem.domain_limits
+        ]
+        extra_used += [
             (self._num_running_in(tier, unit, row.group) + pods[problem.shape_of[row.group]])
             % row.size
             if row.tier == tier
             else 0
             for row in problem.short_slice_rules
         ]
-        used = tuple(map(add, state.num_used, more))
+        used = tuple(map(add, state.num_used, extra_used))
         if any(map(gt, used, self._max_used)):
             return None
         return UnitState(state.complete_parts, state.loose_pods, used)
@@ -339,11 +346,13 @@ class TreeSearch:
     def _num_running_in(self, tier: int, unit: int, group: int) -> int:
         """Return how many running pods of a group are in a unit."""
         of_node = self._problem.snapshot.levels.unit_of_node[tier]
-        return sum(int(of_node[at]) == unit for at in self._problem.running_positions_of[group])
+        return sum(int(of_node[node]) == unit for node in self._problem.running_positions_of[group])
 
-    def _contains_running(self, tier: int, unit: int, kind: PartType) -> bool:
+    def _contains_running(self, tier: int, unit: int, part_type: PartType) -> bool:
         of_node = self._problem.snapshot.levels.unit_of_node[tier]
-        return kind.running_span is None or all(of_node[at] == unit for at in kind.running_span)
+        return part_type.running_span is None or all(
+            of_node[node] == unit for node in part_type.running_span
+        )
 
     def _num_pods(self, state: UnitState) -> int:
         return sum(self._contents.pods_per_shape(state.complete_parts, state.loose_pods))
@@ -351,41 +360,41 @@ class TreeSearch:
     def _rebuild(
         self, tier: int, unit: int, state: UnitState
     ) -> tuple[list[PlacedPart], list[list[int]]]:
-        """Return the parts complete in a unit, and positions of loose pods per shape in order."""
+        """Return the parts completed in a unit, and the loose positions per shape, in order."""
         table, levels = self._own_table(tier, unit), self._problem.snapshot.levels
         entry = table.entries[state]
         parts: list[PlacedPart] = []
         loose: list[list[int]] = [[] for _ in self._problem.shapes]
         if tier == 0:
             loose = [[unit] * count for count in entry.sum_state.loose_pods]
-        chosen, at = [], self._state_encoding.encode(entry.sum_state)
+        chosen, packed_state = [], self._state_encoding.encode(entry.sum_state)
         for child, fold in zip(reversed(table.children), reversed(table.folds), strict=True):
-            _, at, packed, _ = fold[at]
+            _, packed_state, packed, _ = fold[packed_state]
             chosen.append((child, self._state_encoding.decode(packed)))
         first = 0 if tier == 0 else levels.children(tier, unit).start
-        for child, below in chosen:
-            more, rest = self._rebuild(tier - 1, first + child, below)
-            parts += more
-            loose = [[*a, *b] for a, b in zip(loose, rest, strict=True)]
-        for index, many in enumerate(entry.num_completed):
-            for _ in range(many):
+        for child, child_state in chosen:
+            child_parts, child_loose = self._rebuild(tier - 1, first + child, child_state)
+            parts += child_parts
+            loose = [[*a, *b] for a, b in zip(loose, child_loose, strict=True)]
+        for index, num_completed in enumerate(entry.num_completed):
+            for _ in range(num_completed):
                 parts.append(_make_part(self._types[index], parts, loose))
         return parts, loose
 
 
-def _make_part(kind: PartType, parts: list[PlacedPart], loose: list[list[int]]) -> PlacedPart:
-    """Make a part of the first loose pods of its shape, or of the first parts of its types."""
-    if not kind.members:
-        nodes = loose[kind.shape][: kind.size]
-        del loose[kind.shape][: kind.size]
-        return PlacedPart(kind, nodes)
+def _make_part(part_type: PartType, parts: list[PlacedPart], loose: list[list[int]]) -> PlacedPart:
+    """Build a part from the first loose pods of its shape, or the first parts of its types."""
+    if not part_type.members:
+        nodes = loose[part_type.shape][: part_type.size]
+        del loose[part_type.shape][: part_type.size]
+        return PlacedPart(part_type, nodes)
     members = [
-        parts.pop(next(at for at, row in enumerate(parts) if row.part_type == inner))
-        for inner, many in kind.members
-        for _ in range(many)
+        parts.pop(next(index for index, part in enumerate(parts) if part.part_type == inner))
+        for inner, count in part_type.members
+        for _ in range(count)
     ]
-    return PlacedPart(kind, [], tuple(members))
+    return PlacedPart(part_type, [], tuple(members))
 
 
-def _add_at(row: tuple[int, ...], index: int, change: int) -> tuple[int, ...]:
-    return (*row[:index], row[index] + change, *row[index + 1 :])
+def _add_at(counts: tuple[int, ...], index: int, change: int) -> tuple[int, ...]:
+    return (*counts[:index], counts[index] + change, *counts[index + 1 :])

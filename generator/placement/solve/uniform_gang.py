@@ -1,10 +1,10 @@
-"""The plain case straight from what was counted: equal pods in a node, a leaf, or whole nodes.
+"""A shortcut for plain gangs: equal pods in a node, in a leaf, or on whole nodes.
 
-Most gangs are so, and for them the rules of `optimal` come down to a few comparisons: the lowest
-tier with room, the fewest nodes, the least room in the domain and in those around it, the least
-left on the nodes used, the first name. The whole engine compares the same, but states a problem,
-cuts parts and measures first, which takes many times as long. What is not plain is left to it:
-wherever this file answers, it answers as the whole engine does.
+Most gangs are plain. For them the rules of `optimal` need only a few comparisons: the lowest tier
+that fits, the fewest nodes, the fewest slots in the domain and in those around it, the fewest slots
+left on the nodes used, the first name. The full engine compares the same values, but builds a
+problem, cuts parts and measures first, which takes many times as long. Other gangs are left to the
+full engine. Where this module answers, its answer equals that of the full engine.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from generator.placement.solve.homogeneous import cut_parts
 
 
 def place_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...] | None:
-    """Return the positions of all pods at their best, None where the whole engine must be asked.
+    """Return the positions of all pods, or None if the full engine must decide.
 
     Args:
         snapshot: the cluster as the gang sees it.
-        request: that names no tier which the tree lacks.
+        request: a request whose tiers all exist in the tree.
 
-    Cost: O(kinds of leaves + nodes of a leaf + pods) on a kind of pods that was counted.
+    Cost: O(classes of leaves + nodes of a leaf + pods), for a shape that is cached.
     """
     if not is_uniform_gang(snapshot, request):
         return None
@@ -44,11 +44,11 @@ def place_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> tuple[i
     node = leaves.tightest_child(group.count)
     if node is not None:
         return (node,) * group.count
-    found = leaves.tightest_units(group.count)
-    if not may_span(snapshot, request, LEAF_TIER if found else LEAF_TIER + 1):
+    units = leaves.tightest_units(group.count)
+    if not may_span(snapshot, request, LEAF_TIER if units else LEAF_TIER + 1):
         return None
-    if found:
-        pods = fill_tightest(found, group.count)
+    if units:
+        pods = fill_tightest(units, group.count)
         return None if pods is None else nodes_in_index_order(levels, group, pods)
     return (
         _place_beyond_leaf(levels, shape, group.count)
@@ -60,26 +60,26 @@ def place_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> tuple[i
 def _place_beyond_leaf(
     levels: TreeLevels, shape: PodShape, num_pods: int
 ) -> tuple[int, ...] | None:
-    """Return the same for pods that fit no leaf, of which every node holds as many or none.
+    """Return the positions for pods that fit no leaf, if each node holds equally many or none.
 
-    So the fewest nodes are the same in every domain, and leave as much.
+    The fewest nodes are then the same in every domain, and leave equally many slots.
     """
     domains = shape.unit_index(levels, LEAF_TIER + 1) if levels.root > LEAF_TIER + 1 else None
-    found = () if domains is None else domains.tightest_units(num_pods)
-    pods = fill_tightest(found, num_pods)
+    units = () if domains is None else domains.tightest_units(num_pods)
+    pods = fill_tightest(units, num_pods)
     nodes = [_first_nodes(levels, shape, leaf, count) for leaf, count in (pods or {}).items()]
     return tuple(np.concatenate(nodes).tolist()) if nodes else None
 
 
 def _first_nodes(levels: TreeLevels, shape: PodShape, leaf: int, num_pods: int) -> IntArray:
-    """Return the node of each of so many pods in a leaf, of which every node holds as many."""
+    """Return the node of each pod in a leaf whose usable nodes all hold equally many."""
     nodes = levels.children(LEAF_TIER, leaf)
     slots = shape.slots[nodes.start : nodes.stop]
     return (nodes.start + slots.nonzero()[0]).repeat(shape.max_slots[0])[:num_pods]
 
 
 def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:
-    """Return whether nothing but tiers binds the pods of one group, of which none runs yet."""
+    """Return whether a request is one group that only tiers bound, of which no pod runs yet."""
     if request.preset is not Preset.OPTIMAL or len(request.groups) > 1 or request.sets:
         return False
     is_bound = request.strategies or request.limits or request.sort or request.traffic
@@ -93,7 +93,7 @@ def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:
 
 
 def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
-    """Return whether pods are alike to all nodes, and slices, if any, only have to share a leaf."""
+    """Return whether pods have no bounds, except slices that must share a leaf."""
     if group.wishes or group.multiples or group.is_optional or group.count < 1:
         return False
     if not group.slices:
@@ -111,25 +111,25 @@ def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
 
 
 def fill_tightest(units: Iterable[UnitSlots], num_pods: int) -> dict[int, int] | None:
-    """Return pods per child in the first unit where the fewest leave least; in tree order.
+    """Return pods per child in the first unit where the fewest children leave the fewest slots.
 
-    None where the whole engine must be asked.
+    In tree order. None if the full engine must decide.
 
     Args:
-        units: that hold so many pods.
-        num_pods: of the gang.
+        units: units that hold the pods.
+        num_pods: pods of the gang.
     """
     best: dict[int, int] = {}
-    left_in_best = -1
-    for first, rooms, rows in units:
-        chosen = choose_fewest_nodes(rooms, rows, num_pods, is_tight=True)
+    least_left = -1
+    for first, child_slots, equal_children in units:
+        chosen = choose_fewest_nodes(child_slots, equal_children, num_pods, is_tight=True)
         if chosen is None:
             return None
-        left = sum([rooms[at] for at in chosen]) - num_pods
-        if not best or left < left_in_best:
-            pods = fill_in_order(rooms, chosen, num_pods)
-            best, left_in_best = {first + at: count for at, count in pods.items()}, left
-        if not left:
+        num_left = sum([child_slots[index] for index in chosen]) - num_pods
+        if not best or num_left < least_left:
+            pods = fill_in_order(child_slots, chosen, num_pods)
+            best, least_left = {first + index: count for index, count in pods.items()}, num_left
+        if not num_left:
             break
     return best
 
@@ -137,8 +137,8 @@ def fill_tightest(units: Iterable[UnitSlots], num_pods: int) -> dict[int, int] |
 def nodes_in_index_order(
     levels: TreeLevels, group: GangGroup, pods: dict[int, int]
 ) -> tuple[int, ...]:
-    """Return the nodes of pods in index order: slice by slice, these in tree order."""
+    """Return the nodes of pods in index order: slice by slice, each in tree order."""
     if not group.slices or len(pods) == 1:
-        return tuple([at for at, count in pods.items() for _ in range(count)])
+        return tuple([node for node, count in pods.items() for _ in range(count)])
     parts = sorted(cut_parts(levels, pods, group.slices[-1].size))
-    return tuple(at for part in parts for at in part)
+    return tuple(node for part in parts for node in part)

@@ -1,4 +1,4 @@
-"""Batches of gangs on small clusters, and what is true of any answer to them."""
+"""Batches of gangs on small clusters, and the properties of any answer to them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from generator.placement.request import PlacementRequest, parse_request
 from topology.model.tree import API_VERSION, DomainSpec, build_tree
 
 LEAF, SPINE = 1, 8
-"""What a domain of each tier counts in a span."""
+"""Span of one domain of each tier."""
 
 
 def snapshot_of(spines: Sequence[Sequence[Sequence[int]]], slots: int = 1) -> Snapshot:
-    """Return a cluster: per spine its leaves, per leaf what each node has free of its slots."""
+    """Return a cluster, given the free slots of each node by spine and leaf."""
     specs: list[DomainSpec] = []
     nodes: dict[str, NodeSpec] = {}
     for spine, leaves in enumerate(spines):
         specs.append(DomainSpec(f"spine-{spine}", 2, None))
         for leaf, free in enumerate(leaves):
-            names = [f"node-{spine}-{leaf}-{at}" for at in range(len(free))]
+            names = [f"node-{spine}-{leaf}-{index}" for index in range(len(free))]
             for name, left in zip(names, free, strict=True):
                 nodes[name] = NodeSpec(name, {"slots": slots}, free={"slots": left})
             specs.append(DomainSpec(f"leaf-{spine}-{leaf}", 1, f"spine-{spine}", tuple(names)))
@@ -30,10 +30,10 @@ def snapshot_of(spines: Sequence[Sequence[Sequence[int]]], slots: int = 1) -> Sn
 
 
 def gang(name: str, *counts: int, slots: int = 1, **spec: Any) -> PlacementRequest:  # noqa: ANN401 - a document's
-    """Return a gang of groups of so many pods that may lie anywhere."""
+    """Return a gang with groups of these sizes that may lie anywhere."""
     groups = [
-        {"name": f"g{at}", "count": count, "request": {"slots": slots}}
-        for at, count in enumerate(counts)
+        {"name": f"g{index}", "count": count, "request": {"slots": slots}}
+        for index, count in enumerate(counts)
     ]
     return request_of({"gang": name, "groups": groups} | spec)
 
@@ -54,7 +54,7 @@ def nodes_of(placement: Placement) -> list[str]:
 
 
 def span_of(placements: Sequence[Placement]) -> int:
-    """Return the leaves and spines in which gangs lie, by the names of their nodes."""
+    """Return the span of gangs over leaves and spines, from the names of their nodes."""
     span = 0
     for placement in placements:
         paths = [node.split("-")[1:3] for node in nodes_of(placement)]
@@ -66,7 +66,7 @@ def span_of(placements: Sequence[Placement]) -> int:
 def slots_taken(
     requests: Sequence[PlacementRequest], placements: Sequence[Placement]
 ) -> Counter[str]:
-    """Return what gangs take of each node."""
+    """Return the slots that gangs use on each node."""
     taken: Counter[str] = Counter()
     for request, placement in zip(requests, placements, strict=True):
         for group in request.groups if placement.is_feasible else ():
@@ -80,7 +80,7 @@ def slots_taken(
 def fits(
     snapshot: Snapshot, requests: Sequence[PlacementRequest], placements: Sequence[Placement]
 ) -> bool:
-    """Return whether no node gives more than it has free."""
+    """Return whether no node is used beyond its free slots."""
     taken = slots_taken(requests, placements)
     return all(
         count <= int(snapshot.free[0, snapshot.position_of[node]]) for node, count in taken.items()

@@ -1,4 +1,4 @@
-"""Requests and clusters for tests, from few words."""
+"""Short builders of requests and clusters for tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tre
 
 
 def document(**spec: object) -> dict[str, Any]:
-    """Return a request document; without groups it asks for two pods."""
+    """Return a request document; without groups it requests two pods."""
     groups = {"groups": [{"name": "workers", "count": 2}]}
     return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": groups | spec}
 
@@ -28,18 +28,18 @@ def request(**spec: object) -> PlacementRequest:
 
 
 def workers(count: int, **row: object) -> list[dict[str, Any]]:
-    """Return one group of so many pods."""
+    """Return one group with this many pods."""
     return [{"name": "workers", "count": count, **row}]
 
 
 def racks(*sizes: int, per_block: int = 2) -> TopologyTree:
-    """Return racks of so many nodes, `per_block` in a block; nodes are n0, n1, …"""
+    """Return racks with this many nodes, `per_block` racks in a block; nodes are n0, n1, …"""
     blocks = -(-len(sizes) // per_block)
     specs = [DomainSpec(f"b{block}", 2, None) for block in range(blocks)]
     first = 0
-    for at, size in enumerate(sizes):
+    for index, size in enumerate(sizes):
         names = tuple(f"n{first + k}" for k in range(size))
-        specs.append(DomainSpec(f"r{at}", 1, f"b{at // per_block}", names))
+        specs.append(DomainSpec(f"r{index}", 1, f"b{index // per_block}", names))
         first += size
     return build_tree(specs, tiers=("rack", "block"))
 

@@ -1,7 +1,7 @@
-"""Random small jobs of the wider kinds, and a judge that tries every placement of them.
+"""Random small jobs with less common features, and a judge that tries every placement of them.
 
-Nested groups, leaders, traffic, affinity, wished labels, sort rules and eviction: each is drawn
-as a document, and judged from that document alone, by its words.
+Nested groups, leaders, traffic, affinity, preferred labels, sort rules and eviction: each job is
+drawn as a document, and judged from that document alone.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Assignment = dict[str, tuple[str, ...]]
 """Per leaf group the nodes of its placed pods, sorted."""
 
 Running = Mapping[str, tuple[int, tuple[str, ...]]]
-"""Gang to (priority, node of each of its pods)."""
+"""Gang -> (priority, node of each of its pods)."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Job:
 
     paths: Paths
     slots: dict[str, int]
-    """In all, victims included."""
+    """Slots per node in total, including those of victims."""
     zones: dict[str, str]
     running: Running
     spec: dict[str, Any]
@@ -55,7 +55,7 @@ class Job:
         path = self.paths[node]
         if tier > self.depth:
             return ()
-        known = [at for at in range(tier) if path[at] is not None]
+        known = [lower for lower in range(tier) if path[lower] is not None]
         return (known[-1], *path[known[-1] :]) if known else (node,)
 
     def common(self, nodes: Sequence[str]) -> int:
@@ -63,7 +63,7 @@ class Job:
         return next(t for t in heights if len({self.unit(node, t) for node in nodes}) == 1)
 
     def snapshot(self) -> Snapshot:
-        """Return the engine's view."""
+        """Return the snapshot of the cluster."""
         nodes = {
             node: NodeSpec(node, {"slots": count}, labels={"zone": self.zones[node]})
             for node, count in self.slots.items()
@@ -75,13 +75,13 @@ class Job:
         return build_snapshot(tree_of(self.paths, TIERS[: self.depth]), nodes, gangs)
 
     def document(self) -> dict[str, Any]:
-        """Return the request."""
+        """Return the request document."""
         return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": self.spec}
 
 
 @st.composite
 def jobs(draw: st.DrawFn, *, most_nodes: int = 5) -> Job:
-    """Draw a job of one of the wider kinds."""
+    """Draw a job with one of the less common features."""
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
     names = ("node", *TIERS[:depth], "cluster")
@@ -118,7 +118,7 @@ def _groups(draw: st.DrawFn, tier: st.SearchStrategy[str | None]) -> list[dict[s
     """Draw a parent with two or three members, a leader with workers, or two plain groups."""
     kind = draw(st.sampled_from(["parent", "leader", "plain"]))
     sizes = [draw(st.integers(1, 2)) for _ in range(2)]
-    leaves = [draw(_leaf(f"g{at}", size, tier)) for at, size in enumerate(sizes)]
+    leaves = [draw(_leaf(f"g{index}", size, tier)) for index, size in enumerate(sizes)]
     if kind == "parent":
         parent: dict[str, Any] = {"name": "p", "children": leaves}
         bound = draw(tier)
@@ -153,11 +153,11 @@ def leaf_rows(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def best(job: Job) -> tuple[int, ...] | None:
-    """Return the best (pods, [victims], tier, parts, …) over all placements, None without any.
+    """Return the best (pods, [victims], tier, parts, …) over all placements, or None.
 
-    What is compared is a prefix of the optimal order, by names of keys: pods placed, with
-    `fewestVictims` the pods evicted, in all and per priority, job tier, group tier, histogram,
-    preferred misses, wished labels missed, domains per tier.
+    A prefix of the optimal order is compared, by key names: pods placed; with `fewestVictims`, the
+    evicted pods in total and per priority; job tier, group tier, histogram, preferred misses,
+    missed preferred labels, domains per tier.
     """
     calm = [_vector(job, rows, ()) for rows in _assignments(job, job.running) if _holds(job, rows)]
     if calm or "preemption" not in job.spec:
@@ -174,7 +174,7 @@ def best(job: Job) -> tuple[int, ...] | None:
 
 
 def priorities(job: Job) -> list[int]:
-    """Return those of all that may be evicted, the highest first."""
+    """Return the priorities of all gangs that may be evicted, the highest first."""
     return sorted({priority for priority, _ in job.running.values() if priority < 5}, reverse=True)
 
 
@@ -200,7 +200,7 @@ def _assignments(
 
 
 def _counts(job: Job, leaf: Mapping[str, Any]) -> tuple[int, ...]:
-    """Return how many pods a group may have; those below a parent may stay away whole."""
+    """Return the allowed numbers of pods of a group; groups below a parent may be left out."""
     is_inner = any("children" in row and leaf in row["children"] for row in job.spec["groups"])
     return (0, leaf["count"]) if is_inner else (leaf["count"],)
 
@@ -226,7 +226,7 @@ def _spread(
 
 
 def _holds(job: Job, rows: Assignment) -> bool:
-    """Return whether required tiers and islands are kept."""
+    """Return whether the placement satisfies required tiers and islands."""
     height = job.tiers.index
     everything = [node for row in rows.values() for node in row]
     cap = height(job.spec.get("required", "cluster"))
@@ -238,7 +238,7 @@ def _holds(job: Job, rows: Assignment) -> bool:
 
 
 def _bounds(job: Job, row: Mapping[str, Any], rows: Assignment) -> list[tuple[list[str], int]]:
-    """Return (nodes, highest tier) of a group and of those inside it."""
+    """Return (nodes, highest tier) of a group and of the groups inside it."""
     names = [leaf["name"] for leaf in leaf_rows([row])]
     found = []
     if "required" in row:
@@ -286,7 +286,7 @@ def _vector(job: Job, rows: Assignment, gone: tuple[tuple[str, str], ...]) -> tu
 
 
 def traffic(job: Job, rows: Assignment) -> int:
-    """Return weight × tier over all pairs of pods that talk."""
+    """Return weight × tier over all pairs of pods that communicate."""
     triples = list(job.spec.get("traffic", ()))
     roles = job.spec.get("affinity", {})
     for weight, sets in ((1, roles.get("attract", ())), (-1, roles.get("repel", ()))):

@@ -1,7 +1,7 @@
-"""An independent judge for small clusters: every placement, every key, by its definition.
+"""An independent judge for small clusters: it measures every placement by the key definitions.
 
-Nothing here uses the engine's arrays. A cluster is a mapping from nodes to paths, a job a list of
-groups; all ways to give pods to nodes are tried, and the best vector wins.
+It does not use the engine's arrays. A cluster is a mapping from nodes to paths, and a job is a list
+of groups. All ways to assign pods to nodes are tried, and the best vector wins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Own(NamedTuple):
     group: str
     node: str
     rank: int | None = None
-    """Its index in the group, where it tells one."""
+    """Its index in the group, if it is known."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Leaf:
     count: int
     least: int
     layers: tuple[Layer, ...] = ()
-    """Coarse to fine; none: the group is one part."""
+    """Coarse to fine; empty: the group is one part."""
     required: int | None = None
     preferred: tuple[int, ...] = ()
     need: int = 1
@@ -64,9 +64,9 @@ class Scene:
     nodes: tuple[str, ...]
     """In tree order."""
     paths: dict[str, tuple[int | None, ...]]
-    """Per node one label per tier, bottom-up, None where the level is missing."""
+    """Per node one label per tier, bottom-up; None for a missing level."""
     slots: dict[str, int]
-    """Free, the gang's running pods taken off."""
+    """Free slots per node, after the gang's running pods are subtracted."""
     zones: dict[str, str]
     groups: tuple[Leaf, ...]
     own: tuple[Own, ...] = ()
@@ -90,8 +90,8 @@ class Scene:
         return None if path[tier - 1] is None else (tier, *path[tier - 1 :])
 
     def unit(self, node: str, tier: int) -> Unit:
-        for at in range(tier, -1, -1):
-            found = self.domain(node, at)
+        for lower in range(tier, -1, -1):
+            found = self.domain(node, lower)
             if found is not None:
                 return found
         raise AssertionError(node)
@@ -110,7 +110,7 @@ class Scene:
         return [pod.node for pod in self.pods_of(group)]
 
     def slices_of(self, group: Leaf, pods: int) -> list[tuple[int, ...]]:
-        """Per new pod the numbers of its slices; by index, or else one after the other."""
+        """Per new pod the numbers of its slices: by index, or else in order."""
         taken = {pod.rank for pod in self.pods_of(group)}
         indices = islice((index for index in count() if index not in taken), pods)
         found: list[tuple[int, ...]] = []
@@ -128,7 +128,7 @@ class Scene:
 
 
 def best_vector(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
-    """Return the best vector over all placements, None where none keeps the rules."""
+    """Return the best vector over all placements; None if none satisfies the rules."""
     vectors = (
         vector(scene, preset, pods, strategy)
         for pods in placements(scene)
@@ -165,7 +165,7 @@ def part_sizes(scene: Scene, group: Leaf, num: int) -> list[int]:
 def _parts(
     scene: Scene, group: Leaf, sizes: list[int], left: dict[str, int]
 ) -> Iterator[tuple[list[tuple[str, ...]], dict[str, int]]]:
-    """Yield nodes per part; parts of one size in one order only, unless indices tell them apart."""
+    """Yield nodes per part; parts of one size in one order only, unless they are indexed."""
     is_told = any(layer.is_indexed for layer in group.layers)
     open_nodes = [
         node for node in scene.nodes if group.zone in (None, scene.zones[node]) and left[node]
@@ -191,7 +191,7 @@ def _parts(
 
 
 def holding(scene: Scene, pods: Pods) -> list[int]:
-    """Return the first strategy that holds as a list, empty where a rule is broken."""
+    """Return the first feasible strategy as a list; empty if a rule is violated."""
     placed = [node for parts in pods for part in parts for node in part]
     job = scene.common(placed + [pod.node for pod in scene.own])
     tiers = [tier for tier, _ in _part_tiers(scene, pods)]
@@ -210,9 +210,9 @@ def holding(scene: Scene, pods: Pods) -> list[int]:
     ):
         return []
     strategies = scene.strategies or ((scene.root, scene.root),)
-    return [at for at, (a, b) in enumerate(strategies) if job <= a and max(tiers, default=0) <= b][
-        :1
-    ]
+    return [
+        index for index, (a, b) in enumerate(strategies) if job <= a and max(tiers, default=0) <= b
+    ][:1]
 
 
 def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
@@ -220,10 +220,10 @@ def _keeps(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> bool:
     if group.required is not None and held and scene.common(held) > group.required:
         return False
     return all(
-        _keeps_index(scene, group, parts, at)
+        _keeps_index(scene, group, parts, index)
         if layer.is_indexed
         else _keeps_layer(scene, layer, held)
-        for at, layer in enumerate(group.layers)
+        for index, layer in enumerate(group.layers)
         if layer.tier is not None
     )
 
@@ -234,11 +234,11 @@ def _keeps_layer(scene: Scene, layer: Layer, held: list[str]) -> bool:
     return None not in counts and over <= (len(held) % layer.size if layer.has_short else 0)
 
 
-def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], at: int) -> bool:
-    """Whether every slice that gets new pods lies in one domain, its running pods too."""
+def _keeps_index(scene: Scene, group: Leaf, parts: list[tuple[str, ...]], index: int) -> bool:
+    """Whether each slice with new pods lies in one domain together with its running pods."""
     placed = [node for part in parts for node in part]
-    rank = sum(layer.is_indexed for layer in group.layers[:at])
-    layer = group.layers[at]
+    rank = sum(layer.is_indexed for layer in group.layers[:index])
+    layer = group.layers[index]
     domains: dict[int, set[Unit | None]] = {}
     for node, key in zip(placed, scene.slices_of(group, len(placed)), strict=True):
         domains.setdefault(key[rank], set()).add(scene.domain(node, layer.tier or 0))
@@ -259,7 +259,7 @@ def _part_tiers(scene: Scene, pods: Pods) -> list[tuple[int, int]]:
 
 
 def _own_parts(scene: Scene, group: Leaf, parts: list[tuple[str, ...]]) -> list[list[str]]:
-    """Per part the nodes of the running pods in it: of a whole group, or of a slice by index."""
+    """Per part the nodes of its running pods: those of a whole group, or of a slice by index."""
     if not group.layers:
         return [scene.own_of(group)] * len(parts)
     last = group.layers[-1]
@@ -327,13 +327,17 @@ def keys(scene: Scene, pods: Pods, strategy: int) -> dict[ObjectiveKey, tuple[in
         ),
         ObjectiveKey.FRAGMENTATION: tuple(room(tier, used[tier]) for tier in range(scene.root)),
         ObjectiveKey.NAMES: (
-            next(at for at, node in enumerate(scene.nodes) if scene.unit(node, job) == domain),
+            next(
+                position
+                for position, node in enumerate(scene.nodes)
+                if scene.unit(node, job) == domain
+            ),
         ),
     }
 
 
 def _islands(scene: Scene, job: int, used: set[Unit]) -> tuple[int, int]:
-    """Islands that a job uses and is to spare; without tiers there are none."""
+    """Return the islands that a job uses and should spare; without tiers there are none."""
     largest, top = _largest(scene), scene.root - 1
     if job < top or top == 0 or not scene.spares_islands:
         return 0, 0

@@ -1,4 +1,4 @@
-"""Random small clusters and jobs, as the referee's scenes and as the engine's inputs."""
+"""Random small clusters and jobs, as scenes for the referee and as inputs for the engine."""
 
 from __future__ import annotations
 
@@ -26,57 +26,57 @@ def tree_of(paths: Paths, tiers: tuple[str, ...]) -> TopologyTree:
     """Return the tree of nodes with one label per tier, bottom-up."""
     specs: dict[tuple[int, tuple[int | None, ...]], list[str]] = {}
     for node, path in paths.items():
-        lowest = min(at for at, label in enumerate(path) if label is not None)
-        for at in range(lowest, len(path)):
-            if path[at] is not None:
-                specs.setdefault((at, path[at:]), [])
+        lowest = min(tier for tier, label in enumerate(path) if label is not None)
+        for tier in range(lowest, len(path)):
+            if path[tier] is not None:
+                specs.setdefault((tier, path[tier:]), [])
         specs[lowest, path[lowest:]].append(node)
     return build_tree(
         [
-            DomainSpec(_name(at, path), at + 1, _parent(at, path), tuple(nodes))
-            for (at, path), nodes in specs.items()
+            DomainSpec(_name(tier, path), tier + 1, _parent(tier, path), tuple(nodes))
+            for (tier, path), nodes in specs.items()
         ],
         tiers=tiers,
     )
 
 
-def _name(at: int, path: tuple[int | None, ...]) -> str:
-    return f"t{at}-" + "-".join("x" if label is None else str(label) for label in path)
+def _name(tier: int, path: tuple[int | None, ...]) -> str:
+    return f"t{tier}-" + "-".join("x" if label is None else str(label) for label in path)
 
 
-def _parent(at: int, path: tuple[int | None, ...]) -> str | None:
+def _parent(tier: int, path: tuple[int | None, ...]) -> str | None:
     above = [k for k in range(1, len(path)) if path[k] is not None]
-    return _name(at + above[0], path[above[0] :]) if above else None
+    return _name(tier + above[0], path[above[0] :]) if above else None
 
 
 @st.composite
 def paths(draw: st.DrawFn, *, most_nodes: int) -> Paths:
-    """Draw nodes with labels: islands, missing levels and nodes high in the tree included."""
+    """Draw nodes with labels, including islands, missing levels and nodes high in the tree."""
     depth = draw(st.integers(1, 3))
     count = draw(st.integers(2, most_nodes))
     label = st.sampled_from([0, 0, 1, 1, 2, None]) if draw(st.booleans()) else st.integers(0, 1)
     found: Paths = {}
-    for at in range(count):
+    for index in range(count):
         path = tuple(draw(label) for _ in range(depth))
-        found[f"n{at}"] = path if any(row is not None for row in path) else (0,) * depth
+        found[f"n{index}"] = path if any(row is not None for row in path) else (0,) * depth
     return found
 
 
 @st.composite
 def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
-    """Draw a cluster with room, and a job in slices of which some pods run."""
+    """Draw a cluster with free slots, and a job in slices with some running pods."""
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
     tree = tree_of(found, TIERS[:depth])
     groups = [
         Leaf(
-            f"g{at}",
+            f"g{index}",
             count=(count := draw(st.integers(1, 3))),
             least=draw(st.sampled_from([count, 1])),
             layers=draw(_layers(depth, 4)),
             required=draw(st.sampled_from([None, None, depth])),
         )
-        for at in range(draw(st.sampled_from([1, 1, 2])))
+        for index in range(draw(st.sampled_from([1, 1, 2])))
     ]
     own = st.builds(
         Own,
@@ -97,7 +97,7 @@ def growing_scenes(draw: st.DrawFn, *, most_nodes: int = 5) -> Scene:
 
 @st.composite
 def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
-    """Draw a cluster and a job that the referee can try in full."""
+    """Draw a cluster and a job for which the referee can try every placement."""
     found = draw(paths(most_nodes=most_nodes))
     depth = len(next(iter(found.values())))
     tree = tree_of(found, TIERS[:depth])
@@ -128,11 +128,11 @@ def scenes(draw: st.DrawFn, *, most_nodes: int = 6) -> Scene:
 
 @st.composite
 def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
-    """Draw one group, mostly in slices, or several small ones."""
+    """Draw one group, usually in slices, or several small groups."""
     if is_many:
         return [
             Leaf(
-                name=f"g{at}",
+                name=f"g{index}",
                 count=(count := draw(st.integers(1, 2))),
                 least=draw(st.sampled_from([count, count, 1])),
                 layers=draw(_layers(depth, count)) if draw(st.integers(0, 3)) == 0 else (),
@@ -141,7 +141,7 @@ def _groups(draw: st.DrawFn, depth: int, *, is_many: bool) -> list[Leaf]:
                 need=draw(st.sampled_from([1, 1, 1, 2])),
                 zone=draw(st.sampled_from([None, None, None, "a"])),
             )
-            for at in range(draw(st.integers(2, 3)))
+            for index in range(draw(st.integers(2, 3)))
         ]
     count = draw(st.integers(1, 5))
     layers = draw(_layers(depth, count)) if draw(st.integers(0, 4)) else ()
@@ -175,7 +175,7 @@ def _layers(draw: st.DrawFn, depth: int, count: int) -> tuple[Layer, ...]:
 
 
 def snapshot_of(scene: Scene) -> Snapshot:
-    """Return the engine's view of a scene's cluster."""
+    """Return the snapshot of a scene's cluster."""
     own: dict[str, int] = {}
     for pod in scene.own:
         own[pod.node] = own.get(pod.node, 0) + 1

@@ -1,4 +1,4 @@
-"""Answers as documents, islands, and tiers by number."""
+"""Answers as JSON documents, islands, and tiers by number."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_prints_the_document_of_an_answer() -> None:
     }
 
 
-def test_it_leaves_pods_above_the_room_pending() -> None:
+def test_it_leaves_pods_beyond_the_capacity_pending() -> None:
     found = place(cluster(racks(2, 1)), request(groups=workers(4, min=2)))
     assert found.assignment == {"workers": ("n0", "n1", "n2", None)}
 
@@ -54,15 +54,15 @@ def test_it_leaves_pods_above_the_room_pending() -> None:
 @pytest.mark.parametrize(
     ("spec", "is_feasible"),
     [
-        pytest.param({}, False, id="not by itself"),
-        pytest.param({"across_islands": True}, True, id="where the request says so"),
-        pytest.param({"required": "cluster"}, True, id="where it names the cluster as its bound"),
+        pytest.param({}, False, id="not by default"),
+        pytest.param({"across_islands": True}, True, id="if the request allows it"),
+        pytest.param({"required": "cluster"}, True, id="if the cluster is the required tier"),
         pytest.param(
             {"strategies": [["block", "rack"], ["cluster", "cluster"]]},
             True,
-            id="where a strategy names it",
+            id="if a strategy names the cluster",
         ),
-        pytest.param({"preferred": ["cluster"]}, False, id="not for a mere preference"),
+        pytest.param({"preferred": ["cluster"]}, False, id="not for a preferred tier"),
     ],
 )
 def test_it_crosses_islands_only_when_asked(spec: dict[str, object], *, is_feasible: bool) -> None:
@@ -88,7 +88,7 @@ def test_it_answers_on_a_cluster_without_nodes() -> None:
     assert [reason.kind for reason in reasons if reason] == ["no-fit", "no-domain"]
 
 
-def test_it_grows_a_gang_beside_its_pods_whatever_else_is_emptier() -> None:
+def test_it_grows_a_gang_beside_its_pods_even_if_other_racks_are_emptier() -> None:
     snapshot = cluster(racks(4, 4), job=["n0", "n1"])
     found = place(snapshot, request(gang="job", groups=workers(2)))
     assert found.assignment == {"workers": ("n2", "n3")}
@@ -96,7 +96,10 @@ def test_it_grows_a_gang_beside_its_pods_whatever_else_is_emptier() -> None:
 
 
 def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": slots}) for at, slots in enumerate((5, 4, 4))}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
+        for index, slots in enumerate((5, 4, 4))
+    }
     group = workers(8, slices=[{"size": 2, "tier": "rack"}])
     found = place(cluster(racks(3), nodes), request(groups=group))
     assert found.objective["domains"] == {"block": 1, "rack": 1, "node": 2}

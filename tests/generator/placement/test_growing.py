@@ -1,8 +1,8 @@
-"""Slices of a gang that runs in part: by domain, by index, with a short one, in several layers.
+"""Slices of a gang that partly runs: by domain, by index, with a short slice, in several layers.
 
-Each row is a cluster, where pods run, and what new ones are given:
+Each row has a cluster, running pods, and the expected nodes of new pods:
 
-- `at`: running pods, as (node, index) or (node, None);
+- `running`: running pods, as (node, index) or (node, None);
 - `slices`, `count`: of the request;
 - `expected`: the nodes of the new pods in order, or the kind of reason and its tier.
 """
@@ -33,9 +33,11 @@ LAYERS: list[dict[str, Any]] = [
 ]
 
 
-def answer(tree: TopologyTree, at: Running, count: int, slices: list[dict[str, Any]]) -> object:
+def answer(
+    tree: TopologyTree, running: Running, count: int, slices: list[dict[str, Any]]
+) -> object:
     """Return the nodes of new pods, or (kind of reason, tier)."""
-    pods = [RunningPods(node, indices=() if index is None else (index,)) for node, index in at]
+    pods = [RunningPods(node, indices=() if index is None else (index,)) for node, index in running]
     nodes = {name: NodeSpec(name, {"slots": 4}) for name in tree.nodes}
     snapshot = build_snapshot(tree, nodes, [RunningGang("job", tuple(pods))])
     groups = workers(count, slices=slices)
@@ -46,97 +48,102 @@ def answer(tree: TopologyTree, at: Running, count: int, slices: list[dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
         pytest.param(
-            [("n0", None)] * 4 + [("n2", None)], 3, ("n2",) * 3, id="they complete the short one"
+            [("n0", None)] * 4 + [("n2", None)],
+            3,
+            ("n2",) * 3,
+            id="new pods complete the short slice",
         ),
         pytest.param(
             [("n0", None)] * 2 + [("n2", None)] * 3,
             1,
             ("n2",),
-            id="one that can be whole is made so",
+            id="a slice that can be whole is completed",
         ),
         pytest.param(
             [("n0", None)] * 3,
             5,
             (*("n1",) * 4, "n0"),
-            id="they make two whole ones of three",
+            id="two of three slices are completed",
         ),
-        pytest.param([("n0", None)] * 2, 1, ("n0",), id="it stays short beside its pods"),
+        pytest.param([("n0", None)] * 2, 1, ("n0",), id="a slice stays short beside its pods"),
         pytest.param(
             [("n0", None), ("n2", None), ("n4", None)],
             1,
             ("stale", "rack"),
-            id="no new pod can make one of those that run in three racks",
+            id="no new pod can complete slices in three racks",
         ),
     ],
 )
 def test_it_lets_one_slice_of_old_and_new_pods_be_short(
-    at: Running, count: int, expected: object
+    running: Running, count: int, expected: object
 ) -> None:
-    assert answer(racks(2, 2, 2), at, count, FOURS) == expected
+    assert answer(racks(2, 2, 2), running, count, FOURS) == expected
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
         pytest.param(
-            [("n0", 0), ("n0", 1), ("n3", 3)], 1, ("n3",), id="the lost pod goes to its slice"
+            [("n0", 0), ("n0", 1), ("n3", 3)], 1, ("n3",), id="a lost pod returns to its slice"
         ),
         pytest.param(
-            [("n2", 0), ("n0", 3)], 2, ("n2", "n0"), id="each goes to its own, in order of index"
+            [("n2", 0), ("n0", 3)], 2, ("n2", "n0"), id="each pod goes to its slice, in index order"
         ),
         pytest.param(
             [("n0", 0), ("n0", 1), ("n2", 2)],
             3,
             ("n2", "n2", "n2"),
-            id="the rest begins a new one beside them",
+            id="further pods begin a new slice beside them",
         ),
         pytest.param(
-            [("n0", 0), ("n2", 1)], 2, ("n0", "n0"), id="a torn one that lacks nothing stays torn"
+            [("n0", 0), ("n2", 1)], 2, ("n0", "n0"), id="a split slice that is complete stays split"
         ),
         pytest.param(
-            [("n0", None)], 2, ("n0", "n0"), id="pods that tell no index are in none of them"
+            [("n0", None)], 2, ("n0", "n0"), id="pods without a known index are in no slice"
         ),
         pytest.param(
-            [("n0", 1), ("n0", 1)], 1, ("n0",), id="two pods of one index are both of its slice"
+            [("n0", 1), ("n0", 1)], 1, ("n0",), id="two pods with one index are both in its slice"
         ),
     ],
 )
-def test_it_keeps_slices_by_index(at: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2), at, count, PAIRS) == expected
+def test_it_keeps_slices_by_index(running: Running, count: int, expected: object) -> None:
+    assert answer(racks(2, 2, 2), running, count, PAIRS) == expected
 
 
-def test_it_tells_which_tier_running_pods_of_a_slice_break() -> None:
+def test_it_reports_the_tier_that_running_pods_of_a_slice_violate() -> None:
     slices = [{"size": 3, "tier": "rack", "indexed": True}]
     assert answer(racks(2, 2), [("n0", 0), ("n2", 1)], 1, slices) == ("conflict", "rack")
 
 
-def test_it_tells_where_a_slice_has_no_more_room() -> None:
+def test_it_reports_a_slice_that_no_longer_fits() -> None:
     full: Running = [("n0", 0), *[("n0", index) for index in (2, 3, 4)], ("n1", 5)]
     full += [("n1", index) for index in (6, 7, 8)]
     assert answer(racks(2, 2), full, 1, PAIRS) == ("stale", "rack")
 
 
 @pytest.mark.parametrize(
-    ("at", "count", "expected"),
+    ("running", "count", "expected"),
     [
-        pytest.param([("n0", 0), ("n0", 1)], 2, ("n0", "n0"), id="the inner one in the same block"),
-        pytest.param([("n0", 0), ("n2", 2)], 2, ("n0", "n2"), id="each inner one where it runs"),
+        pytest.param(
+            [("n0", 0), ("n0", 1)], 2, ("n0", "n0"), id="the inner slice in the same block"
+        ),
+        pytest.param([("n0", 0), ("n2", 2)], 2, ("n0", "n2"), id="each inner slice where it runs"),
         pytest.param(
             [("n0", 0), ("n0", 1), ("n1", 2), ("n6", 4)],
             4,
             ("n0", "n6", "n6", "n6"),
-            id="each outer one in its block",
+            id="each outer slice in its block",
         ),
     ],
 )
-def test_it_keeps_slices_in_slices_by_index(at: Running, count: int, expected: object) -> None:
-    assert answer(racks(2, 2, 2, 2), at, count, LAYERS) == expected
+def test_it_keeps_slices_in_slices_by_index(running: Running, count: int, expected: object) -> None:
+    assert answer(racks(2, 2, 2, 2), running, count, LAYERS) == expected
 
 
-def test_it_finds_nothing_where_a_running_pod_is_outside_all_domains_of_a_slice() -> None:
+def test_it_finds_nothing_if_a_running_pod_is_outside_all_domains_of_a_slice() -> None:
     specs = [DomainSpec("b", 2, None, ("n9",)), DomainSpec("r", 1, "b", ("n0", "n1"))]
     tree = build_tree(specs, tiers=("rack", "block"))
     plain = [{"size": 2, "tier": "rack"}]
@@ -152,7 +159,8 @@ def test_it_reaches_the_best_vector_beside_running_slices(preset: Preset, scene:
 
 def test_it_keeps_all_slices_of_one_of_several_groups_within_its_tier() -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"slots": slots}) for at, slots in enumerate((2, 1, 2, 1))
+        f"n{index}": NodeSpec(f"n{index}", {"slots": slots})
+        for index, slots in enumerate((2, 1, 2, 1))
     }
     groups = [
         {"name": "a", "count": 4, "required": "rack", "slices": [{"size": 2, "tier": "node"}]},
@@ -167,14 +175,16 @@ def test_it_keeps_all_slices_of_one_of_several_groups_within_its_tier() -> None:
 @pytest.mark.parametrize(
     ("slots", "is_feasible"),
     [
-        pytest.param((2, 2, 2), False, id="not where every rack holds half a slice"),
-        pytest.param((2, 4, 2), True, id="where a rack holds the whole one"),
+        pytest.param((2, 2, 2), False, id="every rack holds half a slice"),
+        pytest.param((2, 4, 2), True, id="one rack holds a whole slice"),
     ],
 )
-def test_it_keeps_coarse_slices_whole_but_for_one(
+def test_it_keeps_all_coarse_slices_but_one_whole(
     slots: tuple[int, ...], *, is_feasible: bool
 ) -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": free}) for at, free in enumerate(slots)}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": free}) for index, free in enumerate(slots)
+    }
     slices = [{"size": 4, "tier": "rack", "remainder": "short"}, {"size": 2, "tier": "node"}]
-    asked = request(groups=workers(6, slices=slices), across_islands=True)
-    assert place(cluster(racks(1, 1, 1), nodes), asked).is_feasible is is_feasible
+    parsed = request(groups=workers(6, slices=slices), across_islands=True)
+    assert place(cluster(racks(1, 1, 1), nodes), parsed).is_feasible is is_feasible

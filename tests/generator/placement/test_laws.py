@@ -1,4 +1,4 @@
-"""Laws of snapshots and placements that hold whatever the cluster."""
+"""Laws of snapshots and placements that hold on any cluster."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def same(one: Snapshot, other: Snapshot) -> bool:
 
 @LAW
 @given(scene=scenes(), draw=st.data())
-def test_it_answers_the_same_whatever_the_order_of_nodes_and_pods(
+def test_it_answers_the_same_for_any_order_of_nodes_and_pods(
     scene: Scene, draw: st.DataObject
 ) -> None:
     snapshot = snapshot_of(scene)
@@ -62,10 +62,10 @@ def test_it_answers_the_same_whatever_the_order_of_nodes_and_pods(
 
 
 @LAW
-@given(scene=scenes(), at=st.integers(0, 7))
-def test_it_never_gets_worse_with_more_room(scene: Scene, at: int) -> None:
+@given(scene=scenes(), position=st.integers(0, 7))
+def test_it_never_gets_worse_with_more_capacity(scene: Scene, position: int) -> None:
     before = placed(scene)
-    node = scene.nodes[at % len(scene.nodes)]
+    node = scene.nodes[position % len(scene.nodes)]
     after = placed(replace(scene, slots={**scene.slots, node: scene.slots[node] + 1}))
     if not before.is_feasible:
         return
@@ -85,7 +85,7 @@ def _number(placement: Placement, key: str) -> int:
 
 @LAW
 @given(scene=scenes())
-def test_it_restores_the_snapshot_when_a_placed_gang_goes(scene: Scene) -> None:
+def test_it_restores_the_snapshot_when_a_placed_gang_ends(scene: Scene) -> None:
     scene = replace(scene, own=())
     before = snapshot_of(scene)
     found = placed(scene, before)
@@ -100,7 +100,7 @@ def test_it_restores_the_snapshot_when_a_placed_gang_goes(scene: Scene) -> None:
     )
 
 
-def test_it_keeps_one_gang_when_more_of_its_pods_run() -> None:
+def test_it_merges_further_pods_into_a_running_gang() -> None:
     tree = tree_of({"n0": (0,), "n1": (0,)}, ("leaf",))
     one = RunningGang("job", (RunningPods("n1"),))
     more = RunningGang("job", (RunningPods("n0"),))
@@ -110,7 +110,7 @@ def test_it_keeps_one_gang_when_more_of_its_pods_run() -> None:
     assert without_running(grown, "nobody") is grown
 
 
-def test_it_counts_what_fits_by_every_resource() -> None:
+def test_it_counts_slots_by_every_resource() -> None:
     nodes: Mapping[str, NodeSpec] = {
         "n0": NodeSpec("n0", {"gpu": 8, "cpu": 10}, free={"gpu": 5, "cpu": 9}),
         "n1": NodeSpec("n1", {"gpu": 8}),

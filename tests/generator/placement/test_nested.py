@@ -1,6 +1,6 @@
-"""Requests of the wider kinds reach what trying every placement finds.
+"""Requests with less common features reach the best of all placements.
 
-`TOPONAUT_RANDOM_JOBS=5000 pytest tests/generator/placement/test_nested.py` tries so many of them.
+`TOPONAUT_RANDOM_JOBS=5000 pytest tests/generator/placement/test_nested.py` tries that many jobs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MANY = int(os.environ.get("TOPONAUT_RANDOM_JOBS") or examples(50))
 
 
 def reached(job: Job, placement: Placement) -> tuple[int, ...]:
-    """The answer's vector, from the objective that it prints."""
+    """Return the vector of an answer, from the objective that it prints."""
     found = placement.objective
     tiers = job.tiers
     is_fewest = job.spec.get("preemption") == "fewestVictims"

@@ -1,4 +1,4 @@
-"""The engine finds the best vector of all placements, and measures it rightly."""
+"""The engine finds the best vector of all placements, and measures it correctly."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STEPS = 10_000_000
 
 
 def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
-    """What the engine reaches, its own measure checked against the referee's."""
+    """Return the vector that the engine reaches, checked against the referee's measure."""
     snapshot, request = snapshot_of(scene), parse_request(document_of(scene, preset))
     problem = build_problem(snapshot, request)
     found = solve(problem, Budget(STEPS))
@@ -29,7 +29,9 @@ def vector_of(scene: Scene, preset: Preset) -> tuple[int, ...] | None:
         return None
     assert found.is_proved
     pods = [
-        _cut(referee.part_sizes(scene, group, len(row)), [snapshot.specs[at].name for at in row])
+        _cut(
+            referee.part_sizes(scene, group, len(row)), [snapshot.specs[node].name for node in row]
+        )
         for group, row in zip(scene.groups, found.positions, strict=True)
     ]
     held = referee.holding(scene, pods)

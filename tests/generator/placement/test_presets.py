@@ -1,4 +1,4 @@
-"""Whatever a preset prefers, it places what can be placed, and keeps every rule of the request."""
+"""Under every preset the engine places a feasible request, and satisfies every rule of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def answered(scene: Scene, preset: Preset) -> Placement:
 
 
 def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
-    """The nodes of every part, cut as the referee cuts them."""
+    """Return the nodes of each part, cut as the referee cuts them."""
     found: referee.Pods = []
     for group in scene.groups:
         nodes = [node for node in placement.assignment[group.name] if node is not None]
@@ -39,7 +39,9 @@ def parts_of(scene: Scene, placement: Placement) -> referee.Pods:
 @pytest.mark.parametrize("preset", OTHERS)
 @settings(max_examples=examples(20), deadline=None)
 @given(scene=scenes(most_nodes=5) | growing_scenes(most_nodes=4))
-def test_it_places_what_fits_and_keeps_every_rule(preset: Preset, scene: Scene) -> None:
+def test_it_places_a_feasible_request_and_satisfies_every_rule(
+    preset: Preset, scene: Scene
+) -> None:
     found, best = answered(scene, preset), answered(scene, Preset.OPTIMAL)
     assert found.is_feasible == best.is_feasible
     if not found.is_feasible:
@@ -66,13 +68,13 @@ def test_it_places_whole_slices_only(preset: Preset) -> None:
 @pytest.mark.parametrize(
     ("preset", "tried"),
     [
-        pytest.param(Preset.GODEL, ["b0"], id="Gödel, which looks at sums"),
-        pytest.param(Preset.KUEUE, [], id="Kueue, which counts pods"),
-        pytest.param(Preset.OPTIMAL, None, id="none of ours, which has no such order"),
+        pytest.param(Preset.GODEL, ["b0"], id="Gödel, by total capacity"),
+        pytest.param(Preset.KUEUE, [], id="Kueue, by slots"),
+        pytest.param(Preset.OPTIMAL, None, id="optimal, which has no walk"),
     ],
 )
-def test_it_tells_which_domains_were_tried_in_vain(preset: Preset, tried: list[str] | None) -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"cpu": 3}) for at in range(4)}
+def test_it_reports_the_domains_that_were_tried(preset: Preset, tried: list[str] | None) -> None:
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"cpu": 3}) for index in range(4)}
     rows = workers(1, request={"cpu": 10})
     found = place(cluster(racks(2, 2), nodes), request(groups=rows, preset=preset.value))
     assert not found.is_feasible

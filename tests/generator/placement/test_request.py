@@ -1,4 +1,4 @@
-"""Requests: what is read, what is refused and at which path."""
+"""Requests: what is parsed, what is refused, and the path in the error."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def test_it_takes_a_tier_by_its_integer() -> None:
         pytest.param(
             {"groups": workers(2, min=3)},
             "groups[0].min",
-            "expected at most the count 2, got 3",
+            "expected at most 2, the count, got 3",
             id="a minimum above the count",
         ),
         pytest.param({"min": 3}, "min", "expected at most 2, got 3", id="a minimum above all pods"),
         pytest.param(
             {"groups": workers(1) + workers(2)},
             "groups[1].name",
-            "two groups named workers",
-            id="two groups of one name",
+            "two groups are named workers",
+            id="two groups with one name",
         ),
         pytest.param(
             {"groups": [{"name": "a"}]},
@@ -88,7 +88,7 @@ def test_it_takes_a_tier_by_its_integer() -> None:
         ),
     ],
 )
-def test_it_names_the_field_that_is_wrong(spec: dict[str, Any], field: str, problem: str) -> None:
+def test_it_names_the_invalid_field(spec: dict[str, Any], field: str, problem: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
         request(**spec)
     assert caught.value.field == field
@@ -112,17 +112,17 @@ def test_it_refuses_documents_of_another_kind(changed: dict[str, Any], field: st
 
 
 def nested(depth: int) -> dict[str, Any]:
-    """A group inside so many groups."""
+    """Return a group inside this many groups."""
     row: dict[str, Any] = {"name": "leaf", "count": 1}
-    for at in range(depth):
-        row = {"name": f"g{at}", "children": [row]}
+    for index in range(depth):
+        row = {"name": f"g{index}", "children": [row]}
     return row
 
 
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        pytest.param({"groups": [nested(20)]}, "children", id="groups nested without end"),
+        pytest.param({"groups": [nested(20)]}, "children", id="groups nested too deeply"),
         pytest.param(
             {"groups": [{"name": "a", "min": 3, "children": workers(1)}]},
             "groups[0].min",
@@ -136,12 +136,12 @@ def nested(depth: int) -> dict[str, Any]:
         pytest.param(
             {"groups": [{"name": "a", "node_selector": {"x": "y"}, "children": workers(1)}]},
             "groups[0].node_selector",
-            id="a selector on a group of groups",
+            id="a selector on a group with children",
         ),
         pytest.param(
             {"groups": [{"name": "a", "count": 1, "leader_of": "b", "required": "rack"}]},
             "groups[0].leader_of",
-            id="a leader of nobody",
+            id="a leader without workers",
         ),
         pytest.param(
             {"affinity": {"attract": [["workers", "chief"]]}}, "affinity", id="an unknown role"
@@ -149,19 +149,19 @@ def nested(depth: int) -> dict[str, Any]:
         pytest.param(
             {"affinity": {"repel": [["workers", "workers"]]}}, "affinity", id="a role twice"
         ),
-        pytest.param({"traffic": [["workers", "ps", 1]]}, "traffic[0]", id="traffic with nobody"),
+        pytest.param(
+            {"traffic": [["workers", "ps", 1]]}, "traffic[0]", id="traffic with an unknown group"
+        ),
         pytest.param({"options": {"weight": {"n0": -1}}}, "options.weight", id="a negative weight"),
     ],
 )
-def test_it_names_the_field_of_a_request_that_makes_no_sense(
-    spec: dict[str, Any], field: str
-) -> None:
+def test_it_names_the_field_of_a_contradiction(spec: dict[str, Any], field: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
         request(**spec)
     assert field in caught.value.field
 
 
-def test_it_takes_nested_groups_apart() -> None:
+def test_it_flattens_nested_groups() -> None:
     found = request(
         groups=[
             {

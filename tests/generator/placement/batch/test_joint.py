@@ -1,4 +1,4 @@
-"""Batches: everybody keeps what they have one after the other, and together they span less."""
+"""Joint placement: no gang is worse off than in sequence, and all gangs together span less."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from tests.generator.placement.batches import fits, gang, nodes_of, snapshot_of,
 from topology.model.errors import InvariantError
 
 LAW = settings(max_examples=examples(60), deadline=None)
-FEW = 60
-"""Budget that keeps laws quick."""
+SMALL_BUDGET = 60
+"""A small budget that keeps these tests fast."""
 
 
 class JumpingClock:
-    """A clock that moves on by a second whenever it is read."""
+    """A clock that advances by a second on every read."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
@@ -39,8 +39,8 @@ class JumpingClock:
         return self._now_s
 
 
-def in_turn(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Placement]:
-    """Place gangs one after the other, by priority, then as given."""
+def place_in_sequence(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Placement]:
+    """Place gangs one after the other, by priority, then in the given order."""
     found: dict[str, Placement] = {}
     for request in sorted(requests, key=lambda request: -request.priority):
         placement = place(snapshot, request)
@@ -50,7 +50,7 @@ def in_turn(snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> list[Pl
     return [found[request.gang] for request in requests]
 
 
-def worth(
+def cost_by_priority(
     requests: Sequence[PlacementRequest], placements: Sequence[Placement]
 ) -> list[tuple[int, int]]:
     """Return (gangs without a place, span) per priority, the highest first."""
@@ -67,11 +67,11 @@ def worth(
 
 @st.composite
 def batches(draw: st.DrawFn) -> tuple[Snapshot, list[PlacementRequest]]:
-    """Draw a cluster of two spines and up to five gangs, plain ones and others."""
+    """Draw a cluster of two spines, and up to five plain and other gangs."""
     leaf = st.lists(st.integers(0, 2), min_size=2, max_size=3)
     spines = draw(st.lists(st.lists(leaf, min_size=1, max_size=3), min_size=1, max_size=2))
     requests = []
-    for at in range(draw(st.integers(1, 5))):
+    for index in range(draw(st.integers(1, 5))):
         counts = draw(st.lists(st.integers(1, 5), min_size=1, max_size=2))
         spec: dict[str, object] = {"priority": draw(st.sampled_from([0, 0, 5]))}
         spec |= draw(
@@ -85,31 +85,36 @@ def batches(draw: st.DrawFn) -> tuple[Snapshot, list[PlacementRequest]]:
                 ]
             )
         )
-        requests.append(gang(f"gang-{at}", *counts, slots=draw(st.sampled_from([1, 1, 2])), **spec))
+        requests.append(
+            gang(f"gang-{index}", *counts, slots=draw(st.sampled_from([1, 1, 2])), **spec)
+        )
     return snapshot_of(spines, slots=2), requests
 
 
 @LAW
 @given(batch=batches())
-def test_it_is_never_worse_than_one_after_the_other(
+def test_it_is_never_worse_than_in_sequence(
     batch: tuple[Snapshot, list[PlacementRequest]],
 ) -> None:
     snapshot, requests = batch
-    single, found = in_turn(snapshot, requests), place_batch(snapshot, requests, steps=FEW)
+    single, found = (
+        place_in_sequence(snapshot, requests),
+        place_batch(snapshot, requests, steps=SMALL_BUDGET),
+    )
     for alone, jointly in zip(single, found.placements, strict=True):
         assert jointly.is_feasible >= alone.is_feasible
         assert len(nodes_of(jointly)) >= len(nodes_of(alone))
-    assert worth(requests, found.placements) <= worth(requests, single)
+    assert cost_by_priority(requests, found.placements) <= cost_by_priority(requests, single)
     assert fits(snapshot, requests, found.placements)
 
 
 @LAW
 @given(batch=batches())
-def test_it_leaves_the_cluster_as_it_was_once_all_gangs_have_gone(
+def test_it_restores_the_cluster_after_all_gangs_end(
     batch: tuple[Snapshot, list[PlacementRequest]],
 ) -> None:
     snapshot, requests = batch
-    after = place_batch(snapshot, requests, steps=FEW).snapshot
+    after = place_batch(snapshot, requests, steps=SMALL_BUDGET).snapshot
     for request in requests:
         after = without(after, request.gang)
     assert np.array_equal(after.free, snapshot.free)
@@ -118,7 +123,7 @@ def test_it_leaves_the_cluster_as_it_was_once_all_gangs_have_gone(
 
 @LAW
 @given(batch=batches(), draw=st.data())
-def test_it_reads_no_order_between_gangs_of_different_priority(
+def test_it_ignores_the_given_order_between_priorities(
     batch: tuple[Snapshot, list[PlacementRequest]], draw: st.DataObject
 ) -> None:
     snapshot, requests = batch
@@ -129,8 +134,8 @@ def test_it_reads_no_order_between_gangs_of_different_priority(
     }
     order = draw.draw(st.permutations([request.priority for request in requests]))
     shuffled = [rest[priority].pop(0) for priority in order]
-    first = place_batch(snapshot, queue, steps=FEW)
-    second = place_batch(snapshot, shuffled, steps=FEW)
+    first = place_batch(snapshot, queue, steps=SMALL_BUDGET)
+    second = place_batch(snapshot, shuffled, steps=SMALL_BUDGET)
     by_gang = dict(zip([request.gang for request in shuffled], second.placements, strict=True))
     for request, placement in zip(queue, first.placements, strict=True):
         assert by_gang[request.gang].assignment == placement.assignment
@@ -142,19 +147,21 @@ def test_it_reads_no_order_between_gangs_of_different_priority(
     more=st.integers(1, 3),
     sizes=st.lists(st.integers(1, 6), min_size=1, max_size=5),
 )
-def test_it_places_no_fewer_pods_where_there_is_more_room(
+def test_it_places_no_fewer_pods_with_more_capacity(
     leaves: list[int], more: int, sizes: list[int]
 ) -> None:
-    requests = [gang(f"gang-{at}", size) for at, size in enumerate(sizes)]
+    requests = [gang(f"gang-{index}", size) for index, size in enumerate(sizes)]
     placed = []
     for widths in (leaves, [*leaves, more]):
-        found = place_batch(snapshot_of([[[1] * width for width in widths]]), requests, steps=FEW)
+        found = place_batch(
+            snapshot_of([[[1] * width for width in widths]]), requests, steps=SMALL_BUDGET
+        )
         placed.append(sum(len(nodes_of(row)) for row in found.placements))
     assert placed[0] <= placed[1]
 
 
 @given(rooms=st.lists(st.integers(1, 9), min_size=1, max_size=7), draw=st.data())
-def test_it_finds_the_fewest_rooms_with_least_left_over(
+def test_it_finds_the_fewest_bins_with_the_fewest_slots_left(
     rooms: list[int], draw: st.DataObject
 ) -> None:
     num_pods = draw.draw(st.integers(1, sum(rooms)))
@@ -165,26 +172,26 @@ def test_it_finds_the_fewest_rooms_with_least_left_over(
         if sum(chosen) >= num_pods
     )
     found = fewest_bins(rooms, num_pods)
-    assert (len(found), sum(rooms[at] for at in found)) == best
+    assert (len(found), sum(rooms[index] for index in found)) == best
 
 
-def test_it_fills_many_rooms_with_the_largest_and_one_that_is_tight() -> None:
+def test_it_fills_many_bins_with_the_largest_and_one_tight_fit() -> None:
     rooms = [3] * 70 + [2, 1]
     assert fewest_bins(rooms, 10) == [0, 1, 2, 71]
 
 
-def test_it_spans_less_than_one_after_the_other() -> None:
+def test_it_spans_less_than_in_sequence() -> None:
     snapshot = snapshot_of([[[1] * 3, [1] * 5], [[1] * 4]])
     requests = [gang("first", 6), gang("second", 4), gang("third", 2)]
     found = place_batch(snapshot, requests)
     assert found.span == span_of(found.placements) <= found.sequential_span
-    assert found.sequential_span == span_of(in_turn(snapshot, requests))
+    assert found.sequential_span == span_of(place_in_sequence(snapshot, requests))
 
 
-def test_it_finds_a_place_for_a_gang_that_the_one_before_shut_out() -> None:
+def test_it_places_a_gang_that_an_earlier_gang_displaced() -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
     small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")
-    assert [row.is_feasible for row in in_turn(snapshot, [small, large])] == [True, False]
+    assert [row.is_feasible for row in place_in_sequence(snapshot, [small, large])] == [True, False]
     found = place_batch(snapshot, [small, large])
     assert [row.is_feasible for row in found.placements] == [True, True]
     assert found.num_moved == 2
@@ -198,11 +205,11 @@ def test_it_finds_a_place_for_a_gang_that_the_one_before_shut_out() -> None:
         pytest.param({"strategies": [["leaf", "leaf"]]}, id="with strategies"),
     ],
 )
-def test_it_leaves_a_gang_where_it_is(spec: dict[str, Any]) -> None:
+def test_it_does_not_move_a_gang(spec: dict[str, Any]) -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
     small = gang("small", 2, required="leaf", **spec)
     large = gang("large", 2, slots=2, required="leaf")
-    single = in_turn(snapshot, [small, large])
+    single = place_in_sequence(snapshot, [small, large])
     found = place_batch(snapshot, [small, large])
     assert found.placements[0].assignment == single[0].assignment
     assert found.num_moved == 0
@@ -211,8 +218,8 @@ def test_it_leaves_a_gang_where_it_is(spec: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
-        pytest.param([2, 1, 1], [True, True], id="to where it is as near together"),
-        pytest.param([1] * 5, [True, False], id="but to no higher tier"),
+        pytest.param([2, 1, 1], [True, True], id="moved to an equally close place"),
+        pytest.param([1] * 5, [True, False], id="not moved to a higher tier"),
     ],
 )
 def test_it_moves_a_gang_in_slices(second: list[int], expected: list[bool]) -> None:
@@ -220,12 +227,12 @@ def test_it_moves_a_gang_in_slices(second: list[int], expected: list[bool]) -> N
     slices = {"slices": [{"size": 1, "tier": "leaf"}]}
     row = {"name": "g0", "count": 2, "request": {"slots": 1}, "required": "leaf"} | slices
     requests = [gang("small", groups=[row]), gang("large", 2, slots=2, required="leaf")]
-    assert [row.is_feasible for row in in_turn(snapshot, requests)] == [True, False]
+    assert [row.is_feasible for row in place_in_sequence(snapshot, requests)] == [True, False]
     found = place_batch(snapshot, requests)
     assert [row.is_feasible for row in found.placements] == expected
 
 
-def test_it_keeps_pods_that_run_beside_what_grows() -> None:
+def test_it_keeps_the_running_pods_of_a_growing_gang() -> None:
     running = RunningGang("grows", (RunningPods("node-0-1-0", group="g0"),))
     snapshot = with_running(snapshot_of([[[1] * 3, [1] * 3]]), running)
     found = place_batch(snapshot, [gang("grows", 2), gang("other", 3)])
@@ -233,7 +240,7 @@ def test_it_keeps_pods_that_run_beside_what_grows() -> None:
     assert found.is_proved
 
 
-def test_it_evicts_as_one_after_the_other_does() -> None:
+def test_it_evicts_as_in_sequence() -> None:
     victim = RunningGang("victim", (RunningPods("node-0-0-0"), RunningPods("node-0-0-1")))
     snapshot = with_running(snapshot_of([[[1, 1], [1, 0]]]), victim)
     urgent = gang("urgent", 2, priority=9, required="leaf", preemption="topologyFirst")
@@ -243,7 +250,7 @@ def test_it_evicts_as_one_after_the_other_does() -> None:
     assert sorted(found.snapshot.running) == ["calm", "urgent"]
 
 
-def test_it_evicts_from_one_node_what_runs_on_two() -> None:
+def test_it_evicts_a_gang_from_one_of_its_two_nodes() -> None:
     victim = RunningGang("victim", (RunningPods("node-0-0-0"), RunningPods("node-0-1-0")))
     snapshot = with_running(snapshot_of([[[1, 1], [1, 0]]]), victim)
     urgent = gang("urgent", 2, priority=9, required="leaf", preemption="topologyFirst")
@@ -252,7 +259,7 @@ def test_it_evicts_from_one_node_what_runs_on_two() -> None:
     assert [row.node for row in found.snapshot.running["victim"].pods] == ["node-0-1-0"]
 
 
-def test_it_sees_what_is_reserved_for_others() -> None:
+def test_it_respects_capacity_reserved_for_other_gangs() -> None:
     kept = RunningGang("kept", (RunningPods("node-0-0-0"), RunningPods("node-0-0-1")), priority=3)
     snapshot = replace(snapshot_of([[[1] * 3, [1] * 3, [1] * 2]]), nominated={"kept": kept})
     found = place_batch(snapshot, [gang("first", 4), gang("second", 2)])
@@ -261,14 +268,14 @@ def test_it_sees_what_is_reserved_for_others() -> None:
     assert not taken & {"node-0-0-0", "node-0-0-1"}
 
 
-def test_it_says_why_a_gang_that_fits_nowhere_has_no_place() -> None:
+def test_it_gives_the_reason_for_an_infeasible_gang() -> None:
     found = place_batch(snapshot_of([[[1] * 3]]), [gang("huge", 9), gang("small", 2)])
     assert found.placements[0].reason is not None
     assert found.placements[1].is_feasible
     assert not found.is_proved
 
 
-def test_it_plans_nothing_jointly_once_the_time_is_up() -> None:
+def test_it_moves_no_gang_after_the_deadline() -> None:
     snapshot = snapshot_of([[[2, 2], [1] * 5]], slots=2)
     small, large = gang("small", 2, required="leaf"), gang("large", 2, slots=2, required="leaf")
     found = place_batch(snapshot, [small, large], clock=JumpingClock(), deadline_s=0.5)

@@ -1,4 +1,4 @@
-"""Batches against the least spans that CP-SAT has proved: fixtures/joint, by `make referee`."""
+"""Batches against the smallest spans that CP-SAT proved: fixtures/joint, from `make referee`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.repository import ROOT
 FILES = sorted((ROOT / "fixtures" / "joint").glob("*.json"))
 MOST_GAP = 0.04
 MOST_MEAN_GAP = 0.015
-AT_ONCE = 3
-"""Instances that are solved by one test."""
+PER_TEST = 3
+"""Instances per test."""
 LEAST_INSTANCES = 230
 LARGE = (12, 6)
 """Leaves and gangs of a large instance."""
 LEAST_LARGE = 30
 
 
-class Solved(NamedTuple):
+class SolvedInstance(NamedTuple):
     """One instance and its answer."""
 
     seed: str
@@ -44,8 +44,8 @@ def requests_of(instance: dict[str, Any]) -> list[PlacementRequest]:
                 "gang": row["name"],
                 **({"required": row["required"]} if row["required"] else {}),
                 "groups": [
-                    {"name": f"g{at}", "count": n["count"], "request": {"slots": n["slots"]}}
-                    for at, n in enumerate(row["groups"])
+                    {"name": f"g{index}", "count": n["count"], "request": {"slots": n["slots"]}}
+                    for index, n in enumerate(row["groups"])
                 ],
             }
         )
@@ -53,8 +53,8 @@ def requests_of(instance: dict[str, Any]) -> list[PlacementRequest]:
     ]
 
 
-def solved(instance: dict[str, Any]) -> Solved:
-    """Place a batch, and check all of the answer but how good it is."""
+def solve_instance(instance: dict[str, Any]) -> SolvedInstance:
+    """Place a batch, and check everything in the answer except its quality."""
     snapshot = snapshot_of(instance["spines"], instance["slots"])
     requests = requests_of(instance)
     found = place_batch(snapshot, requests)
@@ -65,7 +65,9 @@ def solved(instance: dict[str, Any]) -> Solved:
     assert fits(snapshot, requests, found.placements)
     assert found.span == span_of(found.placements)
     least = instance["least_span"]
-    return Solved(instance["seed"], found.span / least - 1, found.sequential_span / least - 1)
+    return SolvedInstance(
+        instance["seed"], found.span / least - 1, found.sequential_span / least - 1
+    )
 
 
 def test_it_has_instances_of_every_size_and_load() -> None:
@@ -86,17 +88,19 @@ def test_it_has_instances_of_every_size_and_load() -> None:
             file, start, id=f"{file.stem} from {start}", marks=[pytest.mark.long] if start else []
         )
         for file in FILES
-        for start in range(0, len(instances(file)), AT_ONCE)
+        for start in range(0, len(instances(file)), PER_TEST)
     ],
 )
 def test_it_is_near_the_proved_optimum(file: Path, start: int) -> None:
-    found = [solved(instance) for instance in instances(file)[start : start + AT_ONCE]]
+    found = [solve_instance(instance) for instance in instances(file)[start : start + PER_TEST]]
     gaps = [row.gap for row in found]
-    assert min(gaps) >= 0, "nothing spans less than what is proved to be the least"
+    assert min(gaps) >= 0, "no batch spans less than the proved minimum"
     assert max(gaps) <= MOST_GAP, [row for row in found if row.gap > MOST_GAP]
     assert sum(gaps) / len(gaps) <= MOST_MEAN_GAP
 
 
-def test_it_is_further_from_it_one_after_the_other() -> None:
-    found = [solved(row) for row in instances(ROOT / "fixtures" / "joint" / "uneven-95.json")]
+def test_it_is_further_from_the_optimum_in_sequence() -> None:
+    found = [
+        solve_instance(row) for row in instances(ROOT / "fixtures" / "joint" / "uneven-95.json")
+    ]
     assert sum(row.gap for row in found) < sum(row.single_gap for row in found)

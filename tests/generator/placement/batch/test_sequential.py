@@ -1,4 +1,4 @@
-"""Gangs in their turn get what each would get on the snapshot that those before it have left."""
+"""Sequential placement answers each gang as on the snapshot that the earlier gangs leave."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ from tests.generator.placement.documents import cluster, racks, request, workers
 LAW = settings(max_examples=examples(60), deadline=None)
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
 NAMES = (*TREE.nodes, "outside")
-MANY = 70
-"""Slots of a node, beyond what is counted by number."""
+MANY_SLOTS = 70
+"""Slots of a node, more than a histogram counts."""
 
 
-def chained(
+def place_on_snapshots(
     snapshot: Snapshot, requests: Sequence[PlacementRequest]
 ) -> tuple[list[Placement], Snapshot]:
-    """Place gangs one after the other, each on a snapshot of its own."""
+    """Place gangs one after the other, each on its own snapshot."""
     placements = []
-    for asked in requests:
-        found = place(snapshot, asked)
+    for gang_request in requests:
+        found = place(snapshot, gang_request)
         placements.append(found)
         if found.is_feasible:
-            left = without_victims(snapshot, found.victims, priority=asked.priority)
-            snapshot = with_running(left, as_running_gang(asked, found))
+            left = without_victims(snapshot, found.victims, priority=gang_request.priority)
+            snapshot = with_running(left, as_running_gang(gang_request, found))
     return placements, snapshot
 
 
@@ -61,8 +61,8 @@ def pods_on_nodes(draw: st.DrawFn, names: Sequence[str]) -> list[RunningGang]:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Draw nodes with two resources, some cordoned or tainted, with pods that run or will."""
-    each = MANY if draw(st.booleans()) else 1
+    """Draw nodes with two resources, some cordoned or tainted, with running or nominated pods."""
+    each = MANY_SLOTS if draw(st.booleans()) else 1
     nodes = {}
     for name in NAMES:
         free = {"slots": each * draw(st.integers(0, 5)), "memory": draw(st.integers(0, 9))}
@@ -73,13 +73,13 @@ def clusters(draw: st.DrawFn) -> Snapshot:
     running = draw(pods_on_nodes(draw(st.sampled_from([(), ("old",), ("g0", "old")]))))
     nominated = draw(pods_on_nodes(draw(st.sampled_from([(), (), ("other",), ("g1", "other")]))))
     snapshot = build_snapshot(TREE, nodes, running)
-    return with_nominated(snapshot, {f"id-{at}": gang for at, gang in enumerate(nominated)})
+    return with_nominated(snapshot, {f"id-{index}": gang for index, gang in enumerate(nominated)})
 
 
 @st.composite
-def kinds(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw what a gang asks for: plain ones, sliced ones, tiers that are not there, evictions."""
-    slots = draw(st.sampled_from([0, 1, 1, 2, MANY]))
+def request_specs(draw: st.DrawFn) -> dict[str, Any]:
+    """Draw requests: plain, sliced, with unknown tiers, with evictions."""
+    slots = draw(st.sampled_from([0, 1, 1, 2, MANY_SLOTS]))
     row: dict[str, Any] = {"request": {"slots": slots}}
     if draw(st.booleans()):
         row["request"]["memory"] = draw(st.integers(1, 3))
@@ -102,15 +102,13 @@ def kinds(draw: st.DrawFn) -> dict[str, Any]:
 
 @LAW
 @given(snapshot=clusters(), draw=st.data())
-def test_it_answers_as_one_after_the_other_on_snapshots(
-    snapshot: Snapshot, draw: st.DataObject
-) -> None:
-    specs = draw.draw(st.lists(kinds(), min_size=1, max_size=3))
+def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.DataObject) -> None:
+    specs = draw.draw(st.lists(request_specs(), min_size=1, max_size=3))
     picks = draw.draw(
         st.lists(st.sampled_from(specs), min_size=MIN_REPEATS, max_size=4 * MIN_REPEATS)
     )
-    requests = [request(gang=f"g{at}", **spec) for at, spec in enumerate(picks)]
-    placements, after = chained(snapshot, requests)
+    requests = [request(gang=f"g{index}", **spec) for index, spec in enumerate(picks)]
+    placements, after = place_on_snapshots(snapshot, requests)
     found = place_sequentially(snapshot, requests)
     assert [render_placement(one) for one in found.placements] == [
         render_placement(one) for one in placements
@@ -120,61 +118,62 @@ def test_it_answers_as_one_after_the_other_on_snapshots(
 
 
 @LAW
-@given(snapshot=clusters(), spec=kinds(), order=st.permutations(range(2 * MIN_REPEATS)))
+@given(snapshot=clusters(), spec=request_specs(), order=st.permutations(range(2 * MIN_REPEATS)))
 def test_it_explains_in_any_order(
     snapshot: Snapshot, spec: dict[str, Any], order: list[int]
 ) -> None:
-    requests = [request(gang=f"g{at}", **spec) for at in range(2 * MIN_REPEATS)]
-    placements, _ = chained(snapshot, requests)
+    requests = [request(gang=f"g{index}", **spec) for index in range(2 * MIN_REPEATS)]
+    placements, _ = place_on_snapshots(snapshot, requests)
     found = place_sequentially(snapshot, requests).placements
-    for at in order:
-        assert render_placement(found[at]) == render_placement(placements[at])
+    for index in order:
+        assert render_placement(found[index]) == render_placement(placements[index])
 
 
 @pytest.mark.parametrize(
     ("order", "nodes"),
     [
-        pytest.param((0, 1, 2, 3), ["n1", "n2", "n3", "n0"], id="whose they are comes last"),
-        pytest.param((3, 0, 1, 2), ["n0", "n1", "n2", "n3"], id="whose they are comes first"),
+        pytest.param((0, 1, 2, 3), ["n1", "n2", "n3", "n0"], id="their gang comes last"),
+        pytest.param((3, 0, 1, 2), ["n0", "n1", "n2", "n3"], id="their gang comes first"),
     ],
 )
 def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: list[str]) -> None:
     kept = RunningGang("g3", (RunningPods("n0"),), 100)
     snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
-    requests = [request(gang=f"g{at}", groups=workers(1)) for at in order]
+    requests = [request(gang=f"g{index}", groups=workers(1)) for index in order]
     found = place_sequentially(snapshot, requests).placements
     assert [one.assignment["workers"][0] for one in found] == nodes
 
 
-def test_it_takes_no_gang_for_the_pods_of_another_that_its_name_looks_like() -> None:
+def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> None:
     running = [
         RunningGang("old", (RunningPods("n0"), RunningPods("n1"))),
         RunningGang("old@n0", (RunningPods("n2"),), priority=9),
     ]
     snapshot = build_snapshot(racks(3), {}, running)
     urgent = [
-        request(gang=f"g{at}", priority=5, preemption="fewestVictims", groups=workers(1))
-        for at in range(2)
+        request(gang=f"g{index}", priority=5, preemption="fewestVictims", groups=workers(1))
+        for index in range(2)
     ]
     after = place_sequentially(snapshot, urgent).final_snapshot
     assert after.free.min() >= 0
     assert set(after.running) == {"old@n0", "g0", "g1"}
 
 
-def test_it_sees_the_room_that_others_have_left_in_a_rack() -> None:
+def test_it_uses_the_capacity_left_in_a_rack() -> None:
     slots = {"n0": 1, "n1": 4, "n2": 1, "n3": 5}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     snapshot = build_snapshot(racks(2, 2), nodes)
     large = [
-        request(gang=f"large{at}", groups=workers(5, required="node")) for at in range(MIN_REPEATS)
+        request(gang=f"large{index}", groups=workers(5, required="node"))
+        for index in range(MIN_REPEATS)
     ]
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(snapshot, [*large, *small]).placements
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
 
 
-def test_it_sees_the_room_that_victims_have_left() -> None:
+def test_it_uses_the_capacity_of_victims() -> None:
     slots = {"n0": 2, "n1": 2, "n2": 1}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     victim = RunningGang(
@@ -187,7 +186,7 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
         preemption="fewestVictims",
         groups=workers(1, request={"slots": 2}),
     )
-    small = [request(gang=f"small{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(snapshot, [urgent, *small]).placements
     assert found[0].victims == ("old",)
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
@@ -195,35 +194,39 @@ def test_it_sees_the_room_that_victims_have_left() -> None:
 
 
 @pytest.mark.parametrize(
-    ("num", "spec", "is_looked_after"),
+    ("num", "spec", "is_ranked"),
     [
-        pytest.param(MIN_REPEATS, {}, True, id="what is asked often is looked after"),
-        pytest.param(MIN_REPEATS - 1, {}, False, id="what is asked seldom is not"),
-        pytest.param(MIN_REPEATS, {"preset": "volcano"}, False, id="nor what is not plain"),
-        pytest.param(MIN_REPEATS, {"required": "planet"}, False, id="nor tiers that are not there"),
+        pytest.param(MIN_REPEATS, {}, True, id="a frequent request"),
+        pytest.param(MIN_REPEATS - 1, {}, False, id="a rare request"),
+        pytest.param(MIN_REPEATS, {"preset": "volcano"}, False, id="a request that is not plain"),
+        pytest.param(MIN_REPEATS, {"required": "planet"}, False, id="an unknown tier"),
         pytest.param(
             MIN_REPEATS,
             {"groups": workers(1, request={"slots": 1}, required="node")},
             True,
-            id="pods that need one node are plain",
+            id="pods that need one node",
         ),
     ],
 )
-def test_it_looks_after_questions(num: int, spec: dict[str, Any], *, is_looked_after: bool) -> None:
-    requests = [request(gang=f"g{at}", **spec) for at in range(num)]
+def test_it_ranks_leaves_for_frequent_plain_requests(
+    num: int, spec: dict[str, Any], *, is_ranked: bool
+) -> None:
+    requests = [request(gang=f"g{index}", **spec) for index in range(num)]
     plain = UniformBatch(cluster(TREE), requests)
-    assert all((plain.place(at) is not None) == is_looked_after for at in range(num))
+    assert all((plain.place(index) is not None) == is_ranked for index in range(num))
 
 
-def test_it_leaves_gangs_with_pods_of_their_own_to_the_whole_engine() -> None:
+def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
     snapshot = cluster(TREE, g2=["n0"])
-    plain = UniformBatch(snapshot, [request(gang=f"g{at}") for at in range(MIN_REPEATS + 2)])
-    assert [plain.place(at) is None for at in range(MIN_REPEATS + 2)] == [False, False, True] + [
-        False
-    ] * 3
+    plain = UniformBatch(snapshot, [request(gang=f"g{index}") for index in range(MIN_REPEATS + 2)])
+    assert [plain.place(index) is None for index in range(MIN_REPEATS + 2)] == [
+        False,
+        False,
+        True,
+    ] + [False] * 3
 
 
-def test_it_leaves_nodes_of_endless_room_to_the_whole_engine() -> None:
+def test_it_leaves_nodes_with_unbounded_slots_to_the_full_engine() -> None:
     snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODE_COUNT_OFFSET})})
-    requests = [request(gang=f"g{at}", groups=workers(1)) for at in range(MIN_REPEATS)]
+    requests = [request(gang=f"g{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     assert UniformBatch(snapshot, requests).place(0) is None

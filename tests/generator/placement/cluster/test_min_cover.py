@@ -1,4 +1,4 @@
-"""Coverings tell the same as counting nodes from the fullest on, and go on telling it."""
+"""Covers agree with counting the largest nodes first, also after changes."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ RACKS = ((0, 1, 2), (3,), (4, 5, 6, 7))
 
 def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
     left, used = num_pods, 0
-    for value in sorted((values[at] for at in rack), reverse=True):
+    for value in sorted((values[index] for index in rack), reverse=True):
         if left > 0:
             left, used = left - value, used + 1
     return used
 
 
 def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
-    holding = [at for at, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods]
+    holding = [
+        index for index, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods
+    ]
     found = covering.min_units(np.array(holding, dtype=np.int64), num_pods).tolist()
-    assert found == [fewest(values, RACKS[at], num_pods) for at in holding]
+    assert found == [fewest(values, RACKS[index], num_pods) for index in holding]
 
 
 @pytest.mark.parametrize(
     "scale",
     [
-        pytest.param(1, id="it counts nodes by the few pods that they hold"),
-        pytest.param(MAX_COUNTED_SLOTS + 1, id="it sorts nodes by the many pods that they hold"),
+        pytest.param(1, id="few pods per node: a histogram"),
+        pytest.param(MAX_COUNTED_SLOTS + 1, id="many pods per node: sorted"),
     ],
 )
 @settings(max_examples=examples(60), deadline=None)
@@ -43,7 +45,7 @@ def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
     after=st.lists(st.integers(0, 6), min_size=8, max_size=8),
     num_pods=st.integers(1, 20),
 )
-def test_it_tells_the_fewest_nodes_of_every_rack(
+def test_it_returns_the_fewest_nodes_of_every_rack(
     scale: int, before: list[int], after: list[int], num_pods: int
 ) -> None:
     one, other = [value * scale for value in before], [value * scale for value in after]

@@ -1,4 +1,4 @@
-"""A snapshot that has changed many times answers as one that is made anew."""
+"""A snapshot that has changed many times answers like one that is built anew."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ PRESETS = st.sampled_from([Preset.OPTIMAL, Preset.KUEUE, Preset.KOORDINATOR, Pre
 
 
 @st.composite
-def asked(draw: st.DrawFn) -> PlacementRequest:
-    """Draw one of few kinds of pods, in some number."""
+def pod_requests(draw: st.DrawFn) -> PlacementRequest:
+    """Draw a request for one of few pod shapes, with a random count."""
     row: dict[str, object] = {"request": {"slots": draw(st.integers(1, 2))}}
     if draw(st.booleans()):
         row["node_selector"] = {"zone": ["a"]}
@@ -48,8 +48,8 @@ def fresh(snapshot: Snapshot) -> Snapshot:
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(steps=st.lists(st.tuples(asked(), st.integers(0, 3)), min_size=2, max_size=8))
-def test_it_answers_as_if_all_were_counted_anew(steps: list[tuple[PlacementRequest, int]]) -> None:
+@given(steps=st.lists(st.tuples(pod_requests(), st.integers(0, 3)), min_size=2, max_size=8))
+def test_it_answers_as_a_new_snapshot_does(steps: list[tuple[PlacementRequest, int]]) -> None:
     snapshot = build_snapshot(TREE, SPECS)
     for number, (question, change) in enumerate(steps):
         found = place(snapshot, question)
@@ -80,11 +80,11 @@ def test_it_counts_only_the_nodes_that_changed() -> None:
 @pytest.mark.parametrize(
     ("num_changed", "is_kept"),
     [
-        pytest.param(3, True, id="it goes on from what is little behind"),
-        pytest.param(4, False, id="it lets go what is far behind"),
+        pytest.param(3, True, id="a slightly stale row is kept"),
+        pytest.param(4, False, id="a very stale row is dropped"),
     ],
 )
-def test_it_keeps_what_is_worth_it(num_changed: int, *, is_kept: bool) -> None:
+def test_it_keeps_rows_until_they_are_too_stale(num_changed: int, *, is_kept: bool) -> None:
     snapshot = build_snapshot(TREE, SPECS)
     place(snapshot, request(groups=workers(3)))
     assert len(TREE.nodes) // STALE_DIVISOR == 3
@@ -92,14 +92,14 @@ def test_it_keeps_what_is_worth_it(num_changed: int, *, is_kept: bool) -> None:
     assert bool(list(snapshot.slot_cache.after_change(touched, len(TREE.nodes)).keys())) == is_kept
 
 
-def test_it_knows_only_so_many_kinds_of_pods() -> None:
+def test_it_bounds_the_number_of_cached_shapes() -> None:
     snapshot = build_snapshot(TREE, SPECS)
     for slots in range(MAX_SHAPES + 1):
         place(snapshot, request(groups=workers(1, request={"cpu": 1, "slots": slots})))
     assert len(list(snapshot.slot_cache.keys())) <= MAX_SHAPES
 
 
-def test_it_tells_a_view_apart_from_what_it_is_a_view_of() -> None:
+def test_it_distinguishes_a_view_from_its_base() -> None:
     snapshot = build_snapshot(TREE, SPECS)
     place(snapshot, request(groups=workers(3)))
     (kind,) = snapshot.slot_cache.keys()

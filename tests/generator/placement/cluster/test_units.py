@@ -1,4 +1,4 @@
-"""Units by kind tell the same as a look at every child, and go on telling it when nodes change."""
+"""The unit index agrees with a look at every child, also after nodes change."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ moves = st.lists(move, max_size=8)
 
 
 def rooms_of(values: list[int]) -> tuple[IntArray, ...]:
-    """Return per tier and unit the pods that fit."""
+    """Return, per tier and unit, the pods that fit."""
     rows = [np.array(values, dtype=np.int64)]
     for tier in range(1, LEVELS.root + 1):
         rows.append(np.bincount(LEVELS.unit_of_node[tier], weights=rows[0]).astype(np.int64))
@@ -39,7 +39,7 @@ def rooms_of(values: list[int]) -> tuple[IntArray, ...]:
 
 def all_units(values: list[int], tier: int) -> list[UnitSlots]:
     inside = rooms_of(values)[tier - 1].tolist()
-    spans = [LEVELS.children(tier, at) for at in range(len(LEVELS.starts[tier]))]
+    spans = [LEVELS.children(tier, index) for index in range(len(LEVELS.starts[tier]))]
     return [UnitSlots.build(span.start, inside[span.start : span.stop]) for span in spans]
 
 
@@ -48,14 +48,16 @@ def kind(unit: UnitSlots) -> tuple[int, ...]:
 
 
 def fewest(unit: UnitSlots, num_pods: int) -> int:
-    """Return how few children of a unit, which it has, hold so many pods."""
+    """Return the fewest children of a unit that hold the pods; the unit must hold them."""
     held = sorted(unit.child_slots, reverse=True)
     return next(num for num in range(1, len(held) + 1) if sum(held[:num]) >= num_pods)
 
 
 def room_around(unit: UnitSlots, values: list[int], tier: int) -> list[int]:
     start, rooms = LEVELS.starts[tier - 1][unit.first_child], rooms_of(values)
-    return [int(rooms[at][LEVELS.unit_of_node[at][start]]) for at in range(tier, LEVELS.root)]
+    return [
+        int(rooms[outer][LEVELS.unit_of_node[outer][start]]) for outer in range(tier, LEVELS.root)
+    ]
 
 
 def tightest(values: list[int], tier: int, num_pods: int) -> list[UnitSlots]:
@@ -78,7 +80,7 @@ def child(values: list[int], tier: int, num_pods: int) -> int | None:
 def agree(units: UnitIndex, values: list[int], tier: int) -> None:
     for num_pods in range(1, 30):
         found = units.tightest_units(num_pods)
-        # A unit that has changed is a kind of its own, even where there was one like it.
+        # A changed unit gets a class of its own, even if an equal class exists.
         firsts = {kind(unit): unit for unit in found[::-1]}
         assert sorted(firsts.values()) == sorted(tightest(values, tier, num_pods))
         assert units.tightest_child(num_pods) == child(values, tier, num_pods)
@@ -89,20 +91,20 @@ def agree(units: UnitIndex, values: list[int], tier: int) -> None:
 @pytest.mark.parametrize("tier", [pytest.param(1, id="leaves"), pytest.param(2, id="blocks")])
 @settings(max_examples=examples(60), deadline=None)
 @given(values=slots, changes=moves)
-def test_the_tightest_units_with_fewest_children_are_found_after_every_change(
+def test_it_finds_the_tightest_units_with_the_fewest_children_after_every_change(
     tier: int, values: list[int], changes: list[dict[int, int]]
 ) -> None:
     units = UnitIndex.build(LEVELS, rooms_of(values), tier)
     assert units is not None
     agree(units, values, tier)
     for change in changes:
-        values = [change.get(at, value) for at, value in enumerate(values)]
+        values = [change.get(index, value) for index, value in enumerate(values)]
         units = units.with_slots(rooms_of(values), np.array(sorted(change)))
         assert units is not None
         agree(units, values, tier)
 
 
-def test_units_are_sorted_anew_after_many_changes() -> None:
+def test_it_is_rebuilt_after_many_changes() -> None:
     values = [1] * NUM_NODES
     units = UnitIndex.build(LEVELS, rooms_of(values), LEAF_TIER)
     num_changes = 0
@@ -116,23 +118,23 @@ def test_units_are_sorted_anew_after_many_changes() -> None:
 @pytest.mark.parametrize(
     "before",
     [
-        pytest.param(MAX_SLOTS + 1, id="from the beginning"),
+        pytest.param(MAX_SLOTS + 1, id="at first"),
         pytest.param(1, id="after a change"),
     ],
 )
-def test_units_that_hold_too_much_are_left_to_others(before: int) -> None:
+def test_it_indexes_no_units_with_too_many_slots(before: int) -> None:
     units = UnitIndex.build(LEVELS, rooms_of([before] * NUM_NODES), LEAF_TIER)
     if units is not None:
         units = units.with_slots(rooms_of([MAX_SLOTS + 1, *[1] * (NUM_NODES - 1)]), np.array([0]))
     assert units is None
 
 
-def test_units_that_are_too_many_are_left_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_indexes_no_more_units_than_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "MAX_CELLS", NUM_NODES)
     assert UnitIndex.build(LEVELS, rooms_of([1] * NUM_NODES), LEAF_TIER) is None
 
 
-def test_what_is_remembered_of_units_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_bounds_its_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(units_module, "MAX_CACHED", 1)
     values = [1, 2, 3, 4, *range(NUM_NODES - 4)]
     units = UnitIndex.build(LEVELS, rooms_of(values), LEAF_TIER)

@@ -1,4 +1,4 @@
-"""Why a request has no placement, and what would do."""
+"""Reasons for an infeasible request, and the changes that would make it feasible."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from topology.model.tree import DomainSpec, build_tree
 
 TWO_RACKS = racks(3, 3)
 EMPTY_TIER = build_tree([DomainSpec("b", 2, None, ("n0",))], tiers=("rack", "block"))
-TAINTED = {f"n{at}": NodeSpec(f"n{at}", taints=("down=x:NoSchedule",)) for at in range(3)}
+TAINTED = {f"n{index}": NodeSpec(f"n{index}", taints=("down=x:NoSchedule",)) for index in range(3)}
 CORDONED = {"n0": NodeSpec("n0", schedulable=False)}
-HALF_LABELLED = {f"n{at}": NodeSpec(f"n{at}", labels={"gpu": "h100"}) for at in range(2)}
+HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for index in range(2)}
 
 
 @pytest.mark.parametrize(
@@ -56,43 +56,43 @@ HALF_LABELLED = {f"n{at}": NodeSpec(f"n{at}", labels={"gpu": "h100"}) for at in 
             cluster(TWO_RACKS, job=["n0", "n3"]),
             {"gang": "job", "required": "rack"},
             {"kind": "conflict", "tier": "rack"},
-            id="running pods that break the tier already",
+            id="running pods that already violate the tier",
         ),
         pytest.param(
             cluster(TWO_RACKS, job=["n0", "n1"]),
             {"gang": "job", "required": "rack"},
             {"kind": "stale", "tier": "rack"},
-            id="room elsewhere, not beside the running pods",
+            id="capacity elsewhere, not beside the running pods",
         ),
         pytest.param(
             cluster(TWO_RACKS),
             {"groups": workers(4), "max_domains": {"rack": 1}},
             {"kind": "limit", "tier": "rack"},
-            id="room only beyond the limit of domains",
+            id="capacity only beyond the domain limit",
         ),
         pytest.param(
             cluster(TWO_RACKS, TAINTED),
             {"groups": workers(4)},
             {"kind": "excluded", "excluded": {"taint": 3}},
-            id="room only behind a taint",
+            id="capacity only on a tainted node",
         ),
         pytest.param(
             cluster(TWO_RACKS, CORDONED),
             {"groups": workers(6)},
             {"kind": "excluded", "excluded": {"unschedulable": 1}},
-            id="room only on a cordoned node",
+            id="capacity only on a cordoned node",
         ),
         pytest.param(
             cluster(TWO_RACKS, HALF_LABELLED),
             {"groups": workers(3, node_selector={"gpu": ["h100", "b200"]})},
             {"kind": "excluded", "excluded": {"selector": 4}},
-            id="room only without the selector",
+            id="capacity only without the selector",
         ),
         pytest.param(
             cluster(TWO_RACKS),
             {"groups": workers(4), "required": "rack"},
             {"kind": "no-fit", "tier": "rack", "fits": 3, "needed": 4, "unit": "pods"},
-            id="too little room in any rack",
+            id="too little capacity in any rack",
         ),
         pytest.param(
             cluster(TWO_RACKS),
@@ -134,7 +134,7 @@ def test_it_gives_the_first_reason_that_applies(
             {"groups": workers(8), "strategies": [["rack", "rack"]]},
             "required tier cluster instead of rack",
             "cluster",
-            id="across islands, where nothing less has room",
+            id="across islands, if no island is large enough",
         ),
         pytest.param(
             cluster(racks(3, 3)),
@@ -155,11 +155,11 @@ def test_it_gives_the_first_reason_that_applies(
             {"groups": workers(4), "max_domains": {"rack": 1}},
             "without max_domains",
             "block",
-            id="no limit of domains",
+            id="without the domain limit",
         ),
     ],
 )
-def test_it_offers_what_would_do(
+def test_it_offers_feasible_alternatives(
     snapshot: Snapshot, spec: dict[str, Any], change: str, tier: str
 ) -> None:
     offered = render_placement(place(snapshot, request(**spec)))["alternatives"]
@@ -180,7 +180,7 @@ def test_it_offers_nothing_where_a_node_is_too_small_for_one_pod() -> None:
     assert found.alternatives == ()
 
 
-def test_it_says_of_each_rack_how_much_is_missing() -> None:
+def test_it_reports_the_missing_slots_of_each_rack() -> None:
     found = place(cluster(racks(3, 2)), request(groups=workers(4), required="rack"))
     assert [(row.name, row.verdict.value, row.needs) for row in found.domain_verdicts] == [
         ("r0", "infeasible", "r0: 3 of 4 slots; needs 1 more"),
@@ -188,7 +188,7 @@ def test_it_says_of_each_rack_how_much_is_missing() -> None:
     ]
 
 
-def test_it_says_which_domain_it_chose_and_why_none_is_closer() -> None:
+def test_it_reports_the_chosen_domain_and_why_no_lower_one_fits() -> None:
     found = place(cluster(racks(3, 2, 4, 4)), request(groups=workers(5)))
     assert [(row.name, row.verdict.value) for row in found.domain_verdicts] == [
         ("b0", "chosen"),

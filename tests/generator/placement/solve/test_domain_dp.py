@@ -1,4 +1,4 @@
-"""How pods are shared out among leaves and nodes does not depend on how much is looked at."""
+"""The shares of pods per leaf and node do not depend on the block sizes of the computation."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.effort import examples
 from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(4, 3, 4, 2, 5, per_block=3)
-MANY = 2_000
-"""Nodes of a rack that is larger than sums of slots are looked at as bits."""
+MANY_NODES = 2_000
+"""Nodes of a rack that is too large for sums of slots as bits."""
 
 
 @st.composite
@@ -31,27 +31,29 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 @pytest.mark.parametrize(
     ("module", "bound"),
     [
-        pytest.param(domain_dp, "MAX_CELLS", id="sums of costs, a row at a time"),
-        pytest.param(subset_sum, "MAX_SUM_BITS", id="sums of slots, which are then not bits"),
+        pytest.param(domain_dp, "MAX_CELLS", id="sums of costs, one row per block"),
+        pytest.param(subset_sum, "MAX_SUM_BITS", id="sums of slots, not as bits"),
     ],
 )
 @settings(max_examples=examples(100), deadline=None)
 @given(snapshot=clusters(), count=st.integers(1, 30), sizes=st.sampled_from([1, 2, 3]))
-def test_it_shares_pods_out_in_the_same_way_whatever_is_looked_at_together(
+def test_it_finds_the_same_shares_with_every_block_size(
     module: object, bound: str, snapshot: Snapshot, count: int, sizes: int
 ) -> None:
     slices = [{"size": sizes, "tier": "rack"}] if sizes > 1 else []
-    asked = request(groups=workers(count * sizes, slices=slices))
-    before = render_placement(place(snapshot, asked))
+    parsed = request(groups=workers(count * sizes, slices=slices))
+    before = render_placement(place(snapshot, parsed))
     snapshot.answers.clear()
     with mock.patch.object(module, bound, 1):
-        assert render_placement(place(snapshot, asked)) == before
+        assert render_placement(place(snapshot, parsed)) == before
 
 
-def test_a_gang_that_nearly_fills_a_large_rack_is_placed() -> None:
-    tree = racks(MANY, 1)
-    specs = {name: NodeSpec(name, {"slots": 1 + at % 3}) for at, name in enumerate(tree.nodes)}
-    found = place(build_snapshot(tree, specs), request(groups=workers(2 * MANY - 90)))
+def test_it_places_a_gang_that_nearly_fills_a_large_rack() -> None:
+    tree = racks(MANY_NODES, 1)
+    specs = {
+        name: NodeSpec(name, {"slots": 1 + index % 3}) for index, name in enumerate(tree.nodes)
+    }
+    found = place(build_snapshot(tree, specs), request(groups=workers(2 * MANY_NODES - 90)))
     assert found.is_proved
     assert found.tier == "rack"
-    assert len(set(found.assignment["workers"])) < MANY - 80
+    assert len(set(found.assignment["workers"])) < MANY_NODES - 80

@@ -1,4 +1,4 @@
-"""Nodes share a code, and units a number, where no pod of a job can tell them apart."""
+"""Nodes share a code, and units a class, if they are alike for every pod of a job."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, per_block=2)
 FREE = st.sampled_from([-1, 0, 1, 2, 3, 4, 2**40, 2**40 + 1, 2**61, -(2**61)])
-MOST = 2
+MAX_PODS = 2
 """Pods per shape."""
 
 
 def problem_of(snapshot: Snapshot, gpus: tuple[int, int], memory: int) -> Problem:
-    """Return the problem of two groups that ask for GPUs, one of them for memory too."""
+    """Return the problem of two groups that request GPUs; one of them also requests memory."""
     groups = [
-        *workers(MOST, request={"gpu": gpus[0]}),
-        {"name": "more", "count": MOST, "request": {"gpu": gpus[1], "memory": memory}},
+        *workers(MAX_PODS, request={"gpu": gpus[0]}),
+        {"name": "more", "count": MAX_PODS, "request": {"gpu": gpus[1], "memory": memory}},
     ]
     return build_problem(snapshot, request(groups=groups))
 
 
-def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
-    """Return what pods see of a node: its slots, and those left beside so many of them."""
+def seen(problem: Problem, node: int) -> tuple[int, ...] | None:
+    """Return a node as pods see it: its slots, and the slots left beside other pods."""
     shapes, snapshot = problem.shapes, problem.snapshot
-    if not any(shape.slots[at] for shape in shapes):
+    if not any(shape.slots[node] for shape in shapes):
         return None
     largest = shapes[problem.scarcest_shape]
-    rows = [int(largest.slots[at])]
-    for counts in product(range(MOST + 1), repeat=len(shapes)):
+    rows = [int(largest.slots[node])]
+    for counts in product(range(MAX_PODS + 1), repeat=len(shapes)):
         used = {
             name: sum(
                 shape.request.get(name, 0) * num for shape, num in zip(shapes, counts, strict=True)
@@ -60,12 +60,12 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
             for name in snapshot.resources
         }
         fits = all(
-            shape.slots[at] >= num for shape, num in zip(shapes, counts, strict=True)
+            shape.slots[node] >= num for shape, num in zip(shapes, counts, strict=True)
         ) and all(
-            not used[name] or used[name] <= snapshot.free[row, at]
+            not used[name] or used[name] <= snapshot.free[row, node]
             for row, name in enumerate(snapshot.resources)
         )
-        rows.append(slots_after_use(problem, largest, at, used) if fits else -1)
+        rows.append(slots_after_use(problem, largest, node, used) if fits else -1)
     return tuple(rows)
 
 
@@ -75,18 +75,18 @@ def seen(problem: Problem, at: int) -> tuple[int, ...] | None:
     gpus=st.tuples(st.integers(0, 2), st.integers(1, 2)),
     memory=st.integers(0, 2),
 )
-def test_it_tells_nodes_apart_by_the_pods_that_they_hold(
+def test_it_distinguishes_nodes_by_the_pods_that_they_hold(
     rows: list[tuple[int, int, int, bool]], gpus: tuple[int, int], memory: int
 ) -> None:
     nodes = {
-        f"n{at}": NodeSpec(
-            f"n{at}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
+        f"n{index}": NodeSpec(
+            f"n{index}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
         )
-        for at, (gpu, memory, cpu, is_open) in enumerate(rows)
+        for index, (gpu, memory, cpu, is_open) in enumerate(rows)
     }
     problem = problem_of(build_snapshot(TREE, nodes), gpus, memory)
-    codes = node_codes(problem, (MOST,) * len(problem.shapes))
-    views = [seen(problem, at) for at in range(7)]
+    codes = node_codes(problem, (MAX_PODS,) * len(problem.shapes))
+    views = [seen(problem, index) for index in range(7)]
     for one in range(7):
         assert (codes[one] == USELESS_CODE) == (views[one] is None)
         for other in range(one):
@@ -94,16 +94,16 @@ def test_it_tells_nodes_apart_by_the_pods_that_they_hold(
                 assert views[one] == views[other]
 
 
-def test_it_takes_nodes_for_alike_that_hold_and_leave_the_same(
+def test_it_equates_nodes_that_hold_and_leave_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"gpu": 8, "memory": memory, "cpu": at})
-        for at, memory in enumerate((100, 900, 901, 50, 3, 2, 70))
+        f"n{index}": NodeSpec(f"n{index}", {"gpu": 8, "memory": memory, "cpu": index})
+        for index, memory in enumerate((100, 900, 901, 50, 3, 2, 70))
     }
     problem = problem_of(build_snapshot(TREE, nodes), (4, 2), 2)
     codes = node_codes(problem, (2, 2))
-    assert [codes[at] == codes[0] for at in range(7)] == [True] * 4 + [False, False, True]
+    assert [codes[index] == codes[0] for index in range(7)] == [True] * 4 + [False, False, True]
     monkeypatch.setattr(equivalence, "MAX_PACKINGS", 0)
     assert len(set(node_codes(problem, (2, 2)).tolist())) == 7
 
@@ -111,34 +111,34 @@ def test_it_takes_nodes_for_alike_that_hold_and_leave_the_same(
 @pytest.mark.parametrize(
     ("spec", "same"),
     [
-        pytest.param({}, {0, 1, 2, 3, 4, 5, 6}, id="nodes that are alike share a code"),
-        pytest.param(
-            {"gang": "old"}, {0, 2, 3, 4, 5, 6}, id="a node with pods of the job does not"
-        ),
+        pytest.param({}, {0, 1, 2, 3, 4, 5, 6}, id="nodes that are alike"),
+        pytest.param({"gang": "old"}, {0, 2, 3, 4, 5, 6}, id="a node with running pods of the job"),
         pytest.param(
             {"groups": workers(2, node_selector={"zone": ["a"]})},
             {0, 1, 2, 4, 5, 6},
-            id="nor does a node that a selector leaves out",
+            id="a node that a selector excludes",
         ),
         pytest.param(
             {"groups": workers(2, node_preference={"zone": "a"})},
             {0, 1, 2, 4, 5, 6},
-            id="nor one that lacks a label wished for",
+            id="a node that lacks a preferred label",
         ),
     ],
 )
-def test_it_knows_what_else_pods_see(spec: dict[str, object], same: set[int]) -> None:
+def test_it_distinguishes_nodes_by_all_that_pods_depend_on(
+    spec: dict[str, object], same: set[int]
+) -> None:
     nodes = {
-        f"n{at}": NodeSpec(f"n{at}", {"slots": 2 if at == 1 else 1}, labels={"zone": zone})
-        for at, zone in enumerate("aaabaaa")
+        f"n{index}": NodeSpec(f"n{index}", {"slots": 2 if index == 1 else 1}, labels={"zone": zone})
+        for index, zone in enumerate("aaabaaa")
     }
     problem = build_problem(cluster(TREE, nodes, old=["n1"]), request(**spec))
     codes = node_codes(problem, (2,))
-    assert {at for at in range(7) if codes[at] == codes[0]} == same
+    assert {index for index in range(7) if codes[index] == codes[0]} == same
 
 
 @given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
-def test_it_keeps_as_many_nodes_of_a_code_as_a_job_can_use(codes: list[int], most: int) -> None:
+def test_it_keeps_as_many_equal_nodes_as_a_job_can_use(codes: list[int], most: int) -> None:
     rows = useful_codes_by_leaf(build_levels(TREE, 7), np.array(codes), most)
     for start, stop, row in zip((0, 4), (4, 7), rows, strict=True):
         inside = [code for code in codes[start:stop] if code != USELESS_CODE]
@@ -146,13 +146,15 @@ def test_it_keeps_as_many_nodes_of_a_code_as_a_job_can_use(codes: list[int], mos
         assert (np.frombuffer(row, dtype=np.int64) + min(*codes, 0)).tolist() == kept
 
 
-def test_it_numbers_units_by_what_is_inside_them_in_whatever_order() -> None:
+def test_it_classifies_units_by_their_contents_in_any_order() -> None:
     slots = (1, 2, 0, 2, 1, 1, 2, 2, 1, 1, 1, 2)
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": many}) for at, many in enumerate(slots)}
+    nodes = {
+        f"n{index}": NodeSpec(f"n{index}", {"slots": many}) for index, many in enumerate(slots)
+    }
     snapshot = build_snapshot(racks(3, 3, 3, 3, per_block=2), nodes)
     kinds = EquivalenceClasses(build_problem(snapshot, request(groups=workers(1))), (1,))
     inside = kinds.classes_by_content(1, np.arange(4)).tolist()
-    assert inside == [inside[0]] * 4  # a job of one pod uses no second node of a kind
+    assert inside == [inside[0]] * 4  # a job of one pod uses no second node of a code
     assert [kinds.class_of(1, rack) == kinds.class_of(1, 1) for rack in range(4)] == [
         False,
         True,
@@ -163,7 +165,7 @@ def test_it_numbers_units_by_what_is_inside_them_in_whatever_order() -> None:
     assert kinds.class_of(0, 0) == kinds.class_of(0, 4) != kinds.class_of(0, 1)
 
 
-def test_it_places_pods_of_two_sizes_beside_an_overfull_node() -> None:
+def test_it_places_pods_of_two_sizes_beside_an_overcommitted_node() -> None:
     nodes = {
         "n0": NodeSpec("n0", {"slots": 4, "memory": 4}),
         "n1": NodeSpec("n1", {"slots": 4, "memory": 4}, free={"slots": 4, "memory": -1}),
@@ -173,14 +175,14 @@ def test_it_places_pods_of_two_sizes_beside_an_overfull_node() -> None:
     assert found.assignment == {"workers": ("n0", "n1"), "more": ("n0", "n1")}
 
 
-def test_it_evicts_beside_a_node_that_is_overfull_whoever_goes() -> None:
+def test_it_evicts_beside_a_node_that_no_eviction_can_free() -> None:
     nodes = {
         "n0": NodeSpec("n0", {"slots": 1, "memory": 1}, free={"slots": -1, "memory": 1}),
         "n1": NodeSpec("n1", {"slots": 1, "memory": 1}),
     }
     low = RunningGang("low", tuple(RunningPods(node, {"slots": 1}) for node in nodes))
     groups = [*workers(1), {"name": "more", "count": 1, "request": {"memory": 1}}]
-    asked = request(groups=groups, priority=5, preemption="fewestVictims")
-    found = place(build_snapshot(racks(2), nodes, [low]), asked)
+    parsed = request(groups=groups, priority=5, preemption="fewestVictims")
+    found = place(build_snapshot(racks(2), nodes, [low]), parsed)
     assert found.assignment == {"workers": ("n1",), "more": ("n1",)}
     assert found.victims == ("low@n1",)

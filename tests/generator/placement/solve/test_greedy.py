@@ -1,4 +1,4 @@
-"""Where the exact search is too much work, the answer is sound, and says that it is not proved."""
+"""If the exact search is too expensive, the answer is valid and marked as not proved."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MIXED = [{"name": f"g{size}", "count": size, "required": "rack"} for size in (2,
 
 
 class JumpingClock:
-    """A clock that moves on by a second whenever it is read."""
+    """A clock that advances by a second on every read."""
 
     def __init__(self) -> None:
         self._now_s = 0.0
@@ -49,7 +49,7 @@ def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     )
     pods = []
     for group, row in zip(scene.groups, rough.positions, strict=True):
-        names = [problem.snapshot.specs[at].name for at in row]
+        names = [problem.snapshot.specs[position].name for position in row]
         starts = [0]
         for size in referee.part_sizes(scene, group, len(names)):
             starts.append(starts[-1] + size)
@@ -63,7 +63,7 @@ def test_it_keeps_every_rule_without_proof(scene: Scene) -> None:
     assert min(left.values()) >= 0
 
 
-def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
+def test_it_places_every_pod_of_a_part_around_full_nodes() -> None:
     full = {"n1": NodeSpec("n1", {"slots": 0}), "n0": NodeSpec("n0", {"slots": 2})}
     snapshot = cluster(racks(2, 1, per_block=2), full)
     problem = build_problem(snapshot, request(groups=workers(3)))
@@ -83,49 +83,49 @@ def test_it_places_every_pod_of_a_part_where_full_nodes_lie_between() -> None:
             ["n0"] * 3 + ["n2"] * 2,
             9,
             [5, 4, 0],
-            id="those begun, a whole one, and what is over",
+            id="begun slices, a whole one, and the remainder",
         ),
         pytest.param(
             {"size": 4, "tier": "rack"},
             ["n0"] * 3 + ["n2"] * 2,
             3,
             [1, 2, 0],
-            id="those begun, where none may be short",
+            id="begun slices, none short",
         ),
         pytest.param(
             {"size": 4, "tier": "rack", "remainder": "short"},
             ["n0"] * 2 + ["n2"] * 3,
             1,
             [0, 1, 0],
-            id="the one that lacks least",
+            id="the slice with the fewest missing pods first",
         ),
     ],
 )
-def test_it_completes_slices_that_are_begun(
+def test_it_completes_begun_slices(
     layer: dict[str, object], running: list[str], count: int, expected: list[int]
 ) -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 4}) for at in range(6)}
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 4}) for index in range(6)}
     snapshot = cluster(racks(2, 2, 2, per_block=3), nodes, job=running)
-    asked = request(gang="job", groups=workers(count, slices=[layer]))
-    found = solve_greedily(build_problem(snapshot, asked), Budget(1000))
+    parsed = request(gang="job", groups=workers(count, slices=[layer]))
+    found = solve_greedily(build_problem(snapshot, parsed), Budget(1000))
     assert found is not None
-    assert [sum(at // 2 == rack for at in found.positions[0]) for rack in range(3)] == expected
+    assert [sum(node // 2 == rack for node in found.positions[0]) for rack in range(3)] == expected
 
 
 def test_it_places_nested_groups_without_proof() -> None:
     replicas = [
         {
-            "name": f"r{at}",
+            "name": f"r{index}",
             "required": "rack",
-            "children": [{"name": f"d{at}", "count": 1}, {"name": f"w{at}", "count": 2}],
+            "children": [{"name": f"d{index}", "count": 1}, {"name": f"w{index}", "count": 2}],
         }
-        for at in range(2)
+        for index in range(2)
     ]
     problem = build_problem(cluster(racks(3, 2, 3, 3)), request(groups=replicas, required="block"))
     rough, best = solve_greedily(problem, Budget(1000)), solve(problem, Budget(100_000))
     assert rough is not None
     assert best is not None
-    assert sorted(at for row in rough.positions for at in row) == [5, 6, 7, 8, 9, 10]
+    assert sorted(node for row in rough.positions for node in row) == [5, 6, 7, 8, 9, 10]
     assert best.objective.vector(problem.objective_order) <= rough.objective.vector(
         problem.objective_order
     )
@@ -143,7 +143,7 @@ def test_it_answers_in_time_when_the_deadline_passes() -> None:
     assert exact.is_proved
 
 
-def test_it_does_not_claim_that_nothing_fits_when_it_ran_out_of_time() -> None:
+def test_it_does_not_prove_infeasibility_after_the_deadline() -> None:
     spec = request(groups=MIXED, deadline_s=0.5)
     found = place(cluster(racks(5, 5, 5, 5, per_block=4)), spec, clock=JumpingClock())
     assert (found.is_feasible, found.is_proved) == (False, False)
@@ -155,10 +155,10 @@ def test_it_ignores_the_deadline_without_a_clock() -> None:
     ).is_proved
 
 
-def test_it_reaches_a_hundred_groups_of_two_shapes_on_a_thousand_nodes() -> None:
+def test_it_places_a_hundred_groups_of_two_shapes_on_a_thousand_nodes() -> None:
     groups = [
-        {"name": f"g{at}", "count": 5 + at % 3, "request": {"slots": 1}, "required": "rack"}
-        for at in range(100)
+        {"name": f"g{index}", "count": 5 + index % 3, "request": {"slots": 1}, "required": "rack"}
+        for index in range(100)
     ]
     groups[0]["request"] = {"slots": 1, "gpu": 0}
     snapshot, spec = cluster(racks(*[20] * 50, per_block=50)), request(groups=groups, deadline_s=1)
@@ -168,7 +168,7 @@ def test_it_reaches_a_hundred_groups_of_two_shapes_on_a_thousand_nodes() -> None
 
 
 class ReadingClock:
-    """A clock that moves on by a hundredth of a second whenever it is read."""
+    """A clock that advances by a hundredth of a second on every read."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -178,34 +178,36 @@ class ReadingClock:
         return self.now_s
 
 
-def test_it_keeps_the_deadline_where_slices_leave_few_counts() -> None:
+def test_it_keeps_the_deadline_if_slices_allow_few_totals() -> None:
     groups = [
-        {"name": f"g{at}", "count": 450, "min": 0, "slices": [{"size": size, "tier": "rack"}]}
-        for at, size in enumerate((150, 225, 90, 50))
+        {"name": f"g{index}", "count": 450, "min": 0, "slices": [{"size": size, "tier": "rack"}]}
+        for index, size in enumerate((150, 225, 90, 50))
     ]
     snapshot, clock = cluster(racks(*[150] * 4)), ReadingClock()
     place(snapshot, request(groups=groups, deadline_s=1), clock=clock)
     assert clock.now_s < 2
 
 
-def test_it_ends_where_no_whole_slices_make_up_a_total() -> None:
+def test_it_ends_if_no_whole_slices_make_up_a_total() -> None:
     groups = [
-        {"name": f"g{at}", "count": 4 * size, "min": 1, "slices": [{"size": size}]}
-        for at, size in enumerate((97, 89, 83, 79, 73))
+        {"name": f"g{index}", "count": 4 * size, "min": 1, "slices": [{"size": size}]}
+        for index, size in enumerate((97, 89, 83, 79, 73))
     ]
     found = place(cluster(racks(*[100] * 4)), request(groups=groups))
     assert not found.is_feasible
 
 
-def test_it_spends_one_deadline_on_all_that_it_does() -> None:
-    groups = [{"name": f"g{at}", "count": 40, "request": {"slots": 1 + at}} for at in range(8)]
+def test_it_shares_one_deadline_among_all_steps() -> None:
+    groups = [
+        {"name": f"g{index}", "count": 40, "request": {"slots": 1 + index}} for index in range(8)
+    ]
     clock = ReadingClock()
     place(cluster(racks(5, 5)), request(groups=groups, min=1, deadline_s=1), clock=clock)
     assert clock.now_s < 1.5
 
 
-def test_it_hands_out_what_it_found_before_the_budget_ended() -> None:
-    groups = [{"name": f"g{at}", "count": 8, "min": 0} for at in range(2)]
+def test_it_returns_the_best_found_before_the_budget_ends() -> None:
+    groups = [{"name": f"g{index}", "count": 8, "min": 0} for index in range(2)]
     problem = build_problem(cluster(racks(4, 4)), request(groups=groups))
     too_many = sum(range(1, 9))  # choices of 16 to 9 pods, for 8 nodes
     rough = solve_greedily(problem, Budget(too_many * CHOICE_STEPS))

@@ -1,4 +1,4 @@
-"""Counting and filling agree with the search, and say so when they do not finish."""
+"""Counting agrees with the search, and says if it did not finish."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ STEPS = 10_000_000
 
 @st.composite
 def homogeneous(draw: st.DrawFn) -> Scene:
-    """Draw a cluster too large to try in full, and a job of equal parts."""
+    """Draw a cluster that is too large to try every placement, and a job of equal parts."""
     found = draw(paths(most_nodes=12))
     depth = len(next(iter(found.values())))
     size, many = draw(st.integers(1, 4)), draw(st.integers(1, 6))
@@ -51,8 +51,8 @@ def homogeneous(draw: st.DrawFn) -> Scene:
     )
 
 
-def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
-    """Vectors per tier of both finders, empty where there is nothing."""
+def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
+    """Return the vectors per tier of both finders; empty if they find nothing."""
     counts = tuple(group.count for group in problem.request.groups)
     parts = problem.parts(counts, problem.strategies[0][1])
     counted = Counter(part.part_type for part in parts)
@@ -84,9 +84,9 @@ def both(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
 @pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
 @settings(max_examples=examples(60), deadline=None)
 @given(scene=homogeneous())
-def test_it_counts_what_the_search_finds(preset: Preset, scene: Scene) -> None:
+def test_it_agrees_with_the_tree_search(preset: Preset, scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
-    for counted, searched in both(problem):
+    for counted, searched in both_vectors(problem):
         assert counted == searched
 
 
@@ -113,7 +113,7 @@ def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
     )
 
 
-def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:
+def test_it_does_not_claim_proof_when_the_budget_ends() -> None:
     snapshot = cluster(racks(*[7] * 8, per_block=8))
     problem = build_problem(snapshot, request(groups=workers(30)))
     hasty = solve(problem, Budget(3))
@@ -122,9 +122,9 @@ def test_it_says_that_a_filling_is_not_proved_when_the_budget_ends() -> None:
     assert hasty.objective.values[ObjectiveKey.DOMAINS][1] == 5
 
 
-def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
-    tree = tree_of({f"n{at}": (at // 4, at // 16, 0) for at in range(32)}, TIERS)
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 40 + at % 3}) for at in range(32)}
+def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:
+    tree = tree_of({f"n{index}": (index // 4, index // 16, 0) for index in range(32)}, TIERS)
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 40 + index % 3}) for index in range(32)}
     found = place(build_snapshot(tree, nodes), request(groups=workers(800)))
     assert found.is_proved
     assert found.objective["domains"] == {"core": 1, "spine": 2, "leaf": 5, "node": 20}
@@ -134,5 +134,7 @@ def test_it_stays_exact_where_costs_outgrow_a_machine_word() -> None:
 def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]]) -> None:
     columns = [np.array([row[k] for row in rows]).__getitem__ for k in range(2)]
     found = list(sort_lazily(columns, np.arange(len(rows))))
-    assert [at for at, _ in found] == sorted(range(len(rows)), key=lambda at: (rows[at], at))
-    assert all(tuple(values) == rows[at][: len(values)] for at, values in found)
+    assert [index for index, _ in found] == sorted(
+        range(len(rows)), key=lambda index: (rows[index], index)
+    )
+    assert all(tuple(values) == rows[index][: len(values)] for index, values in found)

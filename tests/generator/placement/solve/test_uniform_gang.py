@@ -1,4 +1,4 @@
-"""A plain gang is answered straight from counts, as the whole engine answers it."""
+"""The shortcut for plain gangs answers as the full engine does."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
 
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
-MANY = 70
-"""Slots of a node, beyond what is counted by number."""
+MANY_SLOTS = 70
+"""Slots of a node, more than a histogram counts."""
 STEPS = 10**6
 
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Snapshot:
-    """Draw nodes with few or many slots, or all with as many or none; one is outside the tree."""
-    each = MANY if draw(st.booleans()) else 1
+    """Draw nodes with few or many slots, or all with equally many or none; one outside the tree."""
+    each = MANY_SLOTS if draw(st.booleans()) else 1
     names = [*TREE.nodes, "outside"]
     many = draw(st.sampled_from([st.integers(0, 4), st.sampled_from([0, 3, 3])]))
     slots = draw(st.lists(many, min_size=len(names), max_size=len(names)))
@@ -36,7 +36,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
 @st.composite
 def groups(draw: st.DrawFn) -> list[dict[str, object]]:
     """Draw a group that a node or a rack may hold, with or without slices and tiers."""
-    row: dict[str, object] = {"request": {"slots": draw(st.sampled_from([1, 2, MANY]))}}
+    row: dict[str, object] = {"request": {"slots": draw(st.sampled_from([1, 2, MANY_SLOTS]))}}
     size = draw(st.integers(1, 4))
     count = size * draw(st.integers(1, 5))
     tier = st.sampled_from(["node", "rack", "block"])
@@ -51,18 +51,20 @@ def groups(draw: st.DrawFn) -> list[dict[str, object]]:
 
 @settings(max_examples=examples(150), deadline=None)
 @given(snapshot=clusters(), row=groups())
-def test_it_answers_as_the_whole_engine_does(
+def test_it_answers_as_the_full_engine_does(
     snapshot: Snapshot, row: list[dict[str, object]]
 ) -> None:
-    asked = request(groups=row)
-    found = place_uniform_gang(snapshot, asked)
+    parsed = request(groups=row)
+    found = place_uniform_gang(snapshot, parsed)
     if found is None:
         return
-    problem = build_problem(snapshot, asked)
+    problem = build_problem(snapshot, parsed)
     best = solve(problem, Budget(STEPS))
     assert best is not None
     assert (found,) == best.positions
-    assert render_placement(place(snapshot, asked)) == render_placement(build_answer(problem, best))
+    assert render_placement(place(snapshot, parsed)) == render_placement(
+        build_answer(problem, best)
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,11 +80,11 @@ def test_it_answers_as_the_whole_engine_does(
         pytest.param(
             {"count": 6}, (0, 1, 2, 3, 4, 5), id="it places pods in the first tight block"
         ),
-        pytest.param({"count": 8}, None, id="it leaves gangs beyond a block to the whole engine"),
+        pytest.param({"count": 8}, None, id="it leaves gangs beyond a block to the full engine"),
         pytest.param(
             {"count": 6, "slices": [{"size": 2, "tier": "rack"}]},
             None,
-            id="it leaves slices beyond a rack to the whole engine",
+            id="it leaves slices beyond a rack to the full engine",
         ),
         pytest.param(
             {"count": 4, "required": "node"}, None, id="it leaves tiers that are too narrow"
@@ -95,7 +97,7 @@ def test_it_answers_as_the_whole_engine_does(
         ),
     ],
 )
-def test_it_knows_what_is_plain(row: dict[str, object], pods: tuple[int, ...] | None) -> None:
+def test_it_answers_plain_gangs_only(row: dict[str, object], pods: tuple[int, ...] | None) -> None:
     snapshot = cluster(TREE)
     assert place_uniform_gang(snapshot, request(groups=[{"name": "workers", **row}])) == pods
 
@@ -112,12 +114,12 @@ def test_it_knows_what_is_plain(row: dict[str, object], pods: tuple[int, ...] | 
         pytest.param({"groups": workers(1, multiple_of={"rack": 1})}, id="multiples"),
     ],
 )
-def test_it_leaves_to_the_whole_engine(spec: dict[str, object]) -> None:
+def test_it_leaves_other_requests_to_the_full_engine(spec: dict[str, object]) -> None:
     snapshot = cluster(TREE, runs=["n0"])
     assert place_uniform_gang(snapshot, request(**spec)) is None
 
 
-def test_it_prefers_the_rack_that_is_left_with_least_on_the_nodes_used() -> None:
+def test_it_prefers_the_rack_with_the_fewest_slots_left_on_used_nodes() -> None:
     slots = {"n0": 3, "n1": 1, "n2": 2, "n3": 0, "n4": 2, "n5": 2, "n6": 2}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
     snapshot = build_snapshot(racks(4, 3), nodes)
