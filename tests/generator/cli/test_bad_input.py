@@ -56,7 +56,7 @@ def test_it_reads_nothing_usable_from_a_sweep_that_is(scene: Scene, raw: bytes) 
     alone = run("tree", bad, "-o", "json")
     assert (alone.code, alone.out) == (ExitCode.NOTHING, "")
     assert f"skipped: {bad}" in alone.err
-    assert "error: nothing usable" in alone.err
+    assert "error: no usable input" in alone.err
     beside = run("tree", bad, scene.sweep(), "-o", "json")
     assert beside.code == ExitCode.SKIPPED
     assert is_true_tree(scene, beside.document)
@@ -97,7 +97,7 @@ def test_it_reads_hypernodes_beside_a_file_that_is(scene: Scene, raw: bytes) -> 
 def test_it_finds_nothing_usable_in_an_empty_folder(tmp_path: Path, option: str) -> None:
     ran = run("tree", option, tmp_path)
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
-    assert "nothing usable" in ran.err
+    assert "no usable input" in ran.err
     assert f"skipped: {tmp_path}: no " in ran.err
 
 

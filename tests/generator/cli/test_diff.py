@@ -61,7 +61,7 @@ def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list
         "expired": [],
         "unplanned": [],
     }
-    assert diff(pairs, plan).out == f"no difference, {len(plan)} cables as planned\n"
+    assert diff(pairs, plan).out == f"no differences, {len(plan)} cables as planned\n"
 
 
 def test_it_lists_the_moves_that_mend_a_swap(pairs: Scene, plan: list[str]) -> None:
@@ -97,7 +97,7 @@ def test_it_says_which_cables_to_add_and_to_take_out(pairs: Scene, plan: list[st
     joined = ",".join(near[:2] + far[:2])
     lines = [joined, *plan[1:-1], ",".join((*near[2:3], "new9", *far[2:3], "new9"))]
     ran = diff(pairs, lines)
-    assert "take out the cable between " in ran.out
+    assert "remove the cable between " in ran.out
     assert "plug in a cable between " in ran.out
     moves = diff(pairs, lines, "-o", "json").document["moves"]
     assert {move["op"] for move in moves} == {"move", "add", "remove"}
@@ -157,10 +157,12 @@ def test_it_tells_bad_lines_by_the_exit_code(pairs: Scene, plan: list[str]) -> N
         pytest.param(["--cabling", "plan.csv"], "name a source", id="no source"),
         pytest.param(["--reports", "."], "--cabling", id="no plan"),
         pytest.param(
-            ["--cabling", "plan.csv", "--hypernodes", "."], "holds no cables", id="HyperNodes"
+            ["--cabling", "plan.csv", "--hypernodes", "."], "has no cables", id="HyperNodes"
         ),
         pytest.param(
-            ["--cabling", "empty", "--reports", "."], "no cable in it", id="a plan of nothing"
+            ["--cabling", "empty", "--reports", "."],
+            "no cables in this file",
+            id="a plan of nothing",
         ),
         pytest.param(
             ["--cabling", "plan.csv", "--reports", ".", "--silence", "bad.yaml"],

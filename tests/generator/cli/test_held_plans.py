@@ -62,7 +62,7 @@ def test_it_says_on_stderr_that_a_plan_may_be_carried_out(store: Store) -> None:
     store.cut(7)
     ran = store.run("plan")
     assert [row["op"] for row in ran.document] == ["update"]
-    assert f"plan {hash_in(ran)} may be carried out\n" in ran.err
+    assert f"plan {hash_in(ran)} can be applied\n" in ran.err
 
 
 def test_it_says_nothing_of_a_plan_without_actions(store: Store) -> None:
@@ -154,7 +154,7 @@ def test_it_applies_nothing_while_writing_is_paused(store: Store) -> None:
     store.cut(7)
     ran = store.run("apply")
     assert ran.code == ExitCode.CHECK_FAILED
-    assert "may be carried out; writing is paused" in ran.err
+    assert "can be applied; writing is paused" in ran.err
     assert store.files() == before
 
 

@@ -15,6 +15,7 @@ from generator.cli.output import (
     print_problems,
     render_table,
     shorten_names,
+    show_count,
 )
 from topology.model.errors import ParseError
 
@@ -97,3 +98,18 @@ def test_it_prints_a_hostile_problem_on_one_line_of_bounded_length() -> None:
 )
 def test_it_shortens_lists_of_names(names: list[str], shown: str) -> None:
     assert shorten_names(names) == shown
+
+
+@pytest.mark.parametrize(
+    ("num", "noun", "shown"),
+    [
+        (0, "pod", "0 pods"),
+        (1, "leaf", "1 leaf"),
+        (2, "leaf", "2 leaves"),
+        (2, "switch", "2 switches"),
+        (1_000, "HCA", "1000 HCAs"),
+        (3, "core2", "3 core2"),
+    ],
+)
+def test_it_shows_a_count_with_the_right_form_of_its_noun(num: int, noun: str, shown: str) -> None:
+    assert show_count(num, noun) == shown

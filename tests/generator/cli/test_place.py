@@ -136,7 +136,7 @@ def test_it_answers(scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: st
 def test_it_shows_a_placement_by_domain(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 6}]))
     head, header, *rows = ran.out.splitlines()
-    assert head == "feasible: 6 pods within one core; nothing better exists"
+    assert head == "feasible: 6 pods within one core; no better placement exists"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
     assert [row.split()[:2] for row in rows] == [["w", "0-3"], ["w", "4-5"]]
 
@@ -327,7 +327,7 @@ def test_it_refuses_running_gangs_that_are(
         pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
         pytest.param(("--server", "10.0.0.1:1"), "is not this machine", id="a far server"),
         pytest.param(("--server", "127.0.0.1:1"), "no server answers", id="a server that is not"),
-        pytest.param(("--server", "x", "TREE"), "has its own inputs", id="a server and a tree"),
+        pytest.param(("--server", "x", "TREE"), "has its own input", id="a server and a tree"),
         pytest.param(("--timeout", "10"), "is not a duration", id="a timeout without a unit"),
         pytest.param(("--tree", "absent"), "does not exist", id="a tree that is not there"),
     ],
@@ -346,7 +346,7 @@ def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -
     ran = place_in(
         scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
     )
-    assert (ran.code, "name no other source" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "give no other source" in ran.err) == (ExitCode.USAGE, True)
 
 
 def test_it_refuses_a_file_that_is_not_there(scene: Scene, tmp_path: Path) -> None:

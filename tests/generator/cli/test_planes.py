@@ -186,14 +186,14 @@ def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
 def test_it_refuses_a_network_that_no_port_is_in(command: str, reports: Path) -> None:
     ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "no port is in 'nfs\\x1b'; planes with ports: compute, management" in ran.err
+    assert "'nfs\\x1b' has no ports; planes with ports: compute, management" in ran.err
 
 
 def test_it_refuses_to_choose_a_network_of_hypernodes(tmp_path: Path) -> None:
     for more in (("--plane", "compute"), ("--planes", __file__)):
         ran = run("tree", "--hypernodes", tmp_path, *more)
         assert ran.code == ExitCode.USAGE
-        assert "is a tree already" in ran.err
+        assert "is already a tree" in ran.err
     assert run("planes", "--hypernodes", tmp_path).code == ExitCode.USAGE
 
 

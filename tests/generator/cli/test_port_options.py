@@ -18,15 +18,15 @@ from topology.model.errors import ConfigError
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param("", "say how callers are known", id="nothing"),
-        pytest.param("--tls-cert C", "go together", id="half a pair"),
-        pytest.param("--tls-cert C --tls-key K", "say how callers are known", id="TLS alone"),
-        pytest.param("--client-ca C", "say how callers are known", id="no TLS"),
+        pytest.param("", "choose how callers authenticate", id="nothing"),
+        pytest.param("--tls-cert C", "together", id="half a pair"),
+        pytest.param("--tls-cert C --tls-key K", "choose how callers authenticate", id="TLS alone"),
+        pytest.param("--client-ca C", "choose how callers authenticate", id="no TLS"),
         pytest.param(
-            "--insecure-loopback --client-ca C", "goes with no other proof", id="both at once"
+            "--insecure-loopback --client-ca C", "--insecure-loopback excludes", id="both at once"
         ),
         pytest.param(
-            "--tls-cert C --tls-key K --token-audience x", "goes with --kube", id="no API server"
+            "--tls-cert C --tls-key K --token-audience x", "needs --kube", id="no API server"
         ),
     ],
 )

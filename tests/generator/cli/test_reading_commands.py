@@ -137,7 +137,7 @@ def test_it_wants_a_source(command: str) -> None:
     ("options", "problem"),
     [
         pytest.param(["--kube", "--reports", "."], "no --reports", id="a folder beside a cluster"),
-        pytest.param(["--context", "a"], "go with --kube", id="a context of no cluster"),
+        pytest.param(["--context", "a"], "need --kube", id="a context of no cluster"),
         pytest.param(["--kube", "--hypernodes", "."], "no other source", id="a tree beside it"),
         pytest.param(["--kube", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere", id="no file"),
     ],
@@ -203,7 +203,7 @@ def test_it_tells_where_to_look_when_no_host_has_a_name(rails: Scene) -> None:
     sweep = rails.write("nameless.txt", text)
     tree, findings = run("tree", sweep), run("findings", sweep, "--kind", "unresolved-host")
     assert (tree.code, findings.code) == (ExitCode.OK, ExitCode.OK)
-    assert "findings with the same options" in tree.out
+    assert "`toponaut findings` with the same options" in tree.out
     assert findings.out.count("unresolved-host") == 4 * len(rails.hosts)
 
 
@@ -272,7 +272,7 @@ def test_it_says_in_one_line_that_there_is_no_room_for_its_answer(words: list[st
     with Path("/dev/full").open("wb") as full:
         done = program(*words, stdout=full.fileno())
     assert done.returncode == ExitCode.INTERNAL
-    assert done.stderr == b"error: cannot write the answer: No space left on device\n"
+    assert done.stderr == b"error: cannot write to stdout: No space left on device\n"
 
 
 def test_it_answers_by_its_code_where_stdout_is_closed(rails: Scene) -> None:

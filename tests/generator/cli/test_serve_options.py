@@ -16,9 +16,9 @@ LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
     [
         pytest.param((), "either --store or --kube", id="no store is named"),
         pytest.param(("--kube", "--store", "."), "either --store or --kube", id="two are named"),
-        pytest.param(("--store", ".", "--namespace", "x"), "go with --kube", id="a Lease's place"),
-        pytest.param(("--store", ".", "--context", "x"), "go with --kube", id="a context"),
-        pytest.param(("--kube", "--nodes", __file__), "--kube brings its nodes", id="nodes twice"),
+        pytest.param(("--store", ".", "--namespace", "x"), "need --kube", id="a Lease's place"),
+        pytest.param(("--store", ".", "--context", "x"), "need --kube", id="a context"),
+        pytest.param(("--kube", "--nodes", __file__), "--kube reads the nodes", id="nodes twice"),
     ],
 )
 def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
@@ -32,7 +32,7 @@ def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
     [
         pytest.param((), "either --store or --kube", id="no store is named"),
         pytest.param(("--store", ".", "--kube"), "either --store or --kube", id="two are named"),
-        pytest.param(("--store", ".", "--kubeconfig", "x"), "go with --kube", id="credentials"),
+        pytest.param(("--store", ".", "--kubeconfig", "x"), "need --kube", id="credentials"),
     ],
 )
 def test_it_approves_nothing_where(words: tuple[str, ...], why: str) -> None:

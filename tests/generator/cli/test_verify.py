@@ -45,7 +45,7 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     lost = ("--lose-switch", 1, "--lose-rank", 2, "--lose", "node-0003")
     ran = run(*SMALL, *faults, *lost, "--first-seed", 7, "--seeds", 2, "--jobs", 1)
     assert ran.code == ExitCode.CHECK_FAILED
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("to repeat")]
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("repeat silent run: ")]
     words = shlex.split(line.partition(": toponaut ")[2])
     again = run(*words, "--jobs", 1)
     assert again.code == ExitCode.CHECK_FAILED
@@ -59,8 +59,8 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
         pytest.param(("--grid", "quick", "--hosts", "8"), "--hosts", id="a grid and one fabric"),
         pytest.param(("--hcas", "512"), "--grid", id="a size of no grid"),
         pytest.param(("--grid", "quick", "--hcas", "8192"), "no fabric", id="a size it has not"),
-        pytest.param(("--swap", "101%"), "more than all", id="more cables than there are"),
-        pytest.param(("--swap", "-1"), "no share", id="a negative number of swaps"),
+        pytest.param(("--swap", "101%"), "more than 100%", id="more cables than there are"),
+        pytest.param(("--swap", "-1"), "not a share", id="a negative number of swaps"),
         pytest.param(("--hosts", "999999", "--radix", "4"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-host", "65"), "0 to 64 hosts", id="more hosts than there are"),
         pytest.param(("--jobs", "0"), "--jobs", id="no process at work"),
