@@ -110,4 +110,4 @@ def _render_domain_verdicts(placement: Placement) -> list[str]:
         (show(row.name), row.verdict.value, show(row.needs, 200))
         for row in placement.domain_verdicts
     ]
-    return [render_table(("DOMAIN", "VERDICT", "WHY"), rows)] if rows else []
+    return [render_table(("DOMAIN", "VERDICT", "REASON"), rows)] if rows else []

@@ -140,7 +140,7 @@ def _collect_problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
 
 
 def _is_failure(walk: SwitchWalk) -> bool:
-    """Return whether a walk failed; an address of a network, or a discovered one, need not answer."""
+    """Return whether a walk failed; a discovered address, or one of a network, need not answer."""
     return walk.target.is_expected or walk.outcome is not WalkOutcome.UNREACHABLE
 
 
