@@ -1,4 +1,4 @@
-"""What is printed: one document in the form asked for, tables, and problems within bounds."""
+"""Printed output: one document in the chosen format, tables, and a limited list of problems."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def printed(document: object, output: str) -> str:
 
 
 @pytest.mark.parametrize("document", [[], {}, {"name": HOSTILE}, [{"a": [1, None, True, 0.5]}]])
-def test_it_prints_documents_that_read_back_as_they_were(document: object) -> None:
+def test_it_prints_documents_that_parse_back_to_the_same_value(document: object) -> None:
     assert json.loads(printed(document, "json")) == document
     assert yaml.safe_load(printed(document, "yaml")) == document
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_it_prints_documents_that_no_terminal_acts_on(output: str) -> None:
+def test_it_prints_documents_without_terminal_escapes(output: str) -> None:
     text = printed({"name": HOSTILE}, output)
     assert text.isascii()
     assert "\x1b" not in text
 
 
-def test_it_prints_text_for_people_only_when_asked() -> None:
+def test_it_prints_text_for_the_format_text() -> None:
     assert printed({"name": "x"}, "text") == "for people\n"
 
 
-def test_it_aligns_columns_and_leaves_no_blanks_behind() -> None:
+def test_it_aligns_columns_without_trailing_blanks() -> None:
     assert render_table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
         "A      LONG",
         "1",
