@@ -65,7 +65,7 @@ cluster_options: Final = combine_options(
     click.option(
         "--tree",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="TopologyTree to place in: output of `toponaut tree`.",
+        help="TopologyTree to place in: output of `toponaut tree -o json`.",
     ),
     click.option(
         "--running",

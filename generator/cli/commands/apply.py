@@ -43,7 +43,7 @@ def command(
     Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the
     exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
-    object pauses writing, every plan is held.
+    object pauses writing, nothing is written either.
     """
     sources = parse_sources(options)
     with open_plan_store(store, None if store else sources.cluster) as opened:

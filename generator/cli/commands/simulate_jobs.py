@@ -85,7 +85,7 @@ class ReplayInput(NamedTuple):
     default="8x5x16",
     show_default=True,
     metavar="FILE|SHAPE",
-    help="TopologyTree (output of `toponaut tree`), or top domains x leaves x nodes.",
+    help="TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
 )
 @click.option(
     "--slots",

@@ -22,7 +22,7 @@ from topology.model.tree import Domain, TopologyTree, render_tree
 @click.option(
     "--previous",
     type=click.Path(exists=True, dir_okay=False),
-    help="TopologyTree whose domain names are reused.",
+    help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
 )
 @output_option
 @click.pass_context
@@ -30,7 +30,7 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     """Print the tree of the compute network.
 
     Reads the reports of agents, or output that your own scripts collect: toponaut tree
-    --ibnetdiscover dump.txt --nodes nodes.json. Nodes without a place are listed with the reason.
+    --ibnetdiscover dump.txt --nodes nodes.json. Unplaced nodes are listed with the reason.
     """
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)

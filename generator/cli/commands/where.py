@@ -77,7 +77,7 @@ class JobInput(NamedTuple):
 @click.option(
     "--tree",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TopologyTree to look in: output of `toponaut tree`.",
+    help="TopologyTree to look in: output of `toponaut tree -o json`.",
 )
 @click.option(
     "--pods",
