@@ -1,4 +1,4 @@
-"""`python -m generator` is `toponaut`."""
+"""Run `toponaut` as `python -m generator`."""
 
 from generator.cli.main import main
 

@@ -1,4 +1,4 @@
-"""What `place` and `compare` read: the request, the cluster, and what runs there."""
+"""The input of `place` and `compare`: the request, the cluster, and the gangs that run there."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from topology.model.tree import TopologyTree
 
 
 class ClusterInput(NamedTuple):
-    """A cluster to place in, and what of its input was skipped."""
+    """A cluster to place in, and the input that was skipped."""
 
     tree: TopologyTree
     inventory: Inventory | None
     problems: tuple[ParseError, ...]
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
-    """What is reserved, by reservation."""
+    """The reserved nodes, by reservation."""
 
 
 request_options: Final = combine_options(
@@ -46,16 +46,18 @@ request_options: Final = combine_options(
         "-f",
         "--file",
         help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML "
-        "or JSON, or a script for sbatch; - is stdin.",
+        "or JSON, or an sbatch script; - is stdin.",
     ),
     click.option(
-        "--sbatch", metavar="OPTIONS", help='Instead of a file: "--nodes=16 --switches=1".'
+        "--sbatch",
+        metavar="OPTIONS",
+        help='Options of sbatch instead of a file, such as "--nodes=16 --switches=1".',
     ),
     click.option(
         "--level",
         multiple=True,
         metavar="NAME=TIER",
-        help="Tier that another system's manifest calls NAME. May be repeated.",
+        help="Tier that the manifest of another system calls NAME. Repeatable.",
     ),
 )
 cluster_options: Final = combine_options(
@@ -63,12 +65,12 @@ cluster_options: Final = combine_options(
     click.option(
         "--tree",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="TopologyTree to place in, as `toponaut tree` prints it.",
+        help="TopologyTree to place in: output of `toponaut tree -o json`.",
     ),
     click.option(
         "--running",
         type=click.Path(exists=True, dir_okay=False),
-        help="Gangs that run: [{gang, priority, min, pods: [{node, request, count, group}]}].",
+        help="Running gangs: [{gang, priority, min, pods: [{node, request, count, group}]}].",
     ),
 )
 timeout_option = click.option(
@@ -77,64 +79,66 @@ timeout_option = click.option(
     metavar="DURATION",
     default="10s",
     show_default=True,
-    help="Time for the search; the request's deadline_s may be shorter.",
+    help="Time limit of the search; the request's deadline_s can be shorter.",
 )
 
 
 def read_request(options: dict[str, Any]) -> LoadedRequest:
-    """Read what is asked for; another system's manifest is told how it was understood."""
+    """Read the request. Print on stderr how the manifest of another system was understood."""
     file, sbatch = options["file"], options["sbatch"]
     if (file is None) == (sbatch is None):
-        raise click.UsageError("name one request: --file or --sbatch")
-    asked = load_request(file, sbatch, parse_level_names(options["level"]))
-    if asked.translation is not None:
-        print_translation(asked.translation)
+        raise click.UsageError("give one request: either --file or --sbatch")
+    loaded = load_request(file, sbatch, parse_level_names(options["level"]))
+    if loaded.translation is not None:
+        print_translation(loaded.translation)
     else:
-        print_unused_arguments(asked.document)
-    return asked
+        print_unused_arguments(loaded.document)
+    return loaded
 
 
-def fit_to_inventory(asked: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
-    """Write another system's request in the units of the nodes."""
-    fitted, notes = asked.fit_to_nodes(inventory)
+def fit_to_inventory(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
+    """Convert the request of another system to the units of the nodes; print the changes."""
+    fitted, notes = loaded.fit_to_nodes(inventory)
     print_notes(notes)
     return fitted
 
 
 def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
-    """Read the cluster: a tree as it is, or one inferred from what the sources say.
+    """Read the cluster: its tree from a file, or inferred from the sources.
 
     Raises:
-        click.UsageError: both are named, or neither.
+        click.UsageError: both a tree and sources are given, or neither.
     """
     if tree is None:
         read = read_observation(sources)
-        seen = read.observation.tree
+        inferred = read.observation.tree
         if sources.cluster is not None and sources.nodes is None:
-            free, kept = _fetch_free_nodes(sources.cluster)
-            extra = tuple(one for one in free.problems if one not in read.problems)
-            problems = (*read.problems, *extra, *kept.problems)
-            return ClusterInput(seen, free, problems, kept.nominated)
+            free, reserved = _fetch_free_nodes(sources.cluster)
+            extra = tuple(problem for problem in free.problems if problem not in read.problems)
+            problems = (*read.problems, *extra, *reserved.problems)
+            return ClusterInput(inferred, free, problems, reserved.nominated)
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
-        return ClusterInput(seen, inventory, read.problems)
+        return ClusterInput(inferred, inventory, read.problems)
     if not sources.is_empty:
-        raise click.UsageError("--tree is a tree already; name no other source beside it")
+        raise click.UsageError("--tree is already a tree: give no other source")
     inventory = read_inventory(sources.nodes)
     return ClusterInput(read_tree(tree), inventory, inventory.problems if inventory else ())
 
 
 def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]:
-    from generator.reservations.cluster_view import fetch_reserved_nodes  # noqa: PLC0415 - heavy, and rarely needed
+    from generator.reservations.cluster_view import fetch_reserved_nodes  # noqa: PLC0415 - loads the Kubernetes client
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - the same
 
     with open_cluster(cluster, os.environ) as store:
-        # Pods first: what they use up of reservations is then taken off the nodes as well.
-        kept = fetch_reserved_nodes(cluster, os.environ, store.read_pods())
-        return store.read_free_nodes(), kept
+        # Pods first: a pod that uses up a reservation is then subtracted from the nodes as well.
+        reserved = fetch_reserved_nodes(cluster, os.environ, store.read_pods())
+        return store.read_free_nodes(), reserved
 
 
-def build_input_snapshot(scene: ClusterInput, running: str | None) -> Snapshot:
-    """Return the cluster with the gangs of a file running on it, and what is reserved."""
+def build_input_snapshot(cluster: ClusterInput, running: str | None) -> Snapshot:
+    """Return the cluster with the running gangs of a file, and with its reserved nodes."""
     gangs = read_running_gangs(running) if running else ()
-    free = build_snapshot(scene.tree, build_node_specs(scene.inventory, scene.tree.nodes), gangs)
-    return with_nominations(free, scene.nominated)
+    free = build_snapshot(
+        cluster.tree, build_node_specs(cluster.inventory, cluster.tree.nodes), gangs
+    )
+    return with_nominations(free, cluster.nominated)

@@ -1,18 +1,20 @@
-"""What the exit codes of `toponaut` mean; scripts rely on them."""
+"""The exit codes of `toponaut`. Scripts depend on them."""
 
 from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Infeasible placements and findings are answers, not failures."""
+    """How a command ended. Infeasible placements and findings are answers, not failures."""
 
     OK = 0
     INTERNAL = 1
+    """Internal error, or a write failed."""
     USAGE = 2
-    """Usage, configuration or an invalid request; click's own too."""
+    """Wrong usage, wrong configuration or an invalid request. click uses it too."""
     SKIPPED = 3
     """Answered, but some input was skipped."""
     NOTHING = 4
-    """Nothing usable was read."""
+    """No usable input."""
     CHECK_FAILED = 5
-    """`--check` or `verify` asked, and the answer is no; or `apply` asked for a held plan."""
+    """A check (`--check`, `verify`) failed, or `apply` did not write because the plan is held or
+    writing is paused."""

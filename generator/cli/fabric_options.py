@@ -1,4 +1,4 @@
-"""The options that describe a made-up fabric and its faults: of `simulate` and of `verify`."""
+"""The options of `simulate` and `verify` that describe a synthetic fabric and its faults."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)
 
 
 class SwapCount(NamedTuple):
-    """How many cables exchange an end."""
+    """How many pairs of cables swap one end."""
 
     pairs: int = 0
     share: float = 0.0
-    """Of all cables; as many as fit."""
+    """Share of all cables that are swapped, 0 to 1; as many pairs as fit."""
 
 
 def parse_swaps(text: str) -> SwapCount:
-    """Return a number of pairs, or a share of all cables, of `3`, `5%` or `0.05`.
+    """Return a number of pairs (`3`), or a share of all cables (`5%` or `0.05`).
 
     Raises:
-        click.BadParameter: another form, or more than all.
+        click.BadParameter: the text has another form, or is more than 100 %.
     """
     if _COUNT.match(text):
         return SwapCount(pairs=int(text))
@@ -53,28 +53,32 @@ fabric_options: Final = combine_options(
         default=FabricKind.RAIL.value,
         show_default=True,
         help=(
-            "One port a host (fat-tree, dragonfly-plus), one per rail (rail), one per rail in each "
-            "of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
+            "Ports of a host: one (fat-tree, dragonfly-plus), one per rail (rail), one per rail in "
+            "each of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
         ),
     ),
     click.option("--hosts", **_positive_option(64), help="Number of hosts."),
-    click.option("--rails", **_positive_option(8), help="Ports of a host, in each plane."),
-    click.option("--radix", **_positive_option(64), help="Ports of every switch; even."),
+    click.option("--rails", **_positive_option(8), help="Ports of each host in each plane."),
+    click.option("--radix", **_positive_option(64), help="Ports of each switch; an even number."),
     click.option(
-        "--tiers", **_positive_option(None), help="Ranks of switches, 2 to 4.  [default: fewest]"
+        "--tiers",
+        **_positive_option(None),
+        help="Tiers of switches, 2 to 4.  [default: as few as possible]",
     ),
     click.option(
         "--uplinks",
         **_positive_option(None),
-        help="Cables up from a leaf.  [default: half its ports]",
+        help="Uplinks of each leaf.  [default: half of its ports]",
     ),
     click.option(
         "--storage-leaves",
         **_natural_option(0),
-        help="Switches to which each host has one more port, as fast as the others.",
+        help="Storage switches. Each host has one more port to each, as fast as its others.",
     ),
     click.option(
-        "--islands", **_natural_option(0), help="Pods at the end that no cable joins to the others."
+        "--islands",
+        **_natural_option(0),
+        help="Number of pods, from the last, without a cable to the others.",
     ),
     click.option(
         "--peer-links", **_natural_option(0), help="Cables between the two leaves of an MLAG pair."
@@ -83,64 +87,66 @@ fabric_options: Final = combine_options(
         "--nvlink-domain",
         **_natural_option(0),
         metavar="HOSTS",
-        help="Hosts of each NVLink domain, which reports tell; 0 for none.",
+        help="Hosts in each NVLink domain, as the reports show it; 0 for no domains.",
     ),
     click.option(
         "--medium",
         type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
         show_default=True,
-        help="What reports and sysfs show; ibnetdiscover and lldpcli are written for both.",
+        help="Medium in reports and sysfs. Output of ibnetdiscover and lldpcli is always written.",
     ),
     click.option(
         "--names",
         type=click.Choice([policy.value for policy in NamePolicy]),
         default=NamePolicy.PLAIN.value,
         show_default=True,
-        help="Whether names tell positions.",
+        help="Whether names contain positions (plain) or not (opaque).",
     ),
     click.option(
         "--lose-links",
         type=parse_share,
         metavar="SHARE",
         default="0",
-        help="Cables that are gone, as 1% or 0.01; at least one.",
+        help="Share of cables to remove, such as 1% or 0.01; at least one cable.",
     ),
     click.option(
         "--swap",
         type=parse_swaps,
         metavar="NUMBER|SHARE",
         default="0",
-        help="Pairs of cables that exchange an end, or as 5% the share of all cables that do.",
+        help="Number of pairs of cables that swap an end, or share of all cables, such as 5%.",
     ),
     click.option(
         "--silent",
         type=parse_share,
         metavar="SHARE",
         default="0",
-        help="Hosts without a report, as 5% or 0.05; at least one.",
+        help="Share of hosts without a report, such as 5% or 0.05; at least one host.",
     ),
     click.option(
-        "--lose-switch", **_natural_option(0), help="Switches that are gone with their cables."
+        "--lose-switch",
+        **_natural_option(0),
+        help="Number of switches to remove with their cables.",
     ),
     click.option(
         "--lose-rank",
         **_positive_option(None),
-        help="Rank of those of --lose-switch, 1 for leaves.  [default: any]",
+        help="Tier of the switches of --lose-switch; 1 is leaves.  [default: any]",
     ),
     click.option(
-        "--lose-host", **_natural_option(0), help="Hosts that are gone with their cables."
+        "--lose-host", **_natural_option(0), help="Number of hosts to remove with their cables."
     ),
     click.option(
         "--lose",
         multiple=True,
         metavar="NAME",
-        help="A switch or host that is gone with its cables, by name; repeatable.",
+        help="Switch or host to remove with its cables. Repeatable.",
     ),
     click.option(
         "--shuffle-hosts",
         is_flag=True,
-        help="Cable hosts in an order that neither names nor GUIDs follow.",
+        help="Connect hosts in an order that differs from the order of names and of GUIDs.",
     ),
 )
 
@@ -167,10 +173,10 @@ def parse_fault_spec(options: Mapping[str, Any]) -> FaultSpec:
     """Return the faults that the options describe.
 
     Raises:
-        click.UsageError: one that says nothing without another.
+        click.UsageError: --lose-rank is given without --lose-switch.
     """
     if options["lose_rank"] and not options["lose_switch"]:
-        raise click.UsageError("--lose-rank goes with --lose-switch: of how many?")
+        raise click.UsageError("--lose-rank needs --lose-switch, the number of switches to remove")
     return FaultSpec(
         lose_links=options["lose_links"],
         num_swaps=options["swap"].pairs,
@@ -186,14 +192,14 @@ def parse_fault_spec(options: Mapping[str, Any]) -> FaultSpec:
 
 @contextmanager
 def open_progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str], None]]:
-    """Yield what shows progress on stderr: one changing line on a terminal.
+    """Yield a function that shows progress on stderr: on a terminal, one line that changes.
 
-    Elsewhere a line is printed when `every_s` seconds went by since the last.
+    Elsewhere it prints a line if at least `every_s` seconds have passed since the last one.
     """
     if not sys.stderr.isatty():
         yield _print_periodically(every_s)
         return
-    from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and a pipe needs none of it
 
     with Console(stderr=True).status(first) as status:
         yield status.update

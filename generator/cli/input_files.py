@@ -1,4 +1,4 @@
-"""Placement questions from files: their bytes, and the gangs that run already."""
+"""Input from a file or stdin: its bytes, and lists of running gangs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _PodsRow(_RunningModel):
         return indices
 
     def to_running_pods(self) -> RunningPods:
-        """Return the pods, one where nothing tells how many."""
+        """Return the pods: `count` of them, else one per index, else one."""
         count = self.count or len(self.indices) or 1
         return RunningPods(self.node, self.request, count, self.group, self.indices)
 
@@ -72,10 +72,10 @@ _GANG_LIST: Final = TypeAdapter(tuple[_GangRow, ...])
 
 
 def read_running_gangs(file: str) -> tuple[RunningGang, ...]:
-    """Read the gangs that run: a list of them, or `running: […]`.
+    """Read the running gangs: a list, or an object `running: […]`.
 
     Raises:
-        ConfigError: it is no such list; says the file, and the fields that are wrong.
+        ConfigError: the file holds no such list; the message names the file and the wrong fields.
     """
     source, document = _read_document(file, MAX_RUNNING_BYTES)
     try:
@@ -98,16 +98,16 @@ def read_running_gangs(file: str) -> tuple[RunningGang, ...]:
 
 
 def _read_document(file: str, limit: int) -> tuple[str, object]:
-    """Return the name to show and the only document of a file."""
+    """Return the name to show, and the only document in a file."""
     source, raw = read_input(file, limit)
     return source, parse_document(raw, source=source).value
 
 
 def read_input(file: str, limit: int) -> tuple[str, bytes]:
-    """Return the name to show and the bytes of a file, or of stdin where its name is `-`.
+    """Return the name to show and the bytes of a file, or of stdin if its name is `-`.
 
     Raises:
-        ConfigError: it cannot be read, or is larger than the limit.
+        ConfigError: the file cannot be read, or is larger than the limit.
     """
     source = "stdin" if file == _STDIN else show(file, 1024)
     raw = _read_stdin(limit) if file == _STDIN else read_whole_file(Path(file), limit)

@@ -1,7 +1,7 @@
-"""The command `toponaut`: its group, its errors and its exit codes.
+"""The command `toponaut`: the command group, its errors and its exit codes.
 
-Each command is a module of `generator.cli.commands`, imported when it is called, so that `--help`
-and small commands do not pay for numpy or gRPC.
+Each command is a module of `generator.cli.commands`. It is imported when it is called, so that
+`--help` and small commands load neither numpy nor gRPC.
 """
 
 from __future__ import annotations
@@ -26,41 +26,41 @@ _SOURCE_OPTIONS: Final = (
     *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
     *("store", "tree", "server"),
 )
-"""Parameters of commands that say what to read, or whom to ask."""
+"""Parameters that name the input of a command, or the server that it calls."""
 _WRITE_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""How stdout fails; what fails of files and sockets is an error of our own by then."""
+"""Errors of writing stdout. Errors of files and sockets are TopologyErrors by then."""
 _COMMANDS: Final = {
-    "tree": "The tiered tree that the cables say.",
-    "planes": "Which networks there are, and whose ports are in which.",
-    "findings": "What is wrong with the cabling, and what to do.",
-    "diff": "How the fabric differs from a cabling plan, and the moves that mend it.",
-    "switches": "Walk switches by SNMP; their neighbors as reports.",
-    "inspect": "What files hold: format, counts, bad lines.",
-    "plan": "What apply would change, in order.",
+    "tree": "Print the tree that follows from the cables.",
+    "planes": "List the networks, and the ports of each.",
+    "findings": "List what is wrong with the cabling, and what to do.",
+    "diff": "Compare the fabric with a cabling plan, and list the repairs.",
+    "switches": "Walk switches by SNMP, and report their neighbors.",
+    "inspect": "Show the content of files: format, counts, bad lines.",
+    "plan": "Print what apply would change, in order.",
     "apply": "Write the HyperNodes of the tree.",
-    "approve": "Let a plan be carried out that is held as too large.",
-    "place": "Where a gang should run, or why it cannot.",
-    "compare": "The same gang under every scheduler's preset, side by side.",
-    "where": "Where a job runs, and what a better place would be.",
-    "reservations": "What is kept for gangs whose pods do not run yet.",
+    "approve": "Approve a plan that is held because it is too large.",
+    "place": "Place a gang, or say why it does not fit.",
+    "compare": "Place a gang under each preset, and compare the results.",
+    "where": "Show where a job runs, and a better place.",
+    "reservations": "List the nodes reserved for gangs whose pods do not run yet.",
     "rpc": "Call any method of a server, with JSON or YAML.",
-    "serve": "Keep HyperNodes true and answer placement queries.",
-    "simulate": "Make fabrics with known truth; replay jobs on fabrics.",
-    "verify": "How right the tree is, on fabrics with known truth.",
-    "schema": "JSON schemas of what is read and printed.",
+    "serve": "Keep HyperNodes correct and answer placement queries.",
+    "simulate": "Simulate fabrics, and replay jobs on fabrics.",
+    "verify": "Score the tree on simulated fabrics whose true tree is known.",
+    "schema": "Print a JSON schema of a document.",
 }
 
 
 class _CommandGroup(click.Group):
-    """A group that knows its commands by name and loads them when needed."""
+    """A command group that lists its commands by name, and loads each when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the commands in the order in which a user meets them."""
+        """Return the commands in the order in which a user needs them."""
         del ctx
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command's module."""
+        """Load the module of a command."""
         del ctx
         if cmd_name not in _COMMANDS:
             return None
@@ -71,7 +71,7 @@ class _CommandGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find a command; as a plugin of kubectl it reads the cluster where no source is named."""
+        """Find a command; as a kubectl plugin it reads the cluster unless a source is given."""
         name, command, rest = super().resolve_command(ctx, args)
         if (
             ctx.info_name == _PLUGIN
@@ -82,7 +82,7 @@ class _CommandGroup(click.Group):
         return name, command, rest
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command; our own errors become one line on stderr and an exit code."""
+        """Run a command; a TopologyError becomes one line on stderr and an exit code."""
         try:
             return super().invoke(ctx)
         except (ConfigError, PlacementRequestError) as error:
@@ -100,13 +100,13 @@ class _CommandGroup(click.Group):
 
 
 def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]) -> bool:
-    """Return whether a command could read the cluster, and was told to read nothing else."""
+    """Return whether a command can read the cluster, and no other source is given."""
     if command.name == "serve" or "kube" not in {param.name for param in command.params}:
         return False
     with command.make_context(
         command.name, list(args), parent=ctx, resilient_parsing=True
-    ) as asked:
-        return not any(asked.params.get(name) for name in _SOURCE_OPTIONS)
+    ) as parsed:
+        return not any(parsed.params.get(name) for name in _SOURCE_OPTIONS)
 
 
 def _print_error(error: TopologyError) -> None:
@@ -123,12 +123,13 @@ def _print_error(error: TopologyError) -> None:
 )
 @click.version_option(package_name="toponaut", prog_name="toponaut")
 def cli() -> None:
-    """Discover how a cluster is wired, and use it.
+    """Discover how a GPU cluster is wired, keep HyperNodes correct, and place gangs of pods.
 
     Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
-    toponaut tree --reports fabric/reports. Each option has a variable, such as
-    TOPONAUT_TREE_REPORTS. Exit codes: 0 ok, 1 internal, 2 usage or invalid request, 3 answered
-    but some input was skipped, 4 nothing usable read, 5 --check or verify failed, or held.
+    toponaut tree --reports fabric/reports. Each option has an environment variable, such as
+    TOPONAUT_TREE_REPORTS. Exit codes: 0 answered, 1 internal error or failed write, 2 wrong usage
+    or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check or
+    verify failed, or the plan is held.
     """
 
 
@@ -138,18 +139,18 @@ def kubectl_main() -> None:
 
 
 def main(name: str = "toponaut") -> None:
-    """Run the command line under the name by which it was called."""
+    """Run the command line under the given program name."""
     collect_garbage_rarely()
-    sys.stdout = sys.stdout or _open_null()  # None where it is closed: nobody wants the answer
+    sys.stdout = sys.stdout or _open_null()  # None if it is closed: then no output is wanted
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr is: a locale may be ASCII
+        sys.stdout.reconfigure(errors="backslashreplace")  # as stderr has it: a locale may be ASCII
     try:
         cli(prog_name=name)
     except OSError as error:
         if error.errno not in _WRITE_ERRNOS:
             raise
-        sys.stdout = _open_null()  # else what is left in it would be tried again at the end
-        click.echo(f"error: cannot write the answer: {error.strerror}", err=True)
+        sys.stdout = _open_null()  # else Python writes the rest again at exit, and fails
+        click.echo(f"error: cannot write to stdout: {error.strerror}", err=True)
         sys.exit(ExitCode.INTERNAL)
 
 

@@ -1,4 +1,4 @@
-"""What the commands that read a fabric do alike: read, observe, and end with the right code."""
+"""Steps of every command that reads a fabric: read the sources, infer the tree, exit."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind
 
 
 class LoadedObservation(NamedTuple):
-    """An observation, and what of its input was skipped."""
+    """An observation, its inputs, and the input that was skipped."""
 
     observation: Observation
     inputs: Inputs
@@ -47,26 +47,28 @@ def read_observation(
 
     Args:
         sources: where to read from.
-        names_of_tiers: comma-separated, bottom-up.
-        previous: the last generation's tree, or the file of its document.
+        names_of_tiers: names separated by commas, lowest tier first.
+        previous: the tree of the last generation, or the name of its file.
 
     Raises:
-        click.UsageError: no source is named, or an option that HyperNodes leave no room for.
-        ConfigError: the names of tiers, the previous tree, the inventory or the plane are no use.
-        TopologyError: nothing usable was read; the problems have been printed.
+        click.UsageError: no source is given, or an option that excludes --hypernodes.
+        ConfigError: the tier names, the previous tree, the inventory or the plane are wrong.
+        TopologyError: there is no usable input; the problems have been printed.
     """
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
         if names_of_tiers or isinstance(previous, str):
-            raise click.UsageError("--hypernodes brings its names: no --tier-names, no --previous")
+            raise click.UsageError(
+                "--hypernodes has its own names: give no --tier-names and no --previous"
+            )
         return _read_hypernodes(sources.hypernodes, sources.nodes)
-    last = read_tree(Path(previous)) if isinstance(previous, str) else previous
+    last_tree = read_tree(Path(previous)) if isinstance(previous, str) else previous
     inputs = read_inputs(sources)
     observation = observe(
         inputs,
         now=utc_now(),
-        previous=last,
+        previous=last_tree,
         names_of_tiers=_parse_tier_names(names_of_tiers) or inputs.tier_names,
     )
     if observation is None:
@@ -76,118 +78,128 @@ def read_observation(
 
 
 def _build_no_data_problem(sources: Sources) -> ParseError:
-    """Return what is wrong with sources in which there is nothing bad, and nothing good."""
+    """Return the problem of sources without any report."""
     where = show(str(sources.reports), 1024) if sources.reports else "the cluster"
-    return ParseError("no report is there", source=where)
+    return ParseError("no reports found", source=where)
 
 
 def check_plane(name: str, planes: Sequence[str]) -> None:
-    """Refuse a network that no port is in, but the one that is always asked for."""
+    """Refuse a plane without ports, except compute, the default.
+
+    Raises:
+        ConfigError: the plane has no port.
+    """
     if name not in {COMPUTE, *planes}:
         known = ", ".join(planes) or "none"
-        raise ConfigError(f"--plane: no port is in '{show(name)}'; planes with ports: {known}")
+        raise ConfigError(f"--plane: '{show(name)}' has no ports; planes with ports: {known}")
 
 
 def _parse_tier_names(names: str | None) -> tuple[str, ...]:
-    """Return the names of a comma-separated list; a number is a tier already, so it names none."""
-    found = tuple(name.strip() for name in names.split(",")) if names else ()
-    wrong = next((name for name in found if not name or name.isdecimal()), None)
+    """Return the names of a comma-separated list.
+
+    Raises:
+        ConfigError: a name is empty, or a number: a number means the tier itself.
+    """
+    tier_names = tuple(name.strip() for name in names.split(",")) if names else ()
+    wrong = next((name for name in tier_names if not name or name.isdecimal()), None)
     if wrong is not None:
-        what = f"'{show(wrong)}' is a number" if wrong else "one of them is empty"
-        raise ConfigError(f"--tier-names: {what}; expected names such as leaf,spine,core")
-    return found
+        reason = f"'{show(wrong)}' is a number" if wrong else "a name is empty"
+        raise ConfigError(f"--tier-names: {reason}; expected names such as leaf,spine,core")
+    return tier_names
 
 
 def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
     inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
     tree, problems = derive_hypernode_tree(read.hypernodes)
-    found = (*(inventory.problems if inventory else ()), *read.problems, *problems)
+    all_problems = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
-        nothing = ParseError("no HyperNode is there", source=show(str(folder), 1024))
-        exit_without_data(found or [nothing])
+        no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
+        exit_without_data(all_problems or [no_hypernodes])
     if inventory:
         tree = _restrict_to_listed(tree, {node.name for node in inventory.nodes})
     return LoadedObservation(
-        Observation(tree, ()), Inputs(inventory=inventory, problems=found), found
+        Observation(tree, ()), Inputs(inventory=inventory, problems=all_problems), all_problems
     )
 
 
-def _restrict_to_listed(tree: TopologyTree, listed: Collection[str]) -> TopologyTree:
-    """Return the tree of the listed nodes; those that it lacks are unplaced."""
+def _restrict_to_listed(tree: TopologyTree, node_names: Collection[str]) -> TopologyTree:
+    """Return the tree of the listed nodes; a listed node that the tree lacks is unplaced."""
     specs = [
         DomainSpec(
             name=domain.name,
             tier=domain.tier,
             parent=None if domain.parent is None else tree.domains[domain.parent].name,
-            nodes=tuple(node for node in domain.nodes if node in listed),
+            nodes=tuple(node for node in domain.nodes if node in node_names),
         )
         for domain in tree.domains
-        if any(node in listed for node in tree.nodes_of(domain))
+        if any(node in node_names for node in tree.nodes_of(domain))
     ]
-    reasons = {gone.node: gone.reason for gone in tree.unplaced}
-    unplaced = [
+    reasons = {unplaced.node: unplaced.reason for unplaced in tree.unplaced}
+    all_unplaced = [
         Unplaced(node, reasons.get(node, "in no HyperNode"))
-        for node in set(listed) - set(tree.nodes)
+        for node in set(node_names) - set(tree.nodes)
     ]
-    return build_tree(specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced)
+    return build_tree(specs, tiers=tree.tiers, plane=tree.plane, unplaced=all_unplaced)
 
 
 def derive_hypernode_tree(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseError]]:
-    """Return the tree that HyperNodes describe, and what had to be left out of it."""
-    found = build_hypernode_tree(hypernodes)
-    return found.tree, [ParseError(problem, source="HyperNodes") for problem in found.problems]
+    """Return the tree that HyperNodes describe, and the problems of those that were left out."""
+    built = build_hypernode_tree(hypernodes)
+    return built.tree, [ParseError(problem, source="HyperNodes") for problem in built.problems]
 
 
 def exit_without_data(problems: Sequence[ParseError]) -> NoReturn:
-    """Say what was skipped, and that nothing is left.
+    """Print the skipped input, and end because there is no usable input.
 
     Raises:
         TopologyError: always.
     """
     print_problems(problems)
-    raise TopologyError("nothing usable was read; what is known of the fabric stays as it was")
+    raise TopologyError("no usable input; nothing was changed")
 
 
 def refuse_without_hosts(read: LoadedObservation) -> None:
-    """Refuse a fabric in which no host was found: nothing could be placed in its tree.
+    """Refuse a fabric without hosts: nothing could be placed in its tree.
 
     Raises:
-        TopologyError: there is none; the problems have been printed.
+        TopologyError: there is no host; the problems have been printed.
     """
     tree = read.observation.tree
     if not (tree.nodes or tree.unplaced or _has_hosts(read.inputs)):
-        no_host = "no host was found: it tells switches and routers alone"
-        exit_without_data([*read.problems, ParseError(no_host, source="the fabric")])
+        no_hosts = "no hosts found, only switches and routers"
+        exit_without_data([*read.problems, ParseError(no_hosts, source="the fabric")])
 
 
 def _has_hosts(inputs: Inputs) -> bool:
-    """Return whether anything in it is, or may be, a host, though perhaps of no known name."""
+    """Return whether any device or neighbor is or may be a host, with or without a name."""
     devices = [claim.device for claim in expand_claims(inputs.claims)]
-    heard = (near.kind for one in devices for port in one.ports for near in port.neighbors)
-    return not _FORWARDING.issuperset(chain((one.kind for one in devices), heard))
+    neighbors = (
+        neighbor.kind for device in devices for port in device.ports for neighbor in port.neighbors
+    )
+    return not _FORWARDING.issuperset(chain((device.kind for device in devices), neighbors))
 
 
 def read_tree(file: Path) -> TopologyTree:
     """Read a TopologyTree document.
 
     Raises:
-        ConfigError: the file holds none.
+        ConfigError: the file holds no tree.
     """
     source = show(str(file), 1024)
     raw = read_whole_file(file, MAX_TREE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    found = parse_document(raw, source=source)
+    document = parse_document(raw, source=source)
     try:
-        return parse_tree(found.value if isinstance(found.value, dict) else {})
+        return parse_tree(document.value if isinstance(document.value, dict) else {})
     except ConfigError as error:
-        raise ConfigError(f"{source}:{found.line}: {show(str(error), 400)}") from error
+        raise ConfigError(f"{source}:{document.line}: {show(str(error), 400)}") from error
 
 
 def exit_with_problems(
     ctx: click.Context, problems: Sequence[ParseError], code: ExitCode | None = None
 ) -> NoReturn:
-    """Say what was skipped and end with the code given, else with the one that tells it."""
+    """Print the skipped input; exit with the given code, else 3 if input was skipped, else 0."""
     print_problems(problems)
     ctx.exit(code or (ExitCode.SKIPPED if problems else ExitCode.OK))

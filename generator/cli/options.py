@@ -1,4 +1,4 @@
-"""Command-line values that are more than text or a number, and options that go together."""
+"""Options that several commands share, and parsers of option values with a form of their own."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
 
 
 def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
-    """Return what gives a click command several options, which --help lists in this order."""
+    """Return a decorator that adds options to a click command; --help lists them in this order."""
 
     def decorate(command: _Command) -> _Command:
         return reduce(lambda made, option: option(made), reversed(options), command)
@@ -27,22 +27,43 @@ def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Com
     return decorate
 
 
+def kube_options(purpose: str) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds --kube, --kubeconfig and --context to a click command.
+
+    Args:
+        purpose: the help of --kube; it says what the command does with the cluster.
+    """
+    return combine_options(
+        click.option("--kube", is_flag=True, help=purpose),
+        click.option(
+            "--kubeconfig",
+            help="Kubeconfig file of the cluster.  [default: the file that kubectl uses; if there "
+            "is none, the pod's service account]",
+        ),
+        click.option(
+            "--context", help="Context in the kubeconfig file.  [default: the current context]"
+        ),
+    )
+
+
 def parse_access(options: dict[str, Any]) -> ClusterAccess | None:
-    """Take the cluster that is named out of a command's parameters; None where none is.
+    """Remove the options of `kube_options` from a command's parameters, and return the cluster.
+
+    Returns None without --kube.
 
     Raises:
-        click.UsageError: what says how to reach one stands without --kube.
+        click.UsageError: --kubeconfig or --context is given without --kube.
     """
     access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
     if options.pop("kube"):
         return access
     if any(access):
-        raise click.UsageError("--kubeconfig and --context go with --kube")
+        raise click.UsageError("--kubeconfig and --context need --kube")
     return None
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds above 0 of `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
+    """Return the seconds of `500ms`, `30s`, `5m` or `1h`; a number without a unit is refused.
 
     Raises:
         click.BadParameter: the text has another form, or means 0.
@@ -54,32 +75,32 @@ def parse_duration(text: str) -> float:
 
 
 def parse_share(text: str) -> float:
-    """Return a fraction from 0 to 1 of `1%` or `0.01`; `1` is refused: it may mean either.
+    """Return the fraction, 0 to 1, of `1%` or `0.01`; `1` is refused: it may mean 1 % or all.
 
     Raises:
-        click.BadParameter: another form, or more than all.
+        click.BadParameter: the text has another form, or is more than 100 %.
     """
     percent = _PERCENT.match(text)
     if not percent and not _FRACTION.match(text):
-        raise click.BadParameter(f"'{show(text)}' is no share such as 1% or 0.01")
+        raise click.BadParameter(f"'{show(text)}' is not a share such as 1% or 0.01")
     fraction = float(percent[1]) / 100 if percent else float(text)
     if fraction > 1:
-        raise click.BadParameter(f"'{show(text)}' is more than all")
+        raise click.BadParameter(f"'{show(text)}' is more than 100%")
     return fraction
 
 
 def parse_level_names(rows: Sequence[str]) -> dict[str, str]:
-    """Return tiers by name of rows `NAME=TIER`.
+    """Return the tier of each name, from rows `NAME=TIER`.
 
     Raises:
-        click.BadParameter: another form.
+        click.BadParameter: a row has another form.
     """
-    found: dict[str, str] = {}
+    tier_of_name: dict[str, str] = {}
     for row in rows:
         name, _, tier = row.rpartition("=")
         if not name or not tier:
             raise click.BadParameter(
-                f"'{show(row)}' is no NAME=TIER such as topology-rack=leaf", param_hint="--level"
+                f"'{show(row)}' is not NAME=TIER, such as topology-rack=leaf", param_hint="--level"
             )
-        found[name] = tier
-    return found
+        tier_of_name[name] = tier
+    return tier_of_name

@@ -1,7 +1,7 @@
-"""What `toponaut` prints: one document on stdout as JSON or YAML, or text for people.
+"""Printed output: one document on stdout as JSON or YAML, or text for people.
 
-Everything that describes it (skipped input, progress) goes to stderr, so that stdout is data.
-Tables are drawn by rich on a terminal and are plain aligned lines in a pipe.
+Skipped input and progress go to stderr, so that stdout is data. On a terminal rich draws the
+tables; in a pipe they are plain aligned lines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topology.model.errors import ParseError, show
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 MAX_PROBLEMS_SHOWN: Final = 20
 MAX_MESSAGE: Final = 2000
-"""Characters of a message on stderr: a path, an excerpt and some words."""
+"""Characters of one message on stderr, enough for a path and an excerpt."""
 
 output_option: Final[Callable[..., Any]] = click.option(
     "--output",
@@ -27,12 +27,12 @@ output_option: Final[Callable[..., Any]] = click.option(
     type=click.Choice(["text", "json", "yaml"]),
     default="text",
     show_default=True,
-    help="Form of what is printed.",
+    help="Format of the output.",
 )
 
 
 def print_document(document: object, output: str, *, text: Callable[[], str]) -> None:
-    """Print one document in the form asked for; `text` is called for text alone."""
+    """Print one document in the chosen format; `text` is called only for text."""
     if output == "json":
         click.echo(json.dumps(document, indent=2, ensure_ascii=True))
     elif output == "yaml":
@@ -43,7 +43,7 @@ def print_document(document: object, output: str, *, text: Callable[[], str]) ->
 
 
 def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_SHOWN) -> None:
-    """List on stderr what was skipped: the first ones, and how many more."""
+    """List skipped input on stderr: the first problems, and how many more there are."""
     for problem in problems[:limit]:
         click.echo(f"skipped: {show(str(problem), MAX_MESSAGE)}", err=True)
     more = len(problems) - limit
@@ -52,7 +52,7 @@ def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_
 
 
 def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return rows as a table; foreign text must have been shown by `errors.show` before."""
+    """Return rows as a table. Escape foreign text with `errors.show` first."""
     rows = [tuple(row) for row in rows]
     if sys.stdout.isatty():
         return _render_rich_table(header, rows)
@@ -64,7 +64,7 @@ def render_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def _render_rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    from rich.console import Console  # noqa: PLC0415 - a pipe should not pay for it
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and a pipe needs none of it
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -79,8 +79,22 @@ def _render_rich_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return capture.get().rstrip("\n")
 
 
+def show_count(num: int, noun: str) -> str:
+    """Return a number and its noun: `1 pod`, `3 pods`, `2 leaves`."""
+    return f"{num} {noun if num == 1 else _pluralize(noun)}"
+
+
+def _pluralize(noun: str) -> str:
+    """Return the plural of a noun or of a tier's name; a name that ends in a digit stays."""
+    if noun.endswith("leaf"):
+        return f"{noun.removesuffix('f')}ves"
+    if noun.endswith(("s", "x", "ch", "sh")):
+        return f"{noun}es"
+    return f"{noun}s" if noun[-1:].isalpha() else noun
+
+
 def shorten_names(names: Sequence[str], limit: int = 6) -> str:
-    """Return names in one line, the first ones and how many more."""
+    """Return names on one line: the first ones, and how many more there are."""
     more = len(names) - limit
     shown = " ".join(show(name) for name in names[:limit])
     return f"{shown} +{more}" if more > 0 else shown

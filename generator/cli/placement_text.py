@@ -1,11 +1,11 @@
-"""Placement answers as text for people: the assignment by domain, or what is missing and where."""
+"""A placement answer as text: the assignment by domain, or why the gang does not fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from generator.cli.output import render_table, shorten_names
+from generator.cli.output import render_table, shorten_names, show_count
 from generator.placement.answer import Placement, Reason
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
@@ -14,13 +14,13 @@ PENDING = "(pending)"
 
 
 def render_placement_text(placement: Placement, tree: TopologyTree | None) -> str:
-    """Return an answer as lines; without the tree, runs of pods are shown by node."""
+    """Return an answer as lines; without a tree, the assignment has no domains."""
     if placement.is_feasible:
         return f"{_render_headline(placement)}\n{_render_assignment(placement, tree)}"
     parts = [
         _render_infeasible(placement),
         *_render_alternatives(placement),
-        *_find_domains(placement),
+        *_render_domain_verdicts(placement),
     ]
     return "\n".join(parts)
 
@@ -28,13 +28,13 @@ def render_placement_text(placement: Placement, tree: TopologyTree | None) -> st
 def _render_headline(placement: Placement) -> str:
     num = sum(node is not None for nodes in placement.assignment.values() for node in nodes)
     total = sum(len(nodes) for nodes in placement.assignment.values())
-    pods = f"{num} pods" if num == total else f"{num} of {total} pods"
-    best = "nothing better exists" if placement.is_proved else "best found in time"
+    pods = show_count(num, "pod") if num == total else f"{num} of {show_count(total, 'pod')}"
+    best = "no better placement exists" if placement.is_proved else "best found in time"
     return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
 
 
 def _render_assignment(placement: Placement, tree: TopologyTree | None) -> str:
-    homes = _map_lowest_domains(tree)
+    domain_of_node = _map_lowest_domains(tree)
     rows = [
         (
             show(group),
@@ -43,7 +43,7 @@ def _render_assignment(placement: Placement, tree: TopologyTree | None) -> str:
             shorten_names(list(dict.fromkeys(nodes))),
         )
         for group, pods in placement.assignment.items()
-        for domain, first, last, nodes in _group_runs(pods, homes)
+        for domain, first, last, nodes in _group_runs(pods, domain_of_node)
     ]
     if tree is not None:
         return render_table(("GROUP", "PODS", "DOMAIN", "NODES"), rows)
@@ -53,21 +53,25 @@ def _render_assignment(placement: Placement, tree: TopologyTree | None) -> str:
 
 
 def _map_lowest_domains(tree: TopologyTree | None) -> Mapping[str, str]:
-    """Return per node the lowest domain that it is in."""
+    """Return the lowest domain of each node."""
     if tree is None:
         return {}
     return {node: domain.name for domain in tree.domains for node in domain.nodes}
 
 
 def _group_runs(
-    pods: tuple[str | None, ...], homes: Mapping[str, str]
+    pods: tuple[str | None, ...], domain_of_node: Mapping[str, str]
 ) -> Iterator[tuple[str, int, int, list[str]]]:
-    """Yield (domain, first pod, last pod, node per pod) of consecutive pods in one domain."""
-    at = 0
-    for domain, run in groupby(pods, lambda node: PENDING if node is None else homes.get(node, "")):
+    """Yield (domain, first pod, last pod, node per pod) for each run of pods in one domain."""
+
+    def domain_of(node: str | None) -> str:
+        return PENDING if node is None else domain_of_node.get(node, "")
+
+    first = 0
+    for domain, run in groupby(pods, domain_of):
         nodes = [node or PENDING for node in run]
-        yield domain, at, at + len(nodes) - 1, nodes
-        at += len(nodes)
+        yield domain, first, first + len(nodes) - 1, nodes
+        first += len(nodes)
 
 
 def _render_span(first: int, last: int) -> str:
@@ -75,8 +79,8 @@ def _render_span(first: int, last: int) -> str:
 
 
 def _render_infeasible(placement: Placement) -> str:
-    why = _render_reason(placement.reason) if placement.reason else "no reason given"
-    return f"infeasible: {why}" + ("" if placement.is_proved else " (the search ended early)")
+    reason = _render_reason(placement.reason) if placement.reason else "no reason given"
+    return f"infeasible: {reason}" + ("" if placement.is_proved else " (the search ended early)")
 
 
 def _render_reason(reason: Reason) -> str:
@@ -88,7 +92,8 @@ def _render_reason(reason: Reason) -> str:
     if reason.size is not None:
         parts.append(f"slices of {reason.size} do not divide {reason.count} pods")
     parts += [
-        f"{num} nodes excluded by {show(why)}" for why, num in (reason.excluded or {}).items()
+        f"{show_count(num, 'node')} excluded by {show(cause)}"
+        for cause, num in (reason.excluded or {}).items()
     ]
     return ", ".join(parts)
 
@@ -100,9 +105,9 @@ def _render_alternatives(placement: Placement) -> Iterator[str]:
             yield f"feasible {word}{show(row.change, 200)}: within one {show(row.tier or '?')}"
 
 
-def _find_domains(placement: Placement) -> list[str]:
+def _render_domain_verdicts(placement: Placement) -> list[str]:
     rows = [
         (show(row.name), row.verdict.value, show(row.needs, 200))
         for row in placement.domain_verdicts
     ]
-    return [render_table(("DOMAIN", "VERDICT", "WHY"), rows)] if rows else []
+    return [render_table(("DOMAIN", "VERDICT", "REASON"), rows)] if rows else []

@@ -1,4 +1,4 @@
-"""The inputs of `plan` and `apply`: sources and observed HyperNodes, and the plan made of them."""
+"""The input of `plan` and `apply`, and the plan: sources and observed HyperNodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from topology.model.errors import KubeForbidden, ParseError
 
 
 class Plan(NamedTuple):
-    """Ordered actions, whether they may be carried out, and what stood in their way."""
+    """Ordered actions, the verdict on them, and the problems met while planning."""
 
     actions: tuple[Action, ...]
     problems: tuple[ParseError, ...]
@@ -32,22 +32,22 @@ class Plan(NamedTuple):
 
 
 class ObservedHyperNodes(NamedTuple):
-    """HyperNodes that exist, what of them could not be read, and what else decides of a plan."""
+    """The existing HyperNodes, those that could not be read, and what else a plan depends on."""
 
     hypernodes: tuple[HyperNode, ...] = ()
     problems: tuple[ParseError, ...] = ()
     fabric: Mapping[str, Any] | None = None
-    """What people want."""
+    """The Fabric object: budget, approvals, outputs."""
     gangs: tuple[Gang, ...] = ()
-    """What runs, as far as that is known."""
+    """The running gangs, as far as they are known."""
 
 
 def add_store_reports(
     sources: Sources, store: Path | None, fabric: Mapping[str, Any] | None
 ) -> Sources:
-    """Return the sources; the reports of the store where no other source is named.
+    """Return the sources; without a source, the reports of the store.
 
-    The tree has the shape that the Fabric object says, as far as no option says another.
+    The tree has the shape that the Fabric object sets, unless an option overrides it.
     """
     if store is not None and sources.is_empty:
         sources = sources._replace(reports=store / REPORTS)
@@ -57,28 +57,27 @@ def add_store_reports(
 def read_observed(
     store: Path | None, folder: Path | None, cluster: ClusterAccess | None = None
 ) -> ObservedHyperNodes:
-    """Read the observed HyperNodes of a store, or of a folder that directly holds them.
+    """Read the observed HyperNodes of a store, of a folder that holds them, or of a cluster.
 
-    Where neither is named, those of the cluster that is read.
-
-    A store without the folder is new: nothing exists there yet. In a store only those count that
-    can be replaced and removed there, each in a file of its own name.
+    The cluster is read if neither a store nor a folder is given. A store without the subfolder is
+    new: it has no HyperNodes yet. In a store, only HyperNodes that can be replaced and removed
+    count: each in a file that has its name.
 
     Raises:
-        click.UsageError: neither is named, or both are.
+        click.UsageError: without a cluster, not exactly one of store and folder is given.
         KubeError: the cluster cannot be read.
         StoreError: the folder cannot be read.
     """
     if cluster is not None and store is None and folder is None:
         return _fetch_observed(cluster)
     if (store is None) == (folder is None):
-        raise click.UsageError("name what to compare with: either --store or --observed")
+        raise click.UsageError("give the HyperNodes to compare with: either --store or --observed")
     if store is None:
         read = read_hypernodes(folder or Path())
         return ObservedHyperNodes(read.hypernodes, read.problems)
-    place = DirectoryStore(store)
-    read = place.read_hypernodes()
-    return ObservedHyperNodes(read.hypernodes, read.problems, place.read_fabric())
+    opened = DirectoryStore(store)
+    read = opened.read_hypernodes()
+    return ObservedHyperNodes(read.hypernodes, read.problems, opened.read_fabric())
 
 
 def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
@@ -94,25 +93,25 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
         try:
             gangs = store.read_gangs()
         except KubeForbidden as error:
-            problem = ParseError(f"running gangs are not known: {error}", source="pods")
+            problem = ParseError(f"running gangs are unknown: {error}", source="pods")
             return ObservedHyperNodes(read.hypernodes, (*read.problems, problem), fabric)
         return ObservedHyperNodes(read.hypernodes, read.problems, fabric, gangs)
 
 
 def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WritePolicy) -> Plan:
-    """Read the sources, plan towards their tree, and judge the plan.
+    """Read the sources, plan the changes towards their tree, and judge the plan.
 
-    What is saved has no age, so every report counts as fresh.
+    Saved reports have no age, so every report counts as fresh.
 
     Raises:
-        click.UsageError: no source is named.
-        TopologyError: nothing usable was read, so nothing is planned.
+        click.UsageError: no source is given.
+        TopologyError: there is no usable input, so nothing is planned.
     """
     previous = derive_previous_tree(observed.hypernodes)
     read = read_observation(sources, previous=previous)
     if not parse_tree_spec(observed.fabric)[0].has_hypernodes:
-        nothing = ParseError("spec.outputs asks for no HyperNodes", source="Fabric default")
-        return Plan((), (*read.problems, nothing), PlanVerdict(hash_plan(())))
+        no_output = ParseError("spec.outputs has no HyperNodes", source="Fabric default")
+        return Plan((), (*read.problems, no_output), PlanVerdict(hash_plan(())))
     actions, conflicts = plan_tree_changes(read.observation, observed.hypernodes)
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     verdict = judge_plan(

@@ -1,7 +1,7 @@
-"""Placement requests from files and command lines, ours or another system's.
+"""Placement requests from files and command lines, of Toponaut or of another system.
 
-The only place where the two meet: what another system's manifest asks for becomes a document of
-ours, and what it says beyond that is told on stderr.
+The manifest of another system becomes a PlacementRequest. Its fields that a PlacementRequest cannot
+express are listed on stderr.
 """
 
 from __future__ import annotations
@@ -27,22 +27,23 @@ from topology.model.tree import API_VERSION
 _MAX_NAMES_SHOWN: Final = 12
 _SBATCH_OPTION: Final = "--sbatch"
 _UNUSED_FIELD: Final = "options.arguments"
-"""Field of ours that is accepted, so that requests keep it, and changes nothing."""
+"""A field of PlacementRequest that is accepted, so that requests can have it, but has no effect."""
 
 
 class LoadedRequest(NamedTuple):
-    """A request as a document of ours, and where it comes from."""
+    """A request as a PlacementRequest document, and its source."""
 
     source: str
+    """The file or option, for messages."""
     document: dict[str, Any]
     translation: Translation | None
-    """None where the file is a PlacementRequest itself."""
+    """None if the file is a PlacementRequest itself."""
 
     def to_request(self, preset: str | None) -> PlacementRequest:
-        """Return the request; the preset takes the place of its own, where given.
+        """Return the request; a given preset replaces the preset of the request.
 
         Raises:
-            ConfigError: it makes no sense; says the file and the field.
+            ConfigError: the request is invalid; the message names the file and the field.
         """
         document, spec = self.document, self.document.get("spec")
         if preset is not None and isinstance(spec, dict):
@@ -53,26 +54,27 @@ class LoadedRequest(NamedTuple):
             raise ConfigError(f"{self.source}: {error}") from error
 
     def fit_to_nodes(self, inventory: Inventory | None) -> tuple[LoadedRequest, tuple[Note, ...]]:
-        """Return it in the units that the nodes list, and what was changed for that."""
+        """Return the request in the units that the nodes list, and notes on what was converted."""
         if self.translation is None:
             return self, ()
-        takes_nodes = self.translation.uses_whole_nodes
+        uses_whole_nodes = self.translation.uses_whole_nodes
         spec, notes = fit_units(
-            self.document["spec"], find_max_resources(inventory), uses_whole_nodes=takes_nodes
+            self.document["spec"], find_max_resources(inventory), uses_whole_nodes=uses_whole_nodes
         )
         return self._replace(document=self.document | {"spec": spec}), notes
 
 
 def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:
-    """Read a request of ours or of another system, from a file or from options of sbatch.
+    """Read a request of Toponaut or of another system, from a file or from options of sbatch.
 
     Args:
-        file: its name; `-` is stdin.
-        sbatch: options instead of a file.
-        levels: tiers by the names that other systems have for them.
+        file: the file name; `-` is stdin.
+        sbatch: options of sbatch instead of a file.
+        levels: tiers by the names that other systems give them.
 
     Raises:
-        ConfigError: there is no one request in it; says the file, the document and the field.
+        ConfigError: there is not exactly one request; the message names the file, the document and
+            the field.
     """
     if sbatch is not None:
         return _load_sbatch(_SBATCH_OPTION, sbatch, is_shell=False)
@@ -80,14 +82,14 @@ def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]
     text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
     if is_script(text):
         return _load_sbatch(source, text, is_shell=True)
-    documents = [_require_document(found) for found in parse_documents(raw, source=source)]
+    documents = [_require_document(row) for row in parse_documents(raw, source=source)]
     if not documents:
         raise ConfigError(f"{source}: expected one document, got 0")
-    mine = [value for _, value in documents if _is_own_kind(value)]
-    if mine:
+    requests = [value for _, value in documents if _is_own_kind(value)]
+    if requests:
         if len(documents) > 1:
             raise ConfigError(f"{source}: expected one document, got {len(documents)}")
-        return LoadedRequest(source, mine[0], None)
+        return LoadedRequest(source, requests[0], None)
     if len(documents) == 1:
         _check_kind(documents[0][1], source)
     try:
@@ -106,10 +108,10 @@ def _load_sbatch(source: str, text: str, *, is_shell: bool) -> LoadedRequest:
     return LoadedRequest(source, translation.document, translation)
 
 
-def _require_document(found: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
-    if isinstance(found, ParseError):
-        raise ConfigError(str(found))
-    return found.line, found.value
+def _require_document(document: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
+    if isinstance(document, ParseError):
+        raise ConfigError(str(document))
+    return document.line, document.value
 
 
 def _is_own_kind(value: object) -> bool:
@@ -121,9 +123,15 @@ def _is_own_kind(value: object) -> bool:
 
 
 def _check_kind(value: object, source: str) -> None:
-    """Tell other versions of ours, and what is no object, from other systems' objects."""
+    """Refuse a document that is no object, and other versions of PlacementRequest.
+
+    Raises:
+        ConfigError: the document is one of these.
+    """
     if not isinstance(value, dict):
-        raise ConfigError(f"{source}: expected a {KIND} of {API_VERSION}, or another's manifest")
+        raise ConfigError(
+            f"{source}: expected a {KIND} of {API_VERSION}, or a manifest of another system"
+        )
     version, kind = value.get("apiVersion"), value.get("kind")
     if kind == KIND or kind is None:
         raise ConfigError(
@@ -133,23 +141,26 @@ def _check_kind(value: object, source: str) -> None:
 
 
 def find_max_resources(inventory: Inventory | None) -> dict[str, int]:
-    """Return per resource the most that a node lists; without a list each has one slot."""
-    room: dict[str, int] = {}
+    """Return the largest capacity of any node, by resource.
+
+    Empty without an inventory; then each node has one slot.
+    """
+    capacity: dict[str, int] = {}
     for node in inventory.nodes if inventory else ():
         for name, quantity in node.spec.capacity.items():
-            room[name] = max(quantity, room.get(name, 0))
-    return room
+            capacity[name] = max(quantity, capacity.get(name, 0))
+    return capacity
 
 
 def print_translation(translation: Translation) -> None:
-    """Say on stderr how another system's manifest was understood, and what was ignored."""
-    click.echo(f"understood as a request of {translation.system}", err=True)
+    """Print on stderr how the manifest of another system was understood, and its ignored fields."""
+    click.echo(f"read as a request of {translation.system}", err=True)
     print_notes(translation.notes)
     _print_ignored(translation.ignored)
 
 
 def print_unused_arguments(document: Mapping[str, Any]) -> None:
-    """Say on stderr what a request of ours holds without effect: arguments of Volcano's plugins."""
+    """Print on stderr that arguments of Volcano's plugins in a PlacementRequest have no effect."""
     spec = document.get("spec")
     options = spec.get("options") if isinstance(spec, dict) else None
     if isinstance(options, dict) and options.get("arguments"):
@@ -157,7 +168,7 @@ def print_unused_arguments(document: Mapping[str, Any]) -> None:
 
 
 def print_notes(notes: Sequence[Note]) -> None:
-    """Say on stderr what was taken for something else than it says."""
+    """Print on stderr which fields were read as something other than their plain meaning."""
     for note in notes:
         click.echo(f"note: {show(str(note), 600)}", err=True)
 

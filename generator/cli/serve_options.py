@@ -1,4 +1,7 @@
-"""The options of `toponaut serve`, and what they say together."""
+"""The options of `toponaut serve`, and the settings of the server that they make.
+
+Checks that the options fit together; `generator.server.settings` holds the result.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import combine_options, parse_duration
-from generator.kube.access import ClusterAccess
+from generator.cli.options import combine_options, kube_options, parse_access, parse_duration
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.settings import (
@@ -22,32 +24,41 @@ from topology.planes.policy import COMPUTE
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 
-
 serve_options: Final = combine_options(
     click.option(
         "--store",
         type=_FOLDER,
-        help="Folder whose neighborreports/ is read and whose hypernodes/ is written.",
+        help="Folder to serve: neighborreports/ is read and hypernodes/ is written.",
     ),
-    click.option("--kube", is_flag=True, help="Serve a cluster in place of a folder."),
-    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files or the pod."),
-    click.option("--context", help="Of the kubeconfig, in place of the current one."),
-    click.option("--namespace", help="Of the Lease by which replicas agree who writes."),
-    click.option("--identity", help="Of this replica; with a part that each start draws anew."),
-    click.option("--nodes", type=_FILE, help="The cluster's nodes; read again when it changes."),
+    kube_options("Serve a cluster instead of a folder."),
+    click.option(
+        "--namespace",
+        help="Namespace of the Lease that elects the replica that writes.  [default: the "
+        "namespace of the pod]",
+    ),
+    click.option(
+        "--identity",
+        help="Name of this replica; a random part is added at each start.  [default: the name of "
+        "the pod or host]",
+    ),
+    click.option(
+        "--nodes",
+        type=_FILE,
+        help="Nodes of the cluster; the file is read again when it changes.",
+    ),
     click.option(
         "--period",
         type=parse_duration,
         metavar="DURATION",
         default="60s",
         show_default=True,
-        help="From one round to the next; agents' reports are stale after three.",
+        help="Time between two rounds. Reports of agents are stale after three periods.",
     ),
     click.option(
         "--switches",
         type=_FILE,
-        help="Switches to walk by SNMP, listed as for `toponaut switches --config`; read again "
-        "when it changes.",
+        help="Switches to walk by SNMP, in the format of `toponaut switches --config`; the file is "
+        "read again when it changes.",
     ),
     click.option(
         "--switch-period",
@@ -55,7 +66,7 @@ serve_options: Final = combine_options(
         metavar="DURATION",
         default="60s",
         show_default=True,
-        help="From one walk of a switch to the next; its report is stale after three.",
+        help="Time between two walks of a switch. Its report is stale after three periods.",
     ),
     click.option(
         "--switch-deadline",
@@ -63,42 +74,44 @@ serve_options: Final = combine_options(
         metavar="DURATION",
         default="20s",
         show_default=True,
-        help="For one switch.",
+        help="Time limit for one walk of a switch.",
     ),
     click.option(
-        "--planes", type=_FILE, help="Which ports are whose network's, as YAML; read once."
+        "--planes",
+        type=_FILE,
+        help="YAML file with the rules that assign ports to networks; read once, at startup.",
     ),
     click.option(
         "--plane",
         metavar="NAME",
-        help="Network that the HyperNodes are made of.  [default: what the Fabric object says, "
-        "else compute]",
+        help="Network that the HyperNodes describe.  [default: the one in the Fabric object, else "
+        "compute]",
     ),
     click.option(
         "--dry-run",
         is_flag=True,
-        help="Write no HyperNodes, and log what would be written instead.",
+        help="Write no HyperNodes; log the changes instead.",
     ),
     click.option(
         "--listen",
         default="127.0.0.1:50051",
         show_default=True,
-        help="HOST:PORT for calls, loopback without --tls-cert; 0: any port.",
+        help="HOST:PORT for gRPC calls; loopback only without --tls-cert. Port 0: any free port.",
     ),
     click.option(
         "--ready-file",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="File that gets the bound address once it is bound, and is gone afterwards.",
+        help="File to which the bound address is written once the server listens; removed at exit.",
     ),
 )
 
 
 def parse_server_settings(options: dict[str, Any]) -> ServerSettings:
-    """Take the options of a server out of a command's parameters.
+    """Remove the options of a server from a command's parameters, and return its settings.
 
     Raises:
-        click.UsageError: not exactly one store is named, or options do not go together.
-        ConfigError: the file of networks is wrong.
+        click.UsageError: not exactly one store is given, or options do not fit together.
+        ConfigError: the file of --planes is wrong.
     """
     cluster, folder, nodes = (
         _parse_replica_settings(options),
@@ -106,9 +119,9 @@ def parse_server_settings(options: dict[str, Any]) -> ServerSettings:
         options.pop("nodes"),
     )
     if (cluster is None) == (folder is None):
-        raise click.UsageError("name what is served: either --store or --kube")
+        raise click.UsageError("give the store to serve: either --store or --kube")
     if cluster is not None and nodes is not None:
-        raise click.UsageError("--kube brings its nodes: no --nodes")
+        raise click.UsageError("--kube reads the nodes of the cluster: give no --nodes")
     return ServerSettings(
         folder=folder or Path(),
         cluster=cluster,
@@ -123,12 +136,12 @@ def parse_server_settings(options: dict[str, Any]) -> ServerSettings:
 
 
 def _parse_replica_settings(options: dict[str, Any]) -> ReplicaSettings | None:
-    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
-    seat = ReplicaSettings(access, options.pop("namespace"), options.pop("identity"))
-    if options.pop("kube"):
-        return seat
-    if any(access) or seat.namespace or seat.identity:
-        raise click.UsageError("--kubeconfig, --context, --namespace and --identity go with --kube")
+    access = parse_access(options)
+    namespace, identity = options.pop("namespace"), options.pop("identity")
+    if access is not None:
+        return ReplicaSettings(access, namespace, identity)
+    if namespace or identity:
+        raise click.UsageError("--namespace and --identity need --kube")
     return None
 
 
@@ -141,32 +154,35 @@ def _parse_plane_choice(options: dict[str, Any]) -> PlaneChoice | None:
 
 def _parse_switch_settings(options: dict[str, Any]) -> SwitchPollSettings | None:
     config = options.pop("switches")
-    walked = (options.pop("switch_period"), options.pop("switch_deadline"))
-    return SwitchPollSettings(config, *walked) if config else None
+    period_s, deadline_s = options.pop("switch_period"), options.pop("switch_deadline")
+    return SwitchPollSettings(config, period_s, deadline_s) if config else None
 
 
 _AUTH_HINT: Final = (
-    "say how callers are known: --tls-cert and --tls-key with --client-ca, --token-audience or "
-    "both; or --insecure-loopback, which serves this machine without asking"
+    "choose how callers authenticate: --tls-cert and --tls-key with --client-ca, --token-audience "
+    "or both; or --insecure-loopback, which serves this machine without authentication"
 )
-
 
 endpoint_options: Final = combine_options(
     click.option(
-        "--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus there."
+        "--metrics-listen", metavar="HOST:PORT", help="Address that serves /metrics for Prometheus."
     ),
     click.option(
         "--health-listen",
         metavar="HOST:PORT",
-        help="Serve /livez, /readyz and /startupz for a kubelet there.",
+        help="Address that serves /livez, /readyz and /startupz for the kubelet.",
     ),
-    click.option("--tls-cert", type=_FILE, help="Certificate to serve with; read again on change."),
-    click.option("--tls-key", type=_FILE, help="Its key."),
-    click.option("--client-ca", type=_FILE, help="Ask callers for a certificate of this."),
+    click.option(
+        "--tls-cert", type=_FILE, help="Certificate of the server; read again when it changes."
+    ),
+    click.option("--tls-key", type=_FILE, help="Key of the certificate."),
+    click.option(
+        "--client-ca", type=_FILE, help="CA file: require client certificates that it verifies."
+    ),
     click.option(
         "--token-audience",
         metavar="NAME",
-        help="Ask callers for a token of the cluster that is made for NAME; goes with --kube.",
+        help="Require a token of the cluster with audience NAME; needs --kube.",
     ),
     click.option(
         "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."
@@ -175,26 +191,28 @@ endpoint_options: Final = combine_options(
 
 
 def parse_endpoint_settings(options: dict[str, Any], *, is_cluster: bool) -> EndpointSettings:
-    """Take the options of ports out of a command's parameters.
+    """Remove the options of the ports from a command's parameters, and return their settings.
 
     Args:
-        options: of click.
-        is_cluster: whether a cluster is served, whose API server can judge tokens.
+        options: the command's parameters.
+        is_cluster: a cluster is served, so its API server can review tokens.
 
     Raises:
-        click.UsageError: they leave open who may call, or do not go together.
+        click.UsageError: no authentication is chosen, or options do not fit together.
     """
     cert, key = options.pop("tls_cert"), options.pop("tls_key")
     client_ca, audience = options.pop("client_ca"), options.pop("token_audience")
     is_insecure = options.pop("insecure_loopback")
     if (cert is None) != (key is None):
-        raise click.UsageError("--tls-cert and --tls-key go together")
+        raise click.UsageError("give --tls-cert and --tls-key together")
     if is_insecure and (cert or client_ca or audience):
-        raise click.UsageError("--insecure-loopback goes with no other proof")
+        raise click.UsageError(
+            "--insecure-loopback excludes --tls-cert, --client-ca and --token-audience"
+        )
     if not is_insecure and not (cert and (client_ca or audience)):
         raise click.UsageError(_AUTH_HINT)
     if audience and not is_cluster:
-        raise click.UsageError("--token-audience goes with --kube: its API server judges tokens")
+        raise click.UsageError("--token-audience needs --kube: the API server reviews the tokens")
     tls = None if is_insecure else TlsFiles(cert, key, client_ca)
     return EndpointSettings(
         options.pop("metrics_listen"), options.pop("health_listen"), tls, audience

@@ -1,4 +1,4 @@
-"""The options by which a command asks a running server."""
+"""The options of a command that calls a running server."""
 
 from __future__ import annotations
 
@@ -15,43 +15,55 @@ _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 class ServerEndpoint(NamedTuple):
-    """Whom to ask, and how to prove who we are."""
+    """The server to call, and the credentials for it."""
 
     address: str
+    """`HOST:PORT`."""
     identity: ClientIdentity
 
 
 _IDENTITY_OPTIONS: Final = (
-    click.option("--ca-file", type=_FILE, help="Authority of the server's certificate."),
-    click.option("--token-file", type=_FILE, help="Bearer token for the server, as it asks for."),
-    click.option("--client-cert", type=_FILE, help="Certificate for the server, as it asks for."),
-    click.option("--client-key", type=_FILE, help="Its key."),
-    click.option("--server-name", help="In the server's certificate, where not its address."),
+    click.option("--ca-file", type=_FILE, help="CA file that verifies the server's certificate."),
+    click.option("--token-file", type=_FILE, help="File with a bearer token for the server."),
+    click.option("--client-cert", type=_FILE, help="Client certificate for the server."),
+    click.option("--client-key", type=_FILE, help="Key of the client certificate."),
+    click.option(
+        "--server-name", help="Name in the server's certificate, if it is not its address."
+    ),
 )
 
 
 def server_options(purpose: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return what gives a click command the options of a server, and says what it is for."""
+    """Return a decorator that adds the options of a server to a click command.
+
+    Args:
+        purpose: ends the help of --server: `HOST:PORT of a `toponaut serve` PURPOSE.`
+    """
     server = click.option("--server", help=f"HOST:PORT of a `toponaut serve` {purpose}.")
     return combine_options(server, *_IDENTITY_OPTIONS)
 
 
 def parse_server_endpoint(options: dict[str, Any]) -> ServerEndpoint | None:
-    """Take the server to ask out of a command's parameters; None where none is named.
+    """Remove the options of a server from a command's parameters, and return the server.
+
+    Returns None without --server.
 
     Raises:
-        click.UsageError: a proof is given and no server, or half of one.
+        click.UsageError: credentials are given without --server, or a certificate without its key
+            or a key without its certificate.
     """
     address = options.pop("server")
-    proof = ClientIdentity(
+    identity = ClientIdentity(
         ca=options.pop("ca_file"),
         token=options.pop("token_file"),
         cert=options.pop("client_cert"),
         key=options.pop("client_key"),
         server_name=options.pop("server_name"),
     )
-    if address is None and any(proof):
-        raise click.UsageError("--ca-file, --token-file and the like go with --server")
-    if (proof.cert is None) != (proof.key is None):
-        raise click.UsageError("--client-cert and --client-key go together")
-    return None if address is None else ServerEndpoint(address, proof)
+    if address is None and any(identity):
+        raise click.UsageError(
+            "--ca-file, --token-file, --client-cert, --client-key and --server-name need --server"
+        )
+    if (identity.cert is None) != (identity.key is None):
+        raise click.UsageError("give --client-cert and --client-key together")
+    return None if address is None else ServerEndpoint(address, identity)

@@ -1,4 +1,4 @@
-"""The option `--silence` of the commands that list what is wrong."""
+"""The option `--silence` of `findings` and `diff`, and the file that it names."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ _KINDS: Final = frozenset([*(kind.value for kind in (*FindingKind, *DifferenceKi
 silence_option: Final[Callable[..., Any]] = click.option(
     "--silence",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What is known: a YAML list of {kind, device, port, reason, until: YYYY-MM-DD}; "
-    "reason and until are required, port may be left out.",
+    help="YAML file that lists known problems to silence: {kind, device, port, reason, "
+    "until: YYYY-MM-DD}. Only port is optional.",
 )
 
 
 def read_silences(file: Path | None) -> tuple[Silence, ...]:
-    """Read a file of silences, none where no file is named.
+    """Read a file of silences; without a file there are none.
 
     Raises:
-        ConfigError: it cannot be read, or an entry of it is wrong.
+        ConfigError: the file cannot be read, or an entry is wrong.
     """
     if file is None:
         return ()
@@ -38,20 +38,20 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     raw = read_whole_file(file, MAX_SILENCE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    found: list[Silence] = []
+    silences: list[Silence] = []
     for document in parse_documents(raw, source=source):
         if isinstance(document, ParseError):
             raise ConfigError(str(document))
         try:
-            found += parse_silences(document.value, kinds=_KINDS)
+            silences += parse_silences(document.value, kinds=_KINDS)
         except ConfigError as error:
             raise ConfigError(f"{source}: {error}") from error
-    return tuple(found)
+    return tuple(silences)
 
 
 def print_expired_silences(expired: Iterable[Silence]) -> None:
-    """Say on stderr which silences are over."""
+    """List expired silences on stderr."""
     for silence in expired:
         place = show(silence.device) + (f" port {show(silence.port)}" if silence.port else "")
-        said = f"{silence.kind} of {place}, until {silence.until}: {show(silence.reason)}"
-        click.echo(f"silence expired: {said}", err=True)
+        text = f"{silence.kind} of {place}, until {silence.until}: {show(silence.reason)}"
+        click.echo(f"silence expired: {text}", err=True)

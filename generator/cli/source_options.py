@@ -1,4 +1,4 @@
-"""The options that name the sources of a fabric, shared by all commands that read one."""
+"""The options that name the sources of a fabric, shared by every command that reads one."""
 
 from __future__ import annotations
 
@@ -7,55 +7,53 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import combine_options, parse_access
+from generator.cli.options import combine_options, kube_options, parse_access
 from generator.ingest.sources import Sources
 
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-
-
 _FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 source_options: Final = combine_options(
-    click.option("--reports", type=_FOLDER, help="Folder of agents' NeighborReports."),
+    click.option("--reports", type=_FOLDER, help="Folder of NeighborReports from agents."),
     click.option(
         "--ibnetdiscover",
         type=_FILE,
         multiple=True,
-        help="Output of ibnetdiscover, ibdiagnet or opensm; repeatable.",
+        help="Output of ibnetdiscover, ibdiagnet or opensm. Repeatable.",
     ),
     click.option(
         "--lldpcli",
         type=_FOLDER,
-        help="Folder of DEVICE.neighbors.json0, what `lldpcli -f json0 show neighbors "
-        "details` printed there, and DEVICE.chassis.json0.",
+        help="Folder of lldpcli output: DEVICE.neighbors.json0 (`lldpcli -f json0 show neighbors "
+        "details` on the device) and DEVICE.chassis.json0 (`show chassis`).",
     ),
     click.option(
         "--snmpwalk",
         type=_FOLDER,
-        help="Folder of DEVICE.snmpwalk.txt, what `snmpbulkwalk -On` printed of each switch.",
+        help="Folder of DEVICE.snmpwalk.txt, the output of `snmpbulkwalk -On` for each switch.",
     ),
     click.option("--hypernodes", type=_FOLDER, help="Folder of HyperNode objects."),
     click.option(
         "--nodes",
         type=_FILE,
-        help="The cluster's nodes: `kubectl get nodes -o json`, or our inventory.",
+        help="Nodes of the cluster: output of `kubectl get nodes -o json`, or an inventory.",
     ),
-    click.option("--planes", type=_FILE, help="Which ports are whose network's, as YAML."),
-    click.option("--plane", help="Network to look at.  [default: compute]", metavar="NAME"),
-    click.option("--kube", is_flag=True, help="Read the cluster's reports and nodes."),
-    click.option("--kubeconfig", help="How to reach it, in place of kubectl's files."),
-    click.option("--context", help="Of the kubeconfig, in place of the current one."),
+    click.option(
+        "--planes", type=_FILE, help="YAML file with the rules that assign ports to networks."
+    ),
+    click.option("--plane", help="Network to read.  [default: compute]", metavar="NAME"),
+    kube_options("Read the reports and nodes of the cluster."),
     click.argument("files", nargs=-1, type=_FILE),
 )
-"""The options that all reading commands share."""
+"""The options of the sources, in the order of --help."""
 
 
 def parse_sources(options: dict[str, Any]) -> Sources:
-    """Take the shared options out of a command's parameters.
+    """Remove the options of the sources from a command's parameters, and return the sources.
 
     Raises:
-        click.UsageError: sources that exclude each other.
+        click.UsageError: two of the sources exclude each other.
     """
     sources = Sources(
         cluster=parse_access(options),
@@ -69,9 +67,9 @@ def parse_sources(options: dict[str, Any]) -> Sources:
         plane=options.pop("plane"),
     )
     if sources.hypernodes and not sources._replace(hypernodes=None).is_empty:
-        raise click.UsageError("--hypernodes is a tree already; name no other source beside it")
+        raise click.UsageError("--hypernodes is already a tree: give no other source")
     if sources.cluster and sources.reports:
-        raise click.UsageError("--kube brings its reports: no --reports")
+        raise click.UsageError("--kube reads the reports of the cluster: give no --reports")
     if sources.hypernodes and (sources.planes or sources.plane):
-        raise click.UsageError("--hypernodes is a tree already: no --planes, no --plane")
+        raise click.UsageError("--hypernodes is already a tree: give no --planes and no --plane")
     return sources

@@ -1,1 +1,13 @@
-"""TODO."""
+"""The subcommands of `toponaut`: one module per subcommand, each with the click command `command`.
+
+- tree, planes, findings, diff, inspect: read a fabric and print what it shows
+- switches: walks switches by SNMP
+- plan, apply, approve: change HyperNodes
+- place, compare, where, reservations: placements, running jobs and reserved nodes
+- rpc, serve: call a server, and run one
+- simulate, simulate_jobs, verify: synthetic fabrics, replays of job traces, and scores
+- schema: JSON schemas
+
+`generator.cli.main` imports a module when its subcommand is called. May import `generator.cli` and
+what it imports. `apply` also prints with `plan`, and `simulate` adds the command `simulate jobs`.
+"""

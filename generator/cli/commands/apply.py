@@ -1,4 +1,4 @@
-"""`toponaut apply`: write the tree's HyperNodes into a store, in an order that is always safe."""
+"""`toponaut apply`: write the HyperNodes of the tree to a store, in a safe order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.output import output_option, print_document
+from generator.cli.output import output_option, print_document, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import PlanStore, open_plan_store
@@ -24,10 +24,10 @@ from generator.reconcile.plan import render_action
 @click.option(
     "--store",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder whose hypernodes/ is written; its neighborreports/ is read if no source is named. "
-    "Without it the cluster of --kube is written.",
+    help="Folder to write: hypernodes/ is written, and neighborreports/ is read if no source is "
+    "given. Without --store, the cluster of --kube is written.",
 )
-@click.option("--approve", metavar="HASH", help="Carry out the plan of this hash though held.")
+@click.option("--approve", metavar="HASH", help="Apply the plan with this hash even if it is held.")
 @output_option
 @click.pass_context
 def command(
@@ -38,38 +38,43 @@ def command(
     approve: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Carry out the plan; only HyperNodes of our own are touched.
+    """Apply the plan: write the HyperNodes of the tree. HyperNodes of others are never changed.
 
-    Stops at the first write that fails: every step leaves a valid set, and the next run goes on.
-    A plan that exceeds the change budget is held: exit 5, nothing written, until its hash is
-    approved here or by `toponaut approve`. So is every plan while the Fabric object says paused.
+    Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
+    next run continues. A plan that exceeds the change budget is held: nothing is written, and the
+    exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
+    object pauses writing, nothing is written either.
     """
     sources = parse_sources(options)
-    with open_plan_store(store, None if store else sources.cluster) as place:
-        seen = read_observed(store, None, sources.cluster)
-        policy = parse_write_policy(seen.fabric)
+    with open_plan_store(store, None if store else sources.cluster) as opened:
+        observed = read_observed(store, None, sources.cluster)
+        policy = parse_write_policy(observed.fabric)
         if approve is not None:
             policy = policy.with_approved_plan(approve)
-        plan = build_plan(add_store_reports(sources, store, seen.fabric), seen, policy=policy)
+        plan = build_plan(
+            add_store_reports(sources, store, observed.fabric), observed, policy=policy
+        )
         is_held = not (plan.verdict.is_allowed or policy.is_approved(plan.verdict.hash))
         if plan.actions and (is_held or policy.is_paused):
             print_document([], output, text=lambda: "nothing was changed")
             print_verdict(plan.verdict, policy)
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
-        result = _apply_plan(plan, place, output)
+        result = _apply_plan(plan, opened, output)
     if result.error is not None:
-        click.echo(f"error: {result.error}; {len(result.pending)} actions not done", err=True)
+        click.echo(
+            f"error: {result.error}; {show_count(len(result.pending), 'action')} not done", err=True
+        )
         exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL)
     exit_with_problems(ctx, plan.problems)
 
 
-def _apply_plan(plan: Plan, place: PlanStore, output: str) -> ApplyResult:
-    """Write the actions, print those that were done, and use up an approval of the whole."""
-    result = apply_plan(plan.actions, place)
+def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
+    """Write the actions, print those that were done, and use up the approval of a finished plan."""
+    result = apply_plan(plan.actions, store)
     document = [render_action(action) for action in result.done]
     print_document(
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
     )
     if result.error is None:
-        place.consume_approval(plan.verdict.hash)
+        store.consume_approval(plan.verdict.hash)
     return result

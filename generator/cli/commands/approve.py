@@ -1,4 +1,4 @@
-"""`toponaut approve`: let one held plan be carried out."""
+"""`toponaut approve`: approve one held plan."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.options import parse_access
+from generator.cli.options import kube_options, parse_access
 from generator.cli.output import MAX_MESSAGE
-from generator.cli.store_options import cluster_options, open_plan_store
+from generator.cli.store_options import open_plan_store
 from topology.model.errors import KubeError, StoreError, show
 
 
@@ -19,9 +19,9 @@ from topology.model.errors import KubeError, StoreError, show
 @click.option(
     "--store",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Folder whose HyperNodes the plan is for.",
+    help="Folder whose HyperNodes the plan changes.",
 )
-@cluster_options
+@kube_options("Approve a plan of a cluster instead of a folder.")
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -31,15 +31,16 @@ def command(
     store: Path | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Approve the plan of a hash, as `plan` and condition ChangeBlocked of the Fabric tell it.
+    """Approve the held plan with this hash.
 
-    `serve` and `apply` carry it out once. A plan that changed meanwhile has another hash, and
-    needs another approval.
+    `toponaut plan` and condition ChangeBlocked of the Fabric object show the hash. `serve` or
+    `apply` carries out the approved plan once. A plan that has changed since has a different hash
+    and needs a new approval.
     """
-    with open_plan_store(store, parse_access(options)) as place:
+    with open_plan_store(store, parse_access(options)) as opened:
         try:
-            place.approve(plan)
-        except (KubeError, StoreError) as error:  # a write that failed, not input that is missing
+            opened.approve(plan)
+        except (KubeError, StoreError) as error:  # a failed write, not missing input
             click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
             ctx.exit(ExitCode.INTERNAL)
     click.echo(f"plan {plan} is approved", err=True)

@@ -1,10 +1,10 @@
-"""`toponaut compare`: the same gang as every scheduler would place it, side by side."""
+"""`toponaut compare`: one gang placed under each preset, side by side."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import click
@@ -19,7 +19,7 @@ from generator.cli.cluster_input import (
     timeout_option,
 )
 from generator.cli.observation import exit_with_problems
-from generator.cli.output import print_document, render_table
+from generator.cli.output import print_document, render_table, show_count
 from generator.cli.source_options import parse_sources
 from generator.placement.preset_comparison import PresetResult, compare_presets, render_comparison
 from generator.placement.presets import Preset
@@ -32,7 +32,7 @@ from topology.model.errors import show
     "--preset",
     multiple=True,
     type=click.Choice([preset.value for preset in Preset]),
-    help="Only this one. May be repeated.",
+    help="Only this preset. Repeatable.",
 )
 @cluster_options
 @timeout_option
@@ -40,7 +40,7 @@ from topology.model.errors import show
     "--output",
     "-o",
     type=click.Choice(["text", "json", "yaml"]),
-    help="Form of what is printed.  [default: a table on a terminal, else json]",
+    help="Format of the output.  [default: text on a terminal, else json]",
 )
 @click.pass_context
 def command(
@@ -52,29 +52,31 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Place a gang under all presets, and compare tier, crossings, fragmentation and victims.
+    """Place a gang under each preset, and compare tiers, domains, free slots and victims.
 
-    Each preset has the whole time to itself. Nothing is written anywhere.
+    Each preset has the full --timeout. Nothing is written.
     """
     tree, running = options.pop("tree"), options.pop("running")
     sources = parse_sources(options)
-    asked = read_request(options)
+    loaded = read_request(options)
     if not (sources.is_empty or sources.hypernodes or sources.plane):
-        sources = sources._replace(plane=asked.to_request(None).plane)
-    scene = read_cluster_input(sources, tree)
-    request = fit_to_inventory(asked, scene.inventory).to_request(None)
-    chosen = [Preset(name) for name in preset] or list(Preset)
-    bounded = request.with_deadline(timeout)
+        sources = sources._replace(plane=loaded.to_request(None).plane)
+    cluster = read_cluster_input(sources, tree)
+    request = fit_to_inventory(loaded, cluster.inventory).to_request(None)
+    presets = [Preset(name) for name in preset] or list(Preset)
     rows = compare_presets(
-        build_input_snapshot(scene, running), bounded, chosen, clock=time.monotonic
+        build_input_snapshot(cluster, running),
+        request.with_deadline(timeout),
+        presets,
+        clock=time.monotonic,
     )
-    form = output or ("text" if sys.stdout.isatty() else "json")
-    print_document(render_comparison(rows), form, text=lambda: _render_text(rows))
-    exit_with_problems(ctx, scene.problems)
+    output_format = output or ("text" if sys.stdout.isatty() else "json")
+    print_document(render_comparison(rows), output_format, text=lambda: _render_text(rows))
+    exit_with_problems(ctx, cluster.problems)
 
 
 def _render_text(rows: tuple[PresetResult, ...]) -> str:
-    header = ("PRESET", "TIER", "PODS", "DOMAINS USED", "SLOTS LEFT IN THEM", "VICTIMS", "")
+    header = ("PRESET", "TIER", "PODS", "DOMAINS USED", "FREE SLOTS IN THEM", "VICTIMS", "")
     return render_table(header, [_render_cells(row) for row in rows])
 
 
@@ -88,12 +90,13 @@ def _render_cells(row: PresetResult) -> tuple[str, ...]:
         row.preset.value,
         show(placement.tier or "?"),
         str(len(pods) - pods.count(None)),
-        _render_tier_counts(row.domains_used),
-        _render_tier_counts(row.slots_left),
+        ", ".join(show_count(num, show(tier)) for tier, num in _from_top(row.domains_used)),
+        ", ".join(f"{show(tier)} {num}" for tier, num in _from_top(row.slots_left)),
         str(len(placement.victims)),
         "" if placement.is_proved else "best found in time",
     )
 
 
-def _render_tier_counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {show(tier)}" for tier, count in reversed(list(counts.items())))
+def _from_top(counts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    """Yield the counts of tiers, highest tier first."""
+    return reversed(list(counts.items()))

@@ -1,4 +1,4 @@
-"""`toponaut diff`: how the fabric differs from a cabling plan, and which plugs to move."""
+"""`toponaut diff`: compare the fabric with a cabling plan, and list the plugs to move."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
-from generator.cli.output import output_option, print_document, render_table
+from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
@@ -39,9 +39,9 @@ _MESSAGE_CHARS: Final = 600
 
 class _DiffResult(NamedTuple):
     diff: CablingDiff
-    fetch_rows: SilenceSplit[Difference]
+    rows: SilenceSplit[Difference]
     moves: tuple[Move, ...]
-    """Of the rows that are not silenced."""
+    """Moves that repair the rows that are not silenced."""
 
 
 @click.command(name="diff")
@@ -50,11 +50,11 @@ class _DiffResult(NamedTuple):
     "--cabling",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     required=True,
-    help="The plan: CSV of device_a,port_a,device_b,port_b, a NetBox cable export (CSV or JSON), "
-    "an ibdm topology file, or a topology.dot.",
+    help="Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
+    "JSON), an ibdm topology file, or a topology.dot.",
 )
 @silence_option
-@click.option("--check", is_flag=True, help="Exit with 5 when anything differs.")
+@click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
 @output_option
 @click.pass_context
 def command(
@@ -69,14 +69,14 @@ def command(
 ) -> None:
     """Compare the fabric with a cabling plan.
 
-    Prints what is swapped, in a wrong port, missing or extra, and the shortest list of moves that
-    mends it. Cables that the plan does not speak of are listed apart and are no fault.
+    Prints cables that are swapped, in a wrong port, missing or extra, and the shortest list of
+    moves that repairs them. Cables that are not in the plan are listed separately and are no fault.
     """
     sources = parse_sources(options)
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
-        raise click.UsageError("--hypernodes holds no cables; name another source")
+        raise click.UsageError("--hypernodes has no cables: give another source")
     plan = read_plan(cabling)
     silences = read_silences(silence)
     inputs = read_inputs(sources)
@@ -85,8 +85,8 @@ def command(
     diff = compare_cabling(plan, build_fabric(inputs.all_claims))
     rows = split_silenced(diff.fetch_rows, silences, today=utc_now().date(), subject=_build_subject)
     groups = {row.group for row in rows.active}
-    answer = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
-    print_document(_render_document(answer), output, text=lambda: _render_text(answer))
+    result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
+    print_document(_render_document(result), output, text=lambda: _render_text(result))
     print_expired_silences(rows.expired)
     failed = ExitCode.CHECK_FAILED if check and rows.active else None
     exit_with_problems(ctx, (*plan.errors, *diff.errors, *inputs.problems), failed)
@@ -96,7 +96,7 @@ def read_plan(file: Path) -> CablingPlan:
     """Read a cabling plan.
 
     Raises:
-        ConfigError: it cannot be read, or holds no cable: then everything would be extra.
+        ConfigError: the file cannot be read, or has no cable, so that every cable would be extra.
     """
     source = show(str(file), 1024)
     raw = read_whole_file(file, MAX_PLAN_BYTES)
@@ -104,8 +104,8 @@ def read_plan(file: Path) -> CablingPlan:
         raise ConfigError(str(raw))
     plan = parse_cabling(raw, source=source)
     if not plan.cables:
-        why = f": {plan.errors[0]}" if plan.errors else ""
-        raise ConfigError(f"{source}: no cable in it{why}")
+        reason = f": {plan.errors[0]}" if plan.errors else ""
+        raise ConfigError(f"{source}: no cables in this file{reason}")
     return plan
 
 
@@ -113,25 +113,25 @@ def _build_subject(row: Difference) -> SilenceSubject:
     return SilenceSubject(row.kind.value, row.ends)
 
 
-def _render_document(answer: _DiffResult) -> dict[str, Any]:
+def _render_document(result: _DiffResult) -> dict[str, Any]:
     return {
         "apiVersion": API_VERSION,
         "kind": "CablingDiff",
-        "asPlanned": answer.diff.num_as_planned,
-        "rows": [_render_row(row) for row in answer.fetch_rows.active],
-        "moves": [_render_move(move) for move in answer.moves],
+        "asPlanned": result.diff.num_as_planned,
+        "rows": [_render_row(row) for row in result.rows.active],
+        "moves": [_render_move(move) for move in result.moves],
         "silenced": [
             {
-                **_render_row(found.row),
-                "reason": found.silence.reason,
-                "until": found.silence.until.isoformat(),
+                **_render_row(silenced.row),
+                "reason": silenced.silence.reason,
+                "until": silenced.silence.until.isoformat(),
             }
-            for found in answer.fetch_rows.silenced
+            for silenced in result.rows.silenced
         ],
-        "expired": [render_silence(silence) for silence in answer.fetch_rows.expired],
+        "expired": [render_silence(silence) for silence in result.rows.expired],
         "unplanned": [
-            {**_render_cable(found.cable), "reason": found.reason.value}
-            for found in answer.diff.unplanned
+            {**_render_cable(unplanned.cable), "reason": unplanned.reason.value}
+            for unplanned in result.diff.unplanned
         ],
     }
 
@@ -159,7 +159,7 @@ def _render_end(end: PortName) -> dict[str, str]:
 
 
 def _render_move(move: Move) -> dict[str, Any]:
-    """Return a move; `from` and `to` are null of a cable that is added or removed whole."""
+    """Return a move as JSON; `from` and `to` are null if a whole cable is added or removed."""
     return {
         "op": move.kind.value,
         "cable": _render_cable(move.cable),
@@ -169,31 +169,29 @@ def _render_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _render_text(answer: _DiffResult) -> str:
+def _render_text(result: _DiffResult) -> str:
     parts = [
-        *_render_section(
-            "", ("KIND", "WHAT TO DO"), map(_render_row_cells, answer.fetch_rows.active)
-        ),
+        *_render_section("", ("KIND", "WHAT TO DO"), map(_render_row_cells, result.rows.active)),
         *_render_section(
             "moves, in this order:",
-            ("STEP", "DO"),
-            [(str(step), _describe_move(move)) for step, move in enumerate(answer.moves, 1)],
+            ("STEP", "ACTION"),
+            [(str(step), _describe_move(move)) for step, move in enumerate(result.moves, 1)],
         ),
         *_render_section(
             "silenced:",
-            ("KIND", "UNTIL", "REASON", "WHAT"),
+            ("KIND", "UNTIL", "REASON", "DIFFERENCE"),
             [
                 (
-                    found.row.kind.value,
-                    found.silence.until.isoformat(),
-                    show(found.silence.reason, _MESSAGE_CHARS),
-                    show(found.row.message, _MESSAGE_CHARS),
+                    silenced.row.kind.value,
+                    silenced.silence.until.isoformat(),
+                    show(silenced.silence.reason, _MESSAGE_CHARS),
+                    show(silenced.row.message, _MESSAGE_CHARS),
                 )
-                for found in answer.fetch_rows.silenced
+                for silenced in result.rows.silenced
             ],
         ),
-        *_render_unplanned(answer.diff),
-        _render_total(answer),
+        *_render_unplanned(result.diff),
+        _render_total(result),
     ]
     return "\n".join(parts)
 
@@ -201,7 +199,7 @@ def _render_text(answer: _DiffResult) -> str:
 def _render_section(
     title: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Iterable[str]:
-    """Return a titled table, nothing where it has no rows."""
+    """Return the lines of a titled table; none without rows."""
     rows = list(rows)
     if not rows:
         return ()
@@ -213,41 +211,43 @@ def _render_row_cells(row: Difference) -> tuple[str, str]:
 
 
 def _describe_move(move: Move) -> str:
-    stays, goes = move.cable
+    fixed_end, moved_end = move.cable
     match move.kind:
         case MoveKind.MOVE if move.target:
             target = show_end(move.target)
             first = (
-                f"pull the plug out of {target}, it moves later; " if move.is_target_full else ""
+                f"pull the plug out of {target} (a later step moves it); "
+                if move.is_target_full
+                else ""
             )
             return (
-                f"{first}move the plug in {show_end(goes)} to {target} "
-                f"(the cable's other end stays in {show_end(stays)})"
+                f"{first}move the plug in {show_end(moved_end)} to {target} "
+                f"(the other end of the cable stays in {show_end(fixed_end)})"
             )
         case MoveKind.ADD:
-            return f"plug in a cable between {show_cable(stays, goes)}"
+            return f"plug in a cable between {show_cable(fixed_end, moved_end)}"
         case _:
-            return f"take out the cable between {show_cable(stays, goes)}"
+            return f"remove the cable between {show_cable(fixed_end, moved_end)}"
 
 
 def _render_unplanned(diff: CablingDiff) -> Iterable[str]:
     shown = [
-        (show_end(found.cable.a), show_end(found.cable.b), found.reason.value)
-        for found in diff.unplanned[:_MAX_UNPLANNED_SHOWN]
+        (show_end(unplanned.cable.a), show_end(unplanned.cable.b), unplanned.reason.value)
+        for unplanned in diff.unplanned[:_MAX_UNPLANNED_SHOWN]
     ]
-    yield from _render_section("not in the plan, no fault:", ("END", "OTHER END", "WHY"), shown)
+    yield from _render_section("not in the plan, no fault:", ("END", "OTHER END", "REASON"), shown)
     more = len(diff.unplanned) - len(shown)
     if more:
         yield f"and {more} more"
 
 
-def _render_total(answer: _DiffResult) -> str:
-    rows = answer.fetch_rows
+def _render_total(result: _DiffResult) -> str:
+    rows = result.rows
     num = len(rows.active)
-    differ = f"{num} difference{'s' if num != 1 else ''}" if num else "no difference"
     parts = [
-        f"{differ}, {answer.diff.num_as_planned} cables as planned",
-        *([f"{len(answer.moves)} moves"] if answer.moves else ()),
+        show_count(num, "difference") if num else "no differences",
+        f"{show_count(result.diff.num_as_planned, 'cable')} as planned",
+        *([show_count(len(result.moves), "move")] if result.moves else ()),
         *([f"{len(rows.silenced)} silenced"] if rows.silenced else ()),
     ]
     return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""`toponaut findings`: what is wrong with the cabling, with evidence and advice."""
+"""`toponaut findings`: list what is wrong with the cabling, with evidence and advice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import click
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, render_table
+from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
 from generator.observe.freshness import Periods, derive_report_findings
@@ -38,17 +38,17 @@ _SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     "--kind",
     multiple=True,
     type=click.Choice([kind.value for kind in FindingKind]),
-    help="Only findings of this kind; repeatable.",
+    help="Only findings of this kind. Repeatable.",
 )
 @click.option(
     "--period",
     type=parse_duration,
     metavar="DURATION",
-    help="How often agents collect, such as 1m: reports older than three periods are stale. "
-    "Without it, the age of saved reports means nothing.",
+    help="Collection period of the agents, such as 1m: reports older than three periods are "
+    "stale. Without it, the age of reports is ignored.",
 )
 @silence_option
-@click.option("--check", is_flag=True, help="Exit with 5 when there are warnings or errors.")
+@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
 @output_option
 @click.pass_context
 def command(
@@ -62,18 +62,20 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print what contradicts itself, is missing, or sits in the wrong port."""
+    """Print contradictions, missing data, and cables in the wrong port."""
     silences = read_silences(silence)
     read = read_observation(parse_sources(options))
     now = utc_now()
     chosen = (
-        one for one in _collect_findings(read, period, now=now) if not kind or one.kind in kind
+        finding
+        for finding in _collect_findings(read, period, now=now)
+        if not kind or finding.kind in kind
     )
-    found = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
-    document = [*map(render_finding, found.active), *map(_render_silenced, found.silenced)]
-    print_document(document, output, text=lambda: _render_text(found))
-    print_expired_silences(found.expired)
-    if check and any(finding.severity is not Severity.INFO for finding in found.active):
+    split = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
+    document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
+    print_document(document, output, text=lambda: _render_text(split))
+    print_expired_silences(split.expired)
+    if check and any(finding.severity is not Severity.INFO for finding in split.active):
         exit_with_problems(ctx, read.problems, ExitCode.CHECK_FAILED)
     exit_with_problems(ctx, read.problems)
 
@@ -81,41 +83,49 @@ def command(
 def _collect_findings(
     read: LoadedObservation, period_s: float | None, *, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return the findings, with those of reports too old where a period is named."""
+    """Return the findings; with a period, also findings about stale reports."""
     findings = read.observation.findings
     if period_s is None:
         return findings
-    ages = Periods(timedelta(seconds=period_s))
-    return sort_findings([*findings, *derive_report_findings(read.inputs, now=now, periods=ages)])
+    periods = Periods(timedelta(seconds=period_s))
+    stale = derive_report_findings(read.inputs, now=now, periods=periods)
+    return sort_findings([*findings, *stale])
 
 
 def _build_silence_subject(finding: Finding) -> SilenceSubject:
-    """Return the subject as it is printed; the ports of its evidence may well be in order."""
+    """Return the subject of a finding; ports that are only evidence do not match a silence."""
     return SilenceSubject(finding.kind.value, [PortName(finding.device, finding.port or "")])
 
 
-def _render_silenced(found: SilencedRow[Finding]) -> dict[str, Any]:
-    """Return a finding with why it is silenced, which only such ones have."""
-    silence = found.silence
+def _render_silenced(row: SilencedRow[Finding]) -> dict[str, Any]:
+    """Return a silenced finding: the finding, and why and until when it is silenced."""
+    silence = row.silence
     silenced = {"reason": silence.reason, "until": silence.until.isoformat()}
-    return {**render_finding(found.row), "silenced": silenced}
+    return {**render_finding(row.row), "silenced": silenced}
 
 
-def _render_text(found: SilenceSplit[Finding]) -> str:
-    heard = sorted(found.active, key=lambda one: _SEVERITY_RANK[one.severity])
-    rows = [_render_cells(one, one.severity.value, one.message) for one in heard]
+def _render_text(split: SilenceSplit[Finding]) -> str:
+    active = sorted(split.active, key=lambda finding: _SEVERITY_RANK[finding.severity])
+    rows = [_render_cells(finding, finding.severity.value, finding.message) for finding in active]
     rows += [
-        _render_cells(one.row, "silenced", f"{one.silence.reason} (until {one.silence.until})")
-        for one in found.silenced
+        _render_cells(row.row, "silenced", f"{row.silence.reason} (until {row.silence.until})")
+        for row in split.silenced
     ]
     if not rows:
         return "no findings"
-    counts = Counter(one.severity.value for one in heard)
-    total = [f"{counts[one.value]} {one.value}" for one in _SEVERITY_RANK if counts[one.value]]
-    total += [f"{len(found.silenced)} silenced"] if found.silenced else []
+    counts = Counter(finding.severity for finding in active)
+    total = [
+        _show_total(counts[severity], severity) for severity in _SEVERITY_RANK if counts[severity]
+    ]
+    total += [f"{len(split.silenced)} silenced"] if split.silenced else []
     return (
         f"{render_table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
     )
+
+
+def _show_total(num: int, severity: Severity) -> str:
+    """Return the number of findings of a severity: `2 errors`, `1 warning`, `3 info`."""
+    return f"{num} info" if severity is Severity.INFO else show_count(num, severity.value)
 
 
 def _render_cells(finding: Finding, severity: str, text: str) -> Sequence[str]:

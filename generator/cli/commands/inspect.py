@@ -1,4 +1,4 @@
-"""`toponaut inspect`: what files hold, whatever their format."""
+"""`toponaut inspect`: show the content of files of any known format."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from generator.cli.output import (
     print_document,
     print_problems,
     shorten_names,
+    show_count,
 )
 from generator.ingest.file_inspection import FileInspection, inspect_bytes, inspect_strictly
 from generator.store.local_files import MAX_SWEEP_BYTES, read_whole_file
@@ -25,7 +26,7 @@ _CONTENT_COUNTS = (
     *("devices", "neighbors", "ports", "reports", "hypernodes", "nodes", "domains", "groups"),
     *("cables", "gpus", "fabrics"),
 )
-"""Counts of which one at least is above zero where anything usable was read."""
+"""A file is usable if at least one of these counts is above zero."""
 
 
 @click.command(name="inspect")
@@ -33,30 +34,32 @@ _CONTENT_COUNTS = (
     "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )
 @click.option(
-    "--strict", is_flag=True, help="Refuse a file with anything bad in it, and list all that is."
+    "--strict", is_flag=True, help="Refuse a file that has any problem, and list all its problems."
 )
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, output: str, files: tuple[Path, ...], *, strict: bool) -> None:
-    """Tell what each file is, how many devices, ports and links are in it, and what is bad.
+    """Show the format of each file, the number of devices, ports and links in it, and its problems.
 
-    Knows output of ibnetdiscover, ibdiagnet, opensm, lldpcli, snmpwalk and nvidia-smi, reports,
-    HyperNodes, Fabrics, node lists, cabling plans, trees and placement requests, and tells them
-    apart by content. A bad line costs itself, unless --strict.
+    Recognizes, by content, output of ibnetdiscover, ibdiagnet, opensm, lldpcli, snmpwalk and
+    nvidia-smi, reports, HyperNodes, Fabrics, node lists, cabling plans, trees and placement
+    requests. A bad line is skipped, and the rest is read, unless --strict is given.
     """
     inspect = inspect_strictly if strict else inspect_bytes
-    found = [(file, _inspect_file(file, inspect)) for file in files]
+    rows = [(file, _inspect_file(file, inspect)) for file in files]
     limit = None if strict else _MAX_PROBLEMS_PER_FILE
-    document = [_render(file, one, limit) for file, one in found]
-    print_document(
-        document, output, text=lambda: "\n".join(_render_text(file, one) for file, one in found)
-    )
-    problems = [problem for _, one in found for problem in one.problems]
+    document = [_render(file, inspection, limit) for file, inspection in rows]
+    print_document(document, output, text=lambda: "\n".join(_render_text(*row) for row in rows))
+    problems = [problem for _, inspection in rows for problem in inspection.problems]
     if output == "text":
         print_problems(problems, limit=len(problems) if strict else MAX_PROBLEMS_SHOWN)
-    if not any(any(one.counts.get(key, 0) for key in _CONTENT_COUNTS) for _, one in found):
+    if not any(_is_usable(inspection) for _, inspection in rows):
         ctx.exit(ExitCode.NOTHING)
     ctx.exit(ExitCode.SKIPPED if problems else ExitCode.OK)
+
+
+def _is_usable(inspection: FileInspection) -> bool:
+    return any(inspection.counts.get(key, 0) for key in _CONTENT_COUNTS)
 
 
 def _inspect_file(file: Path, inspect: Callable[..., FileInspection]) -> FileInspection:
@@ -66,20 +69,28 @@ def _inspect_file(file: Path, inspect: Callable[..., FileInspection]) -> FileIns
     return inspect(raw, source=show(str(file), 1024))
 
 
-def _render(file: Path, found: FileInspection, limit: int | None) -> dict[str, Any]:
+def _render(file: Path, inspection: FileInspection, limit: int | None) -> dict[str, Any]:
     return {
         "file": str(file),
-        "format": found.format,
-        "counts": dict(found.counts),
-        "unresolved": list(found.unresolved_guids),
-        "problems": [str(problem) for problem in found.problems[:limit]],
+        "format": inspection.format,
+        "counts": dict(inspection.counts),
+        "unresolved": list(inspection.unresolved_guids),
+        "problems": [str(problem) for problem in inspection.problems[:limit]],
     }
 
 
-def _render_text(file: Path, found: FileInspection) -> str:
-    counts = ", ".join(f"{count} {key.replace('_', ' ')}" for key, count in found.counts.items())
-    line = f"{show(str(file), 1024)}: {found.format}: {counts or 'nothing'}"
-    if found.unresolved_guids:
-        count = len(found.unresolved_guids)
-        line += f"\n  {count} CAs name no host: {shorten_names(found.unresolved_guids)}"
+def _render_text(file: Path, inspection: FileInspection) -> str:
+    counts = ", ".join(_show_key(num, key) for key, num in inspection.counts.items())
+    line = f"{show(str(file), 1024)}: {inspection.format}: {counts or 'no content'}"
+    if inspection.unresolved_guids:
+        hcas = show_count(len(inspection.unresolved_guids), "HCA")
+        line += f"\n  {hcas} without a host name: {shorten_names(inspection.unresolved_guids)}"
     return line
+
+
+def _show_key(num: int, key: str) -> str:
+    """Return a count with its key as words: `1 bad line`, `2 bad lines`, `3 unplaced`."""
+    words = key.replace("_", " ")
+    if num == 1:
+        words = words.removesuffix("es") if words.endswith("ches") else words.removesuffix("s")
+    return f"{num} {words}"

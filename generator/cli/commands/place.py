@@ -1,4 +1,4 @@
-"""`toponaut place`: where a gang should run, or why it cannot."""
+"""`toponaut place`: place a gang, or say why it does not fit."""
 
 from __future__ import annotations
 
@@ -31,16 +31,18 @@ from generator.placement.request import PlacementRequest
 
 @click.command(name="place")
 @request_options
-@click.option("--translate", is_flag=True, help="Print the manifest as a PlacementRequest instead.")
+@click.option(
+    "--translate", is_flag=True, help="Print the request as a PlacementRequest; place nothing."
+)
 @click.option(
     "--preset",
     type=click.Choice([preset.value for preset in Preset]),
-    help="Order of preferences, instead of the request's own.",
+    help="Order of preferences, instead of the preset in the request.",
 )
 @cluster_options
-@server_options("to ask instead")
+@server_options("that places the gang, instead of this command")
 @timeout_option
-@click.option("--check", is_flag=True, help="Exit with 5 when there is no placement.")
+@click.option("--check", is_flag=True, help="Exit with 5 if there is no placement.")
 @output_option
 @click.pass_context
 def command(
@@ -52,51 +54,52 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the best placement of a gang, and why it is not better.
+    """Print the best placement of a gang, and why no better one exists.
 
-    Free capacity comes from --nodes, with --kube from the cluster less what its pods take; else
-    each node of the tree has one slot. Infeasible is an answer too.
+    Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
+    leave free. Otherwise each node of the tree has one slot. An infeasible gang is an answer too.
     """
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = parse_server_endpoint(options), options.pop("preset")
     sources = parse_sources(options)
-    scene = None
-    asked = read_request(options)
+    cluster = None
+    loaded = read_request(options)
     if options["translate"]:
-        print_document(asked.document, "yaml" if output == "text" else output, text=str)
+        print_document(loaded.document, "yaml" if output == "text" else output, text=str)
         return
-    request = asked.to_request(preset)
+    request = loaded.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
-            raise click.UsageError("--server has its own inputs; name no others beside it")
+            raise click.UsageError("--server has its own input: give no other")
         placement = _place_on_server(server, request, timeout)
     else:
         if not (sources.is_empty or sources.hypernodes or sources.plane):
             sources = sources._replace(plane=request.plane)
-        scene = read_cluster_input(sources, tree)
-        request = fit_to_inventory(asked, scene.inventory).to_request(preset)
-        placement = _place_locally(scene, request, running=running, timeout_s=timeout)
-    seen = scene.tree if scene else None
+        cluster = read_cluster_input(sources, tree)
+        request = fit_to_inventory(loaded, cluster.inventory).to_request(preset)
+        placement = _place_locally(cluster, request, running=running, timeout_s=timeout)
+    known_tree = cluster.tree if cluster else None
     print_document(
-        render_placement(placement), output, text=lambda: render_placement_text(placement, seen)
+        render_placement(placement),
+        output,
+        text=lambda: render_placement_text(placement, known_tree),
     )
     if check and not placement.is_feasible:
         ctx.exit(ExitCode.CHECK_FAILED)
-    exit_with_problems(ctx, scene.problems if scene else ())
+    exit_with_problems(ctx, cluster.problems if cluster else ())
 
 
 def _place_on_server(
     server: ServerEndpoint, request: PlacementRequest, timeout_s: float
 ) -> Placement:
-    from generator.rpc.client.typed_client import PlacementClient  # noqa: PLC0415 - gRPC only where asked
+    from generator.rpc.client.typed_client import PlacementClient  # noqa: PLC0415 - loads gRPC
 
     with PlacementClient(server.address, timeout_s, server.identity) as client:
         return client.place(request)
 
 
 def _place_locally(
-    scene: ClusterInput, request: PlacementRequest, *, running: str | None, timeout_s: float
+    cluster: ClusterInput, request: PlacementRequest, *, running: str | None, timeout_s: float
 ) -> Placement:
-    return place(
-        build_input_snapshot(scene, running), request.with_deadline(timeout_s), clock=time.monotonic
-    )
+    snapshot = build_input_snapshot(cluster, running)
+    return place(snapshot, request.with_deadline(timeout_s), clock=time.monotonic)

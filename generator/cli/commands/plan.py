@@ -1,4 +1,4 @@
-"""`toponaut plan`: what apply would change, in order, and nothing else."""
+"""`toponaut plan`: print what `toponaut apply` would change, in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.output import output_option, print_document, render_table
+from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
 from generator.objects.write_policy import WritePolicy, parse_write_policy
@@ -22,9 +22,11 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 
 @click.command(name="plan")
 @source_options
-@click.option("--store", type=_FOLDER, help="Folder of neighborreports/ and hypernodes/.")
-@click.option("--observed", type=_FOLDER, help="Folder of HyperNodes to compare with instead.")
-@click.option("--check", is_flag=True, help="Exit with 5 when something would change.")
+@click.option("--store", type=_FOLDER, help="Folder with neighborreports/ and hypernodes/.")
+@click.option(
+    "--observed", type=_FOLDER, help="Folder of HyperNodes to compare with, instead of --store."
+)
+@click.option("--check", is_flag=True, help="Exit with 5 if anything would change.")
 @output_option
 @click.pass_context
 def command(
@@ -37,17 +39,14 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the ordered actions that would make the observed HyperNodes the desired ones.
+    """Print the actions, in order, that change the observed HyperNodes into the desired ones.
 
-    stderr has the hash of the plan, and whether it would be held as too large.
+    stderr shows the hash of the plan, and whether the plan is held because it is too large.
     """
     sources = parse_sources(options)
-    seen = read_observed(store, observed, sources.cluster)
-    sources, policy = (
-        add_store_reports(sources, store, seen.fabric),
-        parse_write_policy(seen.fabric),
-    )
-    plan = build_plan(sources, seen, policy=policy)
+    existing = read_observed(store, observed, sources.cluster)
+    policy = parse_write_policy(existing.fabric)
+    plan = build_plan(add_store_reports(sources, store, existing.fabric), existing, policy=policy)
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: render_plan_text(plan))
     print_verdict(plan.verdict, policy)
@@ -57,23 +56,22 @@ def command(
 
 
 def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
-    """Say on stderr whether `serve` and `apply` would carry a plan out, and its hash."""
+    """Print on stderr the hash of a plan, and whether `serve` and `apply` would apply it."""
     if not verdict.counts:
         return
     approved = " and approved" if policy.is_approved(verdict.hash) else ""
-    said = (
-        "may be carried out" if verdict.is_allowed else f"is held{approved}: {verdict.reason_text}"
-    )
+    text = "can be applied" if verdict.is_allowed else f"is held{approved}: {verdict.reason_text}"
     paused = "; writing is paused" if policy.is_paused else ""
-    click.echo(f"plan {verdict.hash} {said}{paused}", err=True)
+    click.echo(f"plan {verdict.hash} {text}{paused}", err=True)
 
 
 def render_plan_text(plan: Plan) -> str:
-    """Return a line per action."""
+    """Return a table with one row per action, and their number."""
     if not plan.actions:
         return "nothing to change"
     rows = [
         (action.op.value, action.name, str(action.tier), show(action.reason, 200))
         for action in plan.actions
     ]
-    return f"{render_table(('ACTION', 'HYPERNODE', 'TIER', 'WHY'), rows)}\n{len(rows)} actions"
+    table = render_table(("ACTION", "HYPERNODE", "TIER", "REASON"), rows)
+    return f"{table}\n{show_count(len(rows), 'action')}"

@@ -1,4 +1,4 @@
-"""`toponaut planes`: which networks there are, which ports are in which, and why."""
+"""`toponaut planes`: list the networks, the host ports in each, and the reasons."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from topology.model.ids import natural_key
 from topology.planes.plane import Plane, PlaneSplit, split_planes
 from topology.planes.policy import PlaneReason, PortPlane
 
-_HEADER: Final = ("PLANE", "WHY", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
+_HEADER: Final = ("PLANE", "REASON", "HOSTS", "PORTS", "LINKED", "LEAVES", "NAMES")
 _MAX_NAMES_SHOWN: Final = 4
 
 
 class _PlaneRow(NamedTuple):
-    """One plane, and its ports in the order of the fabric."""
+    """One plane, and its host ports in the order of the fabric."""
 
     plane: Plane
     shares: tuple[tuple[int, PortPlane], ...]
+    """(port, its plane and the reason) per host port."""
     switch_port_of: dict[int, tuple[int, int]]
-    """By linked port the switch and its port."""
+    """(switch, switch port) by linked host port; all are indexes of the fabric."""
 
 
 @click.command(name="planes")
@@ -36,16 +37,16 @@ class _PlaneRow(NamedTuple):
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Print which networks there are, and which ports of hosts are in which.
+    """Print the networks, the host ports in each, and why they are there.
 
-    Compute is what the tree is made of, unless tree --plane asks for another. Where ports are in
-    the wrong network, a file of policies says better: --planes FILE.
+    The tree describes the compute network, unless you choose another with --plane. If ports are
+    in the wrong network, write rules to a file and give it with --planes.
     """
     sources = parse_sources(options)
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
-        raise click.UsageError("--hypernodes holds no ports; name another source")
+        raise click.UsageError("--hypernodes has no ports: give another source")
     inputs = read_inputs(sources)
     if not inputs.claims:
         exit_without_data(inputs.problems)
@@ -62,26 +63,26 @@ def _build_row(split: PlaneSplit, name: str) -> _PlaneRow:
     plane = split.plane(name)
     return _PlaneRow(
         plane=plane,
-        shares=tuple((at, split.port_planes[at]) for at in sorted(plane.ports)),
+        shares=tuple((port, split.port_planes[port]) for port in sorted(plane.ports)),
         switch_port_of={edge.a_port: (edge.b, edge.b_port) for edge in plane.host_edges},
     )
 
 
 def _render(fabric: Fabric, row: _PlaneRow) -> dict[str, Any]:
-    """Return a plane as the object that `-o json` prints."""
+    """Return a plane as JSON."""
     return {
         "name": row.plane.name,
-        "switches": sorted(fabric.devices[at].name for at in row.plane.switches),
-        "ports": [_render_port(fabric, row, at, share) for at, share in row.shares],
+        "switches": sorted(fabric.devices[switch].name for switch in row.plane.switches),
+        "ports": [_render_port(fabric, row, port, share) for port, share in row.shares],
     }
 
 
-def _render_port(fabric: Fabric, row: _PlaneRow, at: int, share: PortPlane) -> dict[str, Any]:
-    own, far = fabric.port_name(at), row.switch_port_of.get(at)
-    peer = fabric.port_name(far[1]) if far else None
+def _render_port(fabric: Fabric, row: _PlaneRow, port: int, share: PortPlane) -> dict[str, Any]:
+    name, switch_port = fabric.port_name(port), row.switch_port_of.get(port)
+    peer = fabric.port_name(switch_port[1]) if switch_port else None
     return {
-        "device": own.device,
-        "port": own.port,
+        "device": name.device,
+        "port": name.port,
         "to": {"device": peer.device, "port": peer.port} if peer else None,
         "why": share.reason.value,
     }
@@ -89,18 +90,18 @@ def _render_port(fabric: Fabric, row: _PlaneRow, at: int, share: PortPlane) -> d
 
 def _render_text(fabric: Fabric, rows: list[_PlaneRow]) -> str:
     cells = [line for row in rows for line in _render_lines(fabric, row)]
-    return render_table(_HEADER, cells) if cells else "no port of a host is known"
+    return render_table(_HEADER, cells) if cells else "no host ports found"
 
 
 def _render_lines(fabric: Fabric, row: _PlaneRow) -> Iterator[tuple[str, ...]]:
-    """Yield a line per reason that puts ports into the plane."""
-    by_why: dict[PlaneReason, list[int]] = defaultdict(list)
-    for at, share in row.shares:
-        by_why[share.reason].append(at)
-    for why, ports in sorted(by_why.items()):
-        hosts = {fabric.ports[at].device for at in ports}
-        switches = {row.switch_port_of[at][0] for at in ports if at in row.switch_port_of}
-        linked = sum(at in row.switch_port_of for at in ports)
-        names = sorted({fabric.ports[at].name for at in ports}, key=natural_key)
-        counts = (len(hosts), len(ports), linked, len(switches))
-        yield (row.plane.name, why.value, *map(str, counts), shorten_names(names, _MAX_NAMES_SHOWN))
+    """Yield the cells of one line per reason why ports are in the plane."""
+    ports_by_reason: dict[PlaneReason, list[int]] = defaultdict(list)
+    for port, share in row.shares:
+        ports_by_reason[share.reason].append(port)
+    for reason, ports in sorted(ports_by_reason.items()):
+        hosts = {fabric.ports[port].device for port in ports}
+        linked = [port for port in ports if port in row.switch_port_of]
+        switches = {row.switch_port_of[port][0] for port in linked}
+        names = sorted({fabric.ports[port].name for port in ports}, key=natural_key)
+        counts = map(str, (len(hosts), len(ports), len(linked), len(switches)))
+        yield row.plane.name, reason.value, *counts, shorten_names(names, _MAX_NAMES_SHOWN)

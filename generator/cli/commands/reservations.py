@@ -1,4 +1,4 @@
-"""`toponaut reservations`: what is kept for which gang, in a folder or a cluster."""
+"""`toponaut reservations`: list the nodes that are reserved for gangs, in a folder or a cluster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from generator.cli.observation import exit_with_problems
-from generator.cli.options import parse_access
+from generator.cli.options import kube_options, parse_access
 from generator.cli.output import output_option, print_document, render_table, shorten_names
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation
@@ -23,10 +23,8 @@ _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.command(name="reservations")
 @click.option("--store", type=_FOLDER, help="Folder that `toponaut serve --store` serves.")
-@click.option("--kube", is_flag=True, help="Read a cluster in place of a folder.")
-@click.option("--kubeconfig", help="How to reach it, in place of kubectl's files or the pod.")
-@click.option("--context", help="Of the kubeconfig, in place of the current one.")
-@click.option("--all", "with_ended", is_flag=True, help="Also those that ended a while ago.")
+@kube_options("Read a cluster instead of a folder.")
+@click.option("--all", "with_ended", is_flag=True, help="Also list reservations that have ended.")
 @output_option
 @click.pass_context
 def command(
@@ -36,21 +34,20 @@ def command(
     output: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """List what is kept for gangs whose pods do not run yet.
+    """List the nodes that are reserved for gangs whose pods do not run yet.
 
-    Reservations are made by the gRPC calls Reserve, Confirm and Release, such as by `toponaut rpc
-    Reserve`. Reading changes nothing, and a running server is not disturbed. In JSON they are
+    The gRPC calls Reserve, Confirm and Release change reservations; try `toponaut rpc Reserve`.
+    Listing them changes nothing and does not disturb a running server. In JSON, reservations are
     objects of kind PlacementReservation.
     """
     access = parse_access(options)
     if (store is None) == (access is None):
-        raise click.UsageError("name what to read: either --store or --kube")
-    found, problems = _read_reservations(store, access)
+        raise click.UsageError("give the store to read: either --store or --kube")
+    reservations, problems = _read_reservations(store, access)
     if not options["with_ended"]:
-        found = tuple(one for one in found if not one.is_ended)
-    print_document(
-        [render_reservation(one) for one in found], output, text=lambda: _render_text(found)
-    )
+        reservations = tuple(row for row in reservations if not row.is_ended)
+    document = [render_reservation(reservation) for reservation in reservations]
+    print_document(document, output, text=lambda: _render_text(reservations))
     exit_with_problems(ctx, problems)
 
 
@@ -60,31 +57,31 @@ def _read_reservations(
     if access is not None:
         from generator.reservations.cluster_view import fetch_reservations  # noqa: PLC0415 - loads a client
 
-        known = fetch_reservations(access, os.environ)
-        return known.reservations, known.problems
-    from generator.reservations.sqlite import FILE_NAME, read_reservations  # noqa: PLC0415 - one
+        listing = fetch_reservations(access, os.environ)
+        return listing.reservations, listing.problems
+    from generator.reservations.sqlite import FILE_NAME, read_reservations  # noqa: PLC0415 - only for a folder
 
     now = utc_now()
     rows = read_reservations((store or Path()) / FILE_NAME)
-    return tuple(expire_if_due(one, now=now, epoch=one.epoch) for one in rows), ()
+    return tuple(expire_if_due(row, now=now, epoch=row.epoch) for row in rows), ()
 
 
-def _render_text(found: tuple[Reservation, ...]) -> str:
-    if not found:
-        return "nothing is reserved"
+def _render_text(reservations: tuple[Reservation, ...]) -> str:
+    if not reservations:
+        return "no reservations"
     columns = ("RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER")
-    return render_table(columns, [_render_row(one) for one in found])
+    return render_table(columns, map(_render_row, reservations))
 
 
-def _render_row(one: Reservation) -> tuple[str, ...]:
-    runs = [run for group in one.groups for run in group.runs if run.node is not None]
-    until = one.ended_at or one.expires_at
+def _render_row(reservation: Reservation) -> tuple[str, ...]:
+    runs = [run for group in reservation.groups for run in group.runs if run.node is not None]
+    until = reservation.ended_at or reservation.expires_at
     return (
-        one.id,
-        show(one.gang, 320),
-        one.phase.value,
+        reservation.id,
+        show(reservation.gang, 320),
+        reservation.phase.value,
         str(sum(run.count for run in runs)),
         shorten_names(sorted({run.node or "" for run in runs})),
         until.isoformat(timespec="seconds").replace("+00:00", "Z") if until else "released",
-        show(one.holder, 300),
+        show(reservation.holder, 300),
     )

@@ -1,4 +1,4 @@
-"""`toponaut rpc`: call any method of a server from a shell."""
+"""`toponaut rpc`: call any method of a server from the shell."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 @click.option(
     "-f",
     "--file",
-    help="Request as JSON or YAML; - is stdin. Without it all fields have their defaults. "
-    "PlaceBatch takes several documents. A PlacementRequest stands for a spec.",
+    help="Request as JSON or YAML; - is stdin. Without a file, all fields have their defaults. "
+    "PlaceBatch takes several documents. A PlacementRequest is accepted as a request with its "
+    "spec.",
 )
 @server_options("to call")
 @click.option(
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     metavar="DURATION",
     default="10s",
     show_default=True,
-    help="Deadline of the call; a watch ends with it.",
+    help="Deadline of the call; a watch ends at it.",
 )
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="End a stream after N answers."
@@ -50,47 +51,47 @@ def command(
     count: int | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Call METHOD of a `toponaut serve` and print its answer as JSON, a line each for streams.
+    """Call METHOD of a `toponaut serve`, and print its answer as JSON; a stream as one line each.
 
     METHOD is one of Place, PlaceBatch, Candidates, Capacity, Reserve, Confirm, Release,
-    GetTopology, WatchTopology, WatchFeasible and ListFindings; the proto files in
-    generator/rpc/toponaut/v1 say what each takes, such as {spec: {groups: [{name: w,
+    GetTopology, WatchTopology, WatchFeasible and ListFindings. The proto files in
+    generator/rpc/toponaut/v1 define the requests, such as {spec: {groups: [{name: w,
     count: 4}]}} for Place.
     """
-    from generator.rpc.client.connection import Connection  # noqa: PLC0415 - gRPC only where asked
+    from generator.rpc.client.connection import Connection  # noqa: PLC0415 - loads gRPC
     from generator.rpc.client.methods import METHODS, call_method  # noqa: PLC0415 - the same
 
     server = parse_server_endpoint(options)
     if server is None:
-        raise click.UsageError("name the server to call: --server HOST:PORT")
-    found = METHODS.get(method.rpartition("/")[2])
-    if found is None:
+        raise click.UsageError("give the server to call: --server HOST:PORT")
+    rpc_method = METHODS.get(method.rpartition("/")[2])
+    if rpc_method is None:
         raise click.BadParameter(
-            f"'{show(method)}' is none of {', '.join(METHODS)}", param_hint="METHOD"
+            f"'{show(method)}' is not one of {', '.join(METHODS)}", param_hint="METHOD"
         )
-    messages = list(_parse_messages(found, file))
-    if len(messages) != 1 and not found.is_client_streaming:
+    messages = list(_parse_messages(rpc_method, file))
+    if len(messages) != 1 and not rpc_method.is_client_streaming:
         raise ConfigError(f"{method} takes one document, got {len(messages)}")
     with Connection(server.address, timeout, server.identity) as connection:
-        for answer in islice(call_method(connection, found, messages), count):
-            _print_answer(answer, is_line=found.is_server_streaming)
+        for answer in islice(call_method(connection, rpc_method, messages), count):
+            _print_answer(answer, is_line=rpc_method.is_server_streaming)
 
 
 def _parse_messages(method: RpcMethod, file: str | None) -> Iterator[Message]:
-    """Yield the messages of a file, or the one of which nothing is said."""
+    """Yield the messages of a file; without a file, one message with default fields."""
     from generator.rpc.client.methods import parse_message  # noqa: PLC0415 - as above
 
     if file is None:
         yield parse_message(method, {}, "")
         return
     source, raw = read_input(file, MAX_REQUEST_BYTES)
-    for found in parse_documents(raw, source=source):
-        if isinstance(found, ParseError):
-            raise ConfigError(str(found))
-        yield parse_message(method, found.value, source)
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            raise ConfigError(str(document))
+        yield parse_message(method, document.value, source)
 
 
 def _print_answer(answer: dict[str, Any], *, is_line: bool) -> None:
-    """Print one answer; a reader of lines gets each at once."""
+    """Print one answer, and flush, so that a stream appears line by line."""
     sys.stdout.write(json.dumps(answer, indent=None if is_line else 2, ensure_ascii=False) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""`toponaut schema`: JSON schemas of what is read, written and printed."""
+"""`toponaut schema`: JSON schemas of documents that Toponaut reads, writes and prints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
 def _build_report_schema() -> dict[str, Any]:
-    from topology.reports.neighbor_report import NeighborReport  # noqa: PLC0415 - one schema at a time
+    from topology.reports.neighbor_report import NeighborReport  # noqa: PLC0415 - loads one schema only
 
     return NeighborReport.model_json_schema(by_alias=True)
 
@@ -58,12 +58,12 @@ SCHEMAS: Final[Mapping[str, Callable[[], dict[str, Any]]]] = {
 
 
 def render_schema(name: str) -> str:
-    """Return a schema as indented JSON text; `docs/schema/` holds the same."""
+    """Return a schema as indented JSON; `docs/schema/` holds the same text."""
     return json.dumps({"$schema": DIALECT, **SCHEMAS[name]()}, indent=2, sort_keys=True) + "\n"
 
 
 @click.command(name="schema")
 @click.argument("name", type=click.Choice(sorted(SCHEMAS)))
 def command(name: str) -> None:
-    """Print the JSON schema of a document."""
+    """Print the JSON schema of a kind of document."""
     click.echo(render_schema(name), nl=False)

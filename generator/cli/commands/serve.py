@@ -1,4 +1,4 @@
-"""`toponaut serve`: keep HyperNodes true and answer placement queries."""
+"""`toponaut serve`: keep HyperNodes correct and answer placement queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ from runtime.stop import stop_signals
 @click.command(name="serve")
 @serve_options
 @endpoint_options
-@click.option("--log-format", type=click.Choice(["text", "json"]), help="Default: by terminal.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    help="Format of the log.  [default: text on a terminal, else json]",
+)
 def command(
     *,
     log_format: str | None,
@@ -32,31 +36,32 @@ def command(
 ) -> None:
     """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
 
-    HyperNodes are written only where the fabric changed, and never without usable reports. A
-    change that exceeds the budget of the Fabric object is held until it is approved
-    (`toponaut approve`); conditions in that object tell. With --kube the cluster is followed by
-    watches, and of several replicas one writes: whoever holds the Lease toponaut-generator. With
-    --switches it also walks switches and keeps their reports in the store: one that fails keeps
-    its last facts, is a finding, and is asked again after longer and longer times, up to an hour.
-    Health (grpc.health.v1) turns to SERVING when the first tree is known.
+    HyperNodes are written only if the fabric changed, and never without usable reports. A change
+    that exceeds the change budget of the Fabric object is held until you approve it (`toponaut
+    approve`); the conditions of that object show it. With --kube, the server watches the cluster,
+    and only one of several replicas writes: the holder of the Lease toponaut-generator. With
+    --switches, the server also walks switches and writes their reports to the store. A switch
+    that does not answer keeps its last report and becomes a finding; the server tries it again at
+    growing intervals, up to an hour. Health (grpc.health.v1) is SERVING once the first tree is
+    known.
     """
     settings = parse_server_settings(options)
-    asked = parse_endpoint_settings(options, is_cluster=settings.cluster is not None)
+    ports = parse_endpoint_settings(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)
     tune_for_server()
     with stop_signals() as wait_for_stop:
-        ground, ports = _open_backend(settings, asked)
-        serve(settings, ground, ports, wait_for_stop)
+        backend, endpoints = _open_backend(settings, ports)
+        serve(settings, backend, endpoints, wait_for_stop)
 
 
-def _open_backend(settings: ServerSettings, asked: EndpointSettings) -> tuple[Backend, Endpoints]:
+def _open_backend(settings: ServerSettings, ports: EndpointSettings) -> tuple[Backend, Endpoints]:
     metrics = build_metrics()
     if settings.cluster is None:
-        ground = FolderBackend(settings.folder, settings.nodes)
-        return ground, Endpoints(asked, metrics, period_s=settings.period_s)
-    from generator.server.replica import Replica  # noqa: PLC0415 - no client
-    from generator.server.replica_endpoints import build_replica_endpoints  # noqa: PLC0415 - who serves a folder loads
+        backend = FolderBackend(settings.folder, settings.nodes)
+        return backend, Endpoints(ports, metrics, period_s=settings.period_s)
+    from generator.server.replica import Replica  # noqa: PLC0415 - loads a client
+    from generator.server.replica_endpoints import build_replica_endpoints  # noqa: PLC0415 - only for a cluster
 
     replica = Replica.from_settings(settings.cluster, os.environ, on_answer=metrics.on_request)
-    member = build_replica_endpoints(replica, metrics, audience=asked.audience)
-    return replica, Endpoints(asked, metrics, period_s=settings.period_s, replica=member)
+    member = build_replica_endpoints(replica, metrics, audience=ports.audience)
+    return replica, Endpoints(ports, metrics, period_s=settings.period_s, replica=member)

@@ -1,10 +1,10 @@
-"""`toponaut simulate jobs`: a mix of jobs replayed on a fabric, for several presets."""
+"""`toponaut simulate jobs`: replay a trace of jobs on a fabric, under several presets."""
 
 from __future__ import annotations
 
 import gzip
 import io
-import random  # noqa: TID251 - the one seeded source of made-up traces
+import random  # noqa: TID251 - the seeded random source of synthetic traces
 import zlib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -45,7 +45,11 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 def _parse_load(text: str) -> float:
-    """Return a share that a clock can be stretched to."""
+    """Return a load; one close to 0 would stretch the clock of the trace without limit.
+
+    Raises:
+        click.BadParameter: the text is not a share, or is below 0.001.
+    """
     load = parse_share(text)
     if load < _MIN_LOAD:
         raise click.BadParameter(f"'{show(text)}' is less than {_MIN_LOAD:g}")
@@ -53,10 +57,11 @@ def _parse_load(text: str) -> float:
 
 
 class ReplayInput(NamedTuple):
-    """What every strategy meets alike."""
+    """The input of a replay, the same for every strategy."""
 
     tree: TopologyTree
     slots: int
+    """GPUs of a node."""
     jobs: tuple[Job, ...]
     backfill: Backfill
 
@@ -67,74 +72,81 @@ class ReplayInput(NamedTuple):
     default=SYNTHETIC_TRACE,
     show_default=True,
     metavar="FILE",
-    help="CSV with submit_time_s, gpus and duration_s, also gzipped; philly makes one up.",
+    help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates one.",
 )
-@click.option("--num-jobs", type=click.IntRange(min=1), help="Only the first so many.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of a made-up trace.")
+@click.option(
+    "--num-jobs", type=click.IntRange(min=1), help="Number of jobs to replay, from the first."
+)
+@click.option(
+    "--seed", type=int, default=0, show_default=True, help="Random seed of a generated trace."
+)
 @click.option(
     "--fabric",
     default="8x5x16",
     show_default=True,
     metavar="FILE|SHAPE",
-    help="TopologyTree as `toponaut tree` prints it, or top domains x leaves x nodes.",
+    help="TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
 )
 @click.option(
     "--slots",
     type=click.IntRange(1, 1024),
     default=8,
     show_default=True,
-    help="GPUs of a node.",
+    help="GPUs of each node.",
 )
 @click.option(
     "--preset",
     "presets",
     multiple=True,
     type=click.Choice(STRATEGY_NAMES),
-    help="May be repeated; two are to compare with.  [default: optimal, best-fit, first-fit]",
+    help="Preset to replay, or best-fit or first-fit, to compare with. Repeatable.  [default: "
+    "optimal, best-fit, first-fit]",
 )
 @click.option(
     "--wish",
     metavar="TIER",
-    help="Tier that gangs prefer; presets such as kueue keep near only what wishes so.",
+    help="Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
 )
 @click.option(
     "--scale-sizes",
     type=click.IntRange(1, 10_000),
     default=1,
     show_default=True,
-    help="Factor of the jobs' GPUs.",
+    help="Factor for the number of GPUs of each job.",
 )
 @click.option(
     "--load",
     type=_parse_load,
     metavar="SHARE",
-    help="GPU time asked for over what there is, as 0.9; the trace's clock is stretched to it.",
+    help="Requested GPU time divided by available GPU time, such as 0.9. The clock of the trace is "
+    "stretched to reach it.",
 )
 @click.option(
     "--backfill",
     type=click.Choice([kind.value for kind in Backfill]),
     default=Backfill.EASY.value,
     show_default=True,
-    help="Which jobs may overtake the first that waits: none, those that do not delay it, any.",
+    help="Jobs that can start before the first waiting job: none, those that do not delay it "
+    "(easy), or any.",
 )
 @click.option(
     "--joint/--one-by-one",
     "is_joint",
     default=True,
     show_default=True,
-    help="Whether optimal plans jobs that start at one instant together.",
+    help="Whether optimal plans jobs that start at the same time together.",
 )
 @click.option(
     "--spare-islands/--no-spare-islands",
     "spares_islands",
     default=True,
     show_default=True,
-    help="Whether optimal fills the tightest top domains rather than fewer leaves.",
+    help="Whether optimal prefers the tightest top domains to fewer leaves.",
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Page with charts that is written besides.",
+    help="File to which a page with charts is written.",
 )
 @output_option
 @click.pass_context
@@ -147,26 +159,28 @@ def jobs(
     presets: tuple[str, ...],
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Replay a trace of jobs on a fabric and compare presets.
+    """Replay a trace of jobs on a fabric, and compare presets.
 
-    Prints, per preset, the tiers that gangs reached, the leaf groups they touch, the largest
-    gang that would still have a place, utilisation and waiting. Equal options give equal figures.
+    Prints, for each preset, the tiers of the gangs, the leaves that they use, the largest gang
+    that would still fit, utilization and waiting times. Equal options give equal results.
     """
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
-    scene = _build_input(trace, options)
-    _check_preferred_tier(options["wish"], scene.tree)
-    ways = OptimalOptions(is_joint=options["is_joint"], spares_islands=options["spares_islands"])
+    replay_input = _build_input(trace, options)
+    _check_preferred_tier(options["wish"], replay_input.tree)
+    optimal_options = OptimalOptions(
+        is_joint=options["is_joint"], spares_islands=options["spares_islands"]
+    )
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
     runs = [
-        _StrategyRun.build(scene, name, options["wish"], ways) for name in names
-    ]  # a wrong preset is told before the first
-    found = [_run_replay(scene, run) for run in runs]
+        _StrategyRun.build(replay_input, name, options["wish"], optimal_options) for name in names
+    ]  # built before the first replay, so that a wrong preset is refused at once
+    results = [_run_replay(replay_input, run) for run in runs]
     if html is not None:
-        _write_file(html, render_page(found, _render_title(options["trace"], scene)))
+        _write_file(html, render_page(results, _render_title(options["trace"], replay_input)))
     print_document(
-        {"jobs": len(scene.jobs), "presets": [one.to_document() for one in found]},
+        {"jobs": len(replay_input.jobs), "presets": [result.to_document() for result in results]},
         output,
-        text=lambda: render_table(HEADER, [render_table_row(one) for one in found]),
+        text=lambda: render_table(HEADER, [render_table_row(result) for result in results]),
     )
     print_problems(trace.problems)
     ctx.exit(ExitCode.SKIPPED if trace.problems else ExitCode.OK)
@@ -179,21 +193,25 @@ def _read_trace(name: str, num: int | None, seed: int) -> Trace:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     source = show(name, 1024)
-    found = parse_trace(io.StringIO(_decode_trace(raw, source), newline=""), source=source)
-    if not found.jobs:
-        why = next((f": {problem}" for problem in found.problems), "")
-        raise ConfigError(f"{source}: no job in it{why}")
-    return found._replace(jobs=found.jobs[:num])
+    parsed = parse_trace(io.StringIO(_decode_trace(raw, source), newline=""), source=source)
+    if not parsed.jobs:
+        reason = next((f": {problem}" for problem in parsed.problems), "")
+        raise ConfigError(f"{source}: no jobs in this file{reason}")
+    return parsed._replace(jobs=parsed.jobs[:num])
 
 
 def _decode_trace(raw: bytes, source: str) -> str:
-    """Return the text of a file, unpacked where it is gzipped; never more than the limit."""
+    """Return the text of a file, decompressed if it is gzipped.
+
+    Raises:
+        ConfigError: it is larger than the limit, or not UTF-8, or the compression is damaged.
+    """
     try:
         if raw.startswith(_GZIP):
             with gzip.open(io.BytesIO(raw)) as packed:
                 raw = packed.read(_MAX_TRACE_BYTES + 1)
         if len(raw) > _MAX_TRACE_BYTES:
-            raise ConfigError(f"{source}: larger than {_MAX_TRACE_BYTES} bytes unpacked")
+            raise ConfigError(f"{source}: larger than {_MAX_TRACE_BYTES} bytes when decompressed")
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ConfigError(f"{source}: not UTF-8 at byte {error.start}") from error
@@ -205,7 +223,7 @@ def _build_input(trace: Trace, options: dict[str, Any]) -> ReplayInput:
     fabric = options["fabric"]
     tree = build_tree_of_shape(fabric) if is_shape(fabric) else read_tree(Path(fabric))
     if not tree.nodes or not tree.tiers:
-        raise ConfigError(f"{show(fabric, 1024)}: no node in the tree")
+        raise ConfigError(f"{show(fabric, 1024)}: the tree has no nodes")
     scaled = scale_jobs(
         trace.jobs,
         sizes=options["scale_sizes"],
@@ -224,38 +242,40 @@ class _StrategyRun(NamedTuple):
 
     @classmethod
     def build(
-        cls, scene: ReplayInput, name: str, wish: str | None, ways: OptimalOptions
+        cls, replay_input: ReplayInput, name: str, tier: str | None, options: OptimalOptions
     ) -> _StrategyRun:
-        cluster = SlotCluster(scene.tree, scene.slots)
-        return cls(name, cluster, make_strategy(name, cluster, preferred_tier=wish, options=ways))
+        cluster = SlotCluster(replay_input.tree, replay_input.slots)
+        strategy = make_strategy(name, cluster, preferred_tier=tier, options=options)
+        return cls(name, cluster, strategy)
 
 
-def _run_replay(scene: ReplayInput, run: _StrategyRun) -> ReplayStatistics:
-    total = len(scene.jobs)
+def _run_replay(replay_input: ReplayInput, run: _StrategyRun) -> ReplayStatistics:
+    total = len(replay_input.jobs)
     with open_progress(f"replaying {run.name}", every_s=_PROGRESS_PERIOD_S) as show_progress:
-        found = run_replay(
-            scene.jobs,
+        result = run_replay(
+            replay_input.jobs,
             run.cluster,
             run.strategy,
-            backfill=scene.backfill,
+            backfill=replay_input.backfill,
             on_start=lambda num: (
                 None if num % _STEP else show_progress(f"{run.name}: {num} of {total} jobs started")
             ),
         )
-    return compute_statistics(run.name, found, run.cluster)
+    return compute_statistics(run.name, result, run.cluster)
 
 
-def _check_preferred_tier(wish: str | None, tree: TopologyTree) -> None:
-    if wish is not None and wish != "node" and tree.tier_of(wish) is None:
+def _check_preferred_tier(preferred_tier: str | None, tree: TopologyTree) -> None:
+    if preferred_tier is None or preferred_tier == "node":
+        return
+    if tree.tier_of(preferred_tier) is None:
         known = ", ".join(map(show, tree.tiers))
-        raise ConfigError(f"--wish: the tree has no tier '{show(wish)}'; it has {known}")
+        raise ConfigError(f"--wish: the tree has no tier '{show(preferred_tier)}'; it has {known}")
 
 
-def _render_title(trace: str, scene: ReplayInput) -> str:
-    nodes = len(scene.tree.nodes)
-    return (
-        f"{len(scene.jobs):,} jobs of {Path(trace).name} on {nodes:,} nodes of {scene.slots} GPUs"
-    )
+def _render_title(trace: str, replay_input: ReplayInput) -> str:
+    num_jobs, num_nodes = len(replay_input.jobs), len(replay_input.tree.nodes)
+    fabric = f"{num_nodes:,} nodes of {replay_input.slots} GPUs"
+    return f"{num_jobs:,} jobs of {Path(trace).name} on {fabric}"
 
 
 def _write_file(file: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""`toponaut switches`: walk switches by SNMP and write what they say as reports."""
+"""`toponaut switches`: walk switches by SNMP and write their neighbors as reports."""
 
 from __future__ import annotations
 
@@ -31,12 +31,13 @@ from topology.reports.neighbor_report import NeighborReport, render_report
     "--config",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The switches, the files of their credentials, and where to look for more.",
+    help="YAML file with the switches, the files of their credentials, and networks to discover "
+    "more in.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder to write the reports to; the other commands read it with --reports.",
+    help="Folder for the reports; other commands read it with --reports.",
 )
 @click.option(
     "--deadline",
@@ -44,14 +45,14 @@ from topology.reports.neighbor_report import NeighborReport, render_report
     metavar="DURATION",
     default="60s",
     show_default=True,
-    help="For one switch.",
+    help="Time limit for one switch.",
 )
 @click.option(
     "--parallel",
     type=click.IntRange(1, 256),
     default=MAX_PARALLEL,
     show_default=True,
-    help="At one time.",
+    help="Switches that are walked at the same time.",
 )
 @output_option
 @click.pass_context
@@ -67,8 +68,8 @@ def command(
 ) -> None:
     """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
 
-    Each switch becomes a report `switch-MAC`. One that does not answer costs nobody else and
-    leaves its last report as it is; so does one that falls silent halfway. The config:
+    Each switch becomes a report `switch-MAC`. If a switch does not answer, or stops answering
+    during the walk, its last report stays, and the other switches are walked. The config:
 
     \b
       switches:
@@ -88,7 +89,7 @@ def command(
     problems = [*warnings, *_collect_problems(walks)]
     if not reports:
         print_problems(problems)
-        raise TopologyError("no switch told anything; reports stay as they were")
+        raise TopologyError("no switch returned any data; the reports are unchanged")
     document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
     print_document(document, output, text=partial(_render_walks, walks))
     failure = _write_reports(out, reports) if out else None
@@ -100,25 +101,25 @@ def command(
 async def _walk_switches(
     targets: TargetList, *, deadline_s: float, parallel: int
 ) -> tuple[SwitchWalk, ...]:
-    """Return all walks: of the listed switches in their order, then of those discovered."""
-    from generator.switches.session import SnmpSession  # noqa: PLC0415 - half a second; a typo pays none
+    """Return all walks: of the listed switches, in order, then of the discovered switches."""
+    from generator.switches.session import SnmpSession  # noqa: PLC0415 - takes half a second
 
     frontier = Frontier(targets.targets, targets.discovery)
     async with SnmpSession() as session:
         walk = partial(walk_switch, session=session, clock=time.monotonic, deadline_s=deadline_s)
-        found = {
-            one.target: one
-            async for one in walk_all(
+        walk_by_target = {
+            finished.target: finished
+            async for finished in walk_all(
                 targets.targets, walk=walk, frontier=frontier, parallel=parallel
             )
         }
-    return tuple(found[target] for target in (*targets.targets, *frontier.discovered))
+    return tuple(walk_by_target[target] for target in (*targets.targets, *frontier.discovered))
 
 
 def _write_reports(folder: Path, reports: Iterable[NeighborReport]) -> StoreError | None:
-    """Write reports; of a partial walk only where none stands, since that one may be whole.
+    """Write the reports; a partial one only if there is no report yet, which may be complete.
 
-    Stops at the first write that fails, and returns why.
+    Stops at the first write that fails, and returns its error.
     """
     try:
         for report in reports:
@@ -139,7 +140,7 @@ def _collect_problems(walks: Sequence[SwitchWalk]) -> list[ParseError]:
 
 
 def _is_failure(walk: SwitchWalk) -> bool:
-    """Return whether a switch failed; where nobody need be, silence is no failure."""
+    """Return whether a walk failed; a discovered address, or one of a network, need not answer."""
     return walk.target.is_expected or walk.outcome is not WalkOutcome.UNREACHABLE
 
 

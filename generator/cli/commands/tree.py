@@ -1,4 +1,4 @@
-"""`toponaut tree`: the tiered tree that the cables say."""
+"""`toponaut tree`: print the tree that follows from the cables."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
-from generator.cli.output import output_option, print_document, shorten_names
+from generator.cli.output import output_option, print_document, shorten_names, show_count
 from generator.cli.source_options import parse_sources, source_options
 from topology.model.errors import show
 from topology.model.tree import Domain, TopologyTree, render_tree
@@ -15,18 +15,21 @@ from topology.model.tree import Domain, TopologyTree, render_tree
 
 @click.command(name="tree")
 @source_options
-@click.option("--tier-names", help="Comma-separated, bottom-up; leaf,spine,core where not given.")
+@click.option(
+    "--tier-names",
+    help="Names of the tiers, lowest first.  [default: leaf,spine,core]",
+)
 @click.option(
     "--previous",
     type=click.Path(exists=True, dir_okay=False),
-    help="TopologyTree whose names are kept.",
+    help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
 )
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Print the tree of the compute plane.
+    """Print the tree of the compute network.
 
-    Reads agents' reports, or what people collect with their own scripts: toponaut tree
+    Reads the reports of agents, or output that your own scripts collect: toponaut tree
     --ibnetdiscover dump.txt --nodes nodes.json. Unplaced nodes are listed with the reason.
     """
     names, previous = options.pop("tier_names"), options.pop("previous")
@@ -38,23 +41,24 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
 
 
 def render_tree_text(tree: TopologyTree) -> str:
-    """Return the tree as indented lines, a domain each, then the unplaced nodes."""
-    lines = [f"plane {tree.plane}: {len(tree.nodes)} nodes in {len(tree.domains)} domains"]
+    """Return the tree as indented lines, one per domain, then the unplaced nodes."""
+    nodes, domains = show_count(len(tree.nodes), "node"), show_count(len(tree.domains), "domain")
+    lines = [f"plane {tree.plane}: {nodes} in {domains}"]
     stack = [(domain, 0) for domain in reversed(tree.domains) if domain.parent is None]
     while stack:
         domain, depth = stack.pop()
         lines.append("  " * depth + _render_line(tree, domain))
         stack.extend((tree.domains[child], depth + 1) for child in reversed(domain.children))
     if not tree.domains:
-        lines.append("no domain was found: findings with the same options may tell why")
+        lines.append("no domains found: run `toponaut findings` with the same options to see why")
     if tree.unplaced:
         lines.append(f"unplaced: {len(tree.unplaced)}")
-        lines += [f"  {show(gone.node)}: {show(gone.reason, 400)}" for gone in tree.unplaced]
+        lines += [f"  {show(row.node)}: {show(row.reason, 400)}" for row in tree.unplaced]
     return "\n".join(lines)
 
 
 def _render_line(tree: TopologyTree, domain: Domain) -> str:
     tier = tree.tiers[domain.tier - 1]
-    count = domain.stop - domain.start
+    count = show_count(domain.stop - domain.start, "node")
     nodes = f": {shorten_names(domain.nodes)}" if domain.nodes else ""
-    return f"{show(tier)} {show(domain.name)} ({count} node{'s' if count != 1 else ''}){nodes}"
+    return f"{show(tier)} {show(domain.name)} ({count}){nodes}"

@@ -1,4 +1,4 @@
-"""`toponaut verify`: how right the tree is, tried on fabrics whose truth is known."""
+"""`toponaut verify`: score inferred trees on simulated fabrics whose true tree is known."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from generator.cli.fabric_options import (
     parse_fabric_spec,
     parse_fault_spec,
 )
-from generator.cli.output import output_option, print_document, render_table
+from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.simulation.fabric_words import render_fault_options
 from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
@@ -50,47 +50,47 @@ _HEADER: Final = (
     "grid",
     type=click.Choice([size.value for size in GridSize]),
     help=(
-        "Many fabrics and faults instead of one: 512 HCAs (quick), up to 65,536, which takes hours "
-        "(full), or fabrics that are no regular Clos (odd)."
+        "Many fabrics and faults instead of one: with 512 HCAs (quick), with up to 65,536 HCAs, "
+        "which takes hours (full), or fabrics that are not regular Clos networks (odd)."
     ),
 )
 @click.option(
     "--hcas",
     type=click.Choice([str(num) for num in SIZES]),
     multiple=True,
-    help="Only fabrics of this size, of the grid; repeatable.",
+    help="Only fabrics of the grid of this size. Repeatable.",
 )
 @fabric_options
 @click.option(
     "--lose-each",
     type=click.Choice([each.value for each in LossTarget]),
-    help="Lose one after the other, one in each run, instead of runs by seed.",
+    help="Remove each in turn, one per run, instead of runs by seed.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Runs of each fabric; each breaks other things.",
+    help="Runs of each fabric; each has other random faults.",
 )
 @click.option("--first-seed", type=int, default=0, show_default=True, help="Seed of the first run.")
 @click.option(
     "--journal",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File that gets a line of JSON per run; the runs that it has are not repeated.",
+    help="File to which each run appends a line of JSON; runs in the file are not repeated.",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    help="Processes at work at most.  [default: one per core]",
+    help="Maximum number of processes.  [default: one per core]",
 )
 @click.option(
     "--memory",
     type=click.FloatRange(min=0, min_open=True),
     metavar="GIB",
-    help="What they may take together; one runs in any case.  [default: 80 % of what is free]",
+    help="Memory for all processes; one runs in any case.  [default: 80 % of the free memory]",
 )
-@click.option("--markdown", is_flag=True, help="Print tables for a document.")
+@click.option("--markdown", is_flag=True, help="Print tables in Markdown.")
 @output_option
 @click.pass_context
 def command(
@@ -102,15 +102,15 @@ def command(
     first_seed: int,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Make fabrics, break them, infer their trees, and compare these with the truth.
+    """Simulate fabrics with faults, infer their trees, and compare them with the true trees.
 
-    A tree is exact, at every tier; or it is wrong, and every node concerned is listed as
-    unplaced or a finding doubts its domain (flagged); or it is wrong and nothing says so
-    (silent), which exits with 5. Swaps count where the fabric's symmetry can show them. The
-    reports come in random order.
+    A tree is exact if it is right at every tier. It is flagged if it is wrong, but each wrong
+    node is listed as unplaced, or a finding doubts its domain. It is silent if it is wrong and
+    nothing says so; then the exit code is 5. Swaps count only if the symmetry of the fabric can
+    show them. The reports are read in random order.
 
-    Each fault is drawn anew from each seed. With --grid full, give a --journal: it takes hours,
-    and some 1.4 GiB of memory for each run at 65,536 HCAs.
+    Each seed draws new faults. With --grid full, use --journal: the grid takes hours, and about
+    1.4 GiB of memory for each run with 65,536 HCAs.
     """
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
     as_markdown = options.pop("markdown")
@@ -137,19 +137,19 @@ def _build_scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenar
     size, hcas = options.pop("grid"), tuple(map(int, options.pop("hcas")))
     if size is None:
         if hcas:
-            raise click.UsageError("--hcas is about a --grid; for one fabric, give --hosts")
+            raise click.UsageError("--hcas needs --grid; for one fabric, use --hosts")
         spec, faults = parse_fabric_spec(options), parse_fault_spec(options)
-        each = LossTarget(options["lose_each"]) if options["lose_each"] else None
-        words = [*render_fault_options(faults), *(["--lose-each", each.value] if each else [])]
-        return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, each)]
-    given = [name for name in options if _is_given(ctx, name)]
-    if given:
-        flag = given[0].replace("_", "-")
-        raise click.UsageError(f"--{flag} describes one fabric, --grid many: leave one out")
-    found = build_grid(GridSize(size), hcas)
-    if not found:
-        raise click.UsageError(f"--grid {size} has no fabric of {hcas[0]} HCAs")
-    return found
+        target = LossTarget(options["lose_each"]) if options["lose_each"] else None
+        words = [*render_fault_options(faults), *(["--lose-each", target.value] if target else [])]
+        return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, target)]
+    given_names = [name for name in options if _is_given(ctx, name)]
+    if given_names:
+        flag = given_names[0].replace("_", "-")
+        raise click.UsageError(f"--{flag} describes one fabric, --grid many: give only one of them")
+    scenarios = build_grid(GridSize(size), hcas)
+    if not scenarios:
+        raise click.UsageError(f"--grid {size} has no fabric with {hcas[0]} HCAs")
+    return scenarios
 
 
 def _run_tasks(
@@ -173,29 +173,32 @@ def _is_given(ctx: click.Context, name: str) -> bool:
 
 def _read_free_bytes() -> int:
     try:
-        found = _AVAILABLE.search(Path("/proc/meminfo").read_text(encoding="ascii"))
+        match = _AVAILABLE.search(Path("/proc/meminfo").read_text(encoding="ascii"))
     except OSError:
-        found = None
-    return int(_FREE_MEMORY_SHARE * 1024 * int(found[1])) if found else _FALLBACK_BYTES
+        match = None
+    return int(_FREE_MEMORY_SHARE * 1024 * int(match[1])) if match else _FALLBACK_BYTES
 
 
 @contextmanager
 def _report_progress(tasks: Sequence[RunTask]) -> Iterator[Callable[[RunTask, RunResult], None]]:
-    """Yield what tells on stderr how far the runs are: all the time, or now and then in a log."""
+    """Yield a function that shows the progress of the runs on stderr: live, or once a minute."""
     start = time.monotonic()
-    left = sum(task.scenario.num_hcas for task in tasks)
-    ends: list[TreeVerdict] = []
+    total = sum(task.scenario.num_hcas for task in tasks)
+    verdicts: list[TreeVerdict] = []
     done = 0
     with open_progress("starting", every_s=_PROGRESS_PERIOD_S) as show_progress:
 
         def on_run(task: RunTask, outcome: RunResult) -> None:
             nonlocal done
             done += task.scenario.num_hcas
-            ends.append(outcome.score.verdict)
-            remaining_s = (time.monotonic() - start) * (left - done) / done
-            counts = ", ".join(f"{ends.count(verdict)} {verdict.value}" for verdict in TreeVerdict)
+            verdicts.append(outcome.score.verdict)
+            remaining_s = (time.monotonic() - start) * (total - done) / done
+            counts = ", ".join(
+                f"{verdicts.count(verdict)} {verdict.value}" for verdict in TreeVerdict
+            )
             show_progress(
-                f"{len(ends)} of {len(tasks)} runs: {counts}; some {remaining_s / 60:.0f} min left"
+                f"{len(verdicts)} of {show_count(len(tasks), 'run')}: {counts}; "
+                f"about {remaining_s / 60:.0f} min left"
             )
 
         yield on_run
@@ -204,10 +207,10 @@ def _report_progress(tasks: Sequence[RunTask]) -> Iterator[Callable[[RunTask, Ru
 def _build_rows(
     tasks: Sequence[RunTask], outcomes: Mapping[RunTask, RunResult]
 ) -> list[ScenarioResult]:
-    found: dict[Scenario, dict[int, RunScore]] = {}
+    scores: dict[Scenario, dict[int, RunScore]] = {}
     for task in tasks:
-        found.setdefault(task.scenario, {})[task.seed] = outcomes[task].score
-    return [ScenarioResult(scenario, by_seed) for scenario, by_seed in found.items()]
+        scores.setdefault(task.scenario, {})[task.seed] = outcomes[task].score
+    return [ScenarioResult(scenario, by_seed) for scenario, by_seed in scores.items()]
 
 
 def _render_text(rows: Sequence[ScenarioResult], commands: Mapping[Scenario, str]) -> str:
@@ -215,12 +218,12 @@ def _render_text(rows: Sequence[ScenarioResult], commands: Mapping[Scenario, str
     counts = ", ".join(f"{num} {verdict.value}" for verdict, num in runs.items())
     lines = [
         render_table(_HEADER, map(_render_cells, rows)),
-        f"{sum(runs.values())} runs: {counts}",
+        f"{show_count(sum(runs.values()), 'run')}: {counts}",
     ]
     for row in rows:
         if row.worst_run and row.worst_run.score.verdict is not TreeVerdict.EXACT:
             verdict = row.worst_run.score.verdict.value
-            lines.append(f"to repeat a {verdict} one: {commands[row.scenario]}")
+            lines.append(f"repeat {verdict} run: {commands[row.scenario]}")
     return "\n".join(lines)
 
 

@@ -1,4 +1,4 @@
-"""`toponaut where`: the topology of a job that runs, and what a better place would be."""
+"""`toponaut where`: show where a running job is in the tree, and a better place for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ import click
 from generator.cli.input_files import MAX_RUNNING_BYTES, read_input, read_running_gangs
 from generator.cli.observation import exit_with_problems, read_observation, read_tree
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, render_table, shorten_names
+from generator.cli.output import (
+    output_option,
+    print_document,
+    render_table,
+    shorten_names,
+    show_count,
+)
 from generator.cli.request_input import find_max_resources
 from generator.cli.source_options import parse_sources, source_options
 from generator.ingest.sources import Sources
@@ -55,14 +61,14 @@ _UNKNOWN: Final = "(not in the tree)"
 
 
 class JobInput(NamedTuple):
-    """A cluster, one job in it, and what of the input was skipped."""
+    """A cluster, one job in it, and the input that was skipped."""
 
     tree: TopologyTree
     inventory: Inventory | None
     job: RunningJob
     problems: tuple[ParseError, ...]
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
-    """What is reserved, by reservation."""
+    """The reserved nodes, by reservation."""
 
 
 @click.command(name="where")
@@ -71,17 +77,18 @@ class JobInput(NamedTuple):
 @click.option(
     "--tree",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="TopologyTree to look in, as `toponaut tree` prints it.",
+    help="TopologyTree to look in: output of `toponaut tree -o json`.",
 )
 @click.option(
     "--pods",
     metavar="FILE",
-    help="`kubectl get pods -A -o json`, or the job's pods as `pod: node`; - is stdin.",
+    help="Output of `kubectl get pods -A -o json`, or the pods of the job as `pod: node`; - is "
+    "stdin.",
 )
 @click.option(
     "--running",
     type=click.Path(exists=True, dir_okay=False),
-    help="Gangs that run, as for `toponaut place`.",
+    help="Running gangs, in the format of `toponaut place --running`.",
 )
 @click.option(
     "--timeout",
@@ -89,7 +96,7 @@ class JobInput(NamedTuple):
     metavar="DURATION",
     default="10s",
     show_default=True,
-    help="Time for the search of a better place.",
+    help="Time limit of the search for a better place.",
 )
 @output_option
 @click.pass_context
@@ -104,40 +111,40 @@ def command(
 ) -> None:
     """Print where the pods of JOB run: domains, tier, crossings, and a better place.
 
-    JOB is a name of the job's group, batch object or pods' owner, or NAMESPACE/NAME. Pods come
-    from --pods, --running or, with --kube, from the cluster.
+    JOB is the name of the job's group, of its batch object or of the owner of its pods, or
+    NAMESPACE/NAME. Pods come from --pods, from --running or, with --kube, from the cluster.
     """
-    scene = _read_input(job, options)
-    found = locate_job(scene.tree, scene.job)
-    found = _add_better_placement(found, scene, timeout)
-    print_document(render_job_location(found), output, text=lambda: _render_text(found))
-    exit_with_problems(ctx, scene.problems)
+    job_input = _read_input(job, options)
+    location = locate_job(job_input.tree, job_input.job)
+    location = _add_better_placement(location, job_input, timeout)
+    print_document(render_job_location(location), output, text=lambda: _render_text(location))
+    exit_with_problems(ctx, job_input.problems)
 
 
 def _read_input(name: str, options: dict[str, Any]) -> JobInput:
     tree, pods, running = (options.pop(key) for key in ("tree", "pods", "running"))
     sources = parse_sources(options)
     if tree is not None and not sources.is_empty:
-        raise click.UsageError("--tree is a tree already; name no other source beside it")
+        raise click.UsageError("--tree is already a tree: give no other source")
     if pods and running:
-        raise click.UsageError("name one of --pods and --running")
+        raise click.UsageError("give only one of --pods and --running")
     if not (pods or running or sources.cluster):
-        raise click.UsageError("name where pods are told: --pods, --running or --kube")
-    told = _load_from_gangs(name, running) if running else _load_from_pods(name, pods, sources)
+        raise click.UsageError("give the source of pods: --pods, --running or --kube")
+    loaded = _load_from_gangs(name, running) if running else _load_from_pods(name, pods, sources)
     if tree is not None:
         inventory = read_inventory(sources.nodes)
-        found = inventory.problems if inventory else ()
-        return JobInput(read_tree(tree), inventory, told.job, (*found, *told.problems))
+        problems = inventory.problems if inventory else ()
+        return JobInput(read_tree(tree), inventory, loaded.job, (*problems, *loaded.problems))
     read = read_observation(sources)
     inventory = read.inputs.inventory or read_inventory(sources.nodes)
-    problems = (*read.problems, *told.problems, *told.reserved_nodes.problems)
+    problems = (*read.problems, *loaded.problems, *loaded.reserved_nodes.problems)
     return JobInput(
-        read.observation.tree, inventory, told.job, problems, told.reserved_nodes.nominated
+        read.observation.tree, inventory, loaded.job, problems, loaded.reserved_nodes.nominated
     )
 
 
 class _LoadedJob(NamedTuple):
-    """A job, and pods that could not be read."""
+    """A job, the pods that could not be read, and the reserved nodes."""
 
     job: RunningJob
     problems: tuple[ParseError, ...] = ()
@@ -155,35 +162,35 @@ def _load_from_pods(name: str, file: str | None, sources: Sources) -> _LoadedJob
     source, raw = read_input(file or "-", MAX_RUNNING_BYTES)
     documents: list[Mapping[str, Any]] = []
     problems: list[ParseError] = []
-    for found in parse_documents(raw, source=source):
-        if isinstance(found, ParseError):
-            problems.append(found)
-        elif isinstance(found.value, dict):
-            documents.append(found.value)
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(document)
+        elif isinstance(document.value, dict):
+            documents.append(document.value)
         else:
-            problems.append(ParseError("expected pods", source=source, line=found.line))
+            problems.append(ParseError("expected pods", source=source, line=document.line))
     if problems and not documents:
         raise ConfigError(str(problems[0]))
     if len(documents) == 1 and _is_pod_to_node_map(documents[0]):
         return _LoadedJob(build_job_from_nodes(name, documents[0]), tuple(problems))
-    told = _load_from_documents(name, source, documents)
-    return told._replace(problems=(*problems, *told.problems))
+    loaded = _load_from_documents(name, source, documents)
+    return loaded._replace(problems=(*problems, *loaded.problems))
 
 
 def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
-    """Return whether a document is `pod: node`, not an object."""
+    """Return whether a document maps pods to nodes, and is no object."""
     nodes = document.values()
     return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
 
 
 def _load_from_cluster(name: str, cluster: ClusterAccess) -> _LoadedJob:
-    from generator.reservations.cluster_view import fetch_reserved_nodes  # noqa: PLC0415 - heavy, and rarely needed
+    from generator.reservations.cluster_view import fetch_reserved_nodes  # noqa: PLC0415 - loads the Kubernetes client
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - the same
 
     with open_cluster(cluster, os.environ) as store:
         pods = list(store.read_pods())
-        told = _load_from_documents(name, "the cluster", pods)
-        return told._replace(reserved_nodes=fetch_reserved_nodes(cluster, os.environ, pods))
+        loaded = _load_from_documents(name, "the cluster", pods)
+        return loaded._replace(reserved_nodes=fetch_reserved_nodes(cluster, os.environ, pods))
 
 
 def _load_from_documents(name: str, source: str, documents: list[Mapping[str, Any]]) -> _LoadedJob:
@@ -205,35 +212,41 @@ def _load_from_documents(name: str, source: str, documents: list[Mapping[str, An
         raise ConfigError(f"{source}: {error}") from error
 
 
-def _add_better_placement(found: JobLocation, scene: JobInput, timeout_s: float) -> JobLocation:
-    """Ask where the job would go now, had it not been placed yet."""
-    room = find_max_resources(scene.inventory)
-    groups = build_request_groups(scene.job)
-    spec = {"preset": Preset.OPTIMAL.value, "gang": scene.job.name, "groups": groups}
-    fitted, _ = fit_units(spec, room, uses_whole_nodes=False)
+def _add_better_placement(
+    location: JobLocation, job_input: JobInput, timeout_s: float
+) -> JobLocation:
+    """Add the place that the job would get if it were placed now."""
+    capacity = find_max_resources(job_input.inventory)
+    groups = build_request_groups(job_input.job)
+    spec = {"preset": Preset.OPTIMAL.value, "gang": job_input.job.name, "groups": groups}
+    fitted, _ = fit_units(spec, capacity, uses_whole_nodes=False)
     document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": fitted}
     request = replace(parse_request(document), deadline_s=timeout_s)
-    left = _subtract_other_pods(scene, room)
-    snapshot = build_snapshot(scene.tree, build_node_specs(left, scene.tree.nodes))
-    snapshot = with_nominations(snapshot, scene.nominated)
+    free = _subtract_other_pods(job_input, capacity)
+    snapshot = build_snapshot(job_input.tree, build_node_specs(free, job_input.tree.nodes))
+    snapshot = with_nominations(snapshot, job_input.nominated)
     placement = place(snapshot, request, clock=time.monotonic)
-    return replace(found, better_placement=find_better_placement(scene.tree, scene.job, placement))
-
-
-def _subtract_other_pods(scene: JobInput, room: Mapping[str, int]) -> Inventory:
-    """Return the nodes with what all other pods leave of them."""
-    inventory = scene.inventory or Inventory(
-        tuple(ListedNode(name, (), NodeSpec(name)) for name in scene.tree.nodes), ()
+    return replace(
+        location, better_placement=find_better_placement(job_input.tree, job_input.job, placement)
     )
-    return subtract_usage(inventory, (_build_usage(pod, room) for pod in scene.job.other_pods))
 
 
-def _build_usage(pod: JobPod, room: Mapping[str, int]) -> PodUsage | None:
-    """Return what another pod takes, in the units of the nodes."""
-    if set(room) > {SLOTS} and pod.document:
+def _subtract_other_pods(job_input: JobInput, capacity: Mapping[str, int]) -> Inventory:
+    """Return the nodes with the capacity that all other pods leave free."""
+    inventory = job_input.inventory or Inventory(
+        tuple(ListedNode(name, (), NodeSpec(name)) for name in job_input.tree.nodes), ()
+    )
+    return subtract_usage(
+        inventory, (_build_usage(pod, capacity) for pod in job_input.job.other_pods)
+    )
+
+
+def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
+    """Return the usage of another pod, in the units of the nodes; None if it uses nothing."""
+    if set(capacity) > {SLOTS} and pod.document:
         return parse_pod_usage(pod.document)
     rows = {"groups": [{"name": "pod", "count": 1} | dict(pod.request_fields)]}
-    fitted, _ = fit_units(rows, room, uses_whole_nodes=False)
+    fitted, _ = fit_units(rows, capacity, uses_whole_nodes=False)
     request = fitted["groups"][0]["request"]
     is_light = bool(pod.document) and not any("/" in name for name in pod.request_fields["request"])
     if is_light or not pod.node:
@@ -241,54 +254,61 @@ def _build_usage(pod: JobPod, room: Mapping[str, int]) -> PodUsage | None:
     return PodUsage(pod.node, {name: Decimal(num) for name, num in request.items()})
 
 
-def _render_text(found: JobLocation) -> str:
+def _render_text(location: JobLocation) -> str:
     return "\n".join(
         [
-            _render_headline(found),
-            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(found)),
-            _render_better_text(found),
+            _render_headline(location),
+            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(location)),
+            _render_better_text(location),
         ]
     )
 
 
-def _render_headline(found: JobLocation) -> str:
-    num = len(found.job.pods)
-    where = f"within one {show(found.spread.tier)}" if found.spread.tier else "nowhere in the tree"
-    parts = [f"{show(found.job.name, 300)}: {num} pods {where}", *_render_counts(found.spread)]
+def _render_headline(location: JobLocation) -> str:
+    num = len(location.job.pods)
+    where = (
+        f"within one {show(location.spread.tier)}"
+        if location.spread.tier
+        else "on no node of the tree"
+    )
+    parts = [
+        f"{show(location.job.name, 300)}: {show_count(num, 'pod')} {where}",
+        *_render_counts(location.spread),
+    ]
     parts += [
-        f"consecutive pods change {show(tier)} {times} times"
-        for tier, times in found.spread.crossings.items()
+        f"consecutive pods change {show(tier)} {show_count(times, 'time')}"
+        for tier, times in location.spread.crossings.items()
         if times
     ]
-    if found.num_pending:
-        parts.append(f"{found.num_pending} on no node yet")
-    if found.unknown_nodes:
-        parts.append(f"not in the tree: {shorten_names(found.unknown_nodes)}")
+    if location.num_pending:
+        parts.append(f"{location.num_pending} on no node yet")
+    if location.unknown_nodes:
+        parts.append(f"not in the tree: {shorten_names(location.unknown_nodes)}")
     return "; ".join(parts)
 
 
 def _render_counts(spread: Spread) -> Iterator[str]:
     if spread.domains:
-        yield "in " + ", ".join(f"{num} {show(tier)}" for tier, num in spread.domains.items())
+        yield "in " + ", ".join(show_count(num, show(tier)) for tier, num in spread.domains.items())
 
 
-def _render_rows(found: JobLocation) -> Iterator[tuple[str, ...]]:
-    numbered = list(enumerate(zip(found.job.pods, found.pod_domains, strict=True)))
-    for (role, home), run in groupby(numbered, lambda row: (row[1][0].role, row[1][1])):
+def _render_rows(location: JobLocation) -> Iterator[tuple[str, ...]]:
+    numbered = list(enumerate(zip(location.job.pods, location.pod_domains, strict=True)))
+    for (role, domain), run in groupby(numbered, lambda row: (row[1][0].role, row[1][1])):
         members = list(run)
         nodes = [pod.node or "(pending)" for _, (pod, _) in members]
         first, last = members[0][0], members[-1][0]
         pods = str(first) if first == last else f"{first}-{last}"
-        yield show(role), pods, show(home or _UNKNOWN), shorten_names(list(dict.fromkeys(nodes)))
+        yield show(role), pods, show(domain or _UNKNOWN), shorten_names(list(dict.fromkeys(nodes)))
 
 
-def _render_better_text(found: JobLocation) -> str:
-    better = found.better_placement
+def _render_better_text(location: JobLocation) -> str:
+    better = location.better_placement
     if better is None:
-        return "better: no place is free that is nearer together"
+        return "better: no closer place is free"
     counts = "; ".join(_render_counts(better.spread))
     nodes = sorted({node for row in better.assignment.values() for node in row if node})
     return (
         f"better: within one {show(better.spread.tier or '?')}, {counts}; "
-        f"{better.num_moved} pods would move, to {shorten_names(nodes)}"
+        f"{show_count(better.num_moved, 'pod')} would move, to {shorten_names(nodes)}"
     )

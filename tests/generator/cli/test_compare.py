@@ -1,4 +1,4 @@
-"""`toponaut compare`: one row per preset, the same measures for all."""
+"""`toponaut compare`: one row per preset, with the same measures in each."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_prints_json_in_a_pipe(scene: Scene, tmp_path: Path) -> None:
     assert {sum(map(len, row["placement"]["assignment"].values())) for row in rows} == {COUNT}
 
 
-def test_it_prints_a_table_when_asked(scene: Scene, tmp_path: Path) -> None:
+def test_it_prints_a_table_as_text(scene: Scene, tmp_path: Path) -> None:
     words = ("--tree", scene.root / "tree.json", "--preset", "kai", "--preset", "optimal")
     ran = run("compare", "-f", write_request(tmp_path), *words, "-o", "text")
     head, *rows = ran.out.splitlines()
@@ -45,15 +45,15 @@ def test_it_prints_a_table_when_asked(scene: Scene, tmp_path: Path) -> None:
     assert [row.split()[2] for row in rows] == ["4", "4"]
 
 
-def test_it_shows_why_a_preset_has_no_placement(scene: Scene, tmp_path: Path) -> None:
+def test_it_shows_the_reason_if_a_preset_finds_no_placement(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, required="leaf", groups=workers(500))
     ran = run("compare", "-f", file, "--tree", scene.root / "tree.json", "-o", "text")
     assert ran.code == ExitCode.OK
     assert {row.split()[-1] for row in ran.out.splitlines()[1:]} == {"no-fit"}
 
 
-def test_it_measures_every_preset_alike() -> None:
-    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": 1 + at % 2}) for at in range(8)}
+def test_it_measures_each_preset_in_the_same_way() -> None:
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 1 + index % 2}) for index in range(8)}
     asked = request(groups=workers(3), required="block")
     rows = compare_presets(build_snapshot(racks(2, 2, 2, 2), nodes), asked, list(Preset))
     best = next(row for row in rows if row.preset is Preset.OPTIMAL)
@@ -65,7 +65,7 @@ def test_it_measures_every_preset_alike() -> None:
 
 
 def test_it_counts_victims() -> None:
-    low = RunningGang("low", tuple(RunningPods(f"n{at}") for at in range(4)))
+    low = RunningGang("low", tuple(RunningPods(f"n{index}") for index in range(4)))
     snapshot = build_snapshot(racks(2, 2), {}, [low])
     asked = request(groups=workers(2), required="rack", priority=1, preemption="topologyFirst")
     rows = compare_presets(snapshot, asked, [Preset.OPTIMAL, Preset.KUEUE])

@@ -1,4 +1,4 @@
-"""The captures of `make demo`: what SOURCE.md says they are."""
+"""The captures of `make demo` equal the output of the command in their SOURCE.md."""
 
 import json
 import re
@@ -14,15 +14,15 @@ DEMO = ROOT / "fixtures" / "demo"
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run the command that SOURCE.md names."""
-    found = re.search(r"`toponaut (simulate .*) --out DIR`", (DEMO / "SOURCE.md").read_text())
-    assert found
+    """Run the command in SOURCE.md, and return its folder."""
+    match = re.search(r"`toponaut (simulate .*) --out DIR`", (DEMO / "SOURCE.md").read_text())
+    assert match
     out = tmp_path_factory.mktemp("demo") / "fabric"
-    assert run(*found[1].split(), "--out", out).code == 0
+    assert run(*match[1].split(), "--out", out).code == 0
     return out
 
 
-def test_it_shows_what_the_command_makes_of_sysfs_today(simulated: Path) -> None:
+def test_it_has_the_sysfs_that_the_command_writes_today(simulated: Path) -> None:
     root = simulated / "sysfs"
     made = {
         node.name: {
@@ -35,10 +35,10 @@ def test_it_shows_what_the_command_makes_of_sysfs_today(simulated: Path) -> None
     assert json.loads((DEMO / "sysfs.json").read_text()) == made
 
 
-def test_it_shows_the_sweep_that_the_command_gives_today(simulated: Path) -> None:
+def test_it_has_the_sweep_that_the_command_writes_today(simulated: Path) -> None:
     (made,) = (simulated / "ibnetdiscover").iterdir()
     assert (DEMO / "ibnetdiscover.txt").read_bytes() == made.read_bytes()
 
 
-def test_it_lists_the_nodes_that_the_command_gives_today(simulated: Path) -> None:
+def test_it_has_the_nodes_that_the_command_writes_today(simulated: Path) -> None:
     assert (DEMO / "nodes.yaml").read_bytes() == (simulated / "nodes.yaml").read_bytes()

@@ -1,4 +1,4 @@
-"""`toponaut diff`: one document on stdout, the exit code, and what is silenced; `findings` too."""
+"""`toponaut diff`: the document, the exit code, and silences; also the silences of `findings`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 
 @pytest.fixture(scope="module")
 def plan(pairs: Scene) -> list[str]:
-    """The lines of a plan that the scene follows, without the header."""
-    found = run("diff", *sources(pairs), "--cabling", write(pairs, "x,1,y,1"), "-o", "json")
+    """Return the lines of a plan that the scene follows, without the header."""
+    ran = run("diff", *sources(pairs), "--cabling", write(pairs, "x,1,y,1"), "-o", "json")
     return [
-        ",".join((one["a"]["device"], one["a"]["port"], one["b"]["device"], one["b"]["port"]))
-        for one in found.document["unplanned"]
+        ",".join((row["a"]["device"], row["a"]["port"], row["b"]["device"], row["b"]["port"]))
+        for row in ran.document["unplanned"]
     ]
 
 
@@ -43,12 +43,12 @@ def diff(scene: Scene, lines: list[str], *words: object) -> Ran:
 
 
 def swapped(lines: list[str]) -> list[str]:
-    """Return a plan that exchanges the far ends of two cables."""
+    """Return a plan in which two cables have exchanged one end."""
     first, second = (line.split(",") for line in lines[:2])
     return [",".join(first[:2] + second[2:]), ",".join(second[:2] + first[2:]), *lines[2:]]
 
 
-def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list[str]) -> None:
+def test_it_finds_no_difference_if_all_cables_are_as_planned(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, plan, "-o", "json", "--check")
     assert ran.code == ExitCode.OK, ran.err
     assert ran.document == {
@@ -61,10 +61,10 @@ def test_it_finds_no_difference_where_all_is_as_planned(pairs: Scene, plan: list
         "expired": [],
         "unplanned": [],
     }
-    assert diff(pairs, plan).out == f"no difference, {len(plan)} cables as planned\n"
+    assert diff(pairs, plan).out == f"no differences, {len(plan)} cables as planned\n"
 
 
-def test_it_lists_the_moves_that_mend_a_swap(pairs: Scene, plan: list[str]) -> None:
+def test_it_lists_the_moves_that_repair_a_swap(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, swapped(plan), "-o", "json")
     assert ran.code == ExitCode.OK
     (row,) = ran.document["rows"]
@@ -81,7 +81,7 @@ def test_it_prints_the_same_as_yaml(pairs: Scene, plan: list[str]) -> None:
     assert yaml.safe_load(ran.out) == diff(pairs, swapped(plan), "-o", "json").document
 
 
-def test_it_tells_people_what_to_do_in_order(pairs: Scene, plan: list[str]) -> None:
+def test_it_prints_the_moves_in_order(pairs: Scene, plan: list[str]) -> None:
     lines = [*swapped(plan)[:-1], "gone01,eth0,gone02,eth0"]
     out = diff(pairs, lines).out
     assert "swapped" in out
@@ -92,12 +92,12 @@ def test_it_tells_people_what_to_do_in_order(pairs: Scene, plan: list[str]) -> N
     assert out.endswith(f"2 differences, {len(plan) - 3} cables as planned, 2 moves\n")
 
 
-def test_it_says_which_cables_to_add_and_to_take_out(pairs: Scene, plan: list[str]) -> None:
+def test_it_says_which_cables_to_add_and_to_remove(pairs: Scene, plan: list[str]) -> None:
     near, far = (line.split(",") for line in (plan[0], plan[-1]))
     joined = ",".join(near[:2] + far[:2])
     lines = [joined, *plan[1:-1], ",".join((*near[2:3], "new9", *far[2:3], "new9"))]
     ran = diff(pairs, lines)
-    assert "take out the cable between " in ran.out
+    assert "remove the cable between " in ran.out
     assert "plug in a cable between " in ran.out
     moves = diff(pairs, lines, "-o", "json").document["moves"]
     assert {move["op"] for move in moves} == {"move", "add", "remove"}
@@ -115,7 +115,7 @@ def known(kind: str, device: str, **more: str) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("until", "code"), [(LATER, ExitCode.OK), ("2020-01-01", ExitCode.CHECK_FAILED)]
 )
-def test_it_silences_a_difference_until_its_day(
+def test_it_silences_a_difference_until_the_end_date(
     pairs: Scene, plan: list[str], until: str, code: ExitCode
 ) -> None:
     file = silences(pairs, known("swapped", plan[0].split(",")[0], until=until))
@@ -132,7 +132,7 @@ def test_it_silences_a_difference_until_its_day(
         assert "silence expired: swapped of " in ran.err
 
 
-def test_it_shows_what_is_silenced_with_the_reason(pairs: Scene, plan: list[str]) -> None:
+def test_it_shows_silenced_differences_with_the_reason(pairs: Scene, plan: list[str]) -> None:
     file = silences(pairs, known("swapped", plan[0].split(",")[0]))
     out = diff(pairs, swapped(plan), "--silence", file).out
     assert "silenced:\n" in out
@@ -140,11 +140,11 @@ def test_it_shows_what_is_silenced_with_the_reason(pairs: Scene, plan: list[str]
     assert out.endswith("cables as planned, 1 silenced\n")
 
 
-def test_it_fails_its_check_where_anything_differs(pairs: Scene, plan: list[str]) -> None:
+def test_it_fails_the_check_if_anything_differs(pairs: Scene, plan: list[str]) -> None:
     assert diff(pairs, swapped(plan), "--check").code == ExitCode.CHECK_FAILED
 
 
-def test_it_tells_bad_lines_by_the_exit_code(pairs: Scene, plan: list[str]) -> None:
+def test_it_exits_with_3_if_a_line_was_skipped(pairs: Scene, plan: list[str]) -> None:
     ran = diff(pairs, ["a,1,b", *plan], "-o", "json")
     assert ran.code == ExitCode.SKIPPED
     assert ran.document["asPlanned"] == len(plan)
@@ -157,20 +157,22 @@ def test_it_tells_bad_lines_by_the_exit_code(pairs: Scene, plan: list[str]) -> N
         pytest.param(["--cabling", "plan.csv"], "name a source", id="no source"),
         pytest.param(["--reports", "."], "--cabling", id="no plan"),
         pytest.param(
-            ["--cabling", "plan.csv", "--hypernodes", "."], "holds no cables", id="HyperNodes"
+            ["--cabling", "plan.csv", "--hypernodes", "."], "has no cables", id="HyperNodes"
         ),
         pytest.param(
-            ["--cabling", "empty", "--reports", "."], "no cable in it", id="a plan of nothing"
+            ["--cabling", "empty", "--reports", "."],
+            "no cables in this file",
+            id="an empty plan",
         ),
         pytest.param(
             ["--cabling", "plan.csv", "--reports", ".", "--silence", "bad.yaml"],
             "bad.yaml: silence 1: until is missing",
-            id="a silence without an end",
+            id="a silence without an end date",
         ),
         pytest.param(
             ["--cabling", "plan.csv", "--reports", ".", "--silence", "broken.yaml"],
             "not YAML",
-            id="silences that are no YAML",
+            id="silences that are not YAML",
         ),
     ],
 )
@@ -189,7 +191,7 @@ def test_it_refuses(tmp_path: Path, words: list[str], says: str) -> None:
     assert says in ran.err
 
 
-def test_it_says_when_nothing_usable_was_read(tmp_path: Path) -> None:
+def test_it_exits_with_4_if_there_is_no_usable_input(tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text("device_a,port_a,device_b,port_b\na,1,b,1\n")
     (tmp_path / "reports").mkdir()
@@ -213,7 +215,7 @@ def test_it_finds_a_real_fabric_as_planned() -> None:
 
 
 @needs_samples
-def test_it_mends_two_exchanged_ports_of_a_real_fabric_with_two_moves(tmp_path: Path) -> None:
+def test_it_repairs_two_exchanged_ports_of_a_real_fabric_with_two_moves(tmp_path: Path) -> None:
     lines = (OWN16 / "cabling.csv").read_text().strip().split("\n")
     plan = tmp_path / "plan.csv"
     plan.write_text("\n".join([lines[0], *swapped(lines[1:])]))
@@ -226,21 +228,21 @@ def findings(scene: Scene, *words: object) -> Any:  # noqa: ANN401 - a document
     return run("findings", "--lldpcli", scene.captures(), *words, "-o", "json").document
 
 
-def test_it_silences_findings_alike(tmp_path: Path) -> None:
+def test_it_silences_findings_in_the_same_way(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     before = findings(scene)
     first = before[0]
     file = silences(scene, known(first["kind"], first["subject"]["device"]))
     after = findings(scene, "--silence", file)
     assert len(after) == len(before)
-    told = [row for row in after if "silenced" in row]
-    assert {(row["kind"], row["subject"]["device"]) for row in told} == {
+    silenced = [row for row in after if "silenced" in row]
+    assert {(row["kind"], row["subject"]["device"]) for row in silenced} == {
         (first["kind"], first["subject"]["device"])
     }
-    assert told[0]["silenced"] == {"reason": "we know", "until": LATER}
+    assert silenced[0]["silenced"] == {"reason": "we know", "until": LATER}
     assert [row for row in before if row not in after] == [
-        {key: value for key, value in row.items() if key != "silenced"} for row in told
+        {key: value for key, value in row.items() if key != "silenced"} for row in silenced
     ]
     text = run("findings", "--lldpcli", scene.captures(), "--silence", file).out
     assert f"we know (until {LATER})" in text
-    assert text.endswith(f"{len(told)} silenced\n")
+    assert text.endswith(f"{len(silenced)} silenced\n")

@@ -1,4 +1,4 @@
-"""`plan`, `apply` and `approve` where a plan is too large to be believed."""
+"""`plan`, `apply` and `approve` of a plan that is held because it is too large."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from topology.synthetic import FabricKind, SyntheticSpec
 SMALL = SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ETHERNET)
 
 CUT = ExitCode.SKIPPED
-"""How commands end that do what they are asked, where hosts are there that nobody listed."""
+"""The exit code of a successful command if the list of nodes lacks some hosts."""
 
 
 class Store:
-    """A store whose HyperNodes are true, and a list of nodes that may be cut short."""
+    """A store with correct HyperNodes, and a list of nodes that can be shortened."""
 
     def __init__(self, root: Path) -> None:
         self.scene = Scene.of(root, SMALL)
@@ -35,7 +35,7 @@ class Store:
         return run(command, "--store", self.root, "--nodes", self.nodes, "-o", "json", *words)
 
     def cut(self, num: int) -> None:
-        """Leave only the first of the listed nodes."""
+        """Keep only the first nodes of the list."""
         document = yaml.safe_load(self.nodes.read_text())
         document["nodes"] = document["nodes"][:num]
         self.nodes.write_text(yaml.safe_dump(document))
@@ -48,9 +48,9 @@ class Store:
 
 
 def hash_in(ran: Ran) -> str:
-    found = re.search(r"plan ([0-9a-f]{16}) ", ran.err)
-    assert found, ran.err
-    return found.group(1)
+    match = re.search(r"plan ([0-9a-f]{16}) ", ran.err)
+    assert match, ran.err
+    return match.group(1)
 
 
 @pytest.fixture
@@ -58,22 +58,22 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-def test_it_says_on_stderr_that_a_plan_may_be_carried_out(store: Store) -> None:
+def test_it_says_on_stderr_that_a_plan_can_be_applied(store: Store) -> None:
     store.cut(7)
     ran = store.run("plan")
     assert [row["op"] for row in ran.document] == ["update"]
-    assert f"plan {hash_in(ran)} may be carried out\n" in ran.err
+    assert f"plan {hash_in(ran)} can be applied\n" in ran.err
 
 
-def test_it_says_nothing_of_a_plan_without_actions(store: Store) -> None:
+def test_it_says_nothing_about_a_plan_without_actions(store: Store) -> None:
     ran = store.run("plan")
     assert (ran.code, ran.document, ran.err) == (ExitCode.OK, [], "")
 
 
-def test_it_prints_a_held_plan_and_why_it_is_held(store: Store) -> None:
+def test_it_prints_a_held_plan_and_the_reason(store: Store) -> None:
     store.cut(4)
     ran = store.run("plan")
-    assert ran.code == CUT, "to be held is an answer"
+    assert ran.code == CUT, "a held plan is an answer"
     assert {row["op"] for row in ran.document} >= {"delete"}
     assert "is held: 4 of 8 nodes would leave a domain, at most 2 may (10 %)" in ran.err
     assert hash_in(ran) == hash_in(store.run("plan"))
@@ -96,7 +96,7 @@ def test_it_applies_a_held_plan_whose_hash_is_given(store: Store) -> None:
     assert store.run("plan").document == []
 
 
-def test_it_applies_a_held_plan_that_was_approved_before_and_uses_the_approval_up(
+def test_it_applies_an_approved_plan_and_uses_up_the_approval(
     store: Store,
 ) -> None:
     store.cut(4)
@@ -108,7 +108,7 @@ def test_it_applies_a_held_plan_that_was_approved_before_and_uses_the_approval_u
 
 
 @pytest.mark.parametrize("words", [("--approve", "0" * 16), ()])
-def test_it_applies_nothing_on_the_approval_of_another_plan(
+def test_it_applies_nothing_if_another_plan_is_approved(
     store: Store, words: tuple[str, ...]
 ) -> None:
     before = store.files()
@@ -116,10 +116,10 @@ def test_it_applies_nothing_on_the_approval_of_another_plan(
     assert run("approve", "f" * 16, "--store", store.root).code == ExitCode.OK
     assert store.run("apply", *words).code == ExitCode.CHECK_FAILED
     assert store.files() == before
-    assert store.approved() == "f" * 16, "nothing was carried out, so nothing is used up"
+    assert store.approved() == "f" * 16, "no plan was applied, so no approval is used up"
 
 
-def test_it_fails_where_an_approval_cannot_be_written(tmp_path: Path) -> None:
+def test_it_fails_if_an_approval_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "fabrics").touch()
     ran = run("approve", "f" * 16, "--store", tmp_path)
     assert (ran.code, ran.out) == (ExitCode.INTERNAL, "")
@@ -127,20 +127,20 @@ def test_it_fails_where_an_approval_cannot_be_written(tmp_path: Path) -> None:
     assert "is approved" not in ran.err
 
 
-def test_it_refuses_to_approve_what_is_no_hash(store: Store) -> None:
+def test_it_refuses_to_approve_a_text_that_is_not_a_hash(store: Store) -> None:
     ran = run("approve", "\x1b[31myes", "--store", store.root)
     assert ran.code == ExitCode.USAGE
     assert r"'\x1b[31myes' is no hash of a plan" in ran.err
     assert store.place.read_fabric() is None
 
 
-def test_it_applies_by_the_budget_of_the_fabric(store: Store) -> None:
+def test_it_applies_a_plan_within_the_budget_of_the_fabric(store: Store) -> None:
     store.place.write_fabric({"spec": {"changeBudget": {"nodesPercent": 50, "domainsPercent": 50}}})
     store.cut(4)
     assert store.run("apply").code == CUT
 
 
-def test_it_names_a_budget_that_is_no_use_and_holds_by_the_default(store: Store) -> None:
+def test_it_names_an_invalid_budget_and_uses_the_default_budget(store: Store) -> None:
     store.place.write_fabric({"spec": {"changeBudget": {"nodesPercent": "half"}}})
     store.cut(4)
     ran = store.run("apply")
@@ -154,12 +154,12 @@ def test_it_applies_nothing_while_writing_is_paused(store: Store) -> None:
     store.cut(7)
     ran = store.run("apply")
     assert ran.code == ExitCode.CHECK_FAILED
-    assert "may be carried out; writing is paused" in ran.err
+    assert "can be applied; writing is paused" in ran.err
     assert store.files() == before
 
 
 @pytest.mark.parametrize("command", ["plan", "apply"])
-def test_it_ends_where_it_cannot_read_whether_writing_is_paused(store: Store, command: str) -> None:
+def test_it_fails_if_it_cannot_read_whether_writing_is_paused(store: Store, command: str) -> None:
     store.place.fabrics.mkdir()
     (store.place.fabrics / "default.yaml").write_text("spec: {paused: tr")
     ran = store.run(command)
@@ -181,7 +181,7 @@ def test_it_creates_nothing_before_half_of_the_listed_nodes_are_known(store: Sto
 
 
 @pytest.mark.parametrize("words", [("apply", "--approve", "zzz"), ("approve", "zzz")])
-def test_it_refuses_what_is_no_hash_even_where_nothing_is_held(
+def test_it_refuses_a_text_that_is_not_a_hash_even_if_no_plan_is_held(
     store: Store, words: tuple[str, ...]
 ) -> None:
     command, *rest = words

@@ -1,4 +1,4 @@
-"""Names that devices send may be anything: none reaches a terminal or a path as it is."""
+"""Devices can send any text as a name. No name reaches a terminal or a path unescaped."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def visible(text: str) -> bool:
 
 
 def captures_with(root: Path, name: str) -> Scene:
-    """Write the captures of a fabric whose first leaf calls itself so, to itself and to others."""
+    """Write the captures of a fabric whose first leaf sends this name to its neighbors."""
     scene = Scene.of(root, PAIRS)
     leaf = scene.damaged.wiring.switches[0].name
     quoted = json.dumps(name)
@@ -51,13 +51,13 @@ def captures_with(root: Path, name: str) -> Scene:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_it_reads_the_true_tree_around_a_switch_called(tmp_path: Path, name: str) -> None:
+def test_it_infers_the_true_tree_with_a_switch_named(tmp_path: Path, name: str) -> None:
     scene = captures_with(tmp_path, name)
     words = ["--lldpcli", tmp_path / "captures", "--nodes", scene.nodes()]
     ran = run("tree", *words, "-o", "json")
     assert ran.code == ExitCode.OK, ran.err
     assert partition(ran.document) == partition(render_tree(derive_truth(scene.damaged)))
-    assert all(is_object_name(found) for found in domain_names(ran.document))
+    assert all(is_object_name(domain) for domain in domain_names(ran.document))
     assert ran.out.isascii()
     for command in ("tree", "findings", "plan"):
         more = ["--store", tmp_path / "new"] if command == "plan" else []
@@ -65,7 +65,7 @@ def test_it_reads_the_true_tree_around_a_switch_called(tmp_path: Path, name: str
         assert visible(text.out + text.err)
 
 
-def test_it_writes_nothing_outside_of_the_store(tmp_path: Path) -> None:
+def test_it_writes_nothing_outside_the_store(tmp_path: Path) -> None:
     scene = captures_with(tmp_path / "in", "../../../escape")
     store = tmp_path / "out" / "store"
     ran = run("apply", "--lldpcli", scene.captures(), "--store", store)
@@ -76,7 +76,7 @@ def test_it_writes_nothing_outside_of_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_it_keeps_the_other_hosts_when_one_calls_itself(tmp_path: Path, name: str) -> None:
+def test_it_keeps_the_other_hosts_if_one_is_named(tmp_path: Path, name: str) -> None:
     scene = Scene.of(tmp_path, SMALL)
     raw = scene.sweep_text().replace("node-0001 mlx5_0", f"{name} mlx5_0")
     sweep = scene.write("sweep.txt", raw.encode("utf-8", "surrogatepass"))
@@ -91,7 +91,7 @@ def test_it_keeps_the_other_hosts_when_one_calls_itself(tmp_path: Path, name: st
 
 @given(st.text(st.characters(codec="utf-8"), max_size=30))
 @settings(max_examples=examples(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_it_shows_any_host_name_harmlessly(tmp_path: Path, name: str) -> None:
+def test_it_escapes_any_host_name(tmp_path: Path, name: str) -> None:
     scene = Scene.of(tmp_path, SMALL)
     sweep = scene.write("any.txt", scene.sweep_text().replace("node-0001", name))
     for command in ("tree", "findings"):

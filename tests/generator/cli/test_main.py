@@ -1,4 +1,4 @@
-"""The group: its commands, its help, and how errors become exit codes."""
+"""The command group: its commands, its help, and the exit codes of errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMMANDS = (
 )  # fmt: skip
 
 
-def test_it_lists_its_commands_in_the_order_in_which_they_are_met() -> None:
+def test_it_lists_its_commands_in_the_order_of_use() -> None:
     ran = run("--help")
     assert ran.code == ExitCode.OK
     places = [ran.out.index(f"\n  {name} ") for name in COMMANDS]
@@ -43,7 +43,7 @@ def test_it_explains_each_command(name: str) -> None:
     assert "  -h, --help" in ran.out
 
 
-def test_it_lists_the_options_of_sources_from_the_usual_to_the_rare() -> None:
+def test_it_lists_the_options_of_sources_from_common_to_rare() -> None:
     words = ("--reports", "--nodes", "--kube ", "--kubeconfig", "--context", "--output")
     out = run("tree", "-h").out
     places = [out.rindex(word) for word in words]
@@ -51,12 +51,12 @@ def test_it_lists_the_options_of_sources_from_the_usual_to_the_rare() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_has_a_command_that_bears_its_own_name(name: str) -> None:
+def test_it_has_a_module_for_each_command(name: str) -> None:
     assert import_module(f"generator.cli.commands.{name}").command.name == name
 
 
 @pytest.mark.parametrize("words", [["trees"], ["--wrong"], ["tree", "--wrong"]])
-def test_it_calls_wrong_usage_by_its_code(words: list[str]) -> None:
+def test_it_exits_with_2_on_wrong_usage(words: list[str]) -> None:
     ran = run(*words)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
 
@@ -94,12 +94,12 @@ def test_it_reads_the_tree_of_the_demo_from_its_sweep() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_it_names_the_variable_of_each_option_after_it(name: str) -> None:
+def test_it_names_the_variable_of_each_option_after_the_option(name: str) -> None:
     command: click.Command = import_module(f"generator.cli.commands.{name}").command
-    odd = [
+    unlike = [
         option.opts
         for option in command.params
         if isinstance(option, click.Option)
         if f"--{str(option.name).replace('_', '-')}" not in option.opts
     ]
-    assert not odd
+    assert not unlike

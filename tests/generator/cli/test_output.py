@@ -1,4 +1,4 @@
-"""What is printed: one document in the form asked for, tables, and problems within bounds."""
+"""Printed output: one document in the chosen format, tables, and a limited list of problems."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from generator.cli.output import (
     print_problems,
     render_table,
     shorten_names,
+    show_count,
 )
 from topology.model.errors import ParseError
 
@@ -30,23 +31,23 @@ def printed(document: object, output: str) -> str:
 
 
 @pytest.mark.parametrize("document", [[], {}, {"name": HOSTILE}, [{"a": [1, None, True, 0.5]}]])
-def test_it_prints_documents_that_read_back_as_they_were(document: object) -> None:
+def test_it_prints_documents_that_parse_back_to_the_same_value(document: object) -> None:
     assert json.loads(printed(document, "json")) == document
     assert yaml.safe_load(printed(document, "yaml")) == document
 
 
 @pytest.mark.parametrize("output", ["json", "yaml"])
-def test_it_prints_documents_that_no_terminal_acts_on(output: str) -> None:
+def test_it_prints_documents_without_terminal_escapes(output: str) -> None:
     text = printed({"name": HOSTILE}, output)
     assert text.isascii()
     assert "\x1b" not in text
 
 
-def test_it_prints_text_for_people_only_when_asked() -> None:
+def test_it_prints_text_for_the_format_text() -> None:
     assert printed({"name": "x"}, "text") == "for people\n"
 
 
-def test_it_aligns_columns_and_leaves_no_blanks_behind() -> None:
+def test_it_aligns_columns_without_trailing_blanks() -> None:
     assert render_table(("A", "LONG"), [("1", ""), ("three", "x")]).split("\n") == [
         "A      LONG",
         "1",
@@ -97,3 +98,18 @@ def test_it_prints_a_hostile_problem_on_one_line_of_bounded_length() -> None:
 )
 def test_it_shortens_lists_of_names(names: list[str], shown: str) -> None:
     assert shorten_names(names) == shown
+
+
+@pytest.mark.parametrize(
+    ("num", "noun", "shown"),
+    [
+        (0, "pod", "0 pods"),
+        (1, "leaf", "1 leaf"),
+        (2, "leaf", "2 leaves"),
+        (2, "switch", "2 switches"),
+        (1_000, "HCA", "1000 HCAs"),
+        (3, "core2", "3 core2"),
+    ],
+)
+def test_it_shows_a_count_with_the_right_form_of_its_noun(num: int, noun: str, shown: str) -> None:
+    assert show_count(num, noun) == shown

@@ -1,4 +1,4 @@
-"""`toponaut place`: documents, text, exit codes, and what is refused with which words."""
+"""`toponaut place`: documents, text, exit codes, and refused requests with their messages."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def place_in(scene: Scene, file: Path, *words: object) -> Ran:
     return run("place", "-f", file, "--tree", scene.root / "tree.json", *words)
 
 
-def test_it_prints_the_document_of_the_contract(scene: Scene, tmp_path: Path) -> None:
+def test_it_prints_the_documented_fields(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 2}]), "-o", "json")
     assert ran.code == ExitCode.OK
     assert list(ran.document) == DOCUMENT_KEYS
@@ -75,7 +75,10 @@ def test_it_prints_the_document_of_the_contract(scene: Scene, tmp_path: Path) ->
         pytest.param(
             ("--tree", "tree.json", "--nodes", "nodes.yaml"), id="a tree and an inventory"
         ),
-        pytest.param(("--hypernodes", "hypernodes", "--nodes", "nodes.yaml"), id="both forms"),
+        pytest.param(
+            ("--hypernodes", "hypernodes", "--nodes", "nodes.yaml"),
+            id="hypernodes and an inventory",
+        ),
     ],
 )
 def test_it_places_in(scene: Scene, tmp_path: Path, words: tuple[str, ...]) -> None:
@@ -110,7 +113,7 @@ def test_it_reads_stdin_and_yaml(scene: Scene) -> None:
         pytest.param(100, ("--check",), ExitCode.CHECK_FAILED, id="infeasible and checked"),
     ],
 )
-def test_it_exits_with_what_was_asked(
+def test_it_exits_with_the_code_for(
     scene: Scene, tmp_path: Path, count: int, words: tuple[str, ...], code: ExitCode
 ) -> None:
     file = write_request(tmp_path, groups=[{"name": "w", "count": count}])
@@ -128,7 +131,9 @@ def test_it_exits_with_what_was_asked(
         ),
     ],
 )
-def test_it_answers(scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: str) -> None:
+def test_it_gives_the_reason_for(
+    scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: str
+) -> None:
     ran = place_in(scene, write_request(tmp_path, **spec), "-o", "json")
     assert (ran.code, ran.document["reason"]["kind"]) == (ExitCode.OK, kind)
 
@@ -136,12 +141,14 @@ def test_it_answers(scene: Scene, tmp_path: Path, spec: dict[str, Any], kind: st
 def test_it_shows_a_placement_by_domain(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, write_request(tmp_path, groups=[{"name": "w", "count": 6}]))
     head, header, *rows = ran.out.splitlines()
-    assert head == "feasible: 6 pods within one core; nothing better exists"
+    assert head == "feasible: 6 pods within one core; no better placement exists"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
     assert [row.split()[:2] for row in rows] == [["w", "0-3"], ["w", "4-5"]]
 
 
-def test_it_shows_why_there_is_no_placement_and_what_would_do(scene: Scene, tmp_path: Path) -> None:
+def test_it_shows_why_there_is_no_placement_and_what_would_help(
+    scene: Scene, tmp_path: Path
+) -> None:
     groups = [{"name": "w", "count": 6, "required": "leaf"}]
     ran = place_in(scene, write_request(tmp_path, groups=groups))
     lines = ran.out.splitlines()
@@ -170,7 +177,7 @@ def test_it_escapes_names_that_would_act_on_a_terminal(scene: Scene, tmp_path: P
     assert len(ran.out.splitlines()) == 3
 
 
-def test_it_takes_another_preset_than_the_request_s(scene: Scene, tmp_path: Path) -> None:
+def test_it_replaces_the_preset_of_the_request(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, strategies=[["spine", "leaf"]])
     both = [
         place_in(scene, file, "--preset", preset, "-o", "json").document["objective"]
@@ -179,7 +186,7 @@ def test_it_takes_another_preset_than_the_request_s(scene: Scene, tmp_path: Path
     assert list(both[0]) != list(both[1])
 
 
-def test_it_counts_the_pods_that_run(scene: Scene, tmp_path: Path) -> None:
+def test_it_counts_running_pods(scene: Scene, tmp_path: Path) -> None:
     nodes = sorted(scene.hosts)
     running = tmp_path / "running.yaml"
     rows = [{"gang": "other", "pods": [{"node": node} for node in nodes[:13]]}]
@@ -194,28 +201,28 @@ def test_it_counts_the_pods_that_run(scene: Scene, tmp_path: Path) -> None:
     assert set(ran.document["assignment"]["w"]) | {nodes[0]} == set(home)
 
 
-def test_it_keeps_new_pods_in_the_slices_of_those_that_run(scene: Scene, tmp_path: Path) -> None:
+def test_it_puts_new_pods_into_the_slices_of_running_pods(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, groups=[{"name": "w", "count": 4}])
-    near = place_in(scene, file, "-o", "json").document["assignment"]["w"]
-    far = next(node for node in sorted(scene.hosts) if node not in near)
+    leaf_nodes = place_in(scene, file, "-o", "json").document["assignment"]["w"]
+    other_node = next(node for node in sorted(scene.hosts) if node not in leaf_nodes)
     slices = [{"size": 2, "tier": "leaf", "indexed": True}]
     group = {"name": "w", "count": 2, "slices": slices}
     file = write_request(tmp_path, groups=[group], across_islands=True)
-    ends = []
+    assignments = []
     for indices in ((0, 3), (3, 0)):
         pods = [
             {"node": node, "indices": [index]}
-            for node, index in zip((near[0], far), indices, strict=True)
+            for node, index in zip((leaf_nodes[0], other_node), indices, strict=True)
         ]
         running = tmp_path / "running.yaml"
         running.write_text(json.dumps([{"gang": "self", "pods": pods}]))
         ran = place_in(scene, file, "--running", running, "-o", "json")
-        ends.append(ran.document["assignment"]["w"])
-    assert ends[0] == list(reversed(ends[1]))
-    assert ends[0][0] in near
+        assignments.append(ran.document["assignment"]["w"])
+    assert assignments[0] == list(reversed(assignments[1]))
+    assert assignments[0][0] in leaf_nodes
 
 
-def test_it_reads_skipped_input_aloud(tmp_path: Path) -> None:
+def test_it_reports_skipped_input(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     (scene.reports() / "bad.yaml").write_bytes(b"")
     file = write_request(tmp_path, groups=[{"name": "w", "count": 2}])
@@ -230,7 +237,7 @@ BAD_REQUESTS = [
     pytest.param(b'{"apiVersion": "toponaut.io', "not YAML", id="cut in the middle"),
     pytest.param(bytes(range(256)), "not UTF-8", id="binary"),
     pytest.param('kind: "Größe"'.encode("latin-1"), "not UTF-8", id="in Latin-1"),
-    pytest.param(b"[" * 100_000, "nested deeper", id="nested without end"),
+    pytest.param(b"[" * 100_000, "nested deeper", id="nested without limit"),
     pytest.param(b"&a [*a]", "aliases are not accepted", id="an alias"),
     pytest.param(b"- 1\n", "expected a PlacementRequest", id="a list"),
     pytest.param(b"a: 1\n---\nb: 2\n", "line 1: expected an object with apiV", id="two documents"),
@@ -281,7 +288,7 @@ BAD_SPECS = [
 
 
 @pytest.mark.parametrize(("spec", "why"), BAD_SPECS)
-def test_it_names_file_and_field_of(
+def test_it_names_the_file_and_the_field_of(
     scene: Scene, tmp_path: Path, spec: dict[str, Any], why: str
 ) -> None:
     file = write_request(tmp_path, **spec)
@@ -322,17 +329,23 @@ def test_it_refuses_running_gangs_that_are(
     [
         pytest.param((), "name a source", id="no source"),
         pytest.param(
-            ("--kube", "--kubeconfig", "absent"), "kubeconfig absent", id="a cluster unheard of"
+            ("--kube", "--kubeconfig", "absent"),
+            "kubeconfig absent",
+            id="a cluster without credentials",
         ),
         pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
-        pytest.param(("--server", "10.0.0.1:1"), "is not this machine", id="a far server"),
-        pytest.param(("--server", "127.0.0.1:1"), "no server answers", id="a server that is not"),
-        pytest.param(("--server", "x", "TREE"), "has its own inputs", id="a server and a tree"),
+        pytest.param(
+            ("--server", "10.0.0.1:1"), "is not this machine", id="a server on another machine"
+        ),
+        pytest.param(
+            ("--server", "127.0.0.1:1"), "no server answers", id="a server that is not running"
+        ),
+        pytest.param(("--server", "x", "TREE"), "has its own input", id="a server and a tree"),
         pytest.param(("--timeout", "10"), "is not a duration", id="a timeout without a unit"),
-        pytest.param(("--tree", "absent"), "does not exist", id="a tree that is not there"),
+        pytest.param(("--tree", "absent"), "does not exist", id="a missing tree file"),
     ],
 )
-def test_it_refuses_as_usage(
+def test_it_refuses_as_wrong_usage(
     scene: Scene, tmp_path: Path, words: tuple[str, ...], why: str
 ) -> None:
     if words[-1:] == ("TREE",):
@@ -346,16 +359,16 @@ def test_it_refuses_a_tree_beside_another_source(scene: Scene, tmp_path: Path) -
     ran = place_in(
         scene, write_request(tmp_path), "--reports", scene.root / "store/neighborreports"
     )
-    assert (ran.code, "name no other source" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "give no other source" in ran.err) == (ExitCode.USAGE, True)
 
 
-def test_it_refuses_a_file_that_is_not_there(scene: Scene, tmp_path: Path) -> None:
+def test_it_refuses_a_missing_file(scene: Scene, tmp_path: Path) -> None:
     ran = place_in(scene, tmp_path / "absent.yaml")
     assert ran.code == ExitCode.USAGE
     assert "absent.yaml: cannot be read: No such file" in ran.err
 
 
-def test_it_says_that_arguments_of_volcanos_plugin_change_nothing(
+def test_it_says_that_arguments_of_volcanos_plugin_have_no_effect(
     scene: Scene, tmp_path: Path
 ) -> None:
     options = {"arguments": {"weight": 10}}

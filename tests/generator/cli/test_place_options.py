@@ -1,4 +1,4 @@
-"""Durations and shares of the command line: each form means one thing or is refused."""
+"""Durations and shares on the command line: an ambiguous form is refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_it_reads_a_duration(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "60", "0s", "-1s", "1 s", "1d", "s", "1e3s", "٣s", "1s\n"])
-def test_it_refuses_as_duration(text: str) -> None:
+def test_it_refuses_as_a_duration(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_duration(text)
 
@@ -32,15 +32,15 @@ def test_it_reads_a_share(text: str, fraction: float) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param("1", id="either a percent or all"),
+        pytest.param("1", id="1, which can mean 1 % or all"),
         pytest.param("101%", id="more than all"),
-        pytest.param("-1%", id="less than nothing"),
-        pytest.param("", id="nothing"),
-        pytest.param(".5", id="half a number"),
-        pytest.param("nan", id="no number"),
+        pytest.param("-1%", id="a negative share"),
+        pytest.param("", id="an empty text"),
+        pytest.param(".5", id="a number without a leading digit"),
+        pytest.param("nan", id="not a number"),
         pytest.param("0.5\n", id="a line break"),
     ],
 )
-def test_it_refuses_as_share(text: str) -> None:
+def test_it_refuses_as_a_share(text: str) -> None:
     with pytest.raises(click.BadParameter):
         parse_share(text)

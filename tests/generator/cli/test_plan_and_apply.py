@@ -1,4 +1,4 @@
-"""`plan` and `apply` on a store: what changes, what stays, and what is never touched."""
+"""`plan` and `apply` on a store: what they change, what they keep, and what they never touch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def child_member(name: str) -> dict[str, object]:
     return {"type": "HyperNode", "selector": {"exactMatch": {"name": name}}}
 
 
-def test_it_plans_bottom_up_what_a_new_store_lacks(tmp_path: Path) -> None:
+def test_it_plans_all_hypernodes_of_a_new_store_bottom_up(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     ran = run("plan", "--store", scene.store(), "-o", "json")
     assert ran.code == ExitCode.OK
@@ -55,7 +55,7 @@ def test_it_plans_bottom_up_what_a_new_store_lacks(tmp_path: Path) -> None:
     assert not (scene.root / "store" / "hypernodes").exists()
 
 
-def test_it_has_nothing_left_to_plan_after_apply(scene: Scene) -> None:
+def test_it_plans_nothing_after_apply(scene: Scene) -> None:
     store = scene.store()
     planned = run("plan", "--store", store, "-o", "json").document
     applied = run("apply", "--store", store, "-o", "json")
@@ -82,7 +82,9 @@ def test_it_compares_with_a_folder_of_hypernodes_instead(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("both", [True, False])
-def test_it_wants_exactly_one_thing_to_compare_with(scene: Scene, *, both: bool) -> None:
+def test_it_requires_exactly_one_set_of_hypernodes_to_compare_with(
+    scene: Scene, *, both: bool
+) -> None:
     words = ["--store", scene.store(), "--observed", scene.root] if both else []
     ran = run("plan", scene.sweep(), *words)
     assert ran.code == ExitCode.USAGE
@@ -104,7 +106,7 @@ def test_it_keeps_the_names_of_the_observed_hypernodes(scene: Scene) -> None:
     assert (ran.code, ran.document) == (ExitCode.OK, []), ran.err
 
 
-def test_it_fails_a_check_as_long_as_something_would_change(scene: Scene) -> None:
+def test_it_fails_the_check_while_anything_would_change(scene: Scene) -> None:
     store = scene.store()
     assert run("plan", "--store", store, "--check").code == ExitCode.CHECK_FAILED
     run("apply", "--store", store)
@@ -112,7 +114,7 @@ def test_it_fails_a_check_as_long_as_something_would_change(scene: Scene) -> Non
 
 
 @pytest.mark.parametrize("command", ["plan", "findings"])
-def test_it_names_skipped_input_also_when_a_check_fails(scene: Scene, command: str) -> None:
+def test_it_names_skipped_input_even_if_the_check_fails(scene: Scene, command: str) -> None:
     store = scene.store()
     (store / "neighborreports" / "broken.yaml").write_text("{")
     (store / "neighborreports" / f"{scene.hosts[0]}.yaml").unlink()
@@ -123,7 +125,7 @@ def test_it_names_skipped_input_also_when_a_check_fails(scene: Scene, command: s
     assert "broken.yaml" in ran.err
 
 
-def test_it_leaves_foreign_hypernodes_alone_and_says_what_they_stand_in_the_way_of(
+def test_it_keeps_foreign_hypernodes_and_names_those_that_they_block(
     scene: Scene,
 ) -> None:
     store = scene.store()
@@ -144,7 +146,7 @@ def test_it_counts_only_hypernodes_that_it_could_replace_in_the_store(scene: Sce
     store = scene.store()
     run("apply", "--store", store)
     folder = store / "hypernodes"
-    file = max(folder.iterdir())  # the spine, which nothing lists
+    file = max(folder.iterdir())  # the spine, which is a member of no other HyperNode
     file.rename(folder / "elsewhere.yaml")
     ran = run("plan", "--store", store, "-o", "json")
     assert ran.code == ExitCode.SKIPPED
@@ -163,19 +165,19 @@ def test_it_plans_around_a_cycle_of_foreign_hypernodes(scene: Scene) -> None:
 @pytest.mark.parametrize(
     "spoil",
     [
-        pytest.param(lambda folder: [file.unlink() for file in folder.iterdir()], id="gone"),
+        pytest.param(lambda folder: [file.unlink() for file in folder.iterdir()], id="missing"),
         pytest.param(
             lambda folder: [file.write_bytes(b"\xff\x00{") for file in folder.iterdir()],
             id="all damaged",
         ),
         pytest.param(
             lambda folder: [file.unlink() for file in folder.glob("*.sweep.*")],
-            id="without the sweep that tells the cables",
+            id="without the sweep that has the cables",
         ),
     ],
 )
 @pytest.mark.parametrize("command", ["plan", "apply"])
-def test_it_deletes_nothing_when_reports_are(scene: Scene, spoil: object, command: str) -> None:
+def test_it_deletes_nothing_if_the_reports_are(scene: Scene, spoil: object, command: str) -> None:
     store = scene.store()
     run("apply", "--store", store)
     before = read_hypernodes(store / "hypernodes")
@@ -188,7 +190,7 @@ def test_it_deletes_nothing_when_reports_are(scene: Scene, spoil: object, comman
     assert read_hypernodes(store / "hypernodes") == before
 
 
-def test_it_plans_nothing_from_hypernodes_that_make_no_tree(scene: Scene) -> None:
+def test_it_plans_nothing_from_hypernodes_that_form_a_cycle(scene: Scene) -> None:
     store = scene.store()
     run("apply", "--store", store)
     for name, other in (("one", "two"), ("two", "one")):
@@ -198,7 +200,7 @@ def test_it_plans_nothing_from_hypernodes_that_make_no_tree(scene: Scene) -> Non
     assert "cycle: " in ran.err
 
 
-def test_it_stops_at_the_first_failed_write_and_goes_on_next_time(scene: Scene) -> None:
+def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(scene: Scene) -> None:
     store = scene.store()
     names = [row["name"] for row in run("plan", "--store", store, "-o", "json").document]
     obstacle = store / "hypernodes" / f"{names[1]}.yaml"

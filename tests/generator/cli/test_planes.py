@@ -1,4 +1,4 @@
-"""Networks on the command line: `planes`, and `--planes` and `--plane` of the others."""
+"""Networks on the command line: `planes`, and the options `--planes` and `--plane`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ planes:
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight hosts: compute in two leaves of four, storage all on one switch, and slow ports."""
+    """Return reports of eight hosts: compute in two leaves, storage on one switch, slow ports."""
     store = DirectoryStore(tmp_path_factory.mktemp("three") / "store")
     for number, host in enumerate(HOSTS):
         ports = [
@@ -60,7 +60,7 @@ def domains(document: dict[str, Any]) -> list[list[str]]:
     return [row["nodes"] for row in document["tiers"][0]["domains"]]
 
 
-def test_it_lists_each_network_with_its_ports_and_why(reports: Path) -> None:
+def test_it_lists_each_network_with_its_ports_and_the_reasons(reports: Path) -> None:
     ran = run("planes", "--reports", reports, "-o", "json")
     assert ran.code == ExitCode.OK
     compute, management = ran.document
@@ -75,7 +75,7 @@ def test_it_lists_each_network_with_its_ports_and_why(reports: Path) -> None:
     }
 
 
-def test_it_summarises_them_for_people(reports: Path, policies: Path) -> None:
+def test_it_prints_a_table_of_networks(reports: Path, policies: Path) -> None:
     lines = run("planes", "--reports", reports, "--planes", policies).out.splitlines()
     assert [line.split()[0] for line in lines] == ["PLANE", "compute", "storage", "management"]
     assert re.split(r"  +", lines[2]) == [
@@ -84,24 +84,26 @@ def test_it_summarises_them_for_people(reports: Path, policies: Path) -> None:
     ]
 
 
-def test_it_lists_the_network_that_was_asked_for(reports: Path) -> None:
+def test_it_lists_only_the_chosen_network(reports: Path) -> None:
     ran = run("planes", "--reports", reports, "--plane", "management", "-o", "json")
     assert [row["name"] for row in ran.document] == ["management"]
 
 
-def test_it_prints_the_tree_of_the_network_that_was_asked_for(
-    reports: Path, policies: Path
-) -> None:
-    found = {}
+def test_it_prints_the_tree_of_the_chosen_network(reports: Path, policies: Path) -> None:
+    domains_by_plane = {}
     for plane in ("compute", "storage", "management"):
         words = ("--reports", reports, "--planes", policies, "--plane", plane, "-o", "json")
         document = run("tree", *words).document
         assert document["plane"] == plane
-        found[plane] = domains(document)
-    assert found == {"compute": [HOSTS[:4], HOSTS[4:]], "storage": [HOSTS], "management": [HOSTS]}
+        domains_by_plane[plane] = domains(document)
+    assert domains_by_plane == {
+        "compute": [HOSTS[:4], HOSTS[4:]],
+        "storage": [HOSTS],
+        "management": [HOSTS],
+    }
 
 
-def test_it_names_the_network_that_a_node_has_no_link_in(tmp_path: Path) -> None:
+def test_it_names_the_network_in_which_a_node_has_no_link(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path / "store")
     for host, to in (("h1", "leaf1"), ("h2", "oob1")):
         device = with_ports(host, [linked("eth0", to)]).device
@@ -112,12 +114,12 @@ def test_it_names_the_network_that_a_node_has_no_link_in(tmp_path: Path) -> None
     ]
 
 
-def test_it_makes_the_tree_of_compute_unless_told(reports: Path, policies: Path) -> None:
+def test_it_prints_the_tree_of_compute_by_default(reports: Path, policies: Path) -> None:
     words = ("--reports", reports, "--planes", policies, "-o", "json")
     assert run("tree", *words).out == run("tree", *words, "--plane", "compute").out
 
 
-def test_it_plans_hypernodes_of_the_network_that_was_asked_for(
+def test_it_plans_hypernodes_of_the_chosen_network(
     reports: Path, policies: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "none").mkdir()
@@ -135,7 +137,7 @@ COMPUTE_AND_STORAGE = ((), ("--plane", "storage"))
     ("plane", "num_domains"),
     [pytest.param("compute", 2, id="no"), pytest.param("storage", 1, id="yes")],
 )
-def test_it_places_in_the_network_that_the_request_names(
+def test_it_places_in_the_network_of_the_request(
     reports: Path, policies: Path, tmp_path: Path, plane: str, num_domains: int
 ) -> None:
     request = {
@@ -154,7 +156,7 @@ def test_it_places_in_the_network_that_the_request_names(
     assert ran.document["feasible"] is (num_domains == 1)
 
 
-def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path) -> None:
+def test_it_serves_the_chosen_network(reports: Path, policies: Path) -> None:
     snapshots: list[Snapshot] = []
     rounds = ReconcileLoop(
         WatchedDirectory(reports.parent),
@@ -171,9 +173,7 @@ def test_it_serves_the_network_that_was_asked_for(reports: Path, policies: Path)
     assert len(read_hypernodes(reports.parent / "hypernodes").hypernodes) == 1
 
 
-def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
-    reports: Path, tmp_path: Path
-) -> None:
+def test_it_starts_no_server_with_an_invalid_file_of_planes(reports: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "planes.yaml"
     wrong.write_text("planes: {}")
     words = ("serve", "--store", reports.parent, "--insecure-loopback", "--listen", "127.0.0.1:0")
@@ -183,21 +183,21 @@ def test_it_starts_no_server_on_a_file_of_planes_that_is_wrong(
 
 
 @pytest.mark.parametrize("command", ["planes", "tree", "findings"])
-def test_it_refuses_a_network_that_no_port_is_in(command: str, reports: Path) -> None:
+def test_it_refuses_a_network_without_ports(command: str, reports: Path) -> None:
     ran = run(command, "--reports", reports, "--plane", "nfs\x1b")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "no port is in 'nfs\\x1b'; planes with ports: compute, management" in ran.err
+    assert "'nfs\\x1b' has no ports; planes with ports: compute, management" in ran.err
 
 
-def test_it_refuses_to_choose_a_network_of_hypernodes(tmp_path: Path) -> None:
+def test_it_refuses_to_select_a_network_of_hypernodes(tmp_path: Path) -> None:
     for more in (("--plane", "compute"), ("--planes", __file__)):
         ran = run("tree", "--hypernodes", tmp_path, *more)
         assert ran.code == ExitCode.USAGE
-        assert "is a tree already" in ran.err
+        assert "is already a tree" in ran.err
     assert run("planes", "--hypernodes", tmp_path).code == ExitCode.USAGE
 
 
-def test_it_says_when_nothing_was_read(tmp_path: Path) -> None:
+def test_it_exits_with_4_without_usable_input(tmp_path: Path) -> None:
     assert run("planes", "--reports", tmp_path).code == ExitCode.NOTHING
     assert run("planes").code == ExitCode.USAGE
 
@@ -208,7 +208,7 @@ def test_it_reads_a_sweep_as_one_network(tmp_path: Path) -> None:
     assert (row["name"], len(row["ports"])) == ("compute", 64)
 
 
-def test_it_knows_every_criterion_of_a_rule() -> None:
+def test_it_reads_every_criterion_of_a_rule() -> None:
     raw = """
 planes:
   - name: x-1
@@ -258,29 +258,31 @@ planes:
             "planes: [{name: a, any: [{medium: wifi}]}]", "any.0.medium", id="an unknown medium"
         ),
         pytest.param(
-            "planes: [{name: a, any: [{medium: nvlink}]}]", "any.0.medium", id="NVLink for a medium"
+            "planes: [{name: a, any: [{medium: nvlink}]}]", "any.0.medium", id="NVLink as a medium"
         ),
         pytest.param(
             "planes: [{name: a, any: [{minRateGbps: true}]}]",
             "planes.0.any.0.minRateGbps: expected a number",
-            id="a truth in place of a rate",
+            id="a boolean as a rate",
         ),
         pytest.param(
             "planes: [{name: a, any: [{minRateGbps: 400, maxRateGbps: 100}]}]",
             "planes.0.any.0: minRateGbps is above maxRateGbps",
-            id="bounds that no rate is within",
+            id="bounds that no rate can meet",
         ),
         pytest.param(
-            "planes: [{name: a, any: [{subnets: [x]}]}]", "no subnet prefix", id="no subnet"
+            "planes: [{name: a, any: [{subnets: [x]}]}]", "no subnet prefix", id="an invalid subnet"
         ),
         pytest.param(
-            "planes: [{name: a, any: [{minRateGbps: 0}]}]", "minRateGbps", id="no rate at all"
+            "planes: [{name: a, any: [{minRateGbps: 0}]}]", "minRateGbps", id="a rate of 0"
         ),
         pytest.param(
-            "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]", "there twice", id="one twice"
+            "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]",
+            "there twice",
+            id="a plane twice",
         ),
-        pytest.param("planes: [", "p:", id="no YAML"),
-        pytest.param("[]", "p:1: expected a mapping", id="no mapping"),
+        pytest.param("planes: [", "p:", id="invalid YAML"),
+        pytest.param("[]", "p:1: expected a mapping", id="a list"),
     ],
 )
 def test_it_refuses_a_file_with(text: str, problem: str) -> None:
@@ -303,7 +305,7 @@ def test_it_has_a_schema_of_the_file(policies: Path) -> None:
     assert not validator.is_valid({"planes": [{"name": "a", "any": [{"port": ["x"]}]}]})
 
 
-def test_it_tells_the_subnets_of_reports_apart(tmp_path: Path) -> None:
+def test_it_separates_the_subnets_of_reports(tmp_path: Path) -> None:
     store = DirectoryStore(tmp_path / "store")
     for number, host in enumerate(HOSTS[:4]):
         subnet = f"fe8000000000000{number % 2 + 1}"

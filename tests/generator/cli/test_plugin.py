@@ -1,4 +1,4 @@
-"""`kubectl toponaut`: the same commands, on the cluster unless told otherwise."""
+"""`kubectl toponaut`: the same commands, which read the cluster by default."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def plugin(*words: object, env: dict[str, str] | None = None) -> Ran:
     return Ran(result.exit_code, result.stdout, result.stderr)
 
 
-def test_it_shows_the_name_by_which_it_is_called() -> None:
+def test_it_shows_the_name_of_the_plugin() -> None:
     assert plugin("--help").out.startswith("Usage: kubectl toponaut [OPTIONS]")
     assert plugin("place", "--help").out.startswith("Usage: kubectl toponaut place [OPTIONS]")
 
@@ -35,16 +35,16 @@ def test_it_shows_the_name_by_which_it_is_called() -> None:
         pytest.param("planes --context other", id="networks of another context"),
         pytest.param("plan", id="a plan"),
         pytest.param("approve 0123456789abcdef", id="an approval"),
-        pytest.param("tree --kube", id="what is named already"),
+        pytest.param("tree --kube", id="a command with --kube"),
     ],
 )
-def test_it_asks_the_cluster_for(words: str) -> None:
+def test_it_reads_the_cluster_for(words: str) -> None:
     ran = plugin(*words.split())
     assert ran.code == ExitCode.USAGE
     assert "kubeconfig /nowhere/" in ran.err
 
 
-def test_it_reads_files_where_they_are_named(tmp_path: Path) -> None:
+def test_it_reads_files_if_they_are_given(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     reports = scene.reports()
     assert plugin("tree", "--reports", reports).code == ExitCode.OK
@@ -53,14 +53,14 @@ def test_it_reads_files_where_they_are_named(tmp_path: Path) -> None:
     assert plan.code == ExitCode.OK, plan.err
 
 
-def test_it_tells_wrong_options_as_ever() -> None:
+def test_it_reports_wrong_options() -> None:
     ran = plugin("tree", "--no-such-option")
     assert ran.code == ExitCode.USAGE
     assert "Usage: kubectl toponaut tree" in ran.err
     assert "No such option" in ran.err
 
 
-def test_it_serves_nothing_unasked() -> None:
+def test_it_does_not_serve_the_cluster_by_default() -> None:
     ran = plugin("serve", "--insecure-loopback")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "either --store or --kube" in ran.err

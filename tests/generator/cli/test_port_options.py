@@ -1,4 +1,4 @@
-"""Who may call is said, never assumed."""
+"""The options of ports: how callers authenticate must be chosen, and has no default."""
 
 from __future__ import annotations
 
@@ -18,15 +18,25 @@ from topology.model.errors import ConfigError
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param("", "say how callers are known", id="nothing"),
-        pytest.param("--tls-cert C", "go together", id="half a pair"),
-        pytest.param("--tls-cert C --tls-key K", "say how callers are known", id="TLS alone"),
-        pytest.param("--client-ca C", "say how callers are known", id="no TLS"),
+        pytest.param("", "choose how callers authenticate", id="no option"),
+        pytest.param("--tls-cert C", "together", id="a certificate without a key"),
         pytest.param(
-            "--insecure-loopback --client-ca C", "goes with no other proof", id="both at once"
+            "--tls-cert C --tls-key K",
+            "choose how callers authenticate",
+            id="TLS without authentication",
         ),
         pytest.param(
-            "--tls-cert C --tls-key K --token-audience x", "goes with --kube", id="no API server"
+            "--client-ca C", "choose how callers authenticate", id="authentication without TLS"
+        ),
+        pytest.param(
+            "--insecure-loopback --client-ca C",
+            "--insecure-loopback excludes",
+            id="both ways at once",
+        ),
+        pytest.param(
+            "--tls-cert C --tls-key K --token-audience x",
+            "needs --kube",
+            id="tokens without an API server",
         ),
     ],
 )
@@ -40,7 +50,7 @@ def test_it_refuses_to_serve_with(tmp_path: Path, words: str, why: str) -> None:
     assert why in ran.err
 
 
-def test_it_leaves_no_port_open_when_one_cannot_be_had() -> None:
+def test_it_leaves_no_port_open_if_one_cannot_be_bound() -> None:
     metrics = build_metrics()
     first = Endpoints(EndpointSettings(metrics="127.0.0.1:0"), metrics, period_s=1)
     with pytest.raises(ConfigError, match="is not an address"):
@@ -48,7 +58,7 @@ def test_it_leaves_no_port_open_when_one_cannot_be_had() -> None:
     first.stop()
 
 
-def test_it_opens_no_port_with_certificates_that_are_none(tmp_path: Path) -> None:
+def test_it_opens_no_port_with_invalid_certificates(tmp_path: Path) -> None:
     absent = TlsFiles(tmp_path / "a", tmp_path / "b")
     with pytest.raises(ConfigError, match="No such file"):
         Endpoints(EndpointSettings(tls=absent), build_metrics(), period_s=1)

@@ -1,11 +1,11 @@
-"""The reading commands over every input set: one document on stdout, and the exit code."""
+"""The reading commands with every kind of input: one document on stdout, and the exit code."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-import subprocess  # noqa: TID251 - the program itself is the thing under test
+import subprocess  # noqa: TID251 - runs the program under test
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +37,7 @@ RAIL_INPUTS: dict[str, Words] = {
     "a sweep by position": lambda scene: [scene.sweep()],
     "one sweep given twice": lambda scene: [scene.sweep(), "--ibnetdiscover", scene.sweep()],
     "reports and a sweep": lambda scene: [scene.sweep(), "--reports", scene.reports()],
-    "a sweep with our node list": lambda scene: [scene.sweep(), "--nodes", scene.nodes()],
+    "a sweep with an inventory": lambda scene: [scene.sweep(), "--nodes", scene.nodes()],
     "a sweep with kubectl's JSON": lambda scene: [scene.sweep(), "--nodes", scene.kube_nodes()],
     "reports with kubectl's YAML": lambda scene: [
         *("--reports", scene.reports()),
@@ -50,7 +50,7 @@ RAIL_INPUTS: dict[str, Words] = {
 PAIR_INPUTS: dict[str, Words] = {
     "agents' reports": lambda scene: ["--reports", scene.reports()],
     "captures of lldpcli": lambda scene: ["--lldpcli", scene.captures()],
-    "captures with our node list": lambda scene: [
+    "captures with an inventory": lambda scene: [
         *("--lldpcli", scene.captures()),
         *("--nodes", scene.nodes()),
     ],
@@ -62,7 +62,7 @@ PAIR_INPUTS: dict[str, Words] = {
 
 
 @pytest.mark.parametrize("words", RAIL_INPUTS.values(), ids=RAIL_INPUTS.keys())
-def test_it_reads_the_true_tree_of_rails_from(rails: Scene, words: Words) -> None:
+def test_it_infers_the_true_tree_of_rails_from(rails: Scene, words: Words) -> None:
     ran = run("tree", *words(rails), "-o", "json")
     assert ran.code == ExitCode.OK, ran.err
     assert ran.err == ""
@@ -71,13 +71,13 @@ def test_it_reads_the_true_tree_of_rails_from(rails: Scene, words: Words) -> Non
 
 
 @pytest.mark.parametrize("words", PAIR_INPUTS.values(), ids=PAIR_INPUTS.keys())
-def test_it_reads_the_true_tree_of_mlag_pairs_from(pairs: Scene, words: Words) -> None:
+def test_it_infers_the_true_tree_of_mlag_pairs_from(pairs: Scene, words: Words) -> None:
     ran = run("tree", *words(pairs), "-o", "json")
     assert ran.code == ExitCode.OK, ran.err
     assert partition(ran.document) == partition(render_tree(derive_truth(pairs.damaged)))
 
 
-def test_it_names_domains_alike_from_reports_and_from_a_sweep(rails: Scene) -> None:
+def test_it_gives_domains_the_same_names_from_reports_and_from_a_sweep(rails: Scene) -> None:
     by_reports = run("tree", "--reports", rails.reports(), "-o", "json").document
     by_sweep = run("tree", rails.sweep(), "-o", "json").document
     assert domain_names(by_reports) == domain_names(by_sweep)
@@ -97,13 +97,13 @@ def test_it_reads_back_the_tree_of_the_hypernodes_that_it_writes(rails: Scene) -
     ]
 
 
-def test_it_prints_a_tree_that_its_own_schema_accepts(rails: Scene) -> None:
+def test_it_prints_a_tree_that_the_schema_accepts(rails: Scene) -> None:
     schema = json.loads(run("schema", "tree").out)
     document = run("tree", rails.sweep(), "-o", "json").document
     jsonschema.validate(document, schema)
 
 
-def test_it_accepts_by_its_schema_what_the_store_writes(rails: Scene) -> None:
+def test_it_has_a_schema_that_accepts_the_reports_in_a_store(rails: Scene) -> None:
     schema = json.loads(run("schema", "report").out)
     for file in sorted(rails.reports().iterdir())[:3]:
         jsonschema.validate(json.loads(file.read_text()), schema)
@@ -127,7 +127,7 @@ def test_it_keeps_stdout_a_document_when_input_is_skipped(rails: Scene) -> None:
 
 
 @pytest.mark.parametrize("command", ["tree", "findings", "plan"])
-def test_it_wants_a_source(command: str) -> None:
+def test_it_requires_a_source(command: str) -> None:
     ran = run(command)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--ibnetdiscover" in ran.err or "--store" in ran.err
@@ -136,10 +136,12 @@ def test_it_wants_a_source(command: str) -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        pytest.param(["--kube", "--reports", "."], "no --reports", id="a folder beside a cluster"),
-        pytest.param(["--context", "a"], "go with --kube", id="a context of no cluster"),
-        pytest.param(["--kube", "--hypernodes", "."], "no other source", id="a tree beside it"),
-        pytest.param(["--kube", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere", id="no file"),
+        pytest.param(["--kube", "--reports", "."], "no --reports", id="a folder and a cluster"),
+        pytest.param(["--context", "a"], "need --kube", id="a context without a cluster"),
+        pytest.param(["--kube", "--hypernodes", "."], "no other source", id="a tree and a cluster"),
+        pytest.param(
+            ["--kube", "--kubeconfig", "/nowhere"], "kubeconfig /nowhere", id="a missing kubeconfig"
+        ),
     ],
 )
 def test_it_refuses(options: list[str], problem: str) -> None:
@@ -148,7 +150,7 @@ def test_it_refuses(options: list[str], problem: str) -> None:
     assert problem in ran.err
 
 
-def test_it_takes_hypernodes_for_a_tree_of_their_own(rails: Scene) -> None:
+def test_it_refuses_hypernodes_with_another_source(rails: Scene) -> None:
     store = rails.store()
     run("apply", "--store", store)
     ran = run("tree", "--hypernodes", store / "hypernodes", rails.sweep())
@@ -159,9 +161,7 @@ def test_it_takes_hypernodes_for_a_tree_of_their_own(rails: Scene) -> None:
 @pytest.mark.parametrize(
     ("option", "value"), [("--tier-names", "rack,row"), ("--previous", "tree.json")]
 )
-def test_it_refuses_options_that_hypernodes_have_answered(
-    rails: Scene, option: str, value: str
-) -> None:
+def test_it_refuses_options_that_exclude_hypernodes(rails: Scene, option: str, value: str) -> None:
     store = rails.store()
     run("apply", "--store", store)
     rails.write("tree.json", run("tree", rails.sweep(), "-o", "json").out)
@@ -171,7 +171,7 @@ def test_it_refuses_options_that_hypernodes_have_answered(
     assert option in ran.err
 
 
-def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> None:
+def test_it_keeps_only_listed_nodes_of_hypernodes(rails: Scene) -> None:
     store = rails.store()
     run("apply", "--store", store)
     listed = rails.kube_nodes(*rails.hosts[:-1], "node-new")
@@ -190,24 +190,24 @@ def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> No
         ("rack,,hall,site", "empty"),
         ("1,2,3", "number"),
     ],
-    ids=["too few", "one name for all", "an empty one", "numbers, which are tiers already"],
+    ids=["too few", "one name for all", "an empty name", "numbers, which mean tiers"],
 )
-def test_it_refuses_tier_names_that_name_nothing(rails: Scene, names: str, says: str) -> None:
+def test_it_refuses_tier_names_that_are(rails: Scene, names: str, says: str) -> None:
     ran = run("tree", rails.sweep(), "--tier-names", names)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert says in ran.err
 
 
-def test_it_tells_where_to_look_when_no_host_has_a_name(rails: Scene) -> None:
+def test_it_says_where_to_look_if_no_host_has_a_name(rails: Scene) -> None:
     text = re.sub(r"node-\d+ mlx5_\d", "MT4129 ConnectX7", rails.sweep_text())
     sweep = rails.write("nameless.txt", text)
     tree, findings = run("tree", sweep), run("findings", sweep, "--kind", "unresolved-host")
     assert (tree.code, findings.code) == (ExitCode.OK, ExitCode.OK)
-    assert "findings with the same options" in tree.out
+    assert "`toponaut findings` with the same options" in tree.out
     assert findings.out.count("unresolved-host") == 4 * len(rails.hosts)
 
 
-def test_it_uses_the_tier_names_given(rails: Scene) -> None:
+def test_it_uses_the_given_tier_names(rails: Scene) -> None:
     ran = run("tree", rails.sweep(), "--tier-names", "rack, row, hall", "-o", "json")
     names = [tier["name"] for tier in ran.document["tiers"]]
     assert names == ["rack", "row", "hall"][: len(names)]
@@ -260,22 +260,22 @@ def test_it_exits_as_a_program_with_the_same_codes(
 
 
 def test_it_prints_under_a_locale_that_knows_ascii_only(tmp_path: Path) -> None:
-    odd = tmp_path / f"{'x' * 180}.txt"
-    odd.write_text("Switch 4 \u00fcber\n" * 3)
-    done = program("inspect", odd, PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
+    file = tmp_path / f"{'x' * 180}.txt"
+    file.write_text("Switch 4 \u00fcber\n" * 3)
+    done = program("inspect", file, PYTHONIOENCODING="ascii:strict", PYTHONUTF8="0")
     assert b"Traceback" not in done.stderr
     assert done.returncode in (ExitCode.SKIPPED, ExitCode.NOTHING)
 
 
 @pytest.mark.parametrize("words", [["schema", "tree"], ["tree", "--help"]])
-def test_it_says_in_one_line_that_there_is_no_room_for_its_answer(words: list[str]) -> None:
+def test_it_says_in_one_line_that_stdout_is_full(words: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
         done = program(*words, stdout=full.fileno())
     assert done.returncode == ExitCode.INTERNAL
-    assert done.stderr == b"error: cannot write the answer: No space left on device\n"
+    assert done.stderr == b"error: cannot write to stdout: No space left on device\n"
 
 
-def test_it_answers_by_its_code_where_stdout_is_closed(rails: Scene) -> None:
+def test_it_exits_with_0_if_stdout_is_closed(rails: Scene) -> None:
     words = [sys.executable, "-m", "generator", "findings", "--check", str(rails.sweep())]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, capture_output=True
@@ -283,11 +283,11 @@ def test_it_answers_by_its_code_where_stdout_is_closed(rails: Scene) -> None:
     assert (done.returncode, done.stderr) == (ExitCode.OK, b"")
 
 
-def test_it_ends_quietly_when_its_reader_has_gone(rails: Scene) -> None:
-    near, far = os.pipe()
-    os.close(near)
+def test_it_ends_without_a_traceback_if_its_reader_is_gone(rails: Scene) -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
     try:
-        done = program("tree", rails.sweep(), "-o", "json", stdout=far)
+        done = program("tree", rails.sweep(), "-o", "json", stdout=write_end)
     finally:
-        os.close(far)
+        os.close(write_end)
     assert b"Traceback" not in done.stderr

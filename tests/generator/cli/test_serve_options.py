@@ -1,4 +1,4 @@
-"""What `toponaut serve` refuses to begin with, and where a replica finds itself."""
+"""Options that `toponaut serve` and `approve` refuse, and the namespace of a replica."""
 
 from pathlib import Path
 
@@ -14,14 +14,22 @@ LOOPBACK = ("--insecure-loopback", "--listen", "127.0.0.1:0")
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param((), "either --store or --kube", id="no store is named"),
-        pytest.param(("--kube", "--store", "."), "either --store or --kube", id="two are named"),
-        pytest.param(("--store", ".", "--namespace", "x"), "go with --kube", id="a Lease's place"),
-        pytest.param(("--store", ".", "--context", "x"), "go with --kube", id="a context"),
-        pytest.param(("--kube", "--nodes", __file__), "--kube brings its nodes", id="nodes twice"),
+        pytest.param((), "either --store or --kube", id="no store is given"),
+        pytest.param(
+            ("--kube", "--store", "."), "either --store or --kube", id="two stores are given"
+        ),
+        pytest.param(
+            ("--store", ".", "--namespace", "x"), "need --kube", id="a namespace has no cluster"
+        ),
+        pytest.param(
+            ("--store", ".", "--context", "x"), "need --kube", id="a context has no cluster"
+        ),
+        pytest.param(
+            ("--kube", "--nodes", __file__), "--kube reads the nodes", id="nodes are given twice"
+        ),
     ],
 )
-def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
+def test_it_refuses_to_serve_if(words: tuple[str, ...], why: str) -> None:
     ran = run("serve", *words, *LOOPBACK)
     assert ran.code == ExitCode.USAGE
     assert why in ran.err
@@ -30,18 +38,22 @@ def test_it_refuses_to_serve_where(words: tuple[str, ...], why: str) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param((), "either --store or --kube", id="no store is named"),
-        pytest.param(("--store", ".", "--kube"), "either --store or --kube", id="two are named"),
-        pytest.param(("--store", ".", "--kubeconfig", "x"), "go with --kube", id="credentials"),
+        pytest.param((), "either --store or --kube", id="no store is given"),
+        pytest.param(
+            ("--store", ".", "--kube"), "either --store or --kube", id="two stores are given"
+        ),
+        pytest.param(
+            ("--store", ".", "--kubeconfig", "x"), "need --kube", id="a kubeconfig has no cluster"
+        ),
     ],
 )
-def test_it_approves_nothing_where(words: tuple[str, ...], why: str) -> None:
+def test_it_approves_nothing_if(words: tuple[str, ...], why: str) -> None:
     ran = run("approve", "0" * 16, *words)
     assert ran.code == ExitCode.USAGE
     assert why in ran.err
 
 
-def test_it_is_in_the_namespace_that_it_is_told_or_that_of_its_token(tmp_path: Path) -> None:
+def test_it_uses_the_given_namespace_or_that_of_its_token(tmp_path: Path) -> None:
     file = tmp_path / "namespace"
     assert find_namespace({}, file) == DEFAULT_NAMESPACE
     file.write_text("fabric\n")

@@ -1,4 +1,4 @@
-"""`toponaut verify`: what it prints, how it exits, and what it keeps of its runs."""
+"""`toponaut verify`: its output, its exit codes, and its journal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from topology.synthetic import FaultSpec, RandomSource, Wiring
 SMALL = ("verify", "--kind", "rail", "--hosts", 16, "--rails", 4, "--radix", 16)
 
 
-def test_it_prints_the_same_whatever_the_number_of_jobs() -> None:
+def test_it_prints_the_same_for_any_number_of_jobs() -> None:
     words = (*SMALL, "--lose-links", "10%", "--swap", "5%", "--seeds", 4, "-o", "json")
     alone, together = run(*words, "--jobs", 1), run(*words, "--jobs", 2)
     assert alone == together
     assert alone.document["total"]["runs"] == 4
 
 
-def test_it_says_in_a_table_what_was_tried() -> None:
+def test_it_prints_a_table_of_its_runs() -> None:
     ran = run(*SMALL, "--swap", "2", "--seeds", 2)
     heading, cells, total = ran.out.splitlines()[:3]
     assert heading.startswith("FABRIC  HCAS  NAMES  FAULT")
@@ -37,7 +37,7 @@ def silently_wrong(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunS
     return RunScore(TreeVerdict.SILENT, 1, 0, 0)
 
 
-def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
+def test_it_exits_with_5_and_prints_the_command_that_repeats_a_silently_wrong_tree(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(verify_runs, "run_scenario", silently_wrong)
@@ -45,7 +45,7 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     lost = ("--lose-switch", 1, "--lose-rank", 2, "--lose", "node-0003")
     ran = run(*SMALL, *faults, *lost, "--first-seed", 7, "--seeds", 2, "--jobs", 1)
     assert ran.code == ExitCode.CHECK_FAILED
-    (line,) = [line for line in ran.out.splitlines() if line.startswith("to repeat")]
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("repeat silent run: ")]
     words = shlex.split(line.partition(": toponaut ")[2])
     again = run(*words, "--jobs", 1)
     assert again.code == ExitCode.CHECK_FAILED
@@ -57,35 +57,37 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
     ("words", "said"),
     [
         pytest.param(("--grid", "quick", "--hosts", "8"), "--hosts", id="a grid and one fabric"),
-        pytest.param(("--hcas", "512"), "--grid", id="a size of no grid"),
-        pytest.param(("--grid", "quick", "--hcas", "8192"), "no fabric", id="a size it has not"),
-        pytest.param(("--swap", "101%"), "more than all", id="more cables than there are"),
-        pytest.param(("--swap", "-1"), "no share", id="a negative number of swaps"),
+        pytest.param(("--hcas", "512"), "--grid", id="a size without a grid"),
+        pytest.param(
+            ("--grid", "quick", "--hcas", "8192"), "no fabric", id="a size that the grid lacks"
+        ),
+        pytest.param(("--swap", "101%"), "more than 100%", id="more cables than there are"),
+        pytest.param(("--swap", "-1"), "not a share", id="a negative number of swaps"),
         pytest.param(("--hosts", "999999", "--radix", "4"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-host", "65"), "0 to 64 hosts", id="more hosts than there are"),
-        pytest.param(("--jobs", "0"), "--jobs", id="no process at work"),
-        pytest.param(("--lose", "x"), "got x", id="a device that there is not"),
+        pytest.param(("--jobs", "0"), "--jobs", id="no process"),
+        pytest.param(("--lose", "x"), "got x", id="an unknown device"),
+        pytest.param(("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="an unknown rank"),
+        pytest.param(("--journal", __file__), "no journal", id="a file that is not a journal"),
         pytest.param(
-            ("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="a rank that there is not"
+            ("--journal", "/dev/full"), "not a regular file", id="a device file as journal"
         ),
-        pytest.param(("--journal", __file__), "no journal", id="a journal that is none"),
-        pytest.param(("--journal", "/dev/full"), "not a regular file", id="a file without an end"),
     ],
 )
-def test_it_refuses_what_makes_no_fabric(words: tuple[str, ...], said: str) -> None:
+def test_it_refuses(words: tuple[str, ...], said: str) -> None:
     ran = run("verify", "--seeds", 1, *words)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert said in ran.err
 
 
-def test_it_loses_one_device_after_the_other() -> None:
+def test_it_removes_each_device_in_turn() -> None:
     ran = run(*SMALL, "--lose-each", "switch", "--seeds", 1, "-o", "json")
     assert ran.document["total"]["runs"] == 8 + 4
     (row,) = ran.document["rows"]
     assert (row["fault"], row["exact"]) == ("--lose-each switch", 12)
 
 
-def test_it_repeats_no_run_that_its_journal_has(
+def test_it_repeats_no_run_that_is_in_its_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = (*SMALL, "--lose-links", "10%", "--jobs", 1, "--journal", tmp_path / "runs.jsonl")
@@ -99,11 +101,11 @@ def test_it_repeats_no_run_that_its_journal_has(
     assert len((tmp_path / "runs.jsonl").read_text().splitlines()) == 3
 
 
-def test_it_runs_alone_what_needs_more_memory_than_there_is() -> None:
+def test_it_runs_a_task_alone_if_it_needs_more_memory_than_is_free() -> None:
     words = (*SMALL, "--jobs", 2, "--seeds", 2)
     assert run(*words, "--memory", "0.001") == run(*words)
 
 
-def test_it_prints_tables_for_documents() -> None:
+def test_it_prints_tables_in_markdown() -> None:
     ran = run(*SMALL, "--seeds", 1, "--markdown")
     assert "| rail | 1 / 0 / 0 | none visible |" in ran.out.splitlines()

@@ -90,17 +90,17 @@ def test_it_sees_no_better_place_than_the_best(tree: Path) -> None:
     ran = where(tree, near)
     assert ran.code == ExitCode.OK
     headline, header, row, better = ran.out.splitlines()
-    assert headline == "ml/train: 2 pods within one leaf; in 2 node, 1 leaf, 1 spine"
+    assert headline == "ml/train: 2 pods within one leaf; in 2 nodes, 1 leaf, 1 spine"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
     assert row.split() == ["pods", "0-1", "leaf-1-1", "node-1-1-1", "node-1-1-2"]
-    assert better == "better: no place is free that is nearer together"
+    assert better == "better: no closer place is free"
 
 
 def test_it_tells_pods_that_wait_and_nodes_that_the_tree_lacks(tree: Path) -> None:
     ran = where(tree, [*SPREAD[:2], pod("w", None), pod("x", "elsewhere")])
     assert "1 on no node yet" in ran.out
     assert "not in the tree: elsewhere" in ran.out
-    assert "better: within one spine, in 4 node, 2 leaf, 1 spine; 3 pods would move" in ran.out
+    assert "better: within one spine, in 4 nodes, 2 leaves, 1 spine; 3 pods would move" in ran.out
 
 
 def test_it_takes_capacity_from_the_nodes(tree: Path, tmp_path: Path) -> None:
@@ -175,10 +175,12 @@ def test_it_asks_for_the_namespace_where_two_have_the_job() -> None:
 
 
 REFUSED = [
-    pytest.param([], "name where pods are told: --pods, --running or --kube", id="no pods"),
-    pytest.param(["--pods", "x", "--running", "{tree}"], "name one of --pods", id="pods twice"),
+    pytest.param([], "give the source of pods: --pods, --running or --kube", id="no pods"),
     pytest.param(
-        ["--pods", "{tree}", "--reports", "."], "--tree is a tree already", id="two trees"
+        ["--pods", "x", "--running", "{tree}"], "give only one of --pods", id="pods twice"
+    ),
+    pytest.param(
+        ["--pods", "{tree}", "--reports", "."], "--tree is already a tree", id="two trees"
     ),
     pytest.param(["--pods", "missing.json"], "missing.json", id="a file that is not there"),
 ]

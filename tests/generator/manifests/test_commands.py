@@ -43,7 +43,7 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     assert (ran.code, ran.document["tier"]) == (ExitCode.OK, "leaf")
     assert len(ran.document["assignment"]["main"]) == 3
     said = ran.err.splitlines()
-    assert said[0] == "understood as a request of Kueue"
+    assert said[0] == "read as a request of Kueue"
     assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
     assert any("says nothing of places" in line and "spec.suspend" in line for line in said)
     assert "note: groups[0]: nodes list slots alone: a pod takes 1" in said
@@ -87,11 +87,11 @@ def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param([], "name one request: --file or --sbatch", id="no request"),
-        pytest.param(["-f", "x", "--sbatch", "-N 1"], "name one request", id="two requests"),
+        pytest.param([], "give one request: either --file or --sbatch", id="no request"),
+        pytest.param(["-f", "x", "--sbatch", "-N 1"], "give one request", id="two requests"),
         pytest.param(
             ["--sbatch", "-N 1", "--level", "x"],
-            "for --level: 'x' is no NAME=TIER",
+            "for --level: 'x' is not NAME=TIER",
             id="a level alone",
         ),
         pytest.param(["--sbatch", "-N x"], "--sbatch: --nodes: expected", id="bad options"),

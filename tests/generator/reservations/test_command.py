@@ -53,7 +53,7 @@ def test_it_prints_objects(store: Path) -> None:
 
 def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
     ran = run("reservations", "--store", str(tmp_path), "-o", "text")
-    assert (ran.code, ran.out) == (ExitCode.OK, "nothing is reserved\n")
+    assert (ran.code, ran.out) == (ExitCode.OK, "no reservations\n")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -73,7 +73,7 @@ def test_it_wants_to_know_what_to_read_but_not(words: list[str]) -> None:
 def test_it_says_that_a_context_is_of_a_cluster() -> None:
     ran = run("reservations", "--store", ".", "--context", "c")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "--kubeconfig and --context go with --kube" in ran.err
+    assert "--kubeconfig and --context need --kube" in ran.err
 
 
 def test_it_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:

@@ -349,8 +349,8 @@ def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (["--ca-file", "tls.crt"], "go with --server"),
-        (["--server", "127.0.0.1:1", "--client-cert", "tls.crt"], "go together"),
+        (["--ca-file", "tls.crt"], "need --server"),
+        (["--server", "127.0.0.1:1", "--client-cert", "tls.crt"], "--client-key together"),
     ],
     ids=["a proof for nobody", "half a proof"],
 )

@@ -158,7 +158,7 @@ def test_it_answers_place_as_the_same_reports_do_in_process(scene: Scene, servin
 def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
     ran = run("serve", "--store", scene.root / "store")
     assert ran.code == ExitCode.USAGE
-    assert "say how callers are known" in ran.err
+    assert "choose how callers authenticate" in ran.err
 
 
 @pytest.mark.parametrize(

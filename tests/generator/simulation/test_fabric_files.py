@@ -169,10 +169,10 @@ def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
         pytest.param(("--radix", "5"), "even radix", id="an odd radix"),
         pytest.param(("--tiers", "9"), "expected 2 to 4 tiers", id="too many tiers"),
         pytest.param(("--tiers", "2", "--hosts", "9999"), "do not fit", id="too many hosts"),
-        pytest.param(("--lose-links", "1"), "is no share such as 1%", id="an ambiguous share"),
+        pytest.param(("--lose-links", "1"), "is not a share such as 1%", id="an ambiguous share"),
         pytest.param(("--swap", "999999"), "can be swapped", id="too many swaps"),
         pytest.param(("--lose-switch", "999"), "expected to lose", id="too many switches"),
-        pytest.param(("--lose-rank", "1"), "goes with --lose-switch", id="a rank of no switch"),
+        pytest.param(("--lose-rank", "1"), "needs --lose-switch", id="a rank of no switch"),
         pytest.param(("--medium", "nvlink"), "is not one of", id="a medium without leaves"),
     ],
 )

@@ -103,7 +103,7 @@ def test_it_prints_nothing_where_no_switch_told_anything(agent: SnmpAgent, tmp_p
     ran = walk(config, "-o", "json", "--deadline", "200ms")
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
     assert "switch 127.0.0.1: unreachable: not done within 0.2 s" in ran.err
-    assert "error: no switch told anything" in ran.err
+    assert "error: no switch returned any data" in ran.err
     assert "mistyped" not in ran.err
 
 
