@@ -20,8 +20,8 @@ FIXTURES = ROOT / "fixtures" / "findings"
 DOCUMENT = ROOT / "docs" / "findings.md"
 KINDS = sorted(kind.value for kind in FindingKind)
 VERBS = (
-    "check|do not trust|exchange|give|list|mend|move|read|reseat|run|turn|"
-    "Check|Exchange|Give|List|Mend|Move|Read|Reseat|Run"
+    "check|do not trust|exchange|fix|give|list|mend|move|read|reseat|run|turn|"
+    "Check|Exchange|Fix|Give|List|Mend|Move|Read|Reseat|Run"
 )
 ADVICE = re.compile(rf"(?:^|[.:;,] )(?:or )?(?:{VERBS})\b")
 CLEAN_EXIT = 0

@@ -167,14 +167,14 @@ def test_it_keeps_a_thinner_top_that_joins_nothing_and_says_so() -> None:
     assert (finding.device, finding.severity) == ("core-1", Severity.INFO)
 
 
-def test_it_stands_a_domain_alone_that_hangs_between_two_groups_above() -> None:
+def test_it_gives_no_parent_to_a_domain_tied_between_two_groups_above() -> None:
     pods = [*USUAL, *star("leaf-y", hosts(11, 14)), *star("leaf-z", hosts(15, 18))]
     pods += mesh(["leaf-y", "leaf-z"], ["spine-8", "spine-9"], parallel=2)
     pods += star("leaf-t", hosts(21, 24))
     found = infer_cables([*pods, *mesh(["leaf-t"], ["spine-1", "spine-8"], parallel=2)])
     (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
     assert finding.device == "leaf-t"
-    assert "Its domain stands alone" in finding.message
+    assert "Its domain has no parent" in finding.message
     torn = next(domain for domain in found.tree.domains if domain.name == "leaf-t")
     assert torn.parent is None
 
