@@ -328,7 +328,7 @@ class _DiffBuilder:
         )
 
     def unknown_row(self, cable: PlannedCable, reason: str) -> Difference:
-        """Return the difference of a cable that is unknown, with the observed cables in its ports."""
+        """Return the difference of an unknown cable, with the observed cables in its ports."""
         pairs = [
             (port, self._peer_by_port[port])
             for device, end in ((self._ports.find_device(end.device), end) for end in cable.ends)
@@ -339,7 +339,8 @@ class _DiffBuilder:
         shown = "; ".join(show_cable(*ends) for ends in observed)
         message = (
             f"The cable between {show_cable(*cable.ends)} cannot be compared: {reason}."
-            f"{f' Observed instead: {shown}.' if observed else ''} Collect from that device, or correct the plan."
+            f"{f' Observed instead: {shown}.' if observed else ''} Collect from that device, or "
+            "correct the plan."
         )
         return Difference(DifferenceKind.UNKNOWN_DEVICE, (cable,), observed, message, None)
 
