@@ -148,25 +148,18 @@ def _find_switches_linked_elsewhere(
         == domain_links.ranks[domain_links.near_group] + 1
     )
     is_odd = np.zeros(int(domain_links.near.max(initial=0)) + 1, np.bool_)
-    is_odd[
-        domain_links.near[
-            is_next & (domain_links.far_group != domain_links.parents[domain_links.near_group])
-        ]
-    ] = True
+    is_elsewhere = domain_links.far_group != domain_links.parents[domain_links.near_group]
+    is_odd[domain_links.near[is_next & is_elsewhere]] = True
     links_by_parent = domain_links.tally(
         domain_links.near, domain_links.far_group, is_next & is_odd[domain_links.near]
     )
     for low, counts in sorted(links_by_parent.items()):
-        group_index = group_of[low]
+        index = group_of[low]
         best = max(counts, key=lambda above: (counts[above], -above))
-        parent = groups[group_index].parent
-        if (
-            parent is None
-            or counts[best] <= counts.get(parent, 0)
-            or len(groups[group_index].switches) == 1
-        ):
+        group, parent = groups[index], groups[index].parent
+        if parent is None or counts[best] <= counts.get(parent, 0) or len(group.switches) == 1:
             continue
-        names = switch_names(fabric, groups[group_index])
+        names = switch_names(fabric, group)
         yield Finding(
             kind=FindingKind.UNDECIDABLE,
             device=fabric.devices[low].name,
@@ -218,13 +211,8 @@ def _find_skipped_tiers(
         & (domain_links.far_group >= 0)
         & (domain_links.ranks[domain_links.far_group] > domain_links.ranks[tops])
     )
-    skipping_pairs = set(
-        zip(
-            domain_links.near[is_skipping].tolist(),
-            domain_links.far[is_skipping].tolist(),
-            strict=True,
-        )
-    )
+    ends_of_pairs = domain_links.near[is_skipping], domain_links.far[is_skipping]
+    skipping_pairs = set(zip(*(column.tolist() for column in ends_of_pairs), strict=True))
     skipping: dict[int, list[Edge]] = defaultdict(list)
     for edge in plane.switch_edges if skipping_pairs else ():
         for low, high in ((edge.a, edge.b), (edge.b, edge.a)):

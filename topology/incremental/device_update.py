@@ -1,7 +1,7 @@
 """The arrays of a fabric, rebuilt around one device: its entries, its ports, and their cables.
 
 All other rows are copied. Ports that only neighbor entries mention are numbered by their first
-entry, so such ports of later devices may get new numbers.
+entry, so those after the ones that this device adds may get new numbers.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def apply_device_update(
 
 @dataclass(slots=True)
 class _AddedPorts:
-    """The ports of the device that only its neighbor entries mention."""
+    """The ports of other devices that only neighbor entries of this device mention."""
 
     first: int
     """Index of the first one among all added ports."""
@@ -93,7 +93,7 @@ class _AddedPorts:
     entries: list[Neighbor]
     """The entry that adds each port."""
     owners: list[int]
-    """The device of each port."""
+    """The device that each port belongs to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ class _DeviceUpdater:
     def build(self) -> FabricUpdate:
         joined, device_update = self.joined, self.device_update
         added_ports = self._added_ports()
-        numbers = self._numbers(added_ports)
-        rows = self._rows(added_ports, numbers)
+        numbers = self._new_numbers(added_ports)
+        rows = self._new_rows(added_ports, numbers)
         removed_rows = np.array(self.neighbor_update.removed_rows, np.intp)
         removed_ports = np.concatenate(
             [joined.fetch_rows.near[removed_rows], joined.fetch_rows.far[removed_rows]]
@@ -115,8 +115,8 @@ class _DeviceUpdater:
         # A cable has a rate too, so every cable of the device is paired again.
         before = _unique_ports(removed_ports, self._old_ends())
         after = _unique_ports(before if numbers is None else numbers[before], touched)
-        table = self._table(added_ports)
-        is_confirmed, links = self._links(rows, after, numbers, table.size)
+        table = self._new_table(added_ports)
+        is_confirmed, links = self._new_links(rows, after, numbers, table.size)
         columns = columns_of(joined.fabric)._replace(**port_columns(table)._asdict(), links=links)
         fabric = assemble_fabric(columns, joined.fabric.devices, table, joined.fabric.findings)
         added_by = joined.added_by
@@ -142,18 +142,18 @@ class _DeviceUpdater:
         )
         return FabricUpdate(updated, device_update.device, before, after, numbers)
 
-    def _segment(self) -> tuple[int, int]:
+    def _row_range(self) -> tuple[int, int]:
         order = self.joined.entity_numbers[self.device_update.device]
         start, stop = np.searchsorted(self.joined.fetch_rows.order, [order, order + 1])
         return int(start), int(stop)
 
     def _old_ends(self) -> Index:
-        start, stop = self._segment()
+        start, stop = self._row_range()
         rows = self.joined.fetch_rows
         return np.concatenate([rows.near[start:stop], rows.far[start:stop]])
 
     def _touched_rows(self, rows: NeighborRows) -> Index:
-        start, _ = self._segment()
+        start, _ = self._row_range()
         stop = start + len(self.device_update.slots)
         return np.concatenate([rows.near[start:stop], rows.far[start:stop]])
 
@@ -185,7 +185,7 @@ class _DeviceUpdater:
                 added_ports.owners.append(owner)
         return added_ports
 
-    def _numbers(self, added_ports: _AddedPorts) -> Index | None:
+    def _new_numbers(self, added_ports: _AddedPorts) -> Index | None:
         base, size = self.joined.num_claimed, len(self.joined.is_confirmed)
         if added_ports.old_numbers == list(
             range(base + added_ports.first, base + added_ports.stop)
@@ -201,9 +201,9 @@ class _DeviceUpdater:
                 numbers[old] = number
         return numbers
 
-    def _rows(self, added_ports: _AddedPorts, numbers: Index | None) -> NeighborRows:
+    def _new_rows(self, added_ports: _AddedPorts, numbers: Index | None) -> NeighborRows:
         rows, device = self.joined.fetch_rows, self.device_update.device
-        start, stop = self._segment()
+        start, stop = self._row_range()
         old = rows if numbers is None else rows._replace(far=_renumber(rows.far, numbers))
         added = iter(
             self.joined.num_claimed + added_ports.first + index
@@ -239,7 +239,7 @@ class _DeviceUpdater:
             for column, fresh in zip(columns, (*table, rates), strict=True)
         )
 
-    def _links(
+    def _new_links(
         self, rows: NeighborRows, after: Index, numbers: Index | None, num_ports: int
     ) -> tuple[Flags, LinkColumns]:
         """Return which ports are on confirmed cables, and all links of the fabric."""
@@ -263,9 +263,9 @@ class _DeviceUpdater:
         is_old = is_touched[links.a] | is_touched[links.b]
         return is_confirmed, _replace_links(links, np.flatnonzero(is_old), fresh)
 
-    def _table(self, added_ports: _AddedPorts) -> PortTable:
+    def _new_table(self, added_ports: _AddedPorts) -> PortTable:
         table, base = self.joined.table, self.joined.num_claimed
-        start, stop = self._span()
+        start, stop = self._port_range()
         if self.joined.fabric.ports[start:stop] != tuple(self.device_update.ports):
             table = table.replace_ports((start, stop), self.device_update.ports)
         if not self._has_new_added_ports(added_ports):
@@ -276,7 +276,7 @@ class _DeviceUpdater:
         ]
         return table.replace_ports((base + added_ports.first, base + added_ports.stop), own_ports)
 
-    def _span(self) -> tuple[int, int]:
+    def _port_range(self) -> tuple[int, int]:
         """Return the range of the device's own ports."""
         start = int(
             np.searchsorted(self._owners()[: self.joined.num_claimed], self.device_update.device)

@@ -155,7 +155,7 @@ class _FabricUpdater:
         """Find the cables of the new entries; return whether no other entry is affected."""
         numbers = PortNumbers()
         port_index = numbers.add_device(self.device, [claim.device for claim in self.claims])
-        start = self._start(self.device)
+        start = self._first_port(self.device)
         self.facts = numbers.ports
         lost_ports = {
             int(self._rows.far[row])
@@ -171,29 +171,29 @@ class _FabricUpdater:
             if near_port is None:
                 return False
             if peer not in index_by_peer:
-                index_by_peer[peer] = self._known(peer, lost_ports)
+                index_by_peer[peer] = self._index_ports(peer, lost_ports)
             ends = self._find_ends(start + near_port, peer, slot.neighbor, index_by_peer[peer])
             if ends is None:
                 return False
             self.ends.append(ends)
         return True
 
-    def _start(self, device: int) -> int:
-        owners = self._devices()[: self.joined.num_claimed]
+    def _first_port(self, device: int) -> int:
+        owners = self._port_devices()[: self.joined.num_claimed]
         return int(np.searchsorted(owners, device))
 
-    def _devices(self) -> Index:
+    def _port_devices(self) -> Index:
         columns = self.joined.fabric.columns
         return columns.port_devices if columns is not None else np.zeros(0, np.intp)
 
-    def _known(self, device: int, lost_ports: set[int]) -> PortIndex:
+    def _index_ports(self, device: int, lost_ports: set[int]) -> PortIndex:
         """Return the keys of all ports of a device, without the lost ports."""
-        start = self._start(device)
+        start = self._first_port(device)
         claims = (claim.device for claim in self.joined.claims[device])
         claimed = PortNumbers().add_device(device, claims)
         port_index = {key: port + start if port >= 0 else port for key, port in claimed.items()}
         first = self.joined.num_claimed
-        for port in np.flatnonzero(self._devices()[first:] == device).tolist():
+        for port in np.flatnonzero(self._port_devices()[first:] == device).tolist():
             if port + first not in lost_ports:
                 neighbor = self.joined.added[port]
                 index_port(
@@ -211,7 +211,7 @@ class _FabricUpdater:
         if far_port < self.joined.num_claimed or np.count_nonzero(self._rows.far == far_port) > 1:
             return False
         neighbor = self.joined.added[far_port - self.joined.num_claimed]
-        port_index = self._known(int(self._rows.peer[row]), lost_ports - {far_port})
+        port_index = self._index_ports(int(self._rows.peer[row]), lost_ports - {far_port})
         return all(
             port_index.get(key) == far_port
             for key in port_keys(neighbor.port_ids, neighbor.port_name)
@@ -240,5 +240,5 @@ class _FabricUpdater:
         by_answer = ~to_peer.is_far_claimed & (to_peer.far < self.joined.num_claimed)
         if answers.any() or by_answer.any() or any(key in port_index for key in keys):
             return None
-        index_port(port_index, len(self._devices()) + len(self.ends), keys)
+        index_port(port_index, len(self._port_devices()) + len(self.ends), keys)
         return CableEnds(near_port, NO_PORT)

@@ -88,17 +88,12 @@ def update_planes(split: PlaneSplit, fabric_update: FabricUpdate) -> PlaneUpdate
     plane_by_port = updater.assign_hosts(hosts) if updater.keeps_names() else None
     if plane_by_port is None:
         return None
-    changed = [
-        (port, port_plane)
-        for port, port_plane in plane_by_port.items()
-        if port_planes.get(port) != port_plane
-    ]
+    changed = [row for row in plane_by_port.items() if port_planes.get(row[0]) != row[1]]
     if changed:
         port_planes = port_planes.renumber(None, num_ports)
         port_planes.put_each(changed)
-    return PlaneUpdate(
-        replace(split, fabric=fabric, cables=cables, port_planes=port_planes), edge_changes
-    )
+    updated = replace(split, fabric=fabric, cables=cables, port_planes=port_planes)
+    return PlaneUpdate(updated, edge_changes)
 
 
 def update_plane(plane: Plane, plane_update: PlaneUpdate, fabric_update: FabricUpdate) -> Plane:
@@ -299,7 +294,7 @@ class _PlaneUpdater:
         return result
 
     def _lead_to_other_planes(self) -> bool:
-        """Return whether a switch with changed cables is or was mostly outside the compute plane."""
+        """Return whether a switch with changed cables is or was mostly in another plane."""
         new_columns = self.split.cables.host_edges.columns
         switches = {*self.edge_changes.removed.b.tolist(), *self.edge_changes.added.b.tolist()}
         is_at_switch = np.isin(new_columns.b, list(switches))

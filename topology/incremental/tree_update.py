@@ -137,23 +137,19 @@ class _InferenceUpdater:
 
         Of the findings about the tree, only those about complete domains are computed again.
         """
-        last_state, fabric, plane = self.last, self.changed_plane.fabric, self.changed_plane.plane
+        last, fabric, plane = self.last, self.changed_plane.fabric, self.changed_plane.plane
         tree, group_names = self._tree(grouping, ranks)
-        tiers, cliques = last_state.findings.tiers, last_state.findings.cliques
-        if not _has_same_sizes(last_state.grouping, grouping):
+        tiers, cliques = last.findings.tiers, last.findings.cliques
+        if not _has_same_sizes(last.grouping, grouping):
             tiers = frozenset(
                 find_tier_problems(
-                    fabric,
-                    plane,
-                    ranks=ranks,
-                    grouping=grouping,
-                    domain_links=last_state.domain_links,
+                    fabric, plane, ranks=ranks, grouping=grouping, domain_links=last.domain_links
                 )
             )
-        if last_state.cliques:
-            cliques = frozenset(find_clique_problems(fabric, grouping.groups, last_state.cliques))
-        updated_state = replace(
-            last_state,
+        if last.cliques:
+            cliques = frozenset(find_clique_problems(fabric, grouping.groups, last.cliques))
+        updated = replace(
+            last,
             fabric=fabric,
             plane=plane,
             ranks=ranks,
@@ -162,21 +158,21 @@ class _InferenceUpdater:
             group_names=group_names,
             previous=self.previous,
         )
-        links, rates = last_state.findings.links, last_state.findings.rates
+        links, rates = last.findings.links, last.findings.rates
         if not self.changed_plane.keeps_links:
             links = frozenset(find_one_sided_links(fabric))
             rates = frozenset(find_slow_links(fabric, plane, grouping))
-        local_findings = last_state.findings.tree - _domain_findings(last_state)
+        local = last.findings.tree - _domain_findings(last)
         findings = FindingsBySource(
             links=links,
             symmetry=symmetry,
             rates=rates,
-            tree=local_findings | _domain_findings(updated_state),
+            tree=local | _domain_findings(updated),
             tiers=tiers,
-            treeness=last_state.findings.treeness,
+            treeness=last.findings.treeness,
             cliques=cliques,
         )
-        return replace(updated_state, findings=findings)
+        return replace(updated, findings=findings)
 
     def _symmetry(
         self, grouping: TierGroups, old: GroupedPart, new: GroupedPart

@@ -207,31 +207,27 @@ def build_named_tree(
     """Return the tree of groups, and the name of each group that has nodes."""
     columns = columns_of(fabric)
     nodes = _nodes_below(columns.nodes, grouping.groups)
-    groups_with_nodes = [
-        group_index for group_index in range(len(grouping.groups)) if nodes[group_index]
-    ]
-    levels = sorted({grouping.groups[group_index].rank for group_index in groups_with_nodes})
+    groups_with_nodes = [index for index in range(len(grouping.groups)) if nodes[index]]
+    levels = sorted({grouping.groups[index].rank for index in groups_with_nodes})
     tiers = tier_names(len(levels), names, has_cliques=CLIQUE_RANK in levels)
     domains = [
-        _unnamed_domain(
-            fabric, grouping.groups[group_index], tier=tier, tiers=tiers, nodes=nodes[group_index]
-        )
-        for group_index in groups_with_nodes
-        for tier in (levels.index(grouping.groups[group_index].rank) + 1,)
+        _unnamed_domain(fabric, grouping.groups[index], tier=tier, tiers=tiers, nodes=nodes[index])
+        for index in groups_with_nodes
+        for tier in (levels.index(grouping.groups[index].rank) + 1,)
     ]
     group_names = dict(zip(groups_with_nodes, assign_names(domains, previous), strict=True))
     specs = [
         DomainSpec(
-            name=group_names[group_index],
+            name=group_names[index],
             tier=domain.tier,
-            parent=_parent_name(grouping.groups, group_index, group_names),
-            nodes=tuple(_own_nodes(columns.nodes, grouping.groups[group_index])),
+            parent=_parent_name(grouping.groups, index, group_names),
+            nodes=tuple(_own_nodes(columns.nodes, grouping.groups[index])),
             switches=tuple(
-                sorted(columns.names[switch] for switch in grouping.groups[group_index].switches)
+                sorted(columns.names[switch] for switch in grouping.groups[index].switches)
             ),
-            margin=grouping.groups[group_index].margin,
+            margin=grouping.groups[index].margin,
         )
-        for group_index, domain in zip(groups_with_nodes, domains, strict=True)
+        for index, domain in zip(groups_with_nodes, domains, strict=True)
     ]
     placed = {node for spec in specs for node in spec.nodes}
     unplaced = _find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)

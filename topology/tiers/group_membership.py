@@ -204,25 +204,16 @@ def absorb_minor_groups(
             size.update(counts)
         holds = _measure_ownership(links)
         absorber_of = {
-            group_index: absorber
-            for group_index, hold in holds.items()
-            if (absorber := _find_absorber(group_index, hold, size, min_owners=min_owners))
-            is not None
+            index: absorber
+            for index, hold in holds.items()
+            if (absorber := _find_absorber(index, hold, size, min_owners=min_owners)) is not None
         }
-        moving = {
-            group_index: absorber
-            for group_index, absorber in absorber_of.items()
-            if absorber not in absorber_of
-        }
+        moving = {i: absorber for i, absorber in absorber_of.items() if absorber not in absorber_of}
         if not moving:
             return groups
-        merged = {
-            group_index: list(group)
-            for group_index, group in enumerate(groups)
-            if group_index not in moving
-        }
-        for group_index, absorber in moving.items():
-            merged[absorber] += groups[group_index]
+        merged = {index: list(group) for index, group in enumerate(groups) if index not in moving}
+        for index, absorber in moving.items():
+            merged[absorber] += groups[index]
         groups = sorted(tuple(sorted(switches)) for switches in merged.values())
 
 

@@ -185,8 +185,8 @@ def test_it_places_of_hypernodes_only_what_the_node_list_has(rails: Scene) -> No
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ("leaf", "need as many different names, got leaf"),
-        ("leaf,leaf,leaf,leaf", "need as many different names"),
+        ("leaf", "need 3 different names, got leaf"),
+        ("leaf,leaf,leaf,leaf", "need 3 different names"),
         ("rack,,hall,site", "empty"),
         ("1,2,3", "number"),
     ],
