@@ -12,7 +12,7 @@ from topology.model.lazy_rows import rows_at
 
 
 def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
-    """Yield a finding per link that only one of two reporting ends reports."""
+    """Yield a finding per link that one end reports, and the other could report but does not."""
     link_indices = np.flatnonzero(columns_of(fabric).links.is_one_sided)
     for link in rows_at(fabric.links, link_indices.tolist()):
         yield _one_sided_finding(fabric, link)

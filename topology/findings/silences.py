@@ -1,4 +1,4 @@
-"""Silences: known problems that a person hides until a date, with a reason.
+"""Silences: known problems that a person silences until a date, with a reason.
 
 A silence applies to anything that has a kind and ports: findings, and differences from a cabling
 plan. The end date is required, because a silence without one would outlive its reason.

@@ -110,7 +110,7 @@ def _find_misplaced_hosts(plane: Plane, groups: GroupColumns) -> Iterator[Mispla
 
 
 def _find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[MisplacedCable]:
-    """Yield NICs on a leaf of their group whose rail is not theirs, though the group has theirs."""
+    """Yield NICs on a leaf of another rail, if their group has a leaf of their own rail."""
     groups, ends = layout.groups, edge_columns(plane.host_edges)
     code_by_name = {name: code for code, name in enumerate(layout.port_names)}
     rail_codes = np.full(len(groups.host_group), NO_GROUP)

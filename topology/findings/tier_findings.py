@@ -112,7 +112,7 @@ def _find_single_switch_domains(
 def _find_torn_domains(
     fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per domain above a single one whose links lead elsewhere in large part.
+    """Yield a finding per domain with a single child that has many links to other domains.
 
     Lost and swapped cables together can separate a leaf and a spine from their pod, so that each
     is the majority of the other.
@@ -138,7 +138,7 @@ def _find_torn_domains(
 def _find_switches_linked_elsewhere(
     fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per switch with most up-links to another parent than its domain has.
+    """Yield a finding per switch with most of its up-links outside the parent of its domain.
 
     The units below put the switch into its domain; the cables above suggest another one.
     """
@@ -290,7 +290,7 @@ def _find_inward_domains(
 def _find_unjoined_tops(
     fabric: Fabric, ranks: Ranks, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per top with at least half of its cables to peers outside all domains."""
+    """Yield a finding per top with at least half of its peer cables to switches in no domain."""
     groups = grouping.groups
     own_rank = domain_links.ranks[domain_links.near_group]
     is_top = (domain_links.parents[domain_links.near_group] < 0) & (own_rank > 1)

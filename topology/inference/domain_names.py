@@ -52,9 +52,8 @@ def assign_names(domains: Sequence[UnnamedDomain], previous: TopologyTree | None
         name = proposed_names[domain_index]
         if counts[name] > 1 or name in used_names:
             name = _append_hash(name, domains[domain_index])
-        while (
-            name in used_names
-        ):  # domains of one tier differ in their hash; a carried-over name can collide
+        # Domains of one tier differ in their hash, but a carried-over name can collide.
+        while name in used_names:
             name = _append_hash(name, domains[domain_index])
         names[domain_index] = name
         used_names.add(name)

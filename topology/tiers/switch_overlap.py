@@ -1,4 +1,4 @@
-"""Which switches of one rank serve the same units below, and therefore form one group.
+"""Which switches of one rank serve the same units below, and so form one group.
 
 Two switches belong together if the units that they reach, weighted by links, overlap by more than
 half. Exact equality would fail at the first dead link. Counting units without their links would let
@@ -29,7 +29,7 @@ class Side(Enum):
 MAX_COMPARED_MEMBERS = 9
 """Members of a group that a switch is compared with: the heaviest, which have least damage."""
 FEW_UNITS = 2
-"""Most units of a switch for one shared unit to count, if the other switch has no other unit."""
+"""Most units of a switch that can join a switch with a single unit."""
 ALIKE_SHARE = 0.75
 """Share of common links from which two switches are one group although they are cabled to each
 other, as the spines of a small network can be."""

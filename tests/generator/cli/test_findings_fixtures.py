@@ -1,8 +1,8 @@
 """Every kind of finding has a fixture that shows it, and docs that say what to do about it.
 
 A folder of fixtures/findings is a test: the inputs of a small fabric, the arguments of `toponaut
-findings` in `command`, and what it says of that kind in expected.json. Messages may be reworded;
-each must tell a person what to do.
+findings` in `command`, and its findings of that kind in expected.json, without their messages.
+Messages may be reworded, but each must say what a person should do.
 """
 
 import json

@@ -145,7 +145,7 @@ def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
     assert "leaf port 2" in row.message
 
 
-def test_it_puts_moves_of_one_group_together_and_says_which_port_is_full() -> None:
+def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
     plan = (*PLAN, "h4:e0 leaf:4", "h5:e0 leaf:5")
     observed = ["h1:e0 leaf:5", "h5:e0 leaf:1", "h2:e0 leaf:4", "h4:e0 leaf:2", "h3:e0 leaf:3"]
     diff = compare(plan, observed)

@@ -113,7 +113,7 @@ def test_it_finds_the_tiers_of_a_real_fabric(
         ),
     ],
 )
-def test_it_tells_what_is_odd_about_a_real_fabric_and_no_more(
+def test_it_finds_exactly_the_problems_of_a_real_fabric(
     name: str, kinds: dict[FindingKind, int]
 ) -> None:
     assert Counter(finding.kind for finding in inferred(name).findings) == kinds

@@ -9,12 +9,12 @@ from topology.model.facts import FindingKind
 from topology.model.tree import host_partitions
 
 
-def sizes(found: Inference) -> list[list[int]]:
-    return [sorted(map(len, tier)) for tier in host_partitions(found.tree)]
+def sizes(inference: Inference) -> list[list[int]]:
+    return [sorted(map(len, tier)) for tier in host_partitions(inference.tree)]
 
 
-def kinds(found: Inference) -> set[FindingKind]:
-    return {finding.kind for finding in found.findings}
+def kinds(inference: Inference) -> set[FindingKind]:
+    return {finding.kind for finding in inference.findings}
 
 
 def full_mesh(switches: list[str]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
@@ -29,10 +29,10 @@ def test_it_gives_a_full_mesh_of_leaves_two_tiers() -> None:
     cables = full_mesh(leaves)
     for at, leaf in enumerate(leaves):
         cables += star(leaf, hosts(4 * at, 4 * at + 3))
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4, 4, 4, 4], [16]]
-    assert found.tree.domains[-1].switches == ()
-    assert FindingKind.ISLAND not in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4, 4, 4, 4], [16]]
+    assert inference.tree.domains[-1].switches == ()
+    assert FindingKind.ISLAND not in kinds(inference)
 
 
 def test_it_gives_a_dragonfly_three_tiers() -> None:
@@ -45,17 +45,17 @@ def test_it_gives_a_dragonfly_three_tiers() -> None:
         for at, leaf in enumerate(leaves):
             first = 8 * number + 4 * at
             cables += star(leaf, hosts(first, first + 3))
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4] * 6, [8] * 3, [24]]
-    assert found.tree.tiers == ("leaf", "spine", "core")
-    assert FindingKind.ISLAND not in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4] * 6, [8] * 3, [24]]
+    assert inference.tree.tiers == ("leaf", "spine", "core")
+    assert FindingKind.ISLAND not in kinds(inference)
 
 
 def test_it_keeps_islands_without_a_cable_apart() -> None:
     cables = [*star("leaf1", hosts(0, 3)), *star("leaf2", hosts(4, 7))]
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4, 4]]
-    assert FindingKind.ISLAND in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4, 4]]
+    assert FindingKind.ISLAND in kinds(inference)
 
 
 def test_it_adds_no_tier_for_the_cable_between_the_leaves_of_a_pair() -> None:
@@ -81,9 +81,9 @@ def small_dragonfly(num_leaves: int) -> list[tuple[tuple[str, str], tuple[str, s
 
 
 def test_it_ranks_the_spines_of_a_group_with_a_single_leaf_with_their_peers() -> None:
-    found = infer_from(claims(small_dragonfly(1)))
-    assert sizes(found) == [[4] * 9, [4, 16, 16], [36]]
-    assert found.tree.tiers == ("leaf", "spine", "core")
+    inference = infer_from(claims(small_dragonfly(1)))
+    assert sizes(inference) == [[4] * 9, [4, 16, 16], [36]]
+    assert inference.tree.tiers == ("leaf", "spine", "core")
 
 
 def test_it_adds_no_tier_where_a_group_has_no_leaves() -> None:
