@@ -1,4 +1,4 @@
-"""Laws of the inference over synthetic fabrics: order, partition, truth, and names that stay."""
+"""Laws of the inference over synthetic fabrics: order, partition, truth, and stable names."""
 
 import json
 import random  # noqa: TID251 - shuffles claims, from the seed that hypothesis draws
@@ -56,18 +56,18 @@ def damaged_fabrics(draw: st.DrawFn) -> DamagedFabric:
     return scene.damaged
 
 
-def printed(found: Inference) -> str:
-    findings = [render_finding(one) for one in found.findings]
-    return json.dumps([render_tree(found.tree), findings])
+def printed(inference: Inference) -> str:
+    findings = [render_finding(finding) for finding in inference.findings]
+    return json.dumps([render_tree(inference.tree), findings])
 
 
 def judged(damaged: DamagedFabric) -> TreeVerdict:
-    """Return what the inference of a damaged fabric is worth."""
+    """Return the verdict on the inference of a damaged fabric."""
     return judge_tree(derive_truth(damaged), infer_from(collect_claims(damaged))).verdict
 
 
 def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
-    """Return the claims, their ports and what these hear, all in another order."""
+    """Return the claims, their ports and the neighbors of these, all in another order."""
     return [
         replace(
             claim,
@@ -85,24 +85,24 @@ def shuffled(claims: list[Claim], rng: random.Random) -> list[Claim]:
 
 @settings(max_examples=examples(20))
 @given(damaged_fabrics(), st.randoms(use_true_random=False))
-def test_it_prints_the_same_whatever_the_order(damaged: DamagedFabric, rng: random.Random) -> None:
+def test_it_prints_the_same_for_any_order(damaged: DamagedFabric, rng: random.Random) -> None:
     claims = collect_claims(damaged)
     assert printed(infer_from(shuffled(claims, rng))) == printed(infer_from(claims))
 
 
 @settings(max_examples=examples(40))
 @given(damaged_fabrics())
-def test_it_places_every_node_once_or_says_why_not(damaged: DamagedFabric) -> None:
+def test_it_places_every_node_once_or_gives_a_reason(damaged: DamagedFabric) -> None:
     tree = infer_from(collect_claims(damaged)).tree
     assert all_nodes(tree) == tuple(sorted(host.name for host in damaged.wiring.hosts))
     leaves = [node for domain in tree.domains if domain.tier == 1 for node in domain.nodes]
     assert sorted(leaves) == sorted(tree.nodes)
-    assert all(gone.reason for gone in tree.unplaced)
+    assert all(unplaced.reason for unplaced in tree.unplaced)
 
 
 @settings(max_examples=examples(40))
 @given(damaged_fabrics())
-def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: DamagedFabric) -> None:
+def test_it_changes_nothing_when_it_runs_again_on_its_tree(damaged: DamagedFabric) -> None:
     claims = collect_claims(damaged)
     first = infer_from(claims)
     assert printed(infer_from(claims, previous=first.tree)) == printed(first)
@@ -112,10 +112,10 @@ def test_it_changes_nothing_when_it_runs_again_on_its_own_tree(damaged: DamagedF
 @settings(max_examples=examples(40))
 @given(wirings())
 def test_it_finds_exactly_what_was_built(whole: DamagedFabric) -> None:
-    found = infer_from(collect_claims(whole))
-    assert host_partitions(found.tree) == host_partitions(derive_truth(whole))
-    assert {finding.kind for finding in found.findings} <= {FindingKind.UNDECIDABLE}
-    assert found.tree.unplaced == ()
+    inference = infer_from(collect_claims(whole))
+    assert host_partitions(inference.tree) == host_partitions(derive_truth(whole))
+    assert {finding.kind for finding in inference.findings} <= {FindingKind.UNDECIDABLE}
+    assert inference.tree.unplaced == ()
 
 
 @pytest.mark.parametrize("first", first_of(range(0, NUM_SEEDS, 30)))
@@ -134,9 +134,9 @@ def test_it_renames_nothing_when_one_cable_or_switch_is_lost(
 ) -> None:
     before = infer_from(collect_claims(whole)).tree
     switch = data.draw(st.sampled_from([switch.name for switch in whole.wiring.switches]))
-    gone = data.draw(st.sampled_from(whole.cables))
+    lost_cable = data.draw(st.sampled_from(whole.cables))
     losses = [
-        replace(whole, cables=tuple(cable for cable in whole.cables if cable != gone)),
+        replace(whole, cables=tuple(cable for cable in whole.cables if cable != lost_cable)),
         replace(
             whole,
             cables=tuple(
@@ -164,28 +164,32 @@ HOSTILE = st.text(max_size=40) | st.sampled_from(
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=6))
-def test_it_shows_no_control_character_whatever_devices_call_themselves(
+def test_it_shows_no_control_character_for_any_device_name(
     names: list[tuple[str, str, str]],
 ) -> None:
     whole = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
     claims = collect_claims(whole) if len(names) % 2 else []
-    for at, (device, port, far) in enumerate(names):
-        heard = Neighbor(
-            (Id(IdKind.CHASSIS_ID, far, "local"), Id(IdKind.MAC, device)),
-            far,
+    for index, (device, port, far_name) in enumerate(names):
+        neighbor = Neighbor(
+            (Id(IdKind.CHASSIS_ID, far_name, "local"), Id(IdKind.MAC, device)),
+            far_name,
             (Id(IdKind.PORT_ID, port, "local"),),
             port,
             Source.LLDP,
         )
-        victim = collect_claims(whole)[at].device
-        ports = tuple(one._replace(name=port, neighbors=(heard,)) for one in victim.ports)
-        ids = tuple(sorted((*victim.ids, Id(IdKind.NODE_NAME, device), Id(IdKind.MAC, port))))
-        claims.append(Claim(Device(victim.kind, device, ids, ports), Origin.REPORT))
-        claims.append(Claim(Device(victim.kind, far, ids, ports), Origin.CAPTURE))
-    found = infer_from(claims)
+        copied_device = collect_claims(whole)[index].device
+        ports = tuple(
+            own_port._replace(name=port, neighbors=(neighbor,)) for own_port in copied_device.ports
+        )
+        ids = tuple(
+            sorted((*copied_device.ids, Id(IdKind.NODE_NAME, device), Id(IdKind.MAC, port)))
+        )
+        claims.append(Claim(Device(copied_device.kind, device, ids, ports), Origin.REPORT))
+        claims.append(Claim(Device(copied_device.kind, far_name, ids, ports), Origin.CAPTURE))
+    inference = infer_from(claims)
     shown = [
         text
-        for finding in found.findings
+        for finding in inference.findings
         for text in (
             finding.message,
             finding.device,
@@ -194,13 +198,13 @@ def test_it_shows_no_control_character_whatever_devices_call_themselves(
             *(part for pair in finding.swap for end in pair for part in end),
         )
     ]
-    shown += [gone.reason for gone in found.tree.unplaced]
-    shown += [name for domain in found.tree.domains for name in domain.switches]
+    shown += [unplaced.reason for unplaced in inference.tree.unplaced]
+    shown += [name for domain in inference.tree.domains for name in domain.switches]
     assert [text for text in shown if not text.isprintable()] == []
 
 
 @pytest.mark.parametrize("seed", [47, 62, 101, 136, 142, 208, 432, 530, 1549, 1703, 62589, 73856])
-def test_it_stays_truthful_about_fabrics_that_once_deceived_it(seed: int) -> None:
+def test_it_is_not_silently_wrong_about_fabrics_of_past_errors(seed: int) -> None:
     scene = draw_scene(seed)
     assert scene is not None
     assert judged(scene.damaged) is not TreeVerdict.SILENT

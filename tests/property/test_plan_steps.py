@@ -1,9 +1,9 @@
 """The laws of plans: every step is valid, every stop is recoverable, the end is the desired set.
 
-A state is a set of HyperNodes. Observed states are forests, or forests damaged by losses,
-foreign objects, cycles and interrupted plans. "Valid" is what Volcano's scheduler survives: no
-link to a missing HyperNode, no second parent, no parent at or below its child's tier, no empty
-list. In a damaged state an action may not add to the damage.
+A state is a set of HyperNodes. Observed states are forests, or forests damaged by losses, foreign
+objects, cycles and interrupted plans. A state is valid if Volcano's scheduler survives it: no link
+to a missing HyperNode, no second parent, no parent at or below the tier of its child, no empty
+list. In a damaged state an action must not add to the damage.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,10 +45,10 @@ def test_it_never_shows_a_missing_child_or_a_second_parent(
         assert not cluster.dangling()
         assert not cluster.doubled()
         assert not cluster.disordered()
-        assert all(found.members for found in cluster.state.values())
+        assert all(node.members for node in cluster.state.values())
 
     end = follow(desired, observed, check=check)
-    assert end.state == {found.name: found for found in desired}
+    assert end.state == {node.name: node for node in desired}
 
 
 @modest
@@ -57,7 +57,7 @@ def test_it_never_adds_to_the_damage_it_finds(
     desired: list[HyperNode], observed: list[HyperNode]
 ) -> None:
     before = FakeCluster(observed)
-    foreign = [found for found in observed if not found.is_ours]
+    foreign = [node for node in observed if not node.is_ours]
     dangling, doubled = before.dangling(), before.doubled()
 
     def check(cluster: FakeCluster) -> None:
@@ -67,7 +67,7 @@ def test_it_never_adds_to_the_damage_it_finds(
         dangling, doubled = cluster.dangling(), cluster.doubled()
 
     end = follow(desired, observed, check=check)
-    assert all(end.state[found.name] == found for found in foreign)
+    assert all(end.state[node.name] == node for node in foreign)
 
 
 @modest
@@ -76,19 +76,19 @@ def test_it_ends_with_the_desired_set_and_nothing_left_to_plan(
     desired: list[HyperNode], observed: list[HyperNode]
 ) -> None:
     end = follow(desired, observed, check=lambda _: None)
-    wanted = without_conflicts(desired, observed)
+    expected = without_conflicts(desired, observed)
     listed = {conflict.name for conflict in find_conflicts(desired, observed)}
-    ours = {name: found for name, found in end.state.items() if found.is_ours}
-    assert set(wanted) <= set(ours)
-    assert set(ours) - set(wanted) <= listed
-    assert all(ours[name].matches(found) for name, found in wanted.items())
-    assert all(found.nodes or found.children for found in wanted.values())
+    own_nodes = {name: node for name, node in end.state.items() if node.is_ours}
+    assert set(expected) <= set(own_nodes)
+    assert set(own_nodes) - set(expected) <= listed
+    assert all(own_nodes[name].matches(node) for name, node in expected.items())
+    assert all(node.nodes or node.children for node in expected.values())
     assert not plan_changes(desired, list(end.state.values()))
 
 
 @modest
 @given(desired=forests(), observed=damaged(), data=st.data())
-def test_it_arrives_from_wherever_a_plan_stopped(
+def test_it_reaches_the_desired_set_from_any_stopped_plan(
     desired: list[HyperNode], observed: list[HyperNode], data: st.DataObject
 ) -> None:
     actions = plan_changes(desired, observed)
@@ -100,8 +100,8 @@ def test_it_arrives_from_wherever_a_plan_stopped(
     for goal in (other, desired):
         for action in plan_changes(goal, list(stopped.state.values())):
             stopped.apply(action)
-    wanted = without_conflicts(desired, observed)
-    assert all(stopped.state[name].matches(found) for name, found in wanted.items())
+    expected = without_conflicts(desired, observed)
+    assert all(stopped.state[name].matches(node) for name, node in expected.items())
     assert not plan_changes(desired, list(stopped.state.values()))
 
 
@@ -121,5 +121,5 @@ def test_it_leaves_no_placeholder_behind(
 ) -> None:
     end = follow(desired, observed, check=lambda _: None)
     assert PLACEHOLDER not in {
-        member.name for found in end.state.values() for member in found.members
+        member.name for node in end.state.values() for member in node.members
     }

@@ -1,8 +1,8 @@
-"""A cabling plan against the fabric as observed: what differs, and the shortest way to mend it.
+"""Differences between a cabling plan and the observed fabric, with the shortest list of moves.
 
-Only what the plan speaks of can be wrong: other cables are listed beside it. What nobody reports
-about is unknown, never missing. Which names of the plan mean what is decided in `intent_names`,
-which plug goes where in `rewiring`.
+Only planned ports can be wrong; other cables are listed separately. A cable that no device would
+report is unknown, not missing. `plan_names` decides which device and port a name means, `repair`
+decides which plug goes where.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _MAX_NAMES_SHOWN: Final = 4
 
 
 class DifferenceKind(StrEnum):
-    """How a fabric can differ from its plan."""
+    """The ways a fabric can differ from its plan."""
 
     SWAPPED = "swapped"
     """Cables whose plugs sit in each other's ports."""
     WRONG_PORT = "wrong-port"
     """A cable with one plug in a port where it does not belong."""
     MISSING = "missing"
-    """A planned cable that nobody sees, although one of its ends would."""
+    """A planned cable that no device reports, although one of its ends has a report."""
     EXTRA = "extra"
-    """A cable in a planned port that is none of the plan's."""
+    """A cable in a planned port that is not in the plan."""
     UNKNOWN_DEVICE = "unknown-device"
-    """Nobody reports about an end of the cable, so nothing can be said."""
+    """No report covers an end of the cable, so nothing is known about it."""
 
 
 class MoveKind(StrEnum):
-    """What a person does with one cable."""
+    """The ways to move one cable."""
 
     MOVE = "move"
     """Pull one plug and put it into another port."""
@@ -62,48 +62,48 @@ class UnplannedReason(StrEnum):
 
 
 class ObservedCable(NamedTuple):
-    """One cable as the fabric shows it."""
+    """One cable as the fabric reports it."""
 
     a: PortName
     b: PortName
 
 
 class Difference(NamedTuple):
-    """One way in which the fabric is not as planned."""
+    """One difference between the fabric and the plan."""
 
     kind: DifferenceKind
     planned: tuple[PlannedCable, ...]
-    """Of a swap all cables of its ring; none of an extra cable."""
+    """All cables of the ring for a swap; none for an extra cable."""
     observed: tuple[ObservedCable, ...]
-    """What was seen in their ports, in the same order where both are known."""
+    """The cables observed in these ports, in the same order where both are known."""
     message: str
-    """What was seen and what a person should do."""
+    """What was observed, and what a person should do."""
     group: int | None
-    """Number of the moves that mend it, None where no move can."""
+    """Number of the group of moves that repairs it, None where no move can."""
 
     @property
     def ends(self) -> tuple[PortName, ...]:
-        """All ports that it is about, as the plan spells them and as observed."""
+        """All ports of the difference, as the plan spells them and as observed."""
         planned = [end for cable in self.planned for end in cable.ends]
         return (*planned, *(end for cable in self.observed for end in cable))
 
 
 class Move(NamedTuple):
-    """One thing to do in the fabric."""
+    """One move of a cable."""
 
     kind: MoveKind
     cable: ObservedCable
-    """Of a move as observed, the plug that stays first; of a cable to add as planned."""
+    """The observed cable, the plug that stays first; for `add` the planned cable."""
     target: PortName | None
-    """The port that the plug goes to; it comes from `cable.b`."""
+    """The port that the plug of `cable.b` goes to; None unless the kind is `move`."""
     is_target_full: bool
-    """Another plug has to be pulled from the target first; a later move of the group takes it."""
+    """Another plug has to be pulled from the target first; a later move of the group places it."""
     group: int
-    """Of the differences that it mends; the moves of a group stand together and in order."""
+    """Group of the repaired differences; the moves of a group are adjacent and in order."""
 
 
 class UnplannedCable(NamedTuple):
-    """An observed cable that the plan does not speak of."""
+    """An observed cable that no row of the plan covers."""
 
     cable: ObservedCable
     reason: UnplannedReason
@@ -111,18 +111,18 @@ class UnplannedCable(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CablingDiff:
-    """How a fabric differs from its plan."""
+    """All differences between a fabric and its plan."""
 
     fetch_rows: tuple[Difference, ...] = ()
-    """In order of the plan, extra cables last."""
+    """Differences in order of the plan, extra cables last."""
     moves: tuple[Move, ...] = ()
-    """The shortest list; every target is free by then, or said to be full."""
+    """The shortest list; every target is free when its move comes, or is marked as full."""
     unplanned: tuple[UnplannedCable, ...] = ()
     """Sorted by ports."""
     num_as_planned: int = 0
-    """Cables that are where they should be."""
+    """Cables that are as planned."""
     errors: tuple[ParseError, ...] = ()
-    """Cables of the plan that contradict others once their names are understood."""
+    """Cables of the plan that contradict others once their names are resolved."""
 
 
 def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
@@ -131,123 +131,126 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     Deterministic in the plan and the fabric. Cost: O(n log n) in cables.
     """
     ports = PlanPorts(fabric, plan.cables)
-    intent = _resolve_plan(plan, ports)
-    observed = _select_observed(fabric.links, set(intent.cables))
-    _mark_unobservable(intent, observed, fabric=fabric, ports=ports)
-    want = _index_both_ends(intent.cables)
-    rewirings = plan_repairs(want, observed.peer_by_port, device=ports.devices)
-    shown = _DiffBuilder(ports, intent.cables, observed.peer_by_port)
+    resolved = _resolve_plan(plan, ports)
+    observed = _select_observed(fabric.links, set(resolved.cables))
+    _mark_unobservable(resolved, observed, fabric=fabric, ports=ports)
+    planned_peer_by_port = _index_both_ends(resolved.cables)
+    repairs = plan_repairs(planned_peer_by_port, observed.peer_by_port, device=ports.devices)
+    builder = _DiffBuilder(ports, resolved.cables, observed.peer_by_port)
     rows = [
-        *(row for group, found in enumerate(rewirings) for row in shown.build_rows(found, group)),
-        *(shown.unknown_row(cable, why) for cable, why in intent.unknown),
+        *(row for group, repair in enumerate(repairs) for row in builder.build_rows(repair, group)),
+        *(builder.unknown_row(cable, reason) for cable, reason in resolved.unknown),
     ]
     return CablingDiff(
         fetch_rows=tuple(sorted(rows, key=_row_order)),
         moves=tuple(
-            shown.build_move(step, group)
-            for group, found in enumerate(rewirings)
-            for step in found.steps
+            builder.build_move(step, group)
+            for group, repair in enumerate(repairs)
+            for step in repair.steps
         ),
-        unplanned=tuple(_find_unplanned(observed, intent, ports)),
-        num_as_planned=sum(observed.peer_by_port.get(a) == b for a, b in intent.cables),
-        errors=tuple(intent.errors),
+        unplanned=tuple(_find_unplanned(observed, resolved, ports)),
+        num_as_planned=sum(observed.peer_by_port.get(a) == b for a, b in resolved.cables),
+        errors=tuple(resolved.errors),
     )
 
 
 @dataclass(slots=True)
 class _ResolvedPlan:
-    """The plan in numbers of ports."""
+    """The plan with port numbers."""
 
     cables: dict[Pair, PlannedCable] = field(default_factory=dict)
-    """By its ports, the lower first."""
+    """By port numbers, the lower one first."""
     cable_by_port: dict[int, PlannedCable] = field(default_factory=dict)
-    """By each port that a plan names on a device that is known."""
+    """By each port that the plan names on a known device."""
     unknown: list[tuple[PlannedCable, str]] = field(default_factory=list)
+    """Cables that cannot be compared, each with the reason."""
     errors: list[ParseError] = field(default_factory=list)
 
 
 def _resolve_plan(plan: CablingPlan, ports: PlanPorts) -> _ResolvedPlan:
-    intent = _ResolvedPlan()
+    resolved = _ResolvedPlan()
     for cable in plan.cables:
         devices = [ports.find_device(end.device) for end in cable.ends]
-        known = [
+        ports_of_cable = [
             ports.find_port(device, end.port)
             for device, end in zip(devices, cable.ends, strict=True)
             if not isinstance(device, UnknownReason)
         ]
-        if len(set(known)) < len(known) or any(port in intent.cable_by_port for port in known):
-            others = (intent.cable_by_port.get(port, cable) for port in known)
-            named = next((one for one in others if one is not cable), cable)
-            problem = f"a port of it has another spelling in {show_cable(*named.ends)}"
-            intent.errors.append(cable_error(cable, problem, form=plan.form, source=plan.source))
+        if len(set(ports_of_cable)) < len(ports_of_cable) or any(
+            port in resolved.cable_by_port for port in ports_of_cable
+        ):
+            rivals = (resolved.cable_by_port.get(port, cable) for port in ports_of_cable)
+            rival = next((rival_cable for rival_cable in rivals if rival_cable is not cable), cable)
+            problem = f"one of its ports has another spelling in {show_cable(*rival.ends)}"
+            resolved.errors.append(cable_error(cable, problem, form=plan.form, source=plan.source))
             continue
-        intent.cable_by_port.update(dict.fromkeys(known, cable))
-        if len(known) < len(devices):
-            intent.unknown.append((cable, _explain_unknown(cable, devices)))
+        resolved.cable_by_port.update(dict.fromkeys(ports_of_cable, cable))
+        if len(ports_of_cable) < len(devices):
+            resolved.unknown.append((cable, _explain_unknown(cable, devices)))
         else:
-            intent.cables[min(known), max(known)] = cable
-    return intent
+            resolved.cables[min(ports_of_cable), max(ports_of_cable)] = cable
+    return resolved
 
 
 def _explain_unknown(cable: PlannedCable, devices: Sequence[int | UnknownReason]) -> str:
     return "; ".join(
-        f"{show_end(end)}: {found.value}"
-        for end, found in zip(cable.ends, devices, strict=True)
-        if isinstance(found, UnknownReason)
+        f"{show_end(end)}: {reason.value}"
+        for end, reason in zip(cable.ends, devices, strict=True)
+        if isinstance(reason, UnknownReason)
     )
 
 
 @dataclass(slots=True)
 class _ObservedCables:
-    """The cables of the fabric, at most one a port."""
+    """The cables of the fabric, at most one per port."""
 
     peer_by_port: dict[int, int] = field(default_factory=dict)
-    """Port to port, both ways."""
+    """Port to port, in both directions."""
     contested: list[Pair] = field(default_factory=list)
-    """Cables that lost a port to one with better evidence."""
+    """Cables that share a port with a cable of better evidence."""
 
 
 def _select_observed(links: Iterable[Link], planned: set[Pair]) -> _ObservedCables:
-    """Give each port one cable: confirmed ones first, then those that the plan expects."""
+    """Choose one cable per port: confirmed cables first, then planned ones."""
 
     def order(link: Link) -> tuple[object, ...]:
         ends = (link.a, link.b)
         return link.is_disputed, link.is_one_sided, ends not in planned, ends
 
-    found = _ObservedCables()
+    observed = _ObservedCables()
     for link in sorted(links, key=order):
-        if link.a in found.peer_by_port or link.b in found.peer_by_port:
-            found.contested.append((link.a, link.b))
+        if link.a in observed.peer_by_port or link.b in observed.peer_by_port:
+            observed.contested.append((link.a, link.b))
         else:
-            found.peer_by_port.update({link.a: link.b, link.b: link.a})
-    return found
+            observed.peer_by_port.update({link.a: link.b, link.b: link.a})
+    return observed
 
 
 def _mark_unobservable(
-    intent: _ResolvedPlan, observed: _ObservedCables, *, fabric: Fabric, ports: PlanPorts
+    resolved: _ResolvedPlan, observed: _ObservedCables, *, fabric: Fabric, ports: PlanPorts
 ) -> None:
-    """Make unknown what no end would report, and what nothing else in its ports contradicts."""
-    for pair, cable in list(intent.cables.items()):
+    """Mark a cable as unknown if neither end reports and its ports hold no other cable."""
+    for pair, cable in list(resolved.cables.items()):
         is_silent = not any(fabric.devices[ports.devices[port]].is_reporting for port in pair)
         if is_silent and not any(port in observed.peer_by_port for port in pair):
-            del intent.cables[pair]
-            why = f"neither {show_end(cable.ends[0])} nor the other end reports its cables"
-            intent.unknown.append((cable, why))
+            del resolved.cables[pair]
+            reason = f"neither {show_end(cable.ends[0])} nor the other end reports its cables"
+            resolved.unknown.append((cable, reason))
 
 
 def _index_both_ends(pairs: Iterable[Pair]) -> dict[int, int]:
-    return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+    return {port: peer for a, b in pairs for port, peer in ((a, b), (b, a))}
 
 
 class _DiffBuilder:
-    """Turns numbers of ports into rows and moves that people can read."""
+    """Turns port numbers into differences and moves with names."""
 
     def __init__(
-        self, ports: PlanPorts, cables: Mapping[Pair, PlannedCable], have: Mapping[int, int]
+        self, ports: PlanPorts, cables: Mapping[Pair, PlannedCable], peer_by_port: Mapping[int, int]
     ) -> None:
         self._ports = ports
         self._cables = cables
-        self._peer_by_port = have
+        self._peer_by_port = peer_by_port
 
     def _observed_cable(self, pair: Pair) -> ObservedCable:
         return ObservedCable(self._ports.names[pair[0]], self._ports.names[pair[1]])
@@ -256,7 +259,7 @@ class _DiffBuilder:
         return self._cables[min(pair), max(pair)]
 
     def build_move(self, step: Step, group: int) -> Move:
-        """Return a step by names."""
+        """Return a step as a move with names."""
         match step:
             case MoveStep():
                 target = self._ports.names[step.target]
@@ -269,26 +272,26 @@ class _DiffBuilder:
                 cable = self._observed_cable(step.cable)
                 return Move(MoveKind.REMOVE, cable, None, is_target_full=False, group=group)
 
-    def build_rows(self, found: Repair, group: int) -> Iterator[Difference]:
-        """Yield the rows that one path or ring makes: a ring is one swap."""
-        if found.is_ring:
-            yield self._swap_row(found, group)
+    def build_rows(self, repair: Repair, group: int) -> Iterator[Difference]:
+        """Yield the differences that one repair covers: a ring is one swap, else one per step."""
+        if repair.is_ring:
+            yield self._swap_row(repair, group)
         else:
-            yield from (self._step_row(step, group) for step in found.steps)
+            yield from (self._step_row(step, group) for step in repair.steps)
 
-    def _swap_row(self, found: Repair, group: int) -> Difference:
-        moved = [step for step in found.steps if isinstance(step, MoveStep)]
+    def _swap_row(self, repair: Repair, group: int) -> Difference:
+        moved = [step for step in repair.steps if isinstance(step, MoveStep)]
         planned = tuple(self._planned_cables(step.goal) for step in moved)
         observed = tuple(self._observed_cable(step.cable) for step in moved)
-        seen = "; ".join(show_cable(*cable) for cable in observed[:_MAX_NAMES_SHOWN])
+        seen_text = "; ".join(show_cable(*cable) for cable in observed[:_MAX_NAMES_SHOWN])
         more = (
             f"; and {len(observed) - _MAX_NAMES_SHOWN} more"
             if len(observed) > _MAX_NAMES_SHOWN
             else ""
         )
         message = (
-            f"{len(observed)} cables are in each other's ports: seen are {seen}{more}. "
-            f"Change {len(moved)} plugs as the moves say."
+            f"{len(observed)} cables are in each other's ports: {seen_text}{more}. "
+            f"Move {len(moved)} plugs as listed in the moves."
         )
         return Difference(DifferenceKind.SWAPPED, planned, observed, message, group)
 
@@ -297,9 +300,8 @@ class _DiffBuilder:
             case MoveStep():
                 planned, cable = self._planned_cables(step.goal), self._observed_cable(step.cable)
                 message = (
-                    f"The cable of {show_end(cable.a)} should end at "
-                    f"{show_end(self._ports.names[step.target])} and ends at {show_end(cable.b)}. "
-                    "Move that plug."
+                    f"The cable from {show_end(cable.a)} ends at {show_end(cable.b)}, but should "
+                    f"end at {show_end(self._ports.names[step.target])}. Move that plug."
                 )
                 kind = DifferenceKind.WRONG_PORT
                 return Difference(kind, (planned,), (cable,), message, group)
@@ -309,8 +311,8 @@ class _DiffBuilder:
             case RemoveStep():
                 cable = self._observed_cable(step.cable)
                 message = (
-                    f"The cable between {show_cable(*cable)} is not planned and is in a planned "
-                    "port. Take it out, or put it into the plan."
+                    f"The cable between {show_cable(*cable)} is not in the plan, but uses a "
+                    "planned port. Remove it, or add it to the plan."
                 )
                 return Difference(DifferenceKind.EXTRA, (), (cable,), message, group)
 
@@ -319,14 +321,14 @@ class _DiffBuilder:
         unseen = [
             show_end(self._ports.names[port]) for port in pair if not self._ports.is_seen(port)
         ]
-        hint = f" Nobody sees {' or '.join(unseen)}: check the name too." if unseen else ""
+        hint = f" No report shows {' or '.join(unseen)}: check the name too." if unseen else ""
         return (
-            f"No cable is seen between {show_cable(*ends)}. Plug it in, or check that both ports "
-            f"are up.{hint}"
+            f"No report shows a cable between {show_cable(*ends)}. Plug it in, or check that both "
+            f"ports are up.{hint}"
         )
 
-    def unknown_row(self, cable: PlannedCable, why: str) -> Difference:
-        """Return the row of a cable that cannot be judged, with what is seen in its ports."""
+    def unknown_row(self, cable: PlannedCable, reason: str) -> Difference:
+        """Return the difference of an unknown cable, with the observed cables in its ports."""
         pairs = [
             (port, self._peer_by_port[port])
             for device, end in ((self._ports.find_device(end.device), end) for end in cable.ends)
@@ -334,10 +336,11 @@ class _DiffBuilder:
             and (port := self._ports.find_port(device, end.port)) in self._peer_by_port
         ]
         observed = tuple(self._observed_cable(pair) for pair in pairs)
-        seen = f" Seen instead: {'; '.join(show_cable(*one) for one in observed)}."
+        shown = "; ".join(show_cable(*ends) for ends in observed)
         message = (
-            f"The cable between {show_cable(*cable.ends)} cannot be judged: {why}."
-            f"{seen if observed else ''} Collect from that device, or mend the plan."
+            f"The cable between {show_cable(*cable.ends)} cannot be compared: {reason}."
+            f"{f' Observed instead: {shown}.' if observed else ''} Collect from that device, or "
+            "correct the plan."
         )
         return Difference(DifferenceKind.UNKNOWN_DEVICE, (cable,), observed, message, None)
 
@@ -348,14 +351,14 @@ def _row_order(row: Difference) -> tuple[object, ...]:
 
 
 def _find_unplanned(
-    observed: _ObservedCables, intent: _ResolvedPlan, ports: PlanPorts
+    observed: _ObservedCables, resolved: _ResolvedPlan, ports: PlanPorts
 ) -> Iterator[UnplannedCable]:
-    """Yield observed cables that no row of the plan speaks of, sorted by ports."""
-    in_plan = {ports.devices[port] for port in intent.cable_by_port}
+    """Yield observed cables that no row of the plan covers, sorted by ports."""
+    in_plan = {ports.devices[port] for port in resolved.cable_by_port}
     reasons = {(a, b): UnplannedReason.PORT for a, b in observed.peer_by_port.items() if a < b}
     reasons |= dict.fromkeys(observed.contested, UnplannedReason.CONTESTED)
     for pair, reason in sorted(reasons.items()):
-        if reason is UnplannedReason.PORT and any(port in intent.cable_by_port for port in pair):
+        if reason is UnplannedReason.PORT and any(port in resolved.cable_by_port for port in pair):
             continue
         is_outside = any(ports.devices[port] not in in_plan for port in pair)
         cable = ObservedCable(ports.names[pair[0]], ports.names[pair[1]])

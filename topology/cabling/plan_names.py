@@ -1,10 +1,11 @@
 """Which devices and ports of a fabric the names in a cabling plan mean.
 
-Devices: the whole name, letter case aside; else its short form (`topology.model.ids.short_name`), where
-one device alone has it and the plan does not use it for names of several domains. Ports: the name
-as it is; else, where one port of the device alone fits, a looser form of it:
+Devices are matched by the full name, ignoring case. Else they are matched by the short name
+(`topology.model.ids.short_name`), if only one device has it and the plan does not use it in several
+domains. Ports are matched by the exact name. Else they are matched by a looser form of the name, if
+only one port of the device has it:
 
-| in the plan | fits |
+| in the plan | matches |
 |---|---|
 | `Ethernet1/1`, `Eth1/1`, `Et1/1`, `eth 1/1` | each other |
 | `17`, `P17`, `1/17`, `U1/P17`, `IB1/17` | each other, on InfiniBand ports |
@@ -33,22 +34,22 @@ _IB_PORT: Final = re.compile(r"(?:(?:ib|u|slot)?1/)?p?0*(\d{1,4})\Z", re.ASCII)
 
 
 class UnknownReason(StrEnum):
-    """Why a name in a plan stands for no device."""
+    """Why a name in a plan does not select a device."""
 
-    UNSEEN = "nobody sees a device of this name"
-    SILENT = "nobody reports about it"
-    SHARED = "several devices go by this name"
+    UNSEEN = "no report shows a device of this name"
+    SILENT = "no report shows its ports"
+    SHARED = "several devices have this name"
 
 
 class PlanPorts:
-    """Numbers the ports of a fabric and those that only a plan knows."""
+    """Numbers the ports of a fabric, and the ports that only a plan names."""
 
     def __init__(self, fabric: Fabric, cables: Iterable[PlannedCable]) -> None:
-        """Index the names of a fabric, and how a plan spells its own."""
-        self.names = [fabric.port_name(at) for at in range(len(fabric.ports))]
-        """Of every port: as the fabric shows it, else as the plan spells it."""
-        self.devices = {at: port.device for at, port in enumerate(fabric.ports)}
-        """Of every port."""
+        """Index the names of a fabric and the domains of the names in a plan."""
+        self.names = [fabric.port_name(port_number) for port_number in range(len(fabric.ports))]
+        """By port number: the name in the fabric, else the name in the plan."""
+        self.devices = {port_number: port.device for port_number, port in enumerate(fabric.ports)}
+        """By port number: the device."""
         self._fabric = fabric
         self._with_ports = {port.device for port in fabric.ports}
         self._device_by_full_name: dict[str, int] = {}
@@ -60,47 +61,53 @@ class PlanPorts:
         self._index_devices()
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
-            whole = _normalize_name(end.device)
-            domain = whole.removeprefix(short_name(whole))
-            self._domains[short_name(whole)] |= {domain} if domain else set()
+            full_name = _normalize_name(end.device)
+            domain = full_name.removeprefix(short_name(full_name))
+            self._domains[short_name(full_name)] |= {domain} if domain else set()
 
     def _index_devices(self) -> None:
-        for at, device in enumerate(self._fabric.devices):
-            listed = [found.value for found in device.ids if found.kind in _NAME_KINDS]
-            names = {_normalize_name(name) for name in (device.name, device.node, *listed) if name}
+        for device_number, device in enumerate(self._fabric.devices):
+            id_names = [
+                identifier.value for identifier in device.ids if identifier.kind in _NAME_KINDS
+            ]
+            names = {
+                _normalize_name(name) for name in (device.name, device.node, *id_names) if name
+            }
             for name in names:
-                _add_unique(self._device_by_full_name, name, at)
+                _add_unique(self._device_by_full_name, name, device_number)
             for name in {short_name(name) for name in names}:
-                _add_unique(self._device_by_short_name, name, at)
+                _add_unique(self._device_by_short_name, name, device_number)
 
     def _index_ports(self) -> None:
-        for at, port in enumerate(self._fabric.ports):
-            _add_unique(self._port_by_name, (port.device, port.name), at)
+        for port_number, port in enumerate(self._fabric.ports):
+            _add_unique(self._port_by_name, (port.device, port.name), port_number)
             for form in {_loose_form(port.name, port), _rdma_device(port)} - {""}:
-                _add_unique(self._port_by_loose_name, (port.device, form), at)
+                _add_unique(self._port_by_loose_name, (port.device, form), port_number)
 
     def find_device(self, name: str) -> int | UnknownReason:
         """Return the number of a device in the fabric, or why there is none."""
         short = short_name(name)
-        at = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
-        if at == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one, or none
-            found = self._device_by_short_name.get(short)
-            if found is None:
+        device_number = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
+        if device_number == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one or none
+            match = self._device_by_short_name.get(short)
+            if match is None:
                 return UnknownReason.UNSEEN
-            at = found
-        if at == _AMBIGUOUS:
+            device_number = match
+        if device_number == _AMBIGUOUS:
             return UnknownReason.SHARED
-        return at if at in self._with_ports else UnknownReason.SILENT
+        return device_number if device_number in self._with_ports else UnknownReason.SILENT
 
     def find_port(self, device: int, name: str) -> int:
-        """Return the number of a port; one that nobody sees gets a new one."""
+        """Return the number of a port; a port that is not in the fabric gets a new number."""
         loose = [
             self._port_by_loose_name.get((device, form), _AMBIGUOUS) for form in _name_forms(name)
         ]
-        found = (self._port_by_name.get((device, name), _AMBIGUOUS), *loose)
-        at = next((at for at in found if at != _AMBIGUOUS), None)
-        if at is not None:
-            return at
+        candidates = (self._port_by_name.get((device, name), _AMBIGUOUS), *loose)
+        port_number = next(
+            (port_number for port_number in candidates if port_number != _AMBIGUOUS), None
+        )
+        if port_number is not None:
+            return port_number
         key = (device, _loose_form(name))
         if key not in self._plan_only_ports:
             self._plan_only_ports[key] = len(self.names)
@@ -113,8 +120,8 @@ class PlanPorts:
         return port < len(self._fabric.ports)
 
 
-def _add_unique(index: dict[_Key, int], key: _Key, at: int) -> None:
-    index[key] = at if index.get(key, at) == at else _AMBIGUOUS
+def _add_unique(index: dict[_Key, int], key: _Key, number: int) -> None:
+    index[key] = number if index.get(key, number) == number else _AMBIGUOUS
 
 
 def _normalize_name(name: str) -> str:
@@ -126,20 +133,20 @@ def _name_forms(name: str) -> tuple[str, ...]:
 
 
 def _rdma_device(port: FabricPort) -> str:
-    """Return the RDMA device of a port, which people often write in place of it."""
+    """Return the RDMA device of a port, which plans often name instead of the port."""
     if port.rdma_device or port.medium is not Medium.INFINIBAND:
         return port.rdma_device or ""
     return port.name.rpartition("/")[0]
 
 
 def _loose_form(name: str, port: FabricPort | None = None) -> str:
-    """Return a name in the form in which spellings of one port are equal."""
+    """Return the form of a name that all spellings of one port share."""
     if port is not None and port.medium is Medium.INFINIBAND:
         return _loose_ib_port(name)
     return _ETHERNET.sub("e", re.sub(r"\s+", "", name.lower()), count=1)
 
 
 def _loose_ib_port(name: str) -> str:
-    """Return an InfiniBand port's number; numbers of other ports never are in this form."""
-    found = _IB_PORT.match(re.sub(r"\s+", "", name.lower()))
-    return f"ib {found[1]}" if found else name.lower()
+    """Return the number of an InfiniBand port, in a form that no other port name has."""
+    match = _IB_PORT.match(re.sub(r"\s+", "", name.lower()))
+    return f"ib {match[1]}" if match else name.lower()

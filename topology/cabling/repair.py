@@ -1,9 +1,9 @@
-"""The shortest list of steps from cables as they are to cables as they should be.
+"""The shortest list of steps from the observed cables to the planned ones.
 
 Ports are numbers here, and a port holds at most one plug. Planned and observed cables together
-make paths and rings of ports in which the two kinds alternate. A ring of n cables takes n moves,
-a path as many steps as its larger kind has cables: every wrong cable has to be touched once, and
-one touch mends a cable only if one of its plugs is right already. So no list is shorter.
+form paths and rings of ports in which the two kinds alternate. A ring of n cables takes n moves. A
+path takes as many steps as its larger kind has cables. No list is shorter: every wrong cable has to
+be touched once, and one touch repairs a cable only if one of its plugs is already right.
 """
 
 from __future__ import annotations
@@ -12,29 +12,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 Pair = tuple[int, int]
+"""A cable, as its two port numbers."""
 
 
 class MoveStep(NamedTuple):
     """Pull one plug and put it into another port."""
 
     goal: Pair
-    """The planned cable that it makes."""
+    """The planned cable that the step completes."""
     cable: Pair
-    """The cable as observed: the port that stays, then the one whose plug moves."""
+    """The observed cable: the port of the plug that stays, then the port of the plug that moves."""
     target: int
     """The port that the plug goes to."""
     is_target_full: bool = False
-    """The plug in the target has to be pulled first; the last step of the ring moves it."""
+    """The plug in the target has to be pulled first; the last step of the ring places it."""
 
 
 class AddStep(NamedTuple):
-    """Put in a cable that is planned and not there."""
+    """Add a planned cable that is missing."""
 
     goal: Pair
 
 
 class RemoveStep(NamedTuple):
-    """Take out a cable that is there and in a planned port."""
+    """Remove a cable that is in a planned port."""
 
     cable: Pair
 
@@ -43,7 +44,7 @@ Step = MoveStep | AddStep | RemoveStep
 
 
 class Repair(NamedTuple):
-    """What mends one path or ring; steps are in an order in which every target is free by then."""
+    """The steps that repair one path or ring, ordered so that every target is free in time."""
 
     is_ring: bool
     steps: tuple[Step, ...]
@@ -52,41 +53,41 @@ class Repair(NamedTuple):
 def plan_repairs(
     want: Mapping[int, int], have: Mapping[int, int], *, device: Mapping[int, int]
 ) -> list[Repair]:
-    """Return what makes every wanted cable, in order of the lowest port that each mends.
+    """Return the repairs that complete every planned cable, ordered by their lowest port.
 
     Where either end of a cable could move, plugs stay on their device as far as possible. Cables
-    between ports of which none is wanted stay. Cost: O(n log n) in wanted cables.
+    between two unplanned ports stay. Cost: O(n log n) in planned cables.
 
     Args:
-        want: port to port, both ways, of planned cables.
-        have: the same of observed ones, right and wrong.
-        device: of each port.
+        want: planned cables, port to port in both directions.
+        have: observed cables in the same form, right and wrong ones.
+        device: the device of each port.
     """
     wrong = {a: b for a, b in have.items() if want.get(a) != b}
     unmet = {a: b for a, b in want.items() if have.get(a) != b}
-    seen: set[int] = set()
-    found = []
+    visited: set[int] = set()
+    repairs = []
     for start in sorted(unmet):
-        if start in seen:
+        if start in visited:
             continue
         ports, is_ring = _trace_line(start, unmet, wrong)
-        seen.update(ports)
+        visited.update(ports)
         orders = _ring_orders(ports) if is_ring else _path_orders(ports, unmet)
         plans = [list(_plan_steps(order, is_ring=is_ring, unmet=unmet)) for order in orders]
         best = max(plans, key=lambda steps: _count_local_moves(steps, device))
-        found.append(Repair(is_ring, tuple(best)))
-    return found
+        repairs.append(Repair(is_ring, tuple(best)))
+    return repairs
 
 
 def _trace_line(
     start: int, unmet: Mapping[int, int], wrong: Mapping[int, int]
 ) -> tuple[list[int], bool]:
-    """Return (ports in line, whether they close to a ring); a ring starts with a wrong cable."""
-    left, is_ring = _walk_cables(start, (wrong, unmet))
+    """Return (ports in order, whether they form a ring); a ring starts with a wrong cable."""
+    ports_to_the_left, is_ring = _walk_cables(start, (wrong, unmet))
     if is_ring:
-        return left, True
-    right, _ = _walk_cables(start, (unmet, wrong))
-    return [*reversed(left), *right[1:]], False
+        return ports_to_the_left, True
+    ports_to_the_right, _ = _walk_cables(start, (unmet, wrong))
+    return [*reversed(ports_to_the_left), *ports_to_the_right[1:]], False
 
 
 def _walk_cables(
@@ -94,19 +95,19 @@ def _walk_cables(
 ) -> tuple[list[int], bool]:
     ports = [start]
     while True:
-        following = cables[(len(ports) - 1) % 2].get(ports[-1])
-        if following is None or following == start:
-            return ports, following == start
-        ports.append(following)
+        next_port = cables[(len(ports) - 1) % 2].get(ports[-1])
+        if next_port is None or next_port == start:
+            return ports, next_port == start
+        ports.append(next_port)
 
 
 def _ring_orders(ports: Sequence[int]) -> Iterable[Sequence[int]]:
-    """Return both ways round, either with a wrong cable between the first two ports."""
+    """Return both directions, each with a wrong cable between the first two ports."""
     return ports, [ports[1], ports[0], *reversed(ports[2:])]
 
 
 def _path_orders(ports: Sequence[int], unmet: Mapping[int, int]) -> Iterable[Sequence[int]]:
-    """Return the ways to walk a path; one that has a free port at one end starts there."""
+    """Return the directions of a path; a path with one free end starts there."""
     starts_free = unmet.get(ports[0]) == ports[1]
     ends_free = unmet.get(ports[-1]) == ports[-2]
     if starts_free and not ends_free:
@@ -117,27 +118,32 @@ def _path_orders(ports: Sequence[int], unmet: Mapping[int, int]) -> Iterable[Seq
 
 
 def _plan_steps(ports: Sequence[int], *, is_ring: bool, unmet: Mapping[int, int]) -> Iterator[Step]:
-    """Yield steps along a line of ports: each frees the port that the next one fills."""
-    held = (ports[0], ports[1]) if is_ring else None
-    rest = ports
+    """Yield steps along a line of ports: each step frees the port that the next one fills."""
+    fixed_pair = (ports[0], ports[1]) if is_ring else None
+    remaining_ports = ports
     if is_ring:
-        rest = ports[1:]
+        remaining_ports = ports[1:]
     elif unmet.get(ports[0]) != ports[1]:
         yield RemoveStep((ports[0], ports[1]))
-        rest = ports[1:]
-    for at in range(0, len(rest) - 1, 2):
-        goal = (rest[at], rest[at + 1])
-        if at + 2 < len(rest):
-            is_full = is_ring and at == 0
-            yield MoveStep(goal, (rest[at + 1], rest[at + 2]), rest[at], is_full)
+        remaining_ports = ports[1:]
+    for position in range(0, len(remaining_ports) - 1, 2):
+        goal = (remaining_ports[position], remaining_ports[position + 1])
+        if position + 2 < len(remaining_ports):
+            is_full = is_ring and position == 0
+            yield MoveStep(
+                goal,
+                (remaining_ports[position + 1], remaining_ports[position + 2]),
+                remaining_ports[position],
+                is_full,
+            )
         else:
             yield AddStep(goal)
-    if held:
-        yield MoveStep((held[0], rest[-1]), held, rest[-1])
+    if fixed_pair:
+        yield MoveStep((fixed_pair[0], remaining_ports[-1]), fixed_pair, remaining_ports[-1])
 
 
 def _count_local_moves(steps: Iterable[Step], device: Mapping[int, int]) -> int:
-    """Count moves that stay on one device: those need no longer cable."""
+    """Count moves inside one device: these do not need a longer cable."""
     return sum(
         device.get(step.target) == device.get(step.cable[1])
         for step in steps

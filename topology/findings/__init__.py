@@ -1,1 +1,16 @@
-"""TODO."""
+"""What is wrong or contradictory in a fabric: each module yields findings with advice.
+
+Nothing here changes the tree. A finding names its ports and says what a person should do.
+
+missing_links: cables that symmetry expects and that are absent
+one_sided_links: links that only one end reports
+silences: findings that a person silenced until a date
+slow_links: links slower than their peers
+split_domains: domains that may be parts of one
+swapped_cables: cables in the wrong port, on the wrong rail, and where each device belongs
+tier_findings: tiers that add no path, that are skipped, or that are uncertain
+tree_findings: ties, islands, hosts on spines and switches set aside
+treeness: whether the wiring is a tree at all
+
+May import `tiers`, `planes` and `model` of the core, but not `inference` or `incremental`.
+"""

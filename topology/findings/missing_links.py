@@ -1,7 +1,7 @@
-"""Cables that are not there although symmetry expects them.
+"""Cables that are absent although symmetry expects them.
 
-Expected is what most fellows have: hosts of one leaf group the same number of links, leaves below
-one group of spines the same number of up-links.
+The expected number is what most peers have: hosts of one leaf group have the same number of links,
+and leaves below one group of spines have the same number of up-links.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from topology.findings.tree_findings import format_links
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
@@ -19,7 +20,8 @@ from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.tier_groups import TierGroups
 
-DENSE_SHARE = 2 / 3  # of pairs that have a cable, for an absent pair to be a gap and not a design
+DENSE_SHARE = 2 / 3
+"""Share of pairs with a cable from which an absent pair is a gap and not the design."""
 
 
 def find_missing_links(
@@ -33,43 +35,49 @@ def find_missing_links(
     """Yield missing-link findings.
 
     Args:
-        fabric: for names and unlinked ports.
-        plane: the plane's cables.
-        grouping: its groups.
-        ways: the cables between its switches.
-        astray: devices with a cable in the wrong place, which explains a gap already.
+        fabric: the names, and the ports without a link.
+        plane: the cables.
+        grouping: the groups of the plane.
+        domain_links: the cables between the switches of the plane.
+        misplaced: devices with a cable in the wrong place, which already explains a gap.
     """
     yield from _find_missing_host_links(fabric, plane, grouping, misplaced)
     yield from _find_missing_switch_links(fabric, grouping, domain_links, misplaced)
 
 
 def _find_missing_switch_links(
-    fabric: Fabric, grouping: TierGroups, ways: DomainLinks, astray: set[int]
+    fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
 ) -> Iterator[Finding]:
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
         if group.parent is not None:
-            lowers[group.parent] += [switch for switch in group.switches if switch not in astray]
-    is_up = ways.is_up & ~np.isin(ways.near, list(astray))
-    up, over = PairCounts(ways.near, ways.far, ways.counts).where(is_up), ways.far_group[is_up]
+            lowers[group.parent] += [switch for switch in group.switches if switch not in misplaced]
+    is_up = domain_links.is_up & ~np.isin(domain_links.near, list(misplaced))
+    up, over = (
+        PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up),
+        domain_links.far_group[is_up],
+    )
     by_count = count_pairs(over, up.counts).by_left()
     order = np.argsort(over, kind="stable")
     bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
-    for at, below in sorted(lowers.items()):
-        above, usual = grouping.groups[at].switches, _most_frequent(by_count.get(at, {}))
-        is_full = bounds[at + 1] - bounds[at] == len(below) * len(above)
-        if not is_full or min(by_count.get(at, ()), default=0) < usual:
-            own = up.where(order[bounds[at] : bounds[at + 1]])
-            yield from _find_missing_uplinks(fabric, own, (sorted(below), above), usual)
+    for group_index, below in sorted(lowers.items()):
+        above, usual = (
+            grouping.groups[group_index].switches,
+            _most_frequent(by_count.get(group_index, {})),
+        )
+        is_full = bounds[group_index + 1] - bounds[group_index] == len(below) * len(above)
+        if not is_full or min(by_count.get(group_index, ()), default=0) < usual:
+            group_pairs = up.where(order[bounds[group_index] : bounds[group_index + 1]])
+            yield from _find_missing_uplinks(fabric, group_pairs, (sorted(below), above), usual)
 
 
-def _most_frequent(found: Mapping[int, int]) -> int:
-    """Return the count that is there most often, the larger of equally frequent ones; else 0."""
-    return max(found.items(), key=lambda row: (row[1], row[0]))[0] if found else 0
+def _most_frequent(frequencies: Mapping[int, int]) -> int:
+    """Return the most frequent count, the larger one of equals; 0 without any."""
+    return max(frequencies.items(), key=lambda row: (row[1], row[0]))[0] if frequencies else 0
 
 
 def _find_missing_host_links(
-    fabric: Fabric, plane: Plane, grouping: TierGroups, astray: set[int]
+    fabric: Fabric, plane: Plane, grouping: TierGroups, misplaced: set[int]
 ) -> Iterator[Finding]:
     size = len(fabric.devices)
     num_links = np.bincount(plane.host_edges.columns.a, minlength=size).tolist()
@@ -79,30 +87,40 @@ def _find_missing_host_links(
     spare: dict[int, list[int]] = defaultdict(list)
     for port in np.flatnonzero(is_spare).tolist():
         spare[int(columns.port_devices[port])].append(port)
-    # Without a single cable nothing is known, as in reports without a sweep; nothing is missing.
+    # Without a single cable (reports without a sweep) nothing is known, so nothing is missing.
     for host in plane.hosts if plane.host_edges else ():
-        if num_links[host] == 0 and spare[host] and host not in astray:
+        if num_links[host] == 0 and spare[host] and host not in misplaced:
             yield _host_finding(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
         expected = _most_frequent(Counter([num_links[host] for host in group.hosts]))
         for host in group.hosts:
             gap = expected - num_links[host]
-            if gap > 0 and host not in astray:
+            if gap > 0 and host not in misplaced:
                 yield _host_finding(fabric, host, (num_links[host], expected), spare[host][:gap])
 
 
-def _host_finding(fabric: Fabric, host: int, have: tuple[int, int], ports: list[int]) -> Finding:
-    name = fabric.devices[host].name
+def _host_finding(
+    fabric: Fabric, host: int, num_links: tuple[int, int], ports: list[int]
+) -> Finding:
+    """Return the finding of a host.
+
+    Args:
+        fabric: the names.
+        host: the host that lacks links.
+        num_links: how many links it has, and how many it should have.
+        ports: its ports without a link.
+    """
+    name, (present, expected) = fabric.devices[host].name, num_links
     ends = tuple(fabric.port_name(port) for port in ports)
-    which = f" ({', '.join(end.port for end in ends)})" if ends else ""
+    unlinked = f" (no link on {', '.join(end.port for end in ends)})" if ends else ""
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=name,
         port=ends[0].port if len(ends) == 1 else None,
         severity=Severity.WARNING,
         message=(
-            f"{name} has {have[0]} links where {have[1]} are usual{which}. Check the cable, the "
-            "transceiver and the port."
+            f"{name} has {format_links(present)}, expected {expected}{unlinked}. Check the "
+            "cable, the transceiver and the port."
         ),
         ports=ends or (PortName(name, ""),),
     )
@@ -111,13 +129,13 @@ def _host_finding(fabric: Fabric, host: int, have: tuple[int, int], ports: list[
 def _find_missing_uplinks(
     fabric: Fabric, up: PairCounts, ends: tuple[Sequence[int], Sequence[int]], usual: int
 ) -> Iterator[Finding]:
-    """Yield what the switches below a group lack: pairs where most have a cable, else totals.
+    """Yield the gaps below a group: by pair where most pairs have a cable, else by total.
 
     Args:
-        fabric: for names.
-        up: the cables from below.
-        ends: the switches below and those of the group, ascending.
-        usual: how many cables most pairs have that have any.
+        fabric: the names.
+        up: the cables from the switches below to the group.
+        ends: the switches below, and the switches of the group, both ascending.
+        usual: the most frequent number of cables of pairs that have any.
     """
     lowers, uppers = ends
     rows = np.searchsorted(lowers, up.left)
@@ -125,8 +143,8 @@ def _find_missing_uplinks(
         table = np.zeros((len(lowers), len(uppers)), np.intp)
         table[rows, np.searchsorted(uppers, up.right)] = up.counts
         for row, column in np.argwhere(table < usual).tolist():
-            have = int(table[row, column])
-            yield _pair_finding(fabric, (lowers[row], uppers[column]), have, usual)
+            num_present = int(table[row, column])
+            yield _pair_finding(fabric, (lowers[row], uppers[column]), num_present, usual)
         return
     totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
     most = _most_frequent(Counter(totals))
@@ -135,22 +153,24 @@ def _find_missing_uplinks(
             yield _total_finding(fabric, low, total, most)
 
 
-def _pair_finding(fabric: Fabric, pair: tuple[int, int], have: int, expected: int) -> Finding:
-    low, high = (fabric.devices[at].name for at in pair)
+def _pair_finding(
+    fabric: Fabric, pair: tuple[int, int], num_present: int, expected: int
+) -> Finding:
+    low, high = (fabric.devices[switch].name for switch in pair)
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=low,
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{low} has {have} links to {high} where {expected} are usual here. Check the "
+            f"{low} has {format_links(num_present)} to {high}, expected {expected}. Check the "
             "cables and transceivers between the two."
         ),
         ports=tuple(sorted((PortName(low, ""), PortName(high, "")), key=_sort_key)),
     )
 
 
-def _total_finding(fabric: Fabric, low: int, have: int, expected: int) -> Finding:
+def _total_finding(fabric: Fabric, low: int, num_present: int, expected: int) -> Finding:
     name = fabric.devices[low].name
     return Finding(
         kind=FindingKind.MISSING_LINK,
@@ -158,8 +178,8 @@ def _total_finding(fabric: Fabric, low: int, have: int, expected: int) -> Findin
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{name} has {have} up-links where its fellows have {expected}. Check its ports, "
-            "cables and transceivers."
+            f"{name} has {format_links(num_present, 'up-link')}, but its peers have {expected}. "
+            "Check its ports, cables and transceivers."
         ),
         ports=(PortName(name, ""),),
     )

@@ -1,4 +1,4 @@
-"""Findings about cables that only one end reports although the other could have."""
+"""Links that only one end reports although the other end could report them too."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from topology.model.lazy_rows import rows_at
 
 
 def find_one_sided_links(fabric: Fabric) -> Iterator[Finding]:
-    """Yield a finding per link that only one end reports although the other could have."""
-    places = np.flatnonzero(columns_of(fabric).links.is_one_sided)
-    for link in rows_at(fabric.links, places.tolist()):
+    """Yield a finding per link that one end reports, and the other could report but does not."""
+    link_indices = np.flatnonzero(columns_of(fabric).links.is_one_sided)
+    for link in rows_at(fabric.links, link_indices.tolist()):
         yield _one_sided_finding(fabric, link)
 
 
@@ -28,10 +28,10 @@ def _one_sided_finding(fabric: Fabric, link: Link) -> Finding:
         message=(
             f"Only one end reports the link between {fabric.show_link(link)}. "
             + (
-                "The other end reports another cable there, so it is left out; it goes away "
-                "when the old entry times out."
+                "The other end reports another cable there, so this link is left out. The finding "
+                "disappears when the old entry times out."
                 if link.is_disputed
-                else "Check that both ends send and receive, and the transceivers."
+                else "Check the transceivers, and that both ends send and receive."
             )
         ),
         ports=ends,

@@ -1,7 +1,7 @@
-"""Silences: what somebody knows, says why, and does not want to hear about until a day.
+"""Silences: known problems that a person silences until a date, with a reason.
 
-They apply to anything that has a kind and ports: findings and differences from a cabling plan
-alike. Without an end date a silence would outlive its reason, so one is required.
+A silence applies to anything that has a kind and ports: findings, and differences from a cabling
+plan. The end date is required, because a silence without one would outlive its reason.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ _OPTIONAL: Final = "port"
 
 
 class Silence(NamedTuple):
-    """One known thing."""
+    """One known problem."""
 
     kind: str
     device: str
     port: str | None
-    """None for every port of the device."""
+    """None means every port of the device."""
     reason: str
     until: date
-    """The last day on which it counts."""
+    """The last day on which the silence applies."""
 
 
 class SilenceSubject(NamedTuple):
-    """What a silence is compared with."""
+    """The kind and the ports that a silence is compared with."""
 
     kind: str
     ports: Collection[PortName]
-    """A match of one of them is enough."""
+    """One matching port is enough."""
 
 
 class SilencedRow(NamedTuple, Generic[_Row]):
-    """A row that somebody silenced."""
+    """A row that a silence matches."""
 
     row: _Row
     silence: Silence
@@ -49,12 +49,12 @@ class SilencedRow(NamedTuple, Generic[_Row]):
 
 @dataclass(frozen=True, slots=True)
 class SilenceSplit(Generic[_Row]):
-    """Rows with the silenced ones set aside; both in the order given."""
+    """Active and silenced rows, both in the order given."""
 
     active: tuple[_Row, ...]
     silenced: tuple[SilencedRow[_Row], ...]
     expired: tuple[Silence, ...]
-    """Silences whose day is past, whether they would match or not."""
+    """Silences whose last day is past, whether they would match or not."""
 
 
 def split_silenced(
@@ -64,30 +64,39 @@ def split_silenced(
     today: date,
     subject: Callable[[_Row], SilenceSubject],
 ) -> SilenceSplit[_Row]:
-    """Set aside the rows that a silence matches; the first one that does gives the reason.
+    """Separate the rows that a silence matches; the first matching silence gives the reason.
 
-    Devices are compared by `topology.model.ids.short_name`, ports as they are. Cost: O(rows · silences
-    of their kind).
+    Device names are compared by `topology.model.ids.short_name`, ports exactly.
+    Cost: O(rows · silences of their kind).
     """
     silences = list(silences)
     current: dict[str, list[Silence]] = {}
     for silence in silences:
         if silence.until >= today:
             current.setdefault(silence.kind, []).append(silence)
-    heard: list[_Row] = []
+    active: list[_Row] = []
     silenced: list[SilencedRow[_Row]] = []
     for row in rows:
-        about = subject(row)
-        ends = {(short_name(end.device), port) for end in about.ports for port in (end.port, None)}
-        found = next(
-            (one for one in current.get(about.kind, ()) if _silence_key(one) in ends), None
+        silence_subject = subject(row)
+        ends = {
+            (short_name(end.device), port)
+            for end in silence_subject.ports
+            for port in (end.port, None)
+        }
+        matching_silence = next(
+            (
+                silence
+                for silence in current.get(silence_subject.kind, ())
+                if _silence_key(silence) in ends
+            ),
+            None,
         )
-        if found is None:
-            heard.append(row)
+        if matching_silence is None:
+            active.append(row)
         else:
-            silenced.append(SilencedRow(row, found))
-    expired = tuple(one for one in silences if one.until < today)
-    return SilenceSplit(tuple(heard), tuple(silenced), expired)
+            silenced.append(SilencedRow(row, matching_silence))
+    expired = tuple(silence for silence in silences if silence.until < today)
+    return SilenceSplit(tuple(active), tuple(silenced), expired)
 
 
 def _silence_key(silence: Silence) -> tuple[str, str | None]:
@@ -99,50 +108,54 @@ def parse_silences(document: object, *, kinds: Collection[str]) -> tuple[Silence
 
     Args:
         document: entries `{kind, device, port?, reason, until: YYYY-MM-DD}`.
-        kinds: those that exist.
+        kinds: the kinds that exist.
 
     Raises:
-        ConfigError: an entry is wrong. None is skipped: a typing error must not unsilence.
+        ConfigError: an entry is wrong. No entry is skipped: a typing error must not end a silence.
     """
-    listed = document.get("silences") if isinstance(document, Mapping) else document
-    if not isinstance(listed, list):
+    entries = document.get("silences") if isinstance(document, Mapping) else document
+    if not isinstance(entries, list):
         raise ConfigError("expected a list of silences")
-    return tuple(_parse_entry(entry, number, kinds) for number, entry in enumerate(listed, 1))
+    return tuple(_parse_entry(entry, number, kinds) for number, entry in enumerate(entries, 1))
 
 
 def _parse_entry(entry: object, number: int, kinds: Collection[str]) -> Silence:
     if not isinstance(entry, Mapping):
         raise ConfigError(f"silence {number}: expected an object with {', '.join(_KEYS)}")
-    strange = next((key for key in entry if key not in _KEYS), None)
-    if strange is not None:
-        raise ConfigError(f"silence {number}: '{show(str(strange))}' is none of {', '.join(_KEYS)}")
+    unknown_key = next((key for key in entry if key not in _KEYS), None)
+    if unknown_key is not None:
+        raise ConfigError(
+            f"silence {number}: '{show(str(unknown_key))}' is not one of {', '.join(_KEYS)}"
+        )
     texts = {key: _read_text(entry, key, number) for key in _KEYS}
     if texts["kind"] not in kinds:
-        known = ", ".join(sorted(kinds))
-        raise ConfigError(f"silence {number}: kind '{show(texts['kind'])}' is none of {known}")
+        known_kinds = ", ".join(sorted(kinds))
+        raise ConfigError(
+            f"silence {number}: kind '{show(texts['kind'])}' is not one of {known_kinds}"
+        )
     try:
         until = date.fromisoformat(texts["until"])
     except ValueError:
-        problem = f"until '{show(texts['until'])}' is no day such as 2027-01-31"
+        problem = f"until '{show(texts['until'])}' is not a date such as 2027-01-31"
         raise ConfigError(f"silence {number}: {problem}") from None
     port = texts["port"] or None
     return Silence(texts["kind"], texts["device"], port, texts["reason"], until)
 
 
 def _read_text(entry: Mapping[str, Any], key: str, number: int) -> str:
-    """Return a field as text; a number is one, as in `port: 17`."""
+    """Return a field as text; a number such as `port: 17` is accepted."""
     value = entry.get(key)
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)
     if value is None and key == _OPTIONAL:
         return ""
     if not isinstance(value, str) or not value.strip():
-        raise ConfigError(f"silence {number}: {key} is missing or no text")
+        raise ConfigError(f"silence {number}: {key} is missing or not a text")
     return value.strip()
 
 
 def render_silence(silence: Silence) -> dict[str, Any]:
-    """Return a silence as the object that it was written as."""
+    """Return a silence as an object of the form that `parse_silences` reads."""
     return {
         "kind": silence.kind,
         "device": silence.device,

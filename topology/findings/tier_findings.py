@@ -1,6 +1,6 @@
-"""What is odd about the tiers of a tree: tiers that join nothing, that are skipped, that are torn.
+"""Unusual tiers of a tree: tiers that add no path, that are skipped, or that are uncertain.
 
-Decides nothing about the tree, only what people are told of it.
+Reports findings only; the tree does not change.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ from topology.tiers.domain_links import DomainLinks
 from topology.tiers.ranks import Ranks
 from topology.tiers.tier_groups import SPINE_RANK, TierGroup, TierGroups
 
-FIRM_MARGIN = 0.5  # three of four links
-SPARSE_SHARE = 0.75  # 1 in all whole fabrics at hand but one, and 0.9 with a tenth of links lost
+FIRM_MARGIN = 0.5
+"""The margin of three links of four."""
+SPARSE_SHARE = 0.75
+"""Share of cabled pairs up to which a domain is reported. An undamaged fabric has 1 (but one of
+those at hand), and 0.9 when a tenth of its links are lost."""
 
 
 def find_tier_problems(
     fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield what is odd about a tree's tiers. Cost: O(pairs of switches)."""
+    """Yield findings about the tiers of a tree. Cost: O(pairs of switches)."""
     below = _group_children(grouping.groups)
     yield from _find_redundant_tops(fabric, grouping.groups, below)
     yield from _find_single_switch_domains(fabric, grouping.groups, below)
@@ -42,24 +45,24 @@ def find_tier_problems(
 
 
 def _group_children(groups: Sequence[TierGroup]) -> dict[int, list[int]]:
-    """Return group to the groups below it, all by index, ascending."""
+    """Return the groups below each group, all by index, ascending."""
     below: dict[int, list[int]] = defaultdict(list)
-    for at, group in enumerate(groups):
+    for group_index, group in enumerate(groups):
         if group.parent is not None:
-            below[group.parent].append(at)
+            below[group.parent].append(group_index)
     return below
 
 
 def _find_redundant_tops(
     fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per top above spines that joins nothing.
+    """Yield a finding per top above spines that adds no path.
 
-    No placement depends on it, but the number of tiers does; and a leaf without hosts, a pod
-    without leaves, or pods fused by exchanged cables look the same.
+    Placement does not depend on such a top, but the number of tiers does. A leaf without hosts, a
+    pod without leaves, and pods fused by exchanged cables look the same.
     """
-    for at, children in sorted(below.items()):
-        top = groups[at]
+    for group_index, children in sorted(below.items()):
+        top = groups[group_index]
         is_top = top.parent is None or not groups[top.parent].switches
         if is_top and len(children) == 1 and top.rank > SPINE_RANK:
             names, low = switch_names(fabric, top), switch_names(fabric, groups[children[0]])
@@ -68,10 +71,10 @@ def _find_redundant_tops(
                 [*names, *low],
                 severity=Severity.INFO,
                 message=(
-                    f"{format_names(names)} joins nothing but what {format_names(low)} joins already. "
-                    "It counts as a tier of its own; a leaf without hosts, spines without leaves, "
-                    "or pods whose up-links were exchanged look the same. Check that it is meant "
-                    "to stand there."
+                    f"The tier of {format_names(names)} adds no new path: it connects only "
+                    f"switches that {format_names(low)} already connect. It is kept as a separate "
+                    "tier. A leaf without hosts, spines without leaves, or pods whose up-links "
+                    "were exchanged look the same. Check that the tier is intended."
                 ),
             )
 
@@ -81,25 +84,27 @@ def _find_single_switch_domains(
 ) -> Iterator[Finding]:
     """Yield a finding where several domains above leaves hold a single switch each.
 
-    Only that switch's own cables tell which spines are its; exchanged with another such leaf's
-    they leave no trace.
+    Only the cables of that switch show which spines belong to it. If they were exchanged with the
+    cables of another such leaf, no trace is left.
     """
     lone = [
-        (children[0], at)
-        for at, children in sorted(below.items())
+        (children[0], group_index)
+        for group_index, children in sorted(below.items())
         if len(children) == 1 and len(groups[children[0]].switches) == 1
     ]
     if len(lone) > 1:
         leaves = [name for leaf, _ in lone for name in switch_names(fabric, groups[leaf])]
-        uppers = [name for _, at in lone for name in switch_names(fabric, groups[at])]
+        uppers = [
+            name for _, group_index in lone for name in switch_names(fabric, groups[group_index])
+        ]
         yield finding_about(
             FindingKind.UNDECIDABLE,
             [*leaves, *uppers],
             severity=Severity.INFO,
             message=(
-                f"{format_names(leaves)} have spines of their own that no other leaf uses: if "
-                "up-links of theirs were exchanged with each other's, no cable would tell. Check "
-                "them against the plan."
+                f"{format_names(leaves)} have spines that no other leaf uses. If up-links of these "
+                "leaves were exchanged, no cable would show it. Check them against the cabling "
+                "plan."
             ),
         )
 
@@ -107,55 +112,64 @@ def _find_single_switch_domains(
 def _find_torn_domains(
     fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per domain above one leaf that many of the leaf's links lead away from.
+    """Yield a finding per domain with a single child that has many links to other domains.
 
-    Lost and swapped cables together can tear a leaf and a spine off their pod, and then they are
-    each other's majority.
+    Lost and swapped cables together can separate a leaf and a spine from their pod, so that each
+    is the majority of the other.
     """
-    for at, children in sorted(below.items()):
-        if len(children) == 1 and groups[at].margin <= FIRM_MARGIN:
-            low, high = switch_names(fabric, groups[children[0]]), switch_names(fabric, groups[at])
+    for group_index, children in sorted(below.items()):
+        if len(children) == 1 and groups[group_index].margin <= FIRM_MARGIN:
+            low, high = (
+                switch_names(fabric, groups[children[0]]),
+                switch_names(fabric, groups[group_index]),
+            )
             yield finding_about(
                 FindingKind.UNDECIDABLE,
                 [*low, *high],
                 severity=Severity.WARNING,
                 message=(
-                    f"{format_names(low)} is all that {format_names(high)} holds, and many of its "
-                    "links lead to others, so it may belong to their domain. Check its up-links."
+                    f"The only domain below {format_names(high)} is {format_names(low)}, and many "
+                    "of its links lead to other domains, so it may belong to one of those. Check "
+                    "its up-links."
                 ),
             )
 
 
 def _find_switches_linked_elsewhere(
-    fabric: Fabric, grouping: TierGroups, ways: DomainLinks
+    fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per switch most of whose up-links lead elsewhere than its domain's.
+    """Yield a finding per switch with most of its up-links outside the parent of its domain.
 
-    Units below have put it into the domain, and cables above say that it is of another.
+    The units below put the switch into its domain; the cables above suggest another one.
     """
     groups, group_of = grouping.groups, grouping.by_switch()
-    is_next = (ways.near_group >= 0) & (
-        ways.ranks[ways.far_group] == ways.ranks[ways.near_group] + 1
+    is_next = (domain_links.near_group >= 0) & (
+        domain_links.ranks[domain_links.far_group]
+        == domain_links.ranks[domain_links.near_group] + 1
     )
-    is_odd = np.zeros(int(ways.near.max(initial=0)) + 1, np.bool_)
-    is_odd[ways.near[is_next & (ways.far_group != ways.parents[ways.near_group])]] = True
-    ups = ways.tally(ways.near, ways.far_group, is_next & is_odd[ways.near])
-    for low, counts in sorted(ups.items()):
-        at = group_of[low]
+    is_odd = np.zeros(int(domain_links.near.max(initial=0)) + 1, np.bool_)
+    is_elsewhere = domain_links.far_group != domain_links.parents[domain_links.near_group]
+    is_odd[domain_links.near[is_next & is_elsewhere]] = True
+    links_by_parent = domain_links.tally(
+        domain_links.near, domain_links.far_group, is_next & is_odd[domain_links.near]
+    )
+    for low, counts in sorted(links_by_parent.items()):
+        index = group_of[low]
         best = max(counts, key=lambda above: (counts[above], -above))
-        parent = groups[at].parent
-        if parent is None or counts[best] <= counts.get(parent, 0) or len(groups[at].switches) == 1:
+        group, parent = groups[index], groups[index].parent
+        if parent is None or counts[best] <= counts.get(parent, 0) or len(group.switches) == 1:
             continue
-        names = switch_names(fabric, groups[at])
+        names = switch_names(fabric, group)
         yield Finding(
             kind=FindingKind.UNDECIDABLE,
             device=fabric.devices[low].name,
             port=None,
             severity=Severity.WARNING,
             message=(
-                f"{fabric.devices[low].name} counts to {format_names(names)} by what is below it, "
-                f"but most of its up-links lead to {format_names(switch_names(fabric, groups[best]))}"
-                ", not where theirs lead. Check its cables."
+                f"{fabric.devices[low].name} is in the domain of {format_names(names)} because of "
+                "the devices below it, but most of its up-links lead to "
+                f"{format_names(switch_names(fabric, groups[best]))}, not to the switches above "
+                "that domain. Check its cables."
             ),
             ports=tuple(PortName(name, "") for name in names),
         )
@@ -164,39 +178,45 @@ def _find_switches_linked_elsewhere(
 def _find_shallow_domains(
     fabric: Fabric, groups: Sequence[TierGroup], below: Mapping[int, Sequence[int]]
 ) -> Iterator[Finding]:
-    """Yield a finding per domain that hangs more tiers below its parent than its siblings do."""
-    for at, children in sorted(below.items()):
+    """Yield a finding per domain that is more tiers below its parent than its siblings are."""
+    for group_index, children in sorted(below.items()):
         highest = max(groups[child].rank for child in children)
         for child in children:
             if groups[child].rank == highest or not groups[child].switches:
                 continue
             names = switch_names(fabric, groups[child])
-            above = switch_names(fabric, groups[at])
+            above = switch_names(fabric, groups[group_index])
             yield finding_about(
                 FindingKind.TIER_MISMATCH,
                 [*names, *above],
                 severity=Severity.INFO,
                 message=(
-                    f"{format_names(names)} hangs {groups[at].rank - groups[child].rank} tiers below "
-                    f"{format_names(above) or 'the whole'}, where other domains hang "
-                    f"{groups[at].rank - highest}. The tree keeps it so; check that no spines are "
-                    "missing between."
+                    f"The domain of {format_names(names)} is "
+                    f"{groups[group_index].rank - groups[child].rank} tiers below "
+                    f"{format_names(above) or 'the top'}; other domains are "
+                    f"{groups[group_index].rank - highest} below. The tree keeps it there. "
+                    "Check that no spines are missing in between."
                 ),
             )
 
 
 def _find_skipped_tiers(
-    fabric: Fabric, plane: Plane, grouping: TierGroups, ways: DomainLinks
+    fabric: Fabric, plane: Plane, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per switch with cables to a tier above the one that it hangs below."""
+    """Yield a finding per switch with cables that skip the tier directly above it."""
     groups, group_of = grouping.groups, grouping.by_switch()
-    tops = ways.parents[ways.near_group]
-    is_past = (tops >= 0) & (ways.far_group >= 0) & (ways.ranks[ways.far_group] > ways.ranks[tops])
-    past = set(zip(ways.near[is_past].tolist(), ways.far[is_past].tolist(), strict=True))
+    tops = domain_links.parents[domain_links.near_group]
+    is_skipping = (
+        (tops >= 0)
+        & (domain_links.far_group >= 0)
+        & (domain_links.ranks[domain_links.far_group] > domain_links.ranks[tops])
+    )
+    ends_of_pairs = domain_links.near[is_skipping], domain_links.far[is_skipping]
+    skipping_pairs = set(zip(*(column.tolist() for column in ends_of_pairs), strict=True))
     skipping: dict[int, list[Edge]] = defaultdict(list)
-    for edge in plane.switch_edges if past else ():
+    for edge in plane.switch_edges if skipping_pairs else ():
         for low, high in ((edge.a, edge.b), (edge.b, edge.a)):
-            if (low, high) in past:
+            if (low, high) in skipping_pairs:
                 skipping[low].append(edge)
     for low, edges in sorted(skipping.items()):
         ends = [fabric.port_name(port) for edge in edges for port in (edge.a_port, edge.b_port)]
@@ -210,82 +230,95 @@ def _find_skipped_tiers(
             port=next(end.port for end in ends if end.device == name) if len(edges) == 1 else None,
             severity=Severity.WARNING,
             message=(
-                f"{name} is cabled to {format_names(others)}, past {format_names(spines)}, which its "
-                "other up-links lead to. Move the cable there if it is not meant as a shortcut."
+                f"{name} is cabled to {format_names(others)} and skips {format_names(spines)}, "
+                "where its other up-links lead. Move the cable there unless it is an intended "
+                "shortcut."
             ),
             ports=tuple(sorted(ends)),
         )
 
 
 def _find_sparse_domains(
-    fabric: Fabric, grouping: TierGroups, ways: DomainLinks
+    fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per domain of which many pairs of a switch and a part have no cable.
+    """Yield a finding per domain in which many pairs of a switch and a domain below lack a cable.
 
-    Where that is the design, switches that serve different parts make different domains. So two
-    domains may be fused by exchanged cables.
+    If that were the design, switches that serve different parts would form different domains. So
+    exchanged cables may have fused two domains.
     """
-    num_links, shares = ways.reach
-    for at in np.flatnonzero((num_links > 0) & (shares <= SPARSE_SHARE)).tolist():
-        names = switch_names(fabric, grouping.groups[at])
+    num_links, shares = domain_links.reach
+    for group_index in np.flatnonzero((num_links > 0) & (shares <= SPARSE_SHARE)).tolist():
+        names = switch_names(fabric, grouping.groups[group_index])
         yield finding_about(
             FindingKind.UNDECIDABLE,
             names,
             severity=Severity.WARNING,
             message=(
-                f"{format_names(names)} count as one domain, but only {shares[at]:.0%} of "
-                "them and what is below are cabled to each other: it may be two. Check their "
-                "cables to lower switches."
+                f"{format_names(names)} are treated as one domain, but only "
+                f"{shares[group_index]:.0%} of the pairs of these switches and the domains below "
+                "have a cable, so it may be two domains. Check their cables to lower switches."
             ),
         )
 
 
 def _find_inward_domains(
-    fabric: Fabric, grouping: TierGroups, ways: DomainLinks
+    fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per domain whose switches have as many cables to each other as peers have.
+    """Yield a finding per domain whose switches are cabled to each other as peers are.
 
-    Spines of one domain have none, or a few between the two of a pair. In a dragonfly+ they have
-    many to those of other groups, so two groups may be fused by exchanged cables.
+    Spines of one domain have no such cables, or a few between the two of a pair. In a dragonfly+
+    they have many to spines of other groups, so exchanged cables may have fused two groups.
     """
-    inside = ways.count(ways.near_group, ways.is_inside & (ways.ranks[ways.near_group] > 1))
-    is_inward = (inside > 0) & (2 * inside >= ways.reach.num_links)
-    for at in np.flatnonzero(is_inward).tolist():
-        names = switch_names(fabric, grouping.groups[at])
+    num_inside = domain_links.count(
+        domain_links.near_group,
+        domain_links.is_inside & (domain_links.ranks[domain_links.near_group] > 1),
+    )
+    is_inward = (num_inside > 0) & (2 * num_inside >= domain_links.reach.num_links)
+    for group_index in np.flatnonzero(is_inward).tolist():
+        names = switch_names(fabric, grouping.groups[group_index])
         yield finding_about(
             FindingKind.UNDECIDABLE,
             names,
             severity=Severity.WARNING,
             message=(
-                f"{format_names(names)} count as one domain but are cabled to each other, as "
+                f"{format_names(names)} are treated as one domain, but are cabled to each other as "
                 "switches of different domains are. Check their cables to lower switches."
             ),
         )
 
 
 def _find_unjoined_tops(
-    fabric: Fabric, ranks: Ranks, grouping: TierGroups, ways: DomainLinks
+    fabric: Fabric, ranks: Ranks, grouping: TierGroups, domain_links: DomainLinks
 ) -> Iterator[Finding]:
-    """Yield a finding per top most of whose cables to peers lead to switches of no domain."""
+    """Yield a finding per top with at least half of its peer cables to switches in no domain."""
     groups = grouping.groups
-    own = ways.ranks[ways.near_group]
-    is_top = (ways.parents[ways.near_group] < 0) & (own > 1)
-    is_peer = is_top & (ways.far_group != ways.near_group) & (ways.ranks[ways.far_group] == own)
-    num_peers = ways.count(ways.near_group, is_peer)
-    adrift = ways.tally(ways.near_group, ways.far, is_top & (ways.far_group < 0))
-    for at, found in sorted(adrift.items()):
-        lost = {
-            one: count for one, count in found.items() if ranks.rank.get(one) == groups[at].rank
+    own_rank = domain_links.ranks[domain_links.near_group]
+    is_top = (domain_links.parents[domain_links.near_group] < 0) & (own_rank > 1)
+    is_peer = (
+        is_top
+        & (domain_links.far_group != domain_links.near_group)
+        & (domain_links.ranks[domain_links.far_group] == own_rank)
+    )
+    num_peers = domain_links.count(domain_links.near_group, is_peer)
+    counts_by_top = domain_links.tally(
+        domain_links.near_group, domain_links.far, is_top & (domain_links.far_group < 0)
+    )
+    for group_index, counts in sorted(counts_by_top.items()):
+        links_elsewhere = {
+            switch: count
+            for switch, count in counts.items()
+            if ranks.rank.get(switch) == groups[group_index].rank
         }
-        if lost and sum(lost.values()) >= num_peers[at]:
-            names = switch_names(fabric, groups[at])
-            others = [fabric.devices[switch].name for switch in lost]
+        if links_elsewhere and sum(links_elsewhere.values()) >= num_peers[group_index]:
+            names = switch_names(fabric, groups[group_index])
+            others = [fabric.devices[switch].name for switch in links_elsewhere]
             yield finding_about(
                 FindingKind.UNDECIDABLE,
                 [*names, *sorted(others)],
                 severity=Severity.WARNING,
                 message=(
-                    f"{format_names(names)} is joined with others by {format_names(others)}, which "
-                    "are in no domain themselves. Check what is reported of them first."
+                    f"At least half of the cables from {format_names(names)} to its peers lead to "
+                    f"{format_names(others)}, which are in no domain. Check the findings about "
+                    "those first."
                 ),
             )

@@ -1,7 +1,7 @@
-"""What is in no place of the tree or in none for sure: ties, islands, switches set aside.
+"""Devices and domains without a certain place in the tree: ties, islands, switches set aside.
 
-Decides nothing about the tree, only what people are told of it. What is odd about its tiers is
-found in `find_tier_problems`, cables in the wrong port in `symmetry`, missing ones in `shortfalls`.
+Reports findings only; the tree does not change. `tier_findings` reports unusual tiers,
+`swapped_cables` cables in the wrong port, `missing_links` absent cables.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from topology.tiers.ranks import Ranks
 from topology.tiers.tier_groups import TierGroup, TierGroups
 
 NEAR_TIE_MARGIN = 0.1
-"""A domain whose closest decision had less than this share to spare is said to be near a tie."""
-FIRM_MARGIN = 0.5  # three of four links
-_MAX_NAMES_SHOWN = 4  # names listed in one message
+"""A domain with a smaller margin is reported as near a tie."""
+_MAX_NAMES_SHOWN = 4
+"""Names listed in one message."""
 
 
 def find_tree_problems(
     fabric: Fabric, plane: Plane, *, ranks: Ranks, grouping: TierGroups, tree: TopologyTree
 ) -> Iterator[Finding]:
-    """Yield what is odd about a tree. Cost: O(links)."""
+    """Yield findings about uncertain places in a tree. Cost: O(links)."""
     yield from _find_near_ties(tree)
     yield from _find_hosts_on_spines(fabric, ranks)
     yield from _find_set_aside(fabric, grouping)
@@ -35,20 +35,21 @@ def find_tree_problems(
 
 
 def explain_tie(fabric: Fabric, tie: Tie) -> str:
-    """Return why a unit is nowhere: between what it hangs, and by how many links."""
-    groups = [format_names(fabric.devices[at].name for at in group) for group in tie.groups]
+    """Return why a unit has no place: the groups it is tied between, and its links to each."""
+    groups = [format_names(fabric.devices[switch].name for switch in group) for group in tie.groups]
     if len(set(tie.counts)) == 1:
-        return f"undecided: {_format_links(tie.counts[0])} each to {' and to '.join(groups)}"
-    ways = (f"{_format_links(count)} to {to}" for count, to in zip(tie.counts, groups, strict=True))
-    return f"undecided: {', '.join(ways)}"
+        return f"undecided: {format_links(tie.counts[0])} each to {' and to '.join(groups)}"
+    pairs = zip(tie.counts, groups, strict=True)
+    return f"undecided: {', '.join(f'{format_links(count)} to {group}' for count, group in pairs)}"
 
 
-def _format_links(count: int) -> str:
-    return f"{count} link{'s' if count > 1 else ''}"
+def format_links(count: int, noun: str = "link") -> str:
+    """Return a number of links as text, such as `1 link` or `2 links`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def format_names(names: Iterable[str]) -> str:
-    """Return names in natural order as a message lists them, cut after the fourth."""
+    """Return names in natural order as text for a message, the fifth and later ones as a count."""
     ordered = sorted(names, key=natural_key)
     more = len(ordered) - _MAX_NAMES_SHOWN
     shown = ", ".join(ordered[:_MAX_NAMES_SHOWN])
@@ -57,7 +58,7 @@ def format_names(names: Iterable[str]) -> str:
 
 def switch_names(fabric: Fabric, group: TierGroup) -> list[str]:
     """Return the names of a group's switches, in their order."""
-    return [fabric.devices[at].name for at in group.switches]
+    return [fabric.devices[switch].name for switch in group.switches]
 
 
 def _find_hosts_on_spines(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
@@ -68,26 +69,28 @@ def _find_hosts_on_spines(fabric: Fabric, ranks: Ranks) -> Iterator[Finding]:
             names,
             severity=Severity.WARNING,
             message=(
-                f"Host {names[0]} is cabled to {names[1]}, which serves leaves and is no leaf "
-                "itself; this link places nothing. Move the cable to a leaf if jobs run there."
+                f"Host {names[0]} is cabled to {names[1]}, which connects leaves and is not a leaf "
+                "itself, so this link does not place the host. Move the cable to a leaf if jobs "
+                "run on the host."
             ),
         )
 
 
 def _find_set_aside(fabric: Fabric, grouping: TierGroups) -> Iterator[Finding]:
     for _, switches in grouping.set_aside:
-        names = format_names(fabric.devices[at].name for at in switches)
+        names = format_names(fabric.devices[switch].name for switch in switches)
         yield Finding(
             kind=FindingKind.AUX_SWITCH,
             device=fabric.devices[switches[0]].name,
             port=None,
             severity=Severity.INFO,
             message=(
-                f"{names} holds most links of no host or leaf, or joins nothing, so it is set "
-                "aside: a storage or management switch, one without hosts, or one that lost its "
-                "own. No domain is made of it; check that it is meant so."
+                f"{names}: set aside and not a domain, because no host or leaf has most of its "
+                "links here, or because it connects nothing. It may be a storage or management "
+                "switch, a switch without hosts, or a switch that lost its own hosts or leaves. "
+                "Check that this is intended."
             ),
-            ports=tuple(PortName(fabric.devices[at].name, "") for at in switches),
+            ports=tuple(PortName(fabric.devices[switch].name, "") for switch in switches),
         )
 
 
@@ -111,7 +114,7 @@ def _find_undecidable(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Ite
             for port in (edge.a_port, edge.b_port)
         }
         name = fabric.devices[min(below)].name
-        yield _tie_finding(fabric, name, tie, effect="Its domain stands alone", ends=ends)
+        yield _tie_finding(fabric, name, tie, effect="Its domain has no parent", ends=ends)
 
 
 def _tie_finding(
@@ -123,8 +126,8 @@ def _tie_finding(
         port=None,
         severity=Severity.ERROR,
         message=(
-            f"{name} is {explain_tie(fabric, tie)}. {effect} until a cable decides it; check which "
-            "of them are meant."
+            f"{name} is {explain_tie(fabric, tie)}. {effect} until one of them has clearly more "
+            "links. Check which cables are intended."
         ),
         ports=tuple(sorted(ends)),
     )
@@ -140,7 +143,7 @@ def _find_near_ties(tree: TopologyTree) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 message=(
                     f"Domain {domain.name} was decided by a margin of {domain.margin:.0%}: a few "
-                    "more lost or moved cables would change it. Mend what else is reported there."
+                    "more lost or moved cables would change it. Fix the other findings there."
                 ),
                 ports=tuple(PortName(name, "") for name in domain.switches),
             )
@@ -160,7 +163,7 @@ def _find_islands(tree: TopologyTree) -> Iterator[Finding]:
                 severity=Severity.WARNING,
                 message=(
                     f"Domain {domain.name} ({domain.stop - domain.start} nodes) has no cable to "
-                    f"{largest.name}; no gang is placed across. Check its up-links."
+                    f"{largest.name}, so no gang is placed across the two. Check its up-links."
                 ),
                 ports=tuple(PortName(name, "") for name in domain.switches),
             )

@@ -1,7 +1,7 @@
-"""One report in place of another: the same fabric as joining all claims anew, by far less work.
+"""One report replaced by another: the same fabric as joining all claims again, at far less cost.
 
-For reports of the same device with the same ports, which hear other neighbors or are up or down at
-another rate. What may touch more than their own cables is told by None.
+For reports of the same device with the same ports, where only neighbors, port states and rates
+differ. Returns None if a change may affect more than the device's own cables.
 """
 
 from __future__ import annotations
@@ -39,58 +39,65 @@ from topology.model.facts import Device, Neighbor
 
 
 class ClaimChange(NamedTuple):
-    """A report's claim in place of the one before."""
+    """The old and the new claim of one report."""
 
     old: Claim
     new: Claim
 
 
 def find_claim(joined: JoinedFabric, claim: Claim, device: Device) -> tuple[int, int] | None:
-    """Return the device of a report's claim and its place there; None where it lost an id."""
-    own = claim_keys(device)
-    number = joined.keys.find(own[0]) if own else NO_PORT
-    found = joined.claims[number] if number >= 0 else ()
-    places = (at for at, one in enumerate(found) if one == claim)
-    return next(((number, at) for at in places), None)
+    """Return (device, index among its claims) of a report's claim; None if it lost an ID."""
+    keys = claim_keys(device)
+    number = joined.keys.find(keys[0]) if keys else NO_PORT
+    claims = joined.claims[number] if number >= 0 else ()
+    indexes = (claim_index for claim_index, candidate in enumerate(claims) if candidate == claim)
+    return next(((number, claim_index) for claim_index in indexes), None)
 
 
 def update_fabric(joined: JoinedFabric, change: ClaimChange) -> FabricUpdate | None:
-    """Return the fabric with one report changed, None where all claims have to be joined anew.
+    """Return the fabric with one report changed; None if all claims have to be joined again.
 
-    Equal to joining them. Cost: O(its ports), and copies of the arrays.
+    Equal to joining all claims. Cost: O(ports of the device), and copies of the arrays.
     """
     old, new = change.old.device, change.new.device
-    found = find_claim(joined, change.old, old)
+    position = find_claim(joined, change.old, old)
     are_reports = change.old.origin is change.new.origin is Origin.REPORT
-    if found is None or not are_reports or not _has_same_ports(old, new):
+    if position is None or not are_reports or not _has_same_ports(old, new):
         return None
-    device, at = found
+    device, claim_index = position
     if any(key in joined.contested_keys for key in claim_keys(old)):
         return None
     claims = joined.claims[device]
-    claims = (*claims[:at], change.new, *claims[at + 1 :])
-    work = _FabricUpdater(joined, device, claims)
-    changed = work.match_slots(at, new)
-    if changed is None:
+    claims = (*claims[:claim_index], change.new, *claims[claim_index + 1 :])
+    updater = _FabricUpdater(joined, device, claims)
+    removed = updater.match_slots(claim_index, new)
+    if removed is None:
         return None
-    gone, olds = changed
-    news = [slot.neighbor for slot in work.slots if slot.row == NEW_ROW]
-    reheard = NeighborUpdater(joined, device).resolve(gone, olds, news)
-    if reheard is None or not work.resolve_ends(reheard):
+    removed_rows, old_entries = removed
+    new_entries = [slot.neighbor for slot in updater.slots if slot.row == NEW_ROW]
+    neighbor_update = NeighborUpdater(joined, device).resolve(
+        removed_rows, old_entries, new_entries
+    )
+    if neighbor_update is None or not updater.resolve_ends(neighbor_update):
         return None
     return apply_device_update(
-        joined, DeviceUpdate(device, claims, work.facts, work.slots, work.ends), reheard
+        joined,
+        DeviceUpdate(device, claims, updater.facts, updater.slots, updater.ends),
+        neighbor_update,
     )
 
 
-def _has_same_ports(one: Device, other: Device) -> bool:
+def _has_same_ports(old_device: Device, new_device: Device) -> bool:
     """Return whether two reports are of one device with the same ports."""
     return (
-        (one.kind, one.name, one.ids, one.model) == (other.kind, other.name, other.ids, other.model)
-        and len(one.ports) == len(other.ports)
+        (old_device.kind, old_device.name, old_device.ids, old_device.model)
+        == (new_device.kind, new_device.name, new_device.ids, new_device.model)
+        and len(old_device.ports) == len(new_device.ports)
         and all(
-            was is now or (was.name, was.ids, was.medium) == (now.name, now.ids, now.medium)
-            for was, now in zip(one.ports, other.ports, strict=True)
+            old_port is new_port
+            or (old_port.name, old_port.ids, old_port.medium)
+            == (new_port.name, new_port.ids, new_port.medium)
+            for old_port, new_port in zip(old_device.ports, new_device.ports, strict=True)
         )
     )
 
@@ -100,10 +107,11 @@ class _FabricUpdater:
     joined: JoinedFabric
     device: int
     claims: tuple[Claim, ...]
-    """About the device, the new one among them."""
+    """The claims about the device, including the new one."""
     slots: list[NeighborSlot] = field(default_factory=list)
+    """The neighbor entries of the device, in row order."""
     ends: list[CableEnds] = field(default_factory=list)
-    """Of the new entries."""
+    """The cables of the new entries."""
     facts: list[FabricPort] = field(default_factory=list)
     """The device's ports."""
 
@@ -111,109 +119,126 @@ class _FabricUpdater:
     def _rows(self) -> NeighborRows:
         return self.joined.fetch_rows
 
-    def match_slots(self, at: int, new: Device) -> tuple[list[int], list[Neighbor]] | None:
-        """Fill the slots; return places and entries of the rows that are no more.
+    def match_slots(self, claim_index: int, new: Device) -> tuple[list[int], list[Neighbor]] | None:
+        """Fill the slots; return the indexes and the entries of the removed rows.
 
-        None where a port hears several: then others on that port matter, too.
+        Return None if a changed port has several neighbors: then its other entries matter too.
         """
-        place = int(np.searchsorted(self._rows.order, self.joined.entity_numbers[self.device]))
-        gone: list[int] = []
-        olds: list[Neighbor] = []
+        row = int(np.searchsorted(self._rows.order, self.joined.entity_numbers[self.device]))
+        removed_rows: list[int] = []
+        old_entries: list[Neighbor] = []
         for number, claim in enumerate(self.joined.claims[self.device]):
             old = claim.device
-            ports = new.ports if number == at else old.ports
-            for was, now in zip(sort_ports(old.ports), sort_ports(ports), strict=True):
-                heard, hears = (
-                    list(select_best_source(was.neighbors)),
-                    list(select_best_source(now.neighbors)),
+            ports = new.ports if number == claim_index else old.ports
+            for old_port, new_port in zip(sort_ports(old.ports), sort_ports(ports), strict=True):
+                old_neighbors, new_neighbors = (
+                    list(select_best_source(old_port.neighbors)),
+                    list(select_best_source(new_port.neighbors)),
                 )
-                places = range(place, place + len(heard))
-                place = places.stop
-                if heard == hears:
-                    self.slots += map(NeighborSlot, places, [now] * len(heard), heard)
+                rows = range(row, row + len(old_neighbors))
+                row = rows.stop
+                if old_neighbors == new_neighbors:
+                    self.slots += map(
+                        NeighborSlot, rows, [new_port] * len(old_neighbors), old_neighbors
+                    )
                     continue
-                if max(len(heard), len(hears)) > 1:
+                if max(len(old_neighbors), len(new_neighbors)) > 1:
                     return None
-                gone += places
-                olds += heard
-                self.slots += (NeighborSlot(NEW_ROW, now, one) for one in hears)
-        return gone, olds
+                removed_rows += rows
+                old_entries += old_neighbors
+                self.slots += (
+                    NeighborSlot(NEW_ROW, new_port, neighbor) for neighbor in new_neighbors
+                )
+        return removed_rows, old_entries
 
-    def resolve_ends(self, reheard: NeighborUpdate) -> bool:
-        """Find the cables of the new entries; return whether they touch no other entry."""
+    def resolve_ends(self, neighbor_update: NeighborUpdate) -> bool:
+        """Find the cables of the new entries; return whether no other entry is affected."""
         numbers = PortNumbers()
-        known = numbers.add_device(self.device, [claim.device for claim in self.claims])
-        start = self._start(self.device)
+        port_index = numbers.add_device(self.device, [claim.device for claim in self.claims])
+        start = self._first_port(self.device)
         self.facts = numbers.ports
-        lost = {int(self._rows.far[at]) for at in reheard.gone if not self._rows.is_far_claimed[at]}
-        if not all(self._can_remove(at, lost) for at in reheard.gone):
+        lost_ports = {
+            int(self._rows.far[row])
+            for row in neighbor_update.removed_rows
+            if not self._rows.is_far_claimed[row]
+        }
+        if not all(self._can_remove(row, lost_ports) for row in neighbor_update.removed_rows):
             return False
-        learned: dict[int, PortIndex] = {}
+        index_by_peer: dict[int, PortIndex] = {}
         new_slots = (slot for slot in self.slots if slot.row == NEW_ROW)
-        for slot, peer in zip(new_slots, reheard.peers, strict=True):
-            near = find_own_port(known, slot.port)
-            if near is None:
+        for slot, peer in zip(new_slots, neighbor_update.peers, strict=True):
+            near_port = find_own_port(port_index, slot.port)
+            if near_port is None:
                 return False
-            if peer not in learned:
-                learned[peer] = self._known(peer, lost)
-            ends = self._find_ends(start + near, peer, slot.neighbor, learned[peer])
+            if peer not in index_by_peer:
+                index_by_peer[peer] = self._index_ports(peer, lost_ports)
+            ends = self._find_ends(start + near_port, peer, slot.neighbor, index_by_peer[peer])
             if ends is None:
                 return False
             self.ends.append(ends)
         return True
 
-    def _start(self, device: int) -> int:
-        owners = self._devices()[: self.joined.num_claimed]
+    def _first_port(self, device: int) -> int:
+        owners = self._port_devices()[: self.joined.num_claimed]
         return int(np.searchsorted(owners, device))
 
-    def _devices(self) -> Index:
+    def _port_devices(self) -> Index:
         columns = self.joined.fabric.columns
         return columns.port_devices if columns is not None else np.zeros(0, np.intp)
 
-    def _known(self, device: int, lost: set[int]) -> PortIndex:
-        """Return the keys of all ports of a device but of those that are lost."""
-        start = self._start(device)
+    def _index_ports(self, device: int, lost_ports: set[int]) -> PortIndex:
+        """Return the keys of all ports of a device, without the lost ports."""
+        start = self._first_port(device)
         claims = (claim.device for claim in self.joined.claims[device])
         claimed = PortNumbers().add_device(device, claims)
-        known = {key: at + start if at >= 0 else at for key, at in claimed.items()}
+        port_index = {key: port + start if port >= 0 else port for key, port in claimed.items()}
         first = self.joined.num_claimed
-        for at in np.flatnonzero(self._devices()[first:] == device).tolist():
-            if at + first not in lost:
-                heard = self.joined.added[at]
-                index_port(known, at + first, port_keys(heard.port_ids, heard.port_name))
-        return known
+        for port in np.flatnonzero(self._port_devices()[first:] == device).tolist():
+            if port + first not in lost_ports:
+                neighbor = self.joined.added[port]
+                index_port(
+                    port_index, port + first, port_keys(neighbor.port_ids, neighbor.port_name)
+                )
+        return port_index
 
-    def _can_remove(self, at: int, lost: set[int]) -> bool:
-        """Return whether no other entry depends on one that is no more."""
-        near, far = int(self._rows.near[at]), int(self._rows.far[at])
-        if near == NO_PORT or not self._is_unanswered(far):
+    def _can_remove(self, row: int, lost_ports: set[int]) -> bool:
+        """Return whether no other entry depends on a removed one."""
+        near_port, far_port = int(self._rows.near[row]), int(self._rows.far[row])
+        if near_port == NO_PORT or not self._is_unanswered(far_port):
             return False
-        if self._rows.is_far_claimed[at]:
+        if self._rows.is_far_claimed[row]:
             return True
-        if far < self.joined.num_claimed or np.count_nonzero(self._rows.far == far) > 1:
+        if far_port < self.joined.num_claimed or np.count_nonzero(self._rows.far == far_port) > 1:
             return False
-        heard = self.joined.added[far - self.joined.num_claimed]
-        known = self._known(int(self._rows.peer[at]), lost - {far})
-        return all(known.get(key) == far for key in port_keys(heard.port_ids, heard.port_name))
+        neighbor = self.joined.added[far_port - self.joined.num_claimed]
+        port_index = self._index_ports(int(self._rows.peer[row]), lost_ports - {far_port})
+        return all(
+            port_index.get(key) == far_port
+            for key in port_keys(neighbor.port_ids, neighbor.port_name)
+        )
 
     def _is_unanswered(self, far: int) -> bool:
-        """Return whether no entry of a port needs the device's word for what it hears."""
-        own = self._rows.where(np.flatnonzero(self._rows.near == far))
-        return not ((own.peer == self.device) & ~own.is_far_claimed).any()
+        """Return whether no entry of a port depends on the device to resolve its far port."""
+        entries_of_port = self._rows.where(np.flatnonzero(self._rows.near == far))
+        return not ((entries_of_port.peer == self.device) & ~entries_of_port.is_far_claimed).any()
 
     def _find_ends(
-        self, near: int, peer: int, heard: Neighbor, known: PortIndex
+        self, near_port: int, peer: int, neighbor: Neighbor, port_index: PortIndex
     ) -> CableEnds | None:
-        keys = port_keys(heard.port_ids, heard.port_name)
-        far = find_port(known, keys)
-        if far is not None:
-            is_told = far < self.joined.num_claimed
-            return CableEnds(near, far) if is_told and self._is_unanswered(far) else None
-        to_near = self._rows.where(np.flatnonzero(self._rows.far == near))
+        keys = port_keys(neighbor.port_ids, neighbor.port_name)
+        far_port = find_port(port_index, keys)
+        if far_port is not None:
+            is_claimed = far_port < self.joined.num_claimed
+            return (
+                CableEnds(near_port, far_port)
+                if is_claimed and self._is_unanswered(far_port)
+                else None
+            )
+        to_near = self._rows.where(np.flatnonzero(self._rows.far == near_port))
         to_peer = self._rows.where(np.flatnonzero(self._rows.peer == peer))
         answers = (to_near.device == peer) & to_near.is_far_claimed
         by_answer = ~to_peer.is_far_claimed & (to_peer.far < self.joined.num_claimed)
-        if answers.any() or by_answer.any() or any(key in known for key in keys):
+        if answers.any() or by_answer.any() or any(key in port_index for key in keys):
             return None
-        index_port(known, len(self._devices()) + len(self.ends), keys)
-        return CableEnds(near, NO_PORT)
+        index_port(port_index, len(self._port_devices()) + len(self.ends), keys)
+        return CableEnds(near_port, NO_PORT)

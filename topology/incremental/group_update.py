@@ -1,4 +1,4 @@
-"""Groups of leaves after cables of hosts moved: the same leaves together, with other hosts."""
+"""Groups of leaves after host cables moved: the same leaves in each group, with other hosts."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from topology.tiers.tier_groups import SPINE_RANK, TierGroups, group_switches
 
 @dataclass(frozen=True, slots=True)
 class GroupedPart:
-    """A part of a plane, and its leaves in groups."""
+    """A part of a plane, with its leaves in groups."""
 
     part: PlanePart
     grouping: TierGroups
-    """Of leaves alone, by the part's numbers."""
+    """The groups of leaves, in device numbers of the part."""
     ranks: Ranks
-    """Of nothing but its hosts on spines, by the part's numbers."""
+    """Only the hosts on spines, in device numbers of the part."""
 
     def groups(self) -> dict[tuple[int, ...], tuple[tuple[int, ...], float]]:
-        """Return switches to hosts and margin of each group, by numbers of the whole."""
+        """Return hosts and margin of each group by its switches, in the fabric's device numbers."""
         return {
             self._to_whole(group.switches): (self._to_whole(group.hosts), group.margin)
             for group in self.grouping.groups
         }
 
     def set_aside(self) -> set[tuple[int, tuple[int, ...]]]:
-        """Return what is set aside, by numbers of the whole."""
+        """Return the switches that are set aside, in the fabric's device numbers."""
         return {(rank, self._to_whole(switches)) for rank, switches in self.grouping.set_aside}
 
     def ties(self) -> list[Tie]:
-        """Return the undecided hosts, by numbers of the whole."""
+        """Return the undecided hosts, in the fabric's device numbers."""
         return [
             Tie(self._to_whole((tie.unit,))[0], tuple(map(self._to_whole, tie.groups)), tie.counts)
             for tie in self.grouping.host_ties
@@ -54,45 +54,53 @@ def group_part(
 
     Args:
         fabric: all devices and links.
-        plane: of this fabric.
-        ranks: of its switches.
-        devices: hosts and switches that stand alone, see `plane_part.find_part`.
+        plane: a plane of this fabric.
+        ranks: the ranks of its switches.
+        devices: independent hosts and switches, see `partial_plane.find_part`.
     """
     hosts, switches = devices
     part = cut_part(fabric, plane, hosts, switches)
     leaves = part.to_part_numbers(at for at in switches.tolist() if ranks.rank.get(at) == 1)
     grouping = group_switches(part.plane, Ranks(dict.fromkeys(leaves, 1), ()))
-    own = set(hosts.tolist())
-    strays = [part.to_part_numbers(pair) for pair in ranks.hosts_on_spines if pair[0] in own]
-    return GroupedPart(part, grouping, Ranks({}, tuple((host, leaf) for host, leaf in strays)))
+    part_hosts = set(hosts.tolist())
+    hosts_on_spines = [
+        part.to_part_numbers(pair) for pair in ranks.hosts_on_spines if pair[0] in part_hosts
+    ]
+    return GroupedPart(
+        part, grouping, Ranks({}, tuple((host, leaf) for host, leaf in hosts_on_spines))
+    )
 
 
 def update_groups(last: TierGroups, old: GroupedPart, new: GroupedPart) -> TierGroups | None:
-    """Return the groups of a plane of which a part changed; None where more than hosts moved.
+    """Return the groups of a plane after a part changed; None if more than hosts moved.
 
     Args:
-        last: of the whole plane before.
-        old: the part as it was.
-        new: the part as it is.
+        last: the groups of the full plane before the change.
+        old: the part before the change.
+        new: the part after the change.
     """
-    was, now = old.groups(), new.groups()
+    old_groups, new_groups = old.groups(), new.groups()
     by_switch = last.by_switch()
-    places = {switches: by_switch.get(switches[0], -1) for switches in was}
+    index_by_switches = {switches: by_switch.get(switches[0], -1) for switches in old_groups}
     is_same = all(
-        at >= 0
-        and (last.groups[at].switches, last.groups[at].hosts, last.groups[at].margin)
-        == (switches, *was[switches])
-        for switches, at in places.items()
+        group_index >= 0
+        and (
+            last.groups[group_index].switches,
+            last.groups[group_index].hosts,
+            last.groups[group_index].margin,
+        )
+        == (switches, *old_groups[switches])
+        for switches, group_index in index_by_switches.items()
     )
-    keeps_leaves = was.keys() == now.keys() and old.set_aside() == new.set_aside()
+    keeps_leaves = old_groups.keys() == new_groups.keys() and old.set_aside() == new.set_aside()
     if not (is_same and keeps_leaves and old.set_aside() <= set(last.set_aside)):
         return None
     if _may_be_thin(last):
         return None
     groups = [*last.groups]
-    for switches, at in places.items():
-        hosts, margin = now[switches]
-        groups[at] = replace(groups[at], hosts=hosts, margin=margin)
+    for switches, group_index in index_by_switches.items():
+        hosts, margin = new_groups[switches]
+        groups[group_index] = replace(groups[group_index], hosts=hosts, margin=margin)
     ties = _update_ties(last.host_ties, old.ties(), new.ties())
     return None if ties is None else replace(last, groups=tuple(groups), host_ties=ties)
 
@@ -100,14 +108,14 @@ def update_groups(last: TierGroups, old: GroupedPart, new: GroupedPart) -> TierG
 def _update_ties(
     last: Sequence[Tie], old: Sequence[Tie], new: Sequence[Tie]
 ) -> tuple[Tie, ...] | None:
-    known = {tie.unit: tie for tie in last}
-    if any(known.pop(tie.unit, None) != tie for tie in old):
+    tie_by_unit = {tie.unit: tie for tie in last}
+    if any(tie_by_unit.pop(tie.unit, None) != tie for tie in old):
         return None
-    return tuple(sorted([*known.values(), *new], key=lambda tie: tie.unit))
+    return tuple(sorted([*tie_by_unit.values(), *new], key=lambda tie: tie.unit))
 
 
 def _may_be_thin(grouping: TierGroups) -> bool:
-    """Return whether the number of hosts of a leaf group may decide about a top above it."""
+    """Return whether the number of hosts of a leaf group may decide if a top above it is a tier."""
     groups = grouping.groups
     children = Counter(group.parent for group in groups)
     return any(rank > SPINE_RANK for rank, _ in grouping.set_aside) or any(

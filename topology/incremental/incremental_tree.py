@@ -1,10 +1,10 @@
-"""Claims to a tree, again and again: what did not change is not looked at a second time.
+"""Claims to a tree, repeatedly: unchanged reports are not processed again.
 
-    claims ─> joined ─> planes ─> inferred
-       └ changed reports ─> rejoined ─> resplit ─> reinferred
+    claims ─> joined fabric ─> planes ─> inference
+       └ changed reports ─> updated fabric ─> updated planes ─> updated inference
 
-Each step below is tried for the reports that changed, and gives way to the whole step above where
-more may have changed than it can tell. The result is the same as of all claims at once.
+The lower steps are tried for the changed reports. Where a change may have further effects, the full
+step above is used instead. The result equals that of processing all claims at once.
 """
 
 from __future__ import annotations
@@ -35,49 +35,53 @@ from topology.planes.plane import Plane, PlaneSplit, split_planes
 from topology.planes.policy import COMPUTE, PlanePolicy
 
 MAX_CHANGES: Final = 64
-"""Reports that may differ; with more of them at once, all are joined anew."""
+"""Most changed reports that are applied one by one; with more, all reports are joined again."""
 
 AnyClaim: TypeAlias = Claim | SweptClaims
 
 
 class RebuildScope(StrEnum):
-    """How much was done anew."""
+    """How much of the tree was rebuilt."""
 
     WHOLE = "whole"
     """Everything."""
     JOINED = "joined"
-    """Planes and tree; the reports that did not change were not joined again."""
+    """Planes and tree; the unchanged reports were not joined again."""
     PART = "part"
-    """What cables of hosts join to those that moved."""
+    """The part of the tree that is connected to moved host cables."""
     NOTHING = "nothing"
     """No cable moved."""
 
 
 class TreeOptions(NamedTuple):
-    """What is to be made of claims."""
+    """The plane to infer, and the settings for it."""
 
     plane: str = COMPUTE
+    """Name of the plane."""
     policies: tuple[PlanePolicy, ...] = ()
+    """Policies that assign ports to planes; the default policy if empty."""
     names_of_tiers: tuple[str, ...] = ()
+    """Tier names bottom-up; the default names if empty."""
 
 
 class PreviousGeneration(NamedTuple):
-    """What is known from the last generation."""
+    """Facts that carry over from the last generation."""
 
     previous: TopologyTree | None = None
-    """Whose names are carried over."""
+    """The tree whose names are carried over."""
     previous_owners: PreviousOwners = MappingProxyType({})
-    """By id the node that had it."""
+    """The node that had each ID."""
 
 
 @dataclass(frozen=True, slots=True)
 class TreeState:
-    """All that was made of claims, to go on from."""
+    """All results for some claims, from which the next update starts."""
 
     claims: tuple[AnyClaim, ...]
+    """The claims, in the order given."""
     options: TreeOptions
     joined: JoinedFabric | None
-    """None where all claims are of one sweep, which is joined at once."""
+    """The joined claims; None if all claims are of one sweep, which is joined at once."""
     fabric: Fabric
     split: PlaneSplit
     plane: Plane
@@ -92,16 +96,16 @@ def build_tree_state(
     context: PreviousGeneration = PreviousGeneration(),  # noqa: B008 - frozen
     last: TreeState | None = None,
 ) -> TreeState:
-    """Return what claims tell, in any order; equal to what they tell without `last`.
+    """Return the tree of claims in any order; equal to the result without `last`.
 
-    Cost: that of `build_fabric`, `split_planes` and `infer`, or where few reports changed a
-    hundredth of it.
+    Cost: that of `build_fabric`, `split_planes` and `infer_tree`; about a hundredth of it where few
+    reports changed.
 
     Args:
-        claims: those that did not change should be the same objects, in the same places.
-        wanted: which plane, and how.
+        claims: unchanged claims should be the same objects at the same positions.
+        options: the plane, and its settings.
         context: the last generation.
-        last: what was known before.
+        last: the last state.
     """
     claims = tuple(claims)
     changes = _find_changes(last, claims, options) if last is not None else None
@@ -111,7 +115,7 @@ def build_tree_state(
 
 
 def _build_all(
-    claims: tuple[AnyClaim, ...], wanted: TreeOptions, context: PreviousGeneration
+    claims: tuple[AnyClaim, ...], options: TreeOptions, context: PreviousGeneration
 ) -> TreeState:
     if all(isinstance(claim, SweptClaims) for claim in claims):
         joined, fabric = None, build_fabric(claims, previous_owners=context.previous_owners)
@@ -119,7 +123,7 @@ def _build_all(
         joined = join_claims(claims, previous_owners=context.previous_owners)
         fabric = joined.fabric
     return _infer_state(
-        _JoinedClaims(claims, joined, fabric), wanted, context, scope=RebuildScope.WHOLE
+        _JoinedClaims(claims, joined, fabric), options, context, scope=RebuildScope.WHOLE
     )
 
 
@@ -130,42 +134,57 @@ class _JoinedClaims(NamedTuple):
 
 
 def _infer_state(
-    basis: _JoinedClaims, wanted: TreeOptions, context: PreviousGeneration, *, scope: RebuildScope
+    joined_claims: _JoinedClaims,
+    options: TreeOptions,
+    context: PreviousGeneration,
+    *,
+    scope: RebuildScope,
 ) -> TreeState:
-    split = split_planes(basis.fabric, wanted.policies)
-    plane = split.plane(wanted.plane)
-    inferred = build_inference_state(
-        basis.fabric,
+    split = split_planes(joined_claims.fabric, options.policies)
+    plane = split.plane(options.plane)
+    inference_state = build_inference_state(
+        joined_claims.fabric,
         plane=plane,
         previous=context.previous,
-        names_of_tiers=wanted.names_of_tiers,
+        names_of_tiers=options.names_of_tiers,
     )
     return TreeState(
-        basis.claims, wanted, basis.joined, basis.fabric, split, plane, inferred, scope
+        joined_claims.claims,
+        options,
+        joined_claims.joined,
+        joined_claims.fabric,
+        split,
+        plane,
+        inference_state,
+        scope,
     )
 
 
 def _find_changes(
-    last: TreeState, claims: tuple[AnyClaim, ...], wanted: TreeOptions
+    last_state: TreeState, claims: tuple[AnyClaim, ...], options: TreeOptions
 ) -> list[ClaimChange] | None:
-    """Return the reports that changed; None where more is different, or too many are."""
-    if last.joined is None or last.options != wanted or len(last.claims) != len(claims):
+    """Return the changed reports; None if anything else differs, or if too many changed."""
+    if (
+        last_state.joined is None
+        or last_state.options != options
+        or len(last_state.claims) != len(claims)
+    ):
         return None
-    found: list[ClaimChange] = []
-    pairs = zip(last.claims, claims, strict=True)
-    for old, new in compress(pairs, map(is_not, last.claims, claims)):
+    changes: list[ClaimChange] = []
+    pairs = zip(last_state.claims, claims, strict=True)
+    for old, new in compress(pairs, map(is_not, last_state.claims, claims)):
         if old == new:
             continue
         if isinstance(old, SweptClaims) or isinstance(new, SweptClaims):
             return None
-        found.append(ClaimChange(old, new))
-    return found if len(found) <= MAX_CHANGES else None
+        changes.append(ClaimChange(old, new))
+    return changes if len(changes) <= MAX_CHANGES else None
 
 
-def _has_same_owners(last: TreeState, context: PreviousGeneration) -> bool:
-    """Return whether ids that two claim were the same nodes' before."""
-    asked = last.joined.previous_owners if last.joined is not None else {}
-    return all(context.previous_owners.get(key) == node for key, node in asked.items())
+def _has_same_owners(last_state: TreeState, context: PreviousGeneration) -> bool:
+    """Return whether the previous owners of contested IDs are unchanged."""
+    previous_owners = last_state.joined.previous_owners if last_state.joined is not None else {}
+    return all(context.previous_owners.get(key) == node for key, node in previous_owners.items())
 
 
 @dataclass(slots=True)
@@ -177,31 +196,37 @@ class _TreeUpdater:
     def update(self, claims: tuple[AnyClaim, ...], changes: Sequence[ClaimChange]) -> TreeState:
         joined = self.last.joined
         split: PlaneSplit | None = None if self.options.policies else self.last.split
-        plane, ends = self.last.plane, set[int]()
+        plane, moved_devices = self.last.plane, set[int]()
         for change in changes:
-            found = update_fabric(joined, change) if joined is not None else None
-            if joined is None or found is None:
+            fabric_update = update_fabric(joined, change) if joined is not None else None
+            if joined is None or fabric_update is None:
                 return _build_all(claims, self.options, self.context)
-            ends |= _find_moved_devices(joined.fabric, found)
-            joined = found.joined
-            resplit_now = update_planes(split, found) if split is not None else None
-            split = resplit_now.split if resplit_now is not None else None
-            if resplit_now is not None:
-                plane = update_plane(plane, resplit_now, found)
+            moved_devices |= _find_moved_devices(joined.fabric, fabric_update)
+            joined = fabric_update.joined
+            plane_update = update_planes(split, fabric_update) if split is not None else None
+            split = plane_update.split if plane_update is not None else None
+            if plane_update is not None:
+                plane = update_plane(plane, plane_update, fabric_update)
         fabric = joined.fabric if joined is not None else self.last.fabric
-        basis = _JoinedClaims(claims, joined, fabric)
+        joined_claims = _JoinedClaims(claims, joined, fabric)
         if split is None or not has_switches_like(self.last.plane, plane):
-            return _infer_state(basis, self.options, self.context, scope=RebuildScope.JOINED)
-        hosts = (at for at in ends if fabric.devices[at].kind is DeviceKind.HOST)
-        site = ChangedPlane(fabric, plane, frozenset(hosts), keeps_links=not ends)
-        found_tree = update_inference(
+            return _infer_state(
+                joined_claims, self.options, self.context, scope=RebuildScope.JOINED
+            )
+        hosts = (
+            device for device in moved_devices if fabric.devices[device].kind is DeviceKind.HOST
+        )
+        changed_plane = ChangedPlane(fabric, plane, frozenset(hosts), keeps_links=not moved_devices)
+        inference_update = update_inference(
             self.last.inference_state,
-            site,
+            changed_plane,
             previous=self.context.previous,
             names_of_tiers=self.options.names_of_tiers,
         )
-        path = _SCOPES[found_tree.scope]
-        return TreeState(claims, self.options, joined, fabric, split, plane, found_tree.state, path)
+        scope = _SCOPES[inference_update.scope]
+        return TreeState(
+            claims, self.options, joined, fabric, split, plane, inference_update.state, scope
+        )
 
 
 _SCOPES: Final = {
@@ -211,25 +236,26 @@ _SCOPES: Final = {
 }
 
 
-def _find_moved_devices(before: Fabric, found: FabricUpdate) -> set[int]:
-    """Return the devices at the ends of links that are gone, new, or of another rate or standing.
+def _find_moved_devices(before: Fabric, fabric_update: FabricUpdate) -> set[int]:
+    """Return the devices at the ends of links that were removed, added, or changed otherwise.
 
-    Those of a port that is no more have another end.
+    A change is another rate, or another state such as one-sided. The device of a removed port is
+    left out; the other end of its link is included.
     """
-    fabric = found.joined.fabric
-    was = _links_at(before, found.before)
-    if found.numbers is not None:
-        ends = found.numbers[was[:, :2]]
-        was = np.column_stack([ends, was[:, 2:]])
-    now = _links_at(fabric, found.after)
-    moved = set(map(tuple, was.tolist())) ^ set(map(tuple, now.tolist()))
+    fabric = fabric_update.joined.fabric
+    old_link_rows = _links_at(before, fabric_update.before)
+    if fabric_update.numbers is not None:
+        link_ports = fabric_update.numbers[old_link_rows[:, :2]]
+        old_link_rows = np.column_stack([link_ports, old_link_rows[:, 2:]])
+    new_link_rows = _links_at(fabric, fabric_update.after)
+    moved = set(map(tuple, old_link_rows.tolist())) ^ set(map(tuple, new_link_rows.tolist()))
     owners = columns_of(fabric).port_devices
     return {int(owners[port]) for link in moved for port in link[:2] if port != NO_PORT}
 
 
 def _links_at(fabric: Fabric, ports: np.ndarray) -> np.ndarray:
     links = columns_of(fabric).links
-    is_there = np.zeros(len(columns_of(fabric).port_devices), np.bool_)
-    is_there[ports] = True
-    chosen = is_there[links.a] | is_there[links.b]
+    is_chosen_port = np.zeros(len(columns_of(fabric).port_devices), np.bool_)
+    is_chosen_port[ports] = True
+    chosen = is_chosen_port[links.a] | is_chosen_port[links.b]
     return np.column_stack([column[chosen] for column in links])

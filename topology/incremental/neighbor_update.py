@@ -1,7 +1,7 @@
-"""Changed neighbor entries that touch nothing but their own cables: whom they speak of, if so.
+"""The devices that changed neighbor entries name, if the change affects only the cables.
 
-Everything else that an entry may bring about (an id that moves, a device that appears or changes
-its kind) is for joining all claims anew, and is told by None.
+Returns None for every other effect of an entry (an ID that moves, a device that appears, is removed
+or changes its kind): then all claims have to be joined again.
 """
 
 from __future__ import annotations
@@ -22,64 +22,75 @@ from topology.model.ids import IdKind, parse_node_name
 
 
 class NeighborUpdate(NamedTuple):
-    """The entries of one device that changed."""
+    """The changed neighbor entries of one device."""
 
     device: int
-    gone: tuple[int, ...]
-    """Places of rows that are no more."""
+    removed_rows: tuple[int, ...]
+    """Indexes of the removed rows."""
     peers: tuple[int, ...]
-    """Whom the new entries speak of, one each; so is the next."""
+    """The device that each new entry names."""
     styles: tuple[int, ...]
+    """The style of the port name in each new entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class NeighborUpdater:
-    """A fabric in which entries of one device change."""
+    """Resolves the changed entries of one device in a fabric."""
 
     joined: JoinedFabric
     device: int
 
     def resolve(
-        self, gone: Sequence[int], olds: Iterable[Neighbor], news: Sequence[Neighbor]
+        self,
+        removed_rows: Sequence[int],
+        old_entries: Iterable[Neighbor],
+        new_entries: Sequence[Neighbor],
     ) -> NeighborUpdate | None:
-        """Return whom new entries speak of; None where more than their cables may change.
+        """Return the devices that new entries name; None if more than the cables may change.
 
         Args:
-            gone: places of the rows of the entries that are no more.
-            olds: these entries.
-            news: those that come.
+            removed_rows: the row indexes of the removed entries.
+            old_entries: the removed entries.
+            new_entries: the added entries.
         """
         rows = self.joined.fetch_rows
         if not all(
-            rows.is_independent[at] and int(rows.peer[at]) not in self.joined.inconsistent_mentions
-            for at in gone
+            rows.is_independent[row]
+            and int(rows.peer[row]) not in self.joined.inconsistent_mentions
+            for row in removed_rows
         ):
             return None
-        if any(key in self.joined.contested_keys for heard in olds for key in strong_keys(heard)):
+        if any(
+            key in self.joined.contested_keys
+            for neighbor in old_entries
+            for key in strong_keys(neighbor)
+        ):
             return None
-        peers = [self._peer(heard) for heard in news]
-        found = [peer for peer in peers if peer is not None]
-        if len(found) < len(peers):
+        peers = [self._peer(neighbor) for neighbor in new_entries]
+        resolved_peers = [peer for peer in peers if peer is not None]
+        if len(resolved_peers) < len(peers):
             return None
-        styles = tuple(encode_style(port_name_style(heard)) for heard in news)
-        reheard = NeighborUpdate(self.device, tuple(gone), tuple(found), styles)
-        return reheard if self._keeps_devices(reheard) else None
+        styles = tuple(encode_style(port_name_style(neighbor)) for neighbor in new_entries)
+        neighbor_update = NeighborUpdate(
+            self.device, tuple(removed_rows), tuple(resolved_peers), styles
+        )
+        return neighbor_update if self._keeps_devices(neighbor_update) else None
 
-    def _peer(self, heard: Neighbor) -> int | None:
-        keys = [key for one in heard.device_ids if (key := strong_key(one))]
-        if not all(self._is_uncontested(key) for key in strong_keys(heard)):
+    def _peer(self, neighbor: Neighbor) -> int | None:
+        keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
+        if not all(self._is_uncontested(key) for key in strong_keys(neighbor)):
             return None
         peer = self.joined.keys.find(keys[0]) if keys else NO_DEVICE
         if peer == NO_DEVICE:
-            is_by_port = not keys and any(map(strong_key, heard.port_ids))
-            mention = self.joined.mentions.get(build_mention(heard))
+            is_by_port = not keys and any(map(strong_key, neighbor.port_ids))
+            mention = self.joined.mentions.get(build_mention(neighbor))
             return None if mention is None or is_by_port else mention
         return None if peer in (SEVERAL_DEVICES, self.device) else peer
 
     def _is_uncontested(self, key: Key) -> bool:
-        """Return whether hearing an id says nothing about whose it is.
+        """Return whether a neighbor entry with an ID is no evidence about the owner of the ID.
 
-        Where nodes hear what a host claims, it may be that of a switch.
+        If a host claims an ID that nodes report as a neighbor, the ID may belong to a switch.
         """
         if key in self.joined.contested_keys:
             return False
@@ -89,68 +100,79 @@ class NeighborUpdater:
         is_switch = _is_switch(self.joined.claims[self.device])
         return owner == NO_DEVICE or is_switch or _is_switch(self.joined.claims[owner])
 
-    def _keeps_devices(self, reheard: NeighborUpdate) -> bool:
-        """Return whether all devices stay, of the same kinds and names."""
+    def _keeps_devices(self, neighbor_update: NeighborUpdate) -> bool:
+        """Return whether no device is added or removed, or changes its kind or name."""
         rows = self.joined.fetch_rows
-        touched = {*reheard.peers, *(int(rows.peer[at]) for at in reheard.gone)}
-        return all(self._keeps_device(peer, reheard) for peer in touched)
+        touched = {
+            *neighbor_update.peers,
+            *(int(rows.peer[row]) for row in neighbor_update.removed_rows),
+        }
+        return all(self._keeps_device(peer, neighbor_update) for peer in touched)
 
-    def _keeps_device(self, peer: int, reheard: NeighborUpdate) -> bool:
+    def _keeps_device(self, peer: int, neighbor_update: NeighborUpdate) -> bool:
         rows = self.joined.fetch_rows
-        before = np.flatnonzero(rows.peer == peer)
-        kept = before[~np.isin(before, reheard.gone)]
-        come = [
-            style for one, style in zip(reheard.peers, reheard.styles, strict=True) if one == peer
+        old_rows = np.flatnonzero(rows.peer == peer)
+        remaining_rows = old_rows[~np.isin(old_rows, neighbor_update.removed_rows)]
+        added_styles = [
+            style
+            for new_peer, style in zip(neighbor_update.peers, neighbor_update.styles, strict=True)
+            if new_peer == peer
         ]
-        if not self.joined.claims[peer] and not self._keeps_mention(before, kept, bool(come)):
+        if not self.joined.claims[peer] and not self._keeps_mention(
+            old_rows, remaining_rows, bool(added_styles)
+        ):
             return False
         if not self.joined.is_kind_guessed.any():
             return True
-        styles = set(rows.style[before].tolist()) - {0}
-        if styles != (set(rows.style[kept].tolist()) | set(come)) - {0}:
+        styles = set(rows.style[old_rows].tolist()) - {0}
+        if styles != (set(rows.style[remaining_rows].tolist()) | set(added_styles)) - {0}:
             return False
         if not self.joined.is_kind_guessed[peer]:
             return True
-        was = set(rows.device[before].tolist())
-        now = set(rows.device[kept].tolist()) | ({self.device} if come else set())
-        return self._is_leaf(peer, was - {peer}) and self._is_leaf(peer, now - {peer})
+        old_viewers = set(rows.device[old_rows].tolist())
+        new_viewers = set(rows.device[remaining_rows].tolist()) | (
+            {self.device} if added_styles else set()
+        )
+        return self._is_leaf(peer, old_viewers - {peer}) and self._is_leaf(
+            peer, new_viewers - {peer}
+        )
 
-    def _keeps_mention(self, before: Index, kept: Index, comes: bool) -> bool:  # noqa: FBT001 - one of two counts
-        if not len(kept) and not comes:
+    def _keeps_mention(self, old_rows: Index, remaining_rows: Index, is_added: bool) -> bool:  # noqa: FBT001 - stands for a count
+        if not len(remaining_rows) and not is_added:
             return False
-        first = int(self.joined.fetch_rows.order[before[0]])
+        first = int(self.joined.fetch_rows.order[old_rows[0]])
         is_later = int(self.joined.entity_numbers[self.device]) > first
-        is_first_kept = len(kept) > 0 and kept[0] == before[0]
-        if is_first_kept and (not comes or is_later):
+        is_first_kept = len(remaining_rows) > 0 and remaining_rows[0] == old_rows[0]
+        if is_first_kept and (not is_added or is_later):
             return True
-        # Who is heard of first has a lower number, of which a name may be made.
+        # The device that is mentioned first gets a lower number, and a name may contain the number.
         return not any("#" in name or "device-" in name for name in _device_names(self.joined))
 
     def _is_leaf(self, peer: int, viewers: Collection[int]) -> bool:
-        """Return whether who hears a device makes a switch of it whatever else is known."""
-        by_node = any(_has_node(self.joined.claims[one]) for one in viewers)
+        """Return whether the reporting devices alone prove that a device is a switch."""
+        by_node = any(_has_node(self.joined.claims[viewer]) for viewer in viewers)
         return by_node and (len(viewers) > 1 or peer not in self.joined.on_shared_ports)
 
 
-def strong_keys(heard: Neighbor) -> Iterator[Key]:
-    """Yield the ids of an entry that join devices."""
-    for one in (*heard.device_ids, *heard.port_ids):
-        key = strong_key(one)
+def strong_keys(neighbor: Neighbor) -> Iterator[Key]:
+    """Yield the IDs of an entry that identify a device."""
+    for identifier in (*neighbor.device_ids, *neighbor.port_ids):
+        key = strong_key(identifier)
         if key is not None:
             yield key
 
 
 def _is_switch(claims: Sequence[Claim]) -> bool:
-    """Return whether those who speak of a device, but for sweeps, say that it is a switch."""
-    own = [claim.device for claim in claims if claim.origin is not Origin.SWEEP]
-    return all(one.kind is DeviceKind.SWITCH for one in own) and not _has_node(claims)
+    """Return whether all claims about a device except those of sweeps call it a switch."""
+    devices = [claim.device for claim in claims if claim.origin is not Origin.SWEEP]
+    return all(device.kind is DeviceKind.SWITCH for device in devices) and not _has_node(claims)
 
 
 def _has_node(claims: Sequence[Claim]) -> bool:
     return any(
-        one.kind is IdKind.NODE_NAME and parse_node_name(one.value)
+        identifier.kind is IdKind.NODE_NAME and parse_node_name(identifier.value)
         for claim in claims
-        for one in claim.device.ids
+        for identifier in claim.device.ids
     )
 
 

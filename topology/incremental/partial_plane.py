@@ -1,7 +1,7 @@
-"""A part of a plane as a plane of its own: some hosts, the switches that they are cabled to.
+"""A part of a plane as a separate plane: some hosts, and the switches they are connected to.
 
-What is decided of hosts and leaves depends on nothing that no cable of a host leads to, directly
-or over others. So it is the same in such a part, whose devices and ports keep their order.
+Decisions about hosts and leaves depend only on devices that host cables lead to, directly or over
+other host cables. So they are the same in such a part. Devices and ports keep their order.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from topology.planes.port_set import PortSet
 
 @dataclass(frozen=True, slots=True)
 class PlanePart:
-    """A part, with numbers of its own."""
+    """A part of a plane, with its own device and port numbers."""
 
     fabric: Fabric
     plane: Plane
-    """Without cables between switches."""
+    """The part as a plane, without cables between switches."""
     devices: Index
-    """By its own number of a device the one in the whole."""
+    """The fabric's device number of each device of the part."""
 
     def to_part_numbers(self, devices: Iterable[int]) -> list[int]:
-        """Return the part's numbers of devices of the whole that are in it."""
-        found: list[int] = np.searchsorted(self.devices, list(devices)).tolist()
-        return found
+        """Return the numbers in the part of some devices, all of which are in it."""
+        part_numbers: list[int] = np.searchsorted(self.devices, list(devices)).tolist()
+        return part_numbers
 
 
 def find_part(planes: Sequence[Plane], hosts: Iterable[int]) -> tuple[Index, Index]:
-    """Return hosts and switches that cables of hosts join to some hosts, in any of several planes.
+    """Return the hosts and switches that host cables connect to some hosts, in any of the planes.
 
-    Cost: O(cables of hosts) per step away from them.
+    Cost: O(host cables) per step away from the hosts.
 
     Args:
-        planes: of one fabric, before and after a change.
-        hosts: where to start.
+        planes: a plane of one fabric, before and after a change.
+        hosts: the hosts to start from.
     """
     ends = [plane.host_edges.columns for plane in planes]
     a, b = (
@@ -55,21 +55,21 @@ def find_part(planes: Sequence[Plane], hosts: Iterable[int]) -> tuple[Index, Ind
     is_host[list(hosts)] = True
     is_switch = np.zeros(int(b.max(initial=0)) + 1, np.bool_)
     num_hosts = -1
-    while (found := int(is_host.sum())) > num_hosts:
-        num_hosts = found
+    while (num_found := int(is_host.sum())) > num_hosts:
+        num_hosts = num_found
         is_switch[b[is_host[a]]] = True
         is_host[a[is_switch[b]]] = True
     return np.flatnonzero(is_host), np.flatnonzero(is_switch)
 
 
 def cut_part(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> PlanePart:
-    """Return a part of a plane; `find_part` tells which parts stand alone. Cost: O(links)."""
+    """Return a part of a plane; `find_part` finds independent parts. Cost: O(links)."""
     columns, links = columns_of(fabric), columns_of(fabric).links
     is_host = np.zeros(len(columns.kinds), np.bool_)
     is_host[hosts] = True
-    is_own = is_host[columns.port_devices]
-    chosen = np.flatnonzero(is_own[links.a] | is_own[links.b])
-    is_port = is_own.copy()
+    is_host_port = is_host[columns.port_devices]
+    chosen = np.flatnonzero(is_host_port[links.a] | is_host_port[links.b])
+    is_port = is_host_port.copy()
     is_port[links.a[chosen]] = True
     is_port[links.b[chosen]] = True
     ports = np.flatnonzero(is_port)
@@ -83,7 +83,7 @@ def cut_part(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Pla
         switches=tuple(np.searchsorted(devices, switches).tolist()),
         host_edges=cut.edges(EdgeColumns(*(column[edges] for column in ends))),
         switch_edges=EdgeRows(EdgeColumns(*(np.zeros(0, np.intp) for _ in ends))),
-        ports=PortSet((is_own & plane.ports.is_member)[ports]),
+        ports=PortSet((is_host_port & plane.ports.is_member)[ports]),
     )
     return PlanePart(
         cut.build(LinkColumns._make(column[chosen] for column in links)), part, devices
@@ -92,14 +92,14 @@ def cut_part(fabric: Fabric, plane: Plane, hosts: Index, switches: Index) -> Pla
 
 @dataclass(frozen=True, slots=True)
 class _FabricCut:
-    """Some devices and ports of a fabric, numbered anew in their order."""
+    """Some devices and ports of a fabric, renumbered in their order."""
 
     fabric: Fabric
     devices: Index
     ports: Index
 
     def edges(self, ends: EdgeColumns) -> EdgeRows:
-        """Return cables by the new numbers."""
+        """Return cables in the new numbers."""
         devices, ports = self.devices, self.ports
         return EdgeRows(
             EdgeColumns(
@@ -111,12 +111,12 @@ class _FabricCut:
         )
 
     def build(self, links: LinkColumns) -> Fabric:
-        """Return the fabric of these devices and ports, with some of its links."""
+        """Return the fabric of these devices and ports, with the given links."""
         columns, ports, devices = columns_of(self.fabric), self.ports, self.devices
         links = links._replace(a=np.searchsorted(ports, links.a), b=np.searchsorted(ports, links.b))
-        own = columns._replace(
-            names=[columns.names[at] for at in devices.tolist()],
-            nodes=[columns.nodes[at] for at in devices.tolist()],
+        part_columns = columns._replace(
+            names=[columns.names[device] for device in devices.tolist()],
+            nodes=[columns.nodes[device] for device in devices.tolist()],
             kinds=columns.kinds[devices],
             port_devices=np.searchsorted(devices, columns.port_devices[ports]),
             port_names=LazyRows(len(ports), self._port_names),
@@ -131,7 +131,7 @@ class _FabricCut:
             ports=LazyRows(len(ports), self._port_rows),
             links=link_rows(links),
             findings=(),
-            columns=own,
+            columns=part_columns,
         )
 
     def _device_rows(self, places: Sequence[int]) -> Iterator[FabricDevice]:

@@ -1,8 +1,8 @@
-"""An inference made again where only cables of hosts moved: what else there is stays as it was.
+"""The inference updated after only host cables moved; everything else stays as it was.
 
-The hosts whose cables moved, and all that cables of hosts join to them, are judged before and after
-as a part of their own. When that changes no group of leaves, nothing above them changes. Anything
-else, and whatever this cannot tell, is inferred in full.
+The hosts with moved cables, and all devices that host cables connect to them, are inferred as a
+separate part before and after the change. If no group of leaves changes, nothing above the leaves
+changes. In all other cases the full inference runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _NO_TREE = TopologyTree("", (), (), ())
 
 
 class InferenceScope(StrEnum):
-    """How much was inferred anew."""
+    """How much was inferred again."""
 
     NOTHING = "nothing"
     PART = "part"
@@ -51,22 +51,22 @@ class InferenceScope(StrEnum):
 
 
 class InferenceUpdate(NamedTuple):
-    """The inference now, and how much of it is new."""
+    """The new inference, and how much of it was inferred again."""
 
     state: InferenceState
     scope: InferenceScope
 
 
 class ChangedPlane(NamedTuple):
-    """A fabric as it is now, and what moved in it."""
+    """The new fabric and plane, and the hosts with moved cables."""
 
     fabric: Fabric
     plane: Plane
-    """With the same devices and cables between switches as before."""
+    """A plane with the same devices and the same cables between switches as before."""
     hosts: frozenset[int]
-    """At the ends of cables that are new, gone, or of another rate or standing."""
+    """The hosts at the ends of cables that were added, removed or changed otherwise."""
     keeps_links: bool
-    """Whether all cables are as they were, but for the numbers of their ports."""
+    """Whether all cables are unchanged, apart from port numbers."""
 
 
 def update_inference(
@@ -76,21 +76,21 @@ def update_inference(
     previous: TopologyTree | None,
     names_of_tiers: Sequence[str] = (),
 ) -> InferenceUpdate:
-    """Return what `build_inference_state` would.
+    """Return the result of `build_inference_state`, updated from the last one if possible.
 
     Args:
         last: the inference of the fabric before.
-        site: the fabric now.
+        site: the new fabric and plane.
         previous: the tree whose names are carried over.
-        names_of_tiers: as the last time.
+        names_of_tiers: the same names as for `last`.
     """
-    found = _InferenceUpdater(last, site, previous, tuple(names_of_tiers)).infer()
-    if found is not None:
-        return found
-    whole = build_inference_state(
+    update = _InferenceUpdater(last, site, previous, tuple(names_of_tiers)).infer()
+    if update is not None:
+        return update
+    full_inference = build_inference_state(
         site.fabric, plane=site.plane, previous=previous, names_of_tiers=names_of_tiers
     )
-    return InferenceUpdate(whole, InferenceScope.ALL)
+    return InferenceUpdate(full_inference, InferenceScope.ALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,40 +101,43 @@ class _InferenceUpdater:
     names: tuple[str, ...]
 
     def infer(self) -> InferenceUpdate | None:
-        last, site = self.last, self.changed_plane
+        last_state, site = self.last, self.changed_plane
         cliques = find_cliques(site.fabric) if site.plane.name == COMPUTE else {}
-        if last.has_directors or cliques != last.cliques:
+        if last_state.has_directors or cliques != last_state.cliques:
             return None
         if not site.hosts:
-            again = self._replace_hosts(last.grouping, last.ranks, last.findings.symmetry)
-            return InferenceUpdate(again, InferenceScope.NOTHING)
-        ranks = update_ranks(last.ranks, site.plane)
+            updated_state = self._replace_hosts(
+                last_state.grouping, last_state.ranks, last_state.findings.symmetry
+            )
+            return InferenceUpdate(updated_state, InferenceScope.NOTHING)
+        ranks = update_ranks(last_state.ranks, site.plane)
         if ranks is None:
             return None
-        devices = find_part((last.plane, site.plane), site.hosts)
-        old = group_part(last.fabric, last.plane, last.ranks, devices)
+        devices = find_part((last_state.plane, site.plane), site.hosts)
+        old = group_part(last_state.fabric, last_state.plane, last_state.ranks, devices)
         new = group_part(site.fabric, site.plane, ranks, devices)
-        grouping = update_groups(last.grouping, old, new)
+        grouping = update_groups(last_state.grouping, old, new)
         if grouping is None or not (old.part.plane.host_edges and new.part.plane.host_edges):
             return None
-        found = self._replace_hosts(grouping, ranks, self._symmetry(grouping, old, new))
-        tree = (last.findings.tree - _domain_findings(last)) - _part_findings(old) | _part_findings(
-            new
+        updated_state = self._replace_hosts(grouping, ranks, self._symmetry(grouping, old, new))
+        tree = (last_state.findings.tree - _domain_findings(last_state)) - _part_findings(
+            old
+        ) | _part_findings(new)
+        updated_state = replace(
+            updated_state,
+            findings=updated_state.findings._replace(tree=tree | _domain_findings(updated_state)),
         )
-        found = replace(
-            found, findings=found.findings._replace(tree=tree | _domain_findings(found))
-        )
-        return InferenceUpdate(found, InferenceScope.PART)
+        return InferenceUpdate(updated_state, InferenceScope.PART)
 
     def _replace_hosts(
         self, grouping: TierGroups, ranks: Ranks, symmetry: frozenset[Finding]
     ) -> InferenceState:
         """Return the last inference with other hosts in its leaf groups.
 
-        Of findings about the tree only those about whole domains are new.
+        Of the findings about the tree, only those about complete domains are computed again.
         """
         last, fabric, plane = self.last, self.changed_plane.fabric, self.changed_plane.plane
-        tree, titles = self._tree(grouping, ranks)
+        tree, group_names = self._tree(grouping, ranks)
         tiers, cliques = last.findings.tiers, last.findings.cliques
         if not _has_same_sizes(last.grouping, grouping):
             tiers = frozenset(
@@ -144,14 +147,14 @@ class _InferenceUpdater:
             )
         if last.cliques:
             cliques = frozenset(find_clique_problems(fabric, grouping.groups, last.cliques))
-        again = replace(
+        updated = replace(
             last,
             fabric=fabric,
             plane=plane,
             ranks=ranks,
             grouping=grouping,
             tree=tree,
-            group_names=titles,
+            group_names=group_names,
             previous=self.previous,
         )
         links, rates = last.findings.links, last.findings.rates
@@ -163,37 +166,37 @@ class _InferenceUpdater:
             links=links,
             symmetry=symmetry,
             rates=rates,
-            tree=local | _domain_findings(again),
+            tree=local | _domain_findings(updated),
             tiers=tiers,
             treeness=last.findings.treeness,
             cliques=cliques,
         )
-        return replace(again, findings=findings)
+        return replace(updated, findings=findings)
 
     def _symmetry(
         self, grouping: TierGroups, old: GroupedPart, new: GroupedPart
     ) -> frozenset[Finding]:
-        last, site = self.last, self.changed_plane
-        parts = ((last.plane, old), (site.plane, new))
+        last_state, site = self.last, self.changed_plane
+        parts = ((last_state.plane, old), (site.plane, new))
         rules = {_are_doubled_cables_rare(plane) for plane, _ in parts}
-        rules |= {_are_doubled_cables_rare(judged.part.plane) for _, judged in parts}
-        # A cable to a spine is compared with the spine's group, which no part of hosts has.
+        rules |= {_are_doubled_cables_rare(grouped_part.part.plane) for _, grouped_part in parts}
+        # A cable to a spine is compared with the spine's group, which is not in the part.
         is_on_spine = old.ranks.hosts_on_spines or new.ranks.hosts_on_spines
         if is_on_spine or len(rules - {None}) > 1:
             return frozenset(
                 find_asymmetries(
-                    site.fabric, site.plane, grouping=grouping, domain_links=last.domain_links
+                    site.fabric, site.plane, grouping=grouping, domain_links=last_state.domain_links
                 )
             )
-        return (last.findings.symmetry - _symmetry_findings(old)) | _symmetry_findings(new)
+        return (last_state.findings.symmetry - _symmetry_findings(old)) | _symmetry_findings(new)
 
     def _tree(self, grouping: TierGroups, ranks: Ranks) -> tuple[TopologyTree, Mapping[int, str]]:
-        """Return the tree, made of the last one where every node stays where it is."""
-        last = self.last
-        has_names = self.previous is last.previous or self.previous is last.tree
+        """Return the tree, updated from the last one if every node keeps its place."""
+        last_state = self.last
+        has_names = self.previous is last_state.previous or self.previous is last_state.tree
         if has_names and self._keeps_nodes(grouping):
-            return self._with_margins(grouping), last.group_names
-        nested = replace(grouping, groups=add_clique_tier(grouping.groups, last.cliques))
+            return self._with_margins(grouping), last_state.group_names
+        nested = replace(grouping, groups=add_clique_tier(grouping.groups, last_state.cliques))
         return build_named_tree(
             self.changed_plane.fabric,
             self.changed_plane.plane,
@@ -204,81 +207,89 @@ class _InferenceUpdater:
         )
 
     def _keeps_nodes(self, grouping: TierGroups) -> bool:
-        """Return whether all nodes stay where they are, and nowhere where they are nowhere."""
+        """Return whether all placed nodes keep their place, and all other nodes stay unplaced."""
         was, now = self.last.grouping, grouping
         nodes = columns_of(self.changed_plane.fabric).nodes
-        unplaced = {gone.node for gone in self.last.tree.unplaced}
+        unplaced = {unplaced_node.node for unplaced_node in self.last.tree.unplaced}
         return (
             was.host_ties == now.host_ties
             and all(
-                one.hosts == other.hosts
-                for one, other in zip(was.groups, now.groups, strict=True)
-                if one is not other
+                old_group.hosts == new_group.hosts
+                for old_group, new_group in zip(was.groups, now.groups, strict=True)
+                if old_group is not new_group
             )
             and not any(nodes[host] in unplaced for host in self.changed_plane.hosts)
         )
 
     def _with_margins(self, grouping: TierGroups) -> TopologyTree:
-        last = self.last
+        last_state = self.last
         margins = {
-            last.group_names[at]: round(group.margin, 4)
-            for at, (group, old) in enumerate(
-                zip(grouping.groups, last.grouping.groups, strict=True)
+            last_state.group_names[group_index]: round(group.margin, 4)
+            for group_index, (group, old) in enumerate(
+                zip(grouping.groups, last_state.grouping.groups, strict=True)
             )
-            if group.margin != old.margin and at in last.group_names
+            if group.margin != old.margin and group_index in last_state.group_names
         }
         if not margins:
-            return last.tree
+            return last_state.tree
         domains = (
             replace(domain, margin=margins[domain.name]) if domain.name in margins else domain
-            for domain in last.tree.domains
+            for domain in last_state.tree.domains
         )
-        return replace(last.tree, domains=tuple(domains))
+        return replace(last_state.tree, domains=tuple(domains))
 
 
-def _has_same_sizes(one: TierGroups, other: TierGroups) -> bool:
-    """Return whether groups have as many hosts, and the same hosts are undecided."""
-    sizes = ([len(group.hosts) for group in found.groups] for found in (one, other))
-    return one.host_ties == other.host_ties and next(sizes) == next(sizes)
+def _has_same_sizes(old_grouping: TierGroups, new_grouping: TierGroups) -> bool:
+    """Return whether all groups have as many hosts as before, and the same hosts are undecided."""
+    sizes = (
+        [len(group.hosts) for group in grouping.groups] for grouping in (old_grouping, new_grouping)
+    )
+    return old_grouping.host_ties == new_grouping.host_ties and next(sizes) == next(sizes)
 
 
 def _are_doubled_cables_rare(plane: Plane) -> bool | None:
-    """Return whether hosts with several cables to one leaf are few enough to be told of.
+    """Return whether hosts with several cables to one leaf are few enough to be reported.
 
-    None where there are none.
+    None if there are no such hosts.
     """
     hosts, _, counts = plane.host_edges.pairs
     is_doubled = counts > 1
     if not is_doubled.any():
         return None
     doubled = np.unique(hosts[is_doubled])
-    found, num_leaves = np.unique(hosts, return_counts=True)
-    spread = np.count_nonzero(num_leaves[~np.isin(found, doubled)] > 1)
+    distinct_hosts, num_leaves = np.unique(hosts, return_counts=True)
+    spread = np.count_nonzero(num_leaves[~np.isin(distinct_hosts, doubled)] > 1)
     return bool(spread >= MIN_USUAL_PER_ODD * len(doubled))
 
 
-def _symmetry_findings(judged: GroupedPart) -> frozenset[Finding]:
-    part = judged.part
-    ways = find_domain_links(part.plane, judged.grouping)
+def _symmetry_findings(grouped_part: GroupedPart) -> frozenset[Finding]:
+    part = grouped_part.part
+    domain_links = find_domain_links(part.plane, grouped_part.grouping)
     return frozenset(
-        find_asymmetries(part.fabric, part.plane, grouping=judged.grouping, domain_links=ways)
-    )
-
-
-def _part_findings(judged: GroupedPart) -> frozenset[Finding]:
-    """Return what is wrong with the hosts and leaves of a part but for cables."""
-    part = judged.part
-    return frozenset(
-        find_tree_problems(
-            part.fabric, part.plane, ranks=judged.ranks, grouping=judged.grouping, tree=_NO_TREE
+        find_asymmetries(
+            part.fabric, part.plane, grouping=grouped_part.grouping, domain_links=domain_links
         )
     )
 
 
-def _domain_findings(found: InferenceState) -> frozenset[Finding]:
-    """Return what is wrong with whole domains."""
+def _part_findings(grouped_part: GroupedPart) -> frozenset[Finding]:
+    """Return the findings about the hosts and leaves of a part, without those about cables."""
+    part = grouped_part.part
     return frozenset(
         find_tree_problems(
-            found.fabric, found.plane, ranks=_NO_RANKS, grouping=_NO_GROUPS, tree=found.tree
+            part.fabric,
+            part.plane,
+            ranks=grouped_part.ranks,
+            grouping=grouped_part.grouping,
+            tree=_NO_TREE,
+        )
+    )
+
+
+def _domain_findings(state: InferenceState) -> frozenset[Finding]:
+    """Return the findings about complete domains."""
+    return frozenset(
+        find_tree_problems(
+            state.fabric, state.plane, ranks=_NO_RANKS, grouping=_NO_GROUPS, tree=state.tree
         )
     )

@@ -1,8 +1,8 @@
-"""Stable names for domains: carried over from the last generation, else made from the switches.
+"""Stable names for domains: carried over from the last generation, else made from switch names.
 
-A domain keeps its name while most of its nodes stay together; so replacing a switch, adding a
-leaf or another order of enumeration renames nothing else. Every name is a DNS-1123 label of at
-most 63 characters, as HyperNode names and Volcano's admission policy want.
+A domain keeps its name while most of its nodes stay together. So replacing a switch, adding a leaf,
+or another order of enumeration does not rename other domains. Every name is a DNS-1123 label of at
+most 63 characters, as HyperNode names and Volcano's admission policy require.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class UnnamedDomain:
     nodes: frozenset[str]
     """All nodes below it."""
     switches: tuple[str, ...]
-    """Names of its switches that a person gave; empty where none has one."""
+    """Names given to its switches by people; empty unless every switch has one."""
     lowest_id: str
-    """Lowest id of its switches, or its first node without any."""
+    """Lowest ID of its switches; without any, its first device name."""
 
 
 def assign_names(domains: Sequence[UnnamedDomain], previous: TopologyTree | None) -> list[str]:
@@ -41,51 +41,52 @@ def assign_names(domains: Sequence[UnnamedDomain], previous: TopologyTree | None
     Deterministic in the set of domains. Cost: O(nodes · tiers + domains log domains).
     """
     names = _carry_over(domains, previous)
-    taken = set(names.values())
+    used_names = set(names.values())
     order = sorted(
-        (at for at in range(len(domains)) if at not in names),
-        key=lambda at: (domains[at].tier, sorted(domains[at].nodes)),
+        (domain_index for domain_index in range(len(domains)) if domain_index not in names),
+        key=lambda domain_index: (domains[domain_index].tier, sorted(domains[domain_index].nodes)),
     )
-    wanted = {at: _derive_name(domains[at]) for at in order}
-    counts = Counter(wanted.values())
-    for at in order:
-        name = wanted[at]
-        if counts[name] > 1 or name in taken:
-            name = _append_hash(name, domains[at])
-        while name in taken:  # two domains of one tier cannot hash alike, a kept name could
-            name = _append_hash(name, domains[at])
-        names[at] = name
-        taken.add(name)
-    return [names[at] for at in range(len(domains))]
+    proposed_names = {domain_index: _derive_name(domains[domain_index]) for domain_index in order}
+    counts = Counter(proposed_names.values())
+    for domain_index in order:
+        name = proposed_names[domain_index]
+        if counts[name] > 1 or name in used_names:
+            name = _append_hash(name, domains[domain_index])
+        # Domains of one tier differ in their hash, but a carried-over name can collide.
+        while name in used_names:
+            name = _append_hash(name, domains[domain_index])
+        names[domain_index] = name
+        used_names.add(name)
+    return [names[domain_index] for domain_index in range(len(domains))]
 
 
 def _carry_over(domains: Sequence[UnnamedDomain], previous: TopologyTree | None) -> dict[int, str]:
-    """Match domains to the last generation's by the nodes they share, tier by tier."""
+    """Match domains to those of the last generation by shared nodes, tier by tier."""
     if previous is None:
         return {}
-    old_at: dict[tuple[int, str], int] = {
-        (domain.tier, node): at
-        for at, domain in enumerate(previous.domains)
+    previous_by_node: dict[tuple[int, str], int] = {
+        (domain.tier, node): domain_index
+        for domain_index, domain in enumerate(previous.domains)
         for node in previous.nodes_of(domain)
     }
     shared: Counter[tuple[int, int]] = Counter()
-    for at, domain in enumerate(domains):
+    for domain_index, domain in enumerate(domains):
         shared.update(
-            (at, old)
+            (domain_index, previous_index)
             for node in domain.nodes
-            if (old := old_at.get((domain.tier, node))) is not None
+            if (previous_index := previous_by_node.get((domain.tier, node))) is not None
         )
     ranked = sorted(
         shared.items(), key=lambda row: (-row[1], previous.domains[row[0][1]].name, row[0])
     )
     names: dict[int, str] = {}
-    used: set[int] = set()
-    for (at, old), count in ranked:
-        size = previous.domains[old].stop - previous.domains[old].start
-        keeps = 2 * count > min(size, len(domains[at].nodes))
-        if keeps and at not in names and old not in used:
-            names[at] = previous.domains[old].name
-            used.add(old)
+    used_previous: set[int] = set()
+    for (domain_index, previous_index), count in ranked:
+        size = previous.domains[previous_index].stop - previous.domains[previous_index].start
+        is_same = 2 * count > min(size, len(domains[domain_index].nodes))
+        if is_same and domain_index not in names and previous_index not in used_previous:
+            names[domain_index] = previous.domains[previous_index].name
+            used_previous.add(previous_index)
     return names
 
 
@@ -98,11 +99,11 @@ def _derive_name(domain: UnnamedDomain) -> str:
 
 
 def derive_common_name(names: Iterable[str]) -> str:
-    """Return what names share, with the range of each number in which they differ.
+    """Return the common part of names, with the range of each number in which they differ.
 
     leaf-p01-r0 … leaf-p01-r7 give `leaf-p01-r0-7`, rail-01-07 … rail-04-07 `rail-01-04-07`;
-    numbers are padded with zeros to equal width, so that sort order is adjacency. Ends where the
-    names differ otherwise; empty when no letter would be left.
+    numbers are padded with zeros to equal width, so that neighbors sort next to each other. The
+    result ends where the names differ otherwise, and is empty if it would have no letter.
     """
     shared = ""
     for parts in zip_longest(*(_TOKEN.findall(name.lower()) for name in names), fillvalue=""):
@@ -118,7 +119,7 @@ def derive_common_name(names: Iterable[str]) -> str:
 
 
 def _to_dns_label(name: str) -> str:
-    """Return a name as a DNS-1123 label, cut to length; empty when nothing usable is left."""
+    """Return a name as a DNS-1123 label, cut to length; empty if no valid character is left."""
     folded = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     return folded[:MAX_NAME].strip("-")
 

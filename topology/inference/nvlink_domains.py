@@ -1,8 +1,8 @@
-"""NVLink domains as a tier below the leaves, where they nest in these.
+"""NVLink domains (cliques) as a tier below the leaves, if they nest in leaf groups.
 
-Hosts of one clique reach each other over NVLink, past every network. A clique whose hosts sit
-below several leaf groups is told as it is per group; where most do, NVLink and network cut across
-each other, no tree has both, and the network's stands.
+Hosts of one clique reach each other over NVLink, without any network. A clique whose hosts are
+below several leaf groups becomes one domain per group. If most cliques are like that, NVLink and
+the network cut across each other: no tree can show both, and the tree shows the network.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from topology.model.lazy_rows import rows_at
 from topology.tiers.tier_groups import TierGroup
 
 CLIQUE_RANK = 0
-"""Of a domain of NVLink: below the leaves."""
+"""The rank of an NVLink domain: below the leaves."""
 CliqueByHost = Mapping[int, int]
-"""Host to the device that stands for its clique."""
+"""Host to the device that represents its clique."""
 
 
 def find_cliques(fabric: Fabric) -> dict[int, int]:
-    """Return the clique of each host that is in one, not those that are in two. Cost: O(links)."""
-    found: dict[int, set[int]] = defaultdict(set)
+    """Return the clique of each host that is in exactly one. Cost: O(links)."""
+    cliques_by_host: dict[int, set[int]] = defaultdict(set)
     columns = columns_of(fabric)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
     if not is_nvlink.any():
@@ -44,42 +44,42 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     links = np.flatnonzero(is_nvlink[columns.links.a] | is_nvlink[columns.links.b])
     for link in rows_at(fabric.links, links.tolist()):
         ends = fabric.ports[link.a], fabric.ports[link.b]
-        for near, far in (ends, ends[::-1]):
-            if fabric.devices[near.device].kind is DeviceKind.HOST:
-                found[near.device].add(far.device)
-    return {host: min(devices) for host, devices in found.items() if len(devices) == 1}
+        for host_end, clique_end in (ends, ends[::-1]):
+            if fabric.devices[host_end.device].kind is DeviceKind.HOST:
+                cliques_by_host[host_end.device].add(clique_end.device)
+    return {host: min(devices) for host, devices in cliques_by_host.items() if len(devices) == 1}
 
 
 def add_clique_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> tuple[TierGroup, ...]:
-    """Return the groups with a tier of cliques below the leaves, as they are where none nests.
+    """Return the groups with a tier of cliques below the leaves; unchanged if cliques do not nest.
 
-    The new groups stand after the others, by leaf group and then by clique. A host without a
-    clique is a domain of its own there: nothing is as near to it as NVLink would be.
+    The new groups follow the others, by leaf group and then by clique. A host without a clique is a
+    domain alone: no other host is as near to it as NVLink would make it.
     """
     if not _has_tier(groups, cliques):
         return tuple(groups)
     nested: list[TierGroup] = []
-    for at, group in enumerate(groups):
+    for group_index, group in enumerate(groups):
         members: dict[tuple[bool, int], list[int]] = defaultdict(list)
         for host in group.hosts:
             clique = cliques.get(host)
             members[(clique is None, host if clique is None else clique)].append(host)
         for (is_alone, number), hosts in sorted(members.items()):
             switches = () if is_alone else (number,)
-            nested.append(TierGroup(CLIQUE_RANK, switches, tuple(hosts), 1.0, parent=at))
+            nested.append(TierGroup(CLIQUE_RANK, switches, tuple(hosts), 1.0, parent=group_index))
     return (*(replace(group, hosts=()) for group in groups), *nested)
 
 
 def _has_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
-    """Return whether more than half of the cliques lie in one leaf group each."""
-    places = _groups_by_clique(groups, cliques)
-    return 2 * sum(len(leaves) == 1 for leaves in places.values()) > len(places)
+    """Return whether more than half of the cliques are inside one leaf group each."""
+    groups_by_clique = _groups_by_clique(groups, cliques)
+    return 2 * sum(len(leaves) == 1 for leaves in groups_by_clique.values()) > len(groups_by_clique)
 
 
 def _find_unknown_cliques(
     fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
 ) -> Iterator[Finding]:
-    """Yield a finding of the hosts of which nobody can know the clique: only they can tell it."""
+    """Yield a finding about hosts without a report: only the agent on a host reports its clique."""
     names = sorted(
         fabric.devices[host].name
         for group in groups
@@ -92,44 +92,47 @@ def _find_unknown_cliques(
             names,
             severity=Severity.WARNING,
             message=(
-                f"No agent tells the NVLink domain of {format_names(names)}, so each stands alone "
-                "in that tier. See that the agent runs there."
+                f"No agent reports the NVLink domain of {format_names(names)}, so each host is a "
+                "domain alone in that tier. Check that the agent runs there."
             ),
         )
 
 
 def _groups_by_clique(groups: Sequence[TierGroup], cliques: CliqueByHost) -> dict[int, set[int]]:
-    """Return clique to the leaf groups that its hosts are in."""
-    places: dict[int, set[int]] = defaultdict(set)
-    for at, group in enumerate(groups):
+    """Return the leaf groups of each clique."""
+    groups_by_clique: dict[int, set[int]] = defaultdict(set)
+    for group_index, group in enumerate(groups):
         for host in group.hosts:
             if host in cliques:
-                places[cliques[host]].add(at)
-    return places
+                groups_by_clique[cliques[host]].add(group_index)
+    return groups_by_clique
 
 
 def find_clique_problems(
     fabric: Fabric, groups: Sequence[TierGroup], cliques: CliqueByHost
 ) -> Iterator[Finding]:
-    """Yield a finding per clique in several leaf groups, and one of hosts that say nothing."""
+    """Yield a finding per clique in several leaf groups, and one about hosts without a report."""
     if _has_tier(groups, cliques):
         yield from _find_unknown_cliques(fabric, groups, cliques)
     for clique, leaves in sorted(_groups_by_clique(groups, cliques).items()):
         if len(leaves) == 1:
             continue
         name = fabric.devices[clique].name
-        parts = [_hosts_of(fabric, groups[at], clique, cliques) for at in sorted(leaves)]
-        shown = " and ".join(format_names(part) for part in parts)
+        hosts_by_group = [
+            _hosts_of(fabric, groups[group_index], clique, cliques)
+            for group_index in sorted(leaves)
+        ]
+        shown_groups = " and ".join(format_names(hosts) for hosts in hosts_by_group)
         yield Finding(
             kind=FindingKind.TIER_MISMATCH,
             device=name,
             port=None,
             severity=Severity.WARNING,
             message=(
-                f"The hosts of NVLink domain {name} are below different leaves ({shown}), so it is "
-                "no domain of the tree as a whole. Check where their network cables lead."
+                f"The hosts of NVLink domain {name} are below different leaves ({shown_groups}), "
+                "so it is not one domain of the tree. Check where their network cables lead."
             ),
-            ports=tuple(PortName(host, "") for part in parts for host in part),
+            ports=tuple(PortName(host, "") for hosts in hosts_by_group for host in hosts),
         )
 
 

@@ -1,7 +1,7 @@
-"""A fabric to its tree: select the plane, rank, group, name, and say what is wrong.
+"""The entry point of the inference: a fabric to its tree and findings.
 
-The one entry to the inference; everything it calls is pure. Hosts that are no cluster nodes
-shape the tiers and are left out of the tree afterwards.
+Selects the plane, ranks and groups its switches, names the domains, and collects the findings. All
+of it is pure. Hosts that are not cluster nodes shape the tiers, and are left out of the tree.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _TIER_NAMES = ("leaf", "spine", "core")
 
 @dataclass(frozen=True, slots=True)
 class Inference:
-    """What the facts say: the tree, and everything that is wrong with the fabric."""
+    """The tree of a fabric, and all findings."""
 
     tree: TopologyTree
     findings: tuple[Finding, ...]
@@ -53,17 +53,17 @@ class Inference:
 def tier_names(
     num_tiers: int, configured: Sequence[str] = (), *, has_cliques: bool = False
 ) -> tuple[str, ...]:
-    """Return names bottom-up: leaf, spine, core, core2 …, or the configured ones.
+    """Return the tier names bottom-up: leaf, spine, core, core2 …, or the configured names.
 
-    Below the leaves stands `nvlink`, where there is a tier of cliques.
+    A tier of cliques below the leaves is named `nvlink`.
 
     Raises:
-        ConfigError: fewer configured names than tiers, or one twice.
+        ConfigError: fewer configured names than tiers, or a name that is there twice.
     """
     if configured:
         if len(set(configured)) < len(configured) or len(configured) < num_tiers:
             names = show(", ".join(configured))
-            raise ConfigError(f"{num_tiers} tiers need as many different names, got {names}")
+            raise ConfigError(f"{num_tiers} tiers need {num_tiers} different names, got {names}")
         return tuple(configured[:num_tiers])
     lowest = ("nvlink",) if has_cliques else ()
     later = (f"core{number}" for number in range(2, num_tiers))
@@ -81,18 +81,18 @@ def infer_tree(
 
     Args:
         fabric: all devices and links.
-        plane: of this fabric; the compute plane by the default policy where not given.
+        plane: a plane of this fabric; by default the compute plane of the default policy.
         previous: the last generation, whose domain names are carried over.
-        names_of_tiers: bottom-up; the usual ones when empty.
+        names_of_tiers: bottom-up; the default names if empty.
     """
-    found = build_inference_state(
+    state = build_inference_state(
         fabric, plane=plane, previous=previous, names_of_tiers=names_of_tiers
     )
-    return found.inference
+    return state.inference
 
 
 class FindingsBySource(NamedTuple):
-    """What is wrong, by what says so."""
+    """The findings by the module that yields them, so that each part can be updated alone."""
 
     links: frozenset[Finding] = frozenset()
     symmetry: frozenset[Finding] = frozenset()
@@ -105,11 +105,11 @@ class FindingsBySource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class InferenceState:
-    """An inference, and all that led to it: what is made of it again when little changes."""
+    """An inference with all intermediate results, from which a small change is applied."""
 
     fabric: Fabric
     plane: Plane
-    """Directors as one switch each."""
+    """The plane, with each director as one switch."""
     has_directors: bool
     ranks: Ranks
     grouping: TierGroups
@@ -117,16 +117,16 @@ class InferenceState:
     cliques: CliqueByHost
     tree: TopologyTree
     group_names: Mapping[int, str]
-    """Name of each group's domain; groups without nodes are missing."""
+    """The domain name of each group; groups without nodes are missing."""
     previous: TopologyTree | None
-    """Whose names were carried over."""
+    """The tree whose names were carried over."""
     findings: FindingsBySource
 
     @property
     def inference(self) -> Inference:
         """The tree and all findings."""
-        found = frozenset[Finding]().union(self.fabric.findings, *self.findings)
-        return Inference(self.tree, sort_findings(found))
+        all_findings = frozenset[Finding]().union(self.fabric.findings, *self.findings)
+        return Inference(self.tree, sort_findings(all_findings))
 
 
 def build_inference_state(
@@ -136,53 +136,62 @@ def build_inference_state(
     previous: TopologyTree | None = None,
     names_of_tiers: Sequence[str] = (),
 ) -> InferenceState:
-    """Return what `infer` does, and all that led to it."""
+    """Return the result of `infer_tree` with all intermediate results."""
     folded = fold_directors(fabric, plane or select_compute_plane(fabric))
     plane = folded.plane
     ranks = rank_switches(plane)
     grouping = group_switches(plane, ranks)
-    ways = find_domain_links(plane, grouping)
+    domain_links = find_domain_links(plane, grouping)
     cliques = find_cliques(fabric) if plane.name == COMPUTE else {}
     unfolded = [
         replace(group, switches=tuple(folded.unfold(group.switches))) for group in grouping.groups
     ]
     nested = replace(grouping, groups=add_clique_tier(unfolded, cliques))
-    tree, titles = build_named_tree(
+    tree, group_names = build_named_tree(
         fabric, plane, nested, ranks=ranks, previous=previous, names=names_of_tiers
     )
-    found = InferenceState(
+    state = InferenceState(
         fabric=fabric,
         plane=plane,
         has_directors=bool(folded.members),
         ranks=ranks,
         grouping=grouping,
-        domain_links=ways,
+        domain_links=domain_links,
         cliques=cliques,
         tree=tree,
-        group_names=titles,
+        group_names=group_names,
         previous=previous,
         findings=FindingsBySource(),
     )
-    return replace(found, findings=_collect_findings(found))
+    return replace(state, findings=_collect_findings(state))
 
 
-def _collect_findings(found: InferenceState) -> FindingsBySource:
-    fabric, plane, grouping, ways = found.fabric, found.plane, found.grouping, found.domain_links
-    ranks = found.ranks
+def _collect_findings(state: InferenceState) -> FindingsBySource:
+    fabric, plane, grouping, domain_links = (
+        state.fabric,
+        state.plane,
+        state.grouping,
+        state.domain_links,
+    )
+    ranks = state.ranks
     return FindingsBySource(
         links=frozenset(find_one_sided_links(fabric)),
-        symmetry=frozenset(find_asymmetries(fabric, plane, grouping=grouping, domain_links=ways)),
+        symmetry=frozenset(
+            find_asymmetries(fabric, plane, grouping=grouping, domain_links=domain_links)
+        ),
         rates=frozenset(find_slow_links(fabric, plane, grouping)),
         tree=frozenset(
-            find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=found.tree)
+            find_tree_problems(fabric, plane, ranks=ranks, grouping=grouping, tree=state.tree)
         ),
         tiers=frozenset(
-            find_tier_problems(fabric, plane, ranks=ranks, grouping=grouping, domain_links=ways)
+            find_tier_problems(
+                fabric, plane, ranks=ranks, grouping=grouping, domain_links=domain_links
+            )
         ),
         treeness=frozenset(
-            find_non_tree_wiring(fabric, plane, grouping=grouping, domain_links=ways)
+            find_non_tree_wiring(fabric, plane, grouping=grouping, domain_links=domain_links)
         ),
-        cliques=frozenset(find_clique_problems(fabric, grouping.groups, found.cliques)),
+        cliques=frozenset(find_clique_problems(fabric, grouping.groups, state.cliques)),
     )
 
 
@@ -198,29 +207,31 @@ def build_named_tree(
     """Return the tree of groups, and the name of each group that has nodes."""
     columns = columns_of(fabric)
     nodes = _nodes_below(columns.nodes, grouping.groups)
-    kept = [at for at in range(len(grouping.groups)) if nodes[at]]
-    levels = sorted({grouping.groups[at].rank for at in kept})
+    groups_with_nodes = [index for index in range(len(grouping.groups)) if nodes[index]]
+    levels = sorted({grouping.groups[index].rank for index in groups_with_nodes})
     tiers = tier_names(len(levels), names, has_cliques=CLIQUE_RANK in levels)
-    rows = [
-        _unnamed_domain(fabric, grouping.groups[at], tier=tier, tiers=tiers, nodes=nodes[at])
-        for at in kept
-        for tier in (levels.index(grouping.groups[at].rank) + 1,)
+    domains = [
+        _unnamed_domain(fabric, grouping.groups[index], tier=tier, tiers=tiers, nodes=nodes[index])
+        for index in groups_with_nodes
+        for tier in (levels.index(grouping.groups[index].rank) + 1,)
     ]
-    title = dict(zip(kept, assign_names(rows, previous), strict=True))
+    group_names = dict(zip(groups_with_nodes, assign_names(domains, previous), strict=True))
     specs = [
         DomainSpec(
-            name=title[at],
-            tier=row.tier,
-            parent=_parent_name(grouping.groups, at, title),
-            nodes=tuple(_own_nodes(columns.nodes, grouping.groups[at])),
-            switches=tuple(sorted(columns.names[one] for one in grouping.groups[at].switches)),
-            margin=grouping.groups[at].margin,
+            name=group_names[index],
+            tier=domain.tier,
+            parent=_parent_name(grouping.groups, index, group_names),
+            nodes=tuple(_own_nodes(columns.nodes, grouping.groups[index])),
+            switches=tuple(
+                sorted(columns.names[switch] for switch in grouping.groups[index].switches)
+            ),
+            margin=grouping.groups[index].margin,
         )
-        for at, row in zip(kept, rows, strict=True)
+        for index, domain in zip(groups_with_nodes, domains, strict=True)
     ]
     placed = {node for spec in specs for node in spec.nodes}
     unplaced = _find_unplaced(fabric, plane, grouping, ranks=ranks, placed=placed)
-    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced), title
+    return build_tree(specs, tiers=tiers, plane=plane.name, unplaced=unplaced), group_names
 
 
 def _own_nodes(nodes: Sequence[str | None], group: TierGroup) -> Iterator[str]:
@@ -229,12 +240,12 @@ def _own_nodes(nodes: Sequence[str | None], group: TierGroup) -> Iterator[str]:
 
 def _nodes_below(nodes: Sequence[str | None], groups: Sequence[TierGroup]) -> list[list[str]]:
     below: list[list[str]] = [[] for _ in groups]
-    for at, group in enumerate(groups):
-        own = list(_own_nodes(nodes, group))
-        above: int | None = at
-        while above is not None:
-            below[above] += own
-            above = groups[above].parent
+    for group_index, group in enumerate(groups):
+        own_nodes = list(_own_nodes(nodes, group))
+        ancestor: int | None = group_index
+        while ancestor is not None:
+            below[ancestor] += own_nodes
+            ancestor = groups[ancestor].parent
     return below
 
 
@@ -243,44 +254,48 @@ def _unnamed_domain(
 ) -> UnnamedDomain:
     devices = rows_at(fabric.devices, group.switches)
     ids = {
-        found.value
+        identifier.value
         for device in devices
-        for found in device.ids
-        if found.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
+        for identifier in device.ids
+        if identifier.kind in (IdKind.NODE_GUID, IdKind.MAC, IdKind.CHASSIS_ID)
     }
-    named = tuple(device.name for device in devices if device.name not in ids)
-    others = (device.name for device in devices or rows_at(fabric.devices, group.hosts))
-    lowest = min(ids) if ids else min(others, default="all")
+    switch_names = tuple(device.name for device in devices if device.name not in ids)
+    device_names = (device.name for device in devices or rows_at(fabric.devices, group.hosts))
+    lowest = min(ids) if ids else min(device_names, default="all")
     return UnnamedDomain(
         tier=tier,
         tier_name=tiers[tier - 1],
         nodes=frozenset(nodes),
-        switches=named if 0 < len(named) == len(devices) else (),
+        switches=switch_names if 0 < len(switch_names) == len(devices) else (),
         lowest_id=lowest.replace(":", ""),
     )
 
 
-def _parent_name(groups: Sequence[TierGroup], at: int, title: dict[int, str]) -> str | None:
-    parent = groups[at].parent
-    return None if parent is None else title[parent]
+def _parent_name(
+    groups: Sequence[TierGroup], group_index: int, group_names: dict[int, str]
+) -> str | None:
+    parent = groups[group_index].parent
+    return None if parent is None else group_names[parent]
 
 
 def _find_unplaced(
     fabric: Fabric, plane: Plane, grouping: TierGroups, *, ranks: Ranks, placed: set[str]
 ) -> Iterator[Unplaced]:
     nodes = columns_of(fabric).nodes
-    left = [(at, node) for at in plane.hosts if (node := nodes[at]) and node not in placed]
+    unplaced_hosts = [
+        (device, node) for device in plane.hosts if (node := nodes[device]) and node not in placed
+    ]
     ties = {tie.unit: tie for tie in grouping.host_ties}
     links: dict[int, list[int]] = defaultdict(list)
-    for edge in plane.host_edges if left else ():
+    for edge in plane.host_edges if unplaced_hosts else ():
         links[edge.a].append(edge.b)
-    for host, node in left:
+    for host, node in unplaced_hosts:
         if host in ties:
             yield Unplaced(node, explain_tie(fabric, ties[host]))
         elif links[host]:
-            where = format_names(fabric.devices[at].name for at in set(links[host]))
-            is_spine = any(ranks.rank.get(at) != 1 for at in links[host])
-            what = "no leaf" if is_spine else "a switch without hosts of its own"
-            yield Unplaced(node, f"cabled to {where}, which is {what}")
+            switch_names = format_names(fabric.devices[device].name for device in set(links[host]))
+            is_spine = any(ranks.rank.get(device) != 1 for device in links[host])
+            problem = "not a leaf" if is_spine else "a switch without hosts of its own"
+            yield Unplaced(node, f"cabled to {switch_names}, which is {problem}")
         else:
             yield Unplaced(node, f"no link in the {plane.name} plane is known")

@@ -1,4 +1,4 @@
-"""Cables between switches by the domains that they join, as arrays: what tiers are judged by."""
+"""Cables between switches by the groups that they connect, as arrays: the evidence about tiers."""
 
 from __future__ import annotations
 
@@ -15,49 +15,52 @@ from topology.planes.plane import Plane
 from topology.tiers.tier_groups import TierGroups
 
 NO_GROUP = -1
-"""Group of a switch that is in none, and parent of a top."""
+"""The group of a switch in no group, and the parent of a top."""
 
 
 class Reach(NamedTuple):
-    """What the switches of each group reach of the groups below it, one entry per group."""
+    """The links from each group to the groups below it, one entry per group."""
 
     num_links: Index
+    """Cables to the groups below."""
     shares: NDArray[np.float64]
-    """Of the pairs of a switch and a group below, those that are a cable apart; 0 without any.
+    """Share of the pairs of a switch and a group below that have a cable; 0 without any.
 
-    In a Clos network all are; half are still a design. Where switches without hosts of their own
-    reach less, they are as good as anywhere: between the hosts of a torus, not above them."""
+    In a Clos network all pairs have one, and half of them can still be the design. Switches without
+    hosts that reach less are not above the hosts, but between them, as in a torus."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainLinks:
-    """Every pair of switches with cables, both ways, and every group."""
+    """Every pair of switches with cables, in both directions, and every group."""
 
     near: Index
-    """The switch at the near end, one entry per way, ascending; so are the next four."""
+    """The switch at the near end, ascending. This and the next four: one entry per direction."""
     far: Index
-    """The switch at the far end, ascending for each near one."""
+    """The switch at the far end, ascending for each near switch."""
     counts: Index
-    """How many cables it has."""
+    """The number of cables."""
     near_group: Index
-    """The group of the near end."""
+    """The group of the near switch, or NO_GROUP."""
     far_group: Index
-    """The group of the far end."""
+    """The group of the far switch, or NO_GROUP."""
     parents: Index
-    """One entry per group, and one more for NOWHERE; so is the next."""
+    """The parent of each group. This and the next: one entry per group, and a last for NO_GROUP."""
     ranks: Index
+    """The rank of each group."""
     reach: Reach
+    """The links of each group downwards."""
 
     @property
     def is_up(self) -> Flags:
-        """Whether a way leads from a group to the one above it."""
+        """Whether an entry leads from a group to its parent."""
         is_placed = (self.near_group >= 0) & (self.far_group >= 0)
         is_up: Flags = is_placed & (self.parents[self.near_group] == self.far_group)
         return is_up
 
     @property
     def is_inside(self) -> Flags:
-        """Whether a way stays in one group; of a pair's two ways the first counts."""
+        """Whether an entry is inside one group; only the first of a pair's two entries counts."""
         is_inside: Flags = (
             (self.near_group >= 0) & (self.near_group == self.far_group) & self.is_first
         )
@@ -65,28 +68,30 @@ class DomainLinks:
 
     @property
     def is_first(self) -> Flags:
-        """Whether a way is the first of its pair's two."""
+        """Whether an entry is the first of its pair's two."""
         is_first: Flags = self.near < self.far
         return is_first
 
-    def tally(self, ones: Index, others: Index, chosen: Flags) -> Mapping[int, Mapping[int, int]]:
-        """Return one to other to the number of cables of chosen ways; ascending."""
-        return count_pairs(ones[chosen], others[chosen], self.counts[chosen]).by_left()
+    def tally(self, left: Index, right: Index, chosen: Flags) -> Mapping[int, Mapping[int, int]]:
+        """Return the number of cables of chosen entries, by left and right end; ascending."""
+        return count_pairs(left[chosen], right[chosen], self.counts[chosen]).by_left()
 
     def count(self, groups: Index, chosen: Flags) -> Index:
-        """Return by group the number of cables of chosen ways."""
-        found = np.bincount(groups[chosen], self.counts[chosen], len(self.parents) - 1)
-        return found.astype(np.intp)
+        """Return the number of cables of chosen entries, one entry per group."""
+        link_sums = np.bincount(groups[chosen], self.counts[chosen], len(self.parents) - 1)
+        return link_sums.astype(np.intp)
 
 
 def find_domain_links(plane: Plane, grouping: TierGroups) -> DomainLinks:
-    """Return the ways of a plane's cables. Cost: O(pairs of switches)."""
+    """Return the cables between the switches of a plane. Cost: O(pairs of switches)."""
     low, high, counts = plane.switch_edges.pairs_both_ways
     group_of = np.full(max(plane.switches, default=0) + 1, NO_GROUP)
-    for at, group in enumerate(grouping.groups):
-        group_of[list(group.switches)] = at
-    tops = (NO_GROUP if group.parent is None else group.parent for group in grouping.groups)
-    parents = np.array([*tops, NO_GROUP], np.intp)
+    for group_index, group in enumerate(grouping.groups):
+        group_of[list(group.switches)] = group_index
+    group_parents = (
+        NO_GROUP if group.parent is None else group.parent for group in grouping.groups
+    )
+    parents = np.array([*group_parents, NO_GROUP], np.intp)
     under, over = group_of[low], group_of[high]
     is_down = (under >= 0) & (over >= 0) & (parents[over] == under)
     return DomainLinks(
@@ -101,19 +106,19 @@ def find_domain_links(plane: Plane, grouping: TierGroups) -> DomainLinks:
     )
 
 
-def find_reach(found: PairCounts, parents: Index) -> Reach:
-    """Return what groups reach. Cost: O(pairs).
+def find_reach(pair_counts: PairCounts, parents: Index) -> Reach:
+    """Return the links of groups to the groups below. Cost: O(pairs).
 
     Args:
-        found: switches, and the groups below that each has cables to.
-        parents: by group the one above it, and a last entry that counts for none.
+        pair_counts: cables by switch and group below.
+        parents: the parent of each group, and a last entry for NO_GROUP.
     """
     size = len(parents) - 1
-    above = parents[found.right]
+    above = parents[pair_counts.right]
     is_reached = np.zeros(size, np.bool_)
-    is_reached[found.right] = True
-    num_switches = np.bincount(above[np.diff(found.left, prepend=-1) > 0], minlength=size)
+    is_reached[pair_counts.right] = True
+    num_switches = np.bincount(above[np.diff(pair_counts.left, prepend=-1) > 0], minlength=size)
     num_units = np.bincount(parents[:-1][is_reached], minlength=size)
     shares = np.bincount(above, minlength=size) / np.maximum(1, num_switches * num_units)
-    num_links = np.bincount(above, found.counts, size).astype(np.intp)
+    num_links = np.bincount(above, pair_counts.counts, size).astype(np.intp)
     return Reach(num_links, shares)

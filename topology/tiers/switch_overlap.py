@@ -1,8 +1,8 @@
-"""Which switches of one rank serve the same units below: the rule that makes groups of them.
+"""Which switches of one rank serve the same units below, and so form one group.
 
-Two switches belong together when the units that they reach, weighted by links, overlap by more
-than half. Exact equality would break at the first dead link, and counting units without their
-links would let two swapped cables fuse pods.
+Two switches belong together if the units that they reach, weighted by links, overlap by more than
+half. Exact equality would fail at the first dead link. Counting units without their links would let
+two swapped cables fuse two pods.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ Weights = Mapping[int, Mapping[int, int]]
 
 
 class Side(Enum):
-    """Of which of the two switches the overlap must be more than half."""
+    """The switch whose links the overlap must be more than half of."""
 
     BOTH = "both"
-    """For leaves: a storage leaf shared by many groups must not join any of them."""
+    """Both switches. For leaves: a storage leaf shared by many groups must not join any of them."""
     SMALLER = "smaller"
-    """Above: cores that lost many links must not split. The partners then have to agree too."""
+    """The smaller one. For higher ranks: cores that lost many links must not split. The share of
+    common units is then checked too."""
 
 
 MAX_COMPARED_MEMBERS = 9
-"""Members of a group that judge a newcomer: its heaviest, which damage has touched least."""
+"""Members of a group that a switch is compared with: the heaviest, which have least damage."""
 FEW_UNITS = 2
-"""Of one switch's units, up to which one in common with a switch that has no other tells much."""
+"""Most units of a switch that can join a switch with a single unit."""
 ALIKE_SHARE = 0.75
-"""Share of links in common from which two switches are fellows although they are cabled together,
-as the spines of a small network may be."""
+"""Share of common links from which two switches are one group although they are cabled to each
+other, as the spines of a small network can be."""
 
 
 @dataclass(slots=True)
@@ -47,17 +48,28 @@ class _OverlapGroups:
     side: Side
     peers: Weights
     totals: dict[int, int] = field(default_factory=dict)
+    """Switch to its number of links downwards."""
     groups: dict[int, _OverlapGroup] = field(default_factory=dict)
+    """Groups by the number of their first switch."""
     by_unit: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
+    """Unit to the groups that reach it."""
 
     def add(self, switch: int) -> None:
-        """Put a switch into the part that most of whose jury it overlaps, else into its own.
+        """Add a switch to the group whose compared members it overlaps most, else to a new one.
 
-        One switch whose cables were exchanged with another pod's overlaps its like there, but
-        not the majority: single overlaps, taken together, would fuse the two pods.
+        It has to overlap more than half of them. A switch whose cables were exchanged with another
+        pod's overlaps its counterpart there, but not the majority. If one overlap were enough, the
+        two pods would be fused.
         """
-        near = {part for unit in self.weights[switch] for part in self.by_unit.get(unit, ())}
-        votes = {part: self._overlap_share([switch], part) for part in near}
+        candidate_groups = {
+            group_number
+            for unit in self.weights[switch]
+            for group_number in self.by_unit.get(unit, ())
+        }
+        votes = {
+            group_number: self._overlap_share([switch], group_number)
+            for group_number in candidate_groups
+        }
         best = max(sorted(votes), key=votes.__getitem__, default=None)
         if best is None or votes[best] <= 1 / 2:
             best = switch
@@ -68,60 +80,66 @@ class _OverlapGroups:
             self.by_unit[unit].add(best)
 
     def merge_overlapping(self) -> None:
-        """Merge parts whose juries overlap, until none do."""
-        for part in sorted(self.groups, key=lambda at: (len(self.groups[at].members), at)):
-            mine = self.groups[part]
-            near = {other for unit in mine.units for other in self.by_unit[unit]} - {part}
+        """Merge groups whose compared members overlap, smallest first."""
+        for group_number in sorted(
+            self.groups, key=lambda number: (len(self.groups[number].members), number)
+        ):
+            group = self.groups[group_number]
+            candidate_groups = {
+                other_group for unit in group.units for other_group in self.by_unit[unit]
+            } - {group_number}
             votes = {
-                other: self._overlap_share(mine.members[:MAX_COMPARED_MEMBERS], other)
-                for other in near
+                other_group: self._overlap_share(group.members[:MAX_COMPARED_MEMBERS], other_group)
+                for other_group in candidate_groups
             }
             best = max(sorted(votes), key=votes.__getitem__, default=None)
             if best is not None and votes[best] > 1 / 2:
-                for unit in mine.units:
-                    self.by_unit[unit].discard(part)
+                for unit in group.units:
+                    self.by_unit[unit].discard(group_number)
                     self.by_unit[unit].add(best)
-                self.groups[best].members += mine.members
-                self.groups[best].units |= mine.units
-                del self.groups[part]
+                self.groups[best].members += group.members
+                self.groups[best].units |= group.units
+                del self.groups[group_number]
 
-    def _overlap_share(self, candidates: Sequence[int], part: int) -> float:
-        """Return the share of pairs of candidates and jury members that overlap.
+    def _overlap_share(self, candidates: Sequence[int], group_number: int) -> float:
+        """Return the share of pairs of candidates and compared members that overlap.
 
-        In an even jury its heaviest member counts twice, so that there is no tie.
+        If the number of compared members is even, the heaviest counts twice to prevent a tie.
         """
-        jury = self.groups[part].members[:MAX_COMPARED_MEMBERS]
-        is_even = len(jury) % 2 == 0
+        members = self.groups[group_number].members[:MAX_COMPARED_MEMBERS]
+        is_even = len(members) % 2 == 0
         votes = 0
-        for one in candidates:
-            found = [self._do_overlap(one, other) for other in jury]
-            votes += sum(found) + (is_even and found[0])
-        return votes / (len(candidates) * (len(jury) + is_even))
+        for switch in candidates:
+            overlaps = [self._do_overlap(switch, member) for member in members]
+            votes += sum(overlaps) + (is_even and overlaps[0])
+        return votes / (len(candidates) * (len(members) + is_even))
 
-    def _do_overlap(self, one: int, other: int) -> bool:
-        mine, theirs = self.weights[one], self.weights[other]
-        if mine == theirs:
-            return True  # nearly always, and then every rule below says so
-        shared = [min(count, theirs[unit]) for unit, count in mine.items() if unit in theirs]
-        totals, num_shared = (self.totals[one], self.totals[other]), sum(shared)
+    def _do_overlap(self, switch: int, other_switch: int) -> bool:
+        units, other_units = self.weights[switch], self.weights[other_switch]
+        if units == other_units:
+            return True  # the usual case, which every rule below accepts
+        shared = [
+            min(count, other_units[unit]) for unit, count in units.items() if unit in other_units
+        ]
+        totals, num_shared = (self.totals[switch], self.totals[other_switch]), sum(shared)
         excess = 2 * num_shared - (max(totals) if self.side is Side.BOTH else min(totals))
         if excess < 0:
             return False
-        partners = (len(mine), len(theirs))
-        # Cables exchanged inside a small pair leave exactly half of the links shared; that most
-        # units are still on both switches then decides.
+        num_units = (len(units), len(other_units))
+        # Cables exchanged inside a small pair leave exactly half of the links shared. Then the pair
+        # is joined if most units are still on both switches.
         is_joined = (
-            self._agree(partners, len(shared))
+            self._agree(num_units, len(shared))
             if excess
-            else 2 * len(shared) > len(mine.keys() | theirs.keys())
+            else 2 * len(shared) > len(units.keys() | other_units.keys())
         )
-        is_apart = 2 * self.peers.get(one, {}).get(other, 0) >= min(totals)
+        is_apart = 2 * self.peers.get(switch, {}).get(other_switch, 0) >= min(totals)
         return is_joined and (not is_apart or num_shared >= ALIKE_SHARE * max(totals))
 
-    def _agree(self, partners: tuple[int, int], num_shared: int) -> bool:
-        """Return whether two switches that overlap share most of their units, too."""
-        is_enough = min(partners) > 1 or max(partners) <= FEW_UNITS
-        return self.side is Side.BOTH or (2 * num_shared > min(partners) and is_enough)
+    def _agree(self, num_units: tuple[int, int], num_shared: int) -> bool:
+        """Return whether two switches that overlap also share most of their units."""
+        is_enough = min(num_units) > 1 or max(num_units) <= FEW_UNITS
+        return self.side is Side.BOTH or (2 * num_shared > min(num_units) and is_enough)
 
 
 def join_switches(
@@ -129,39 +147,43 @@ def join_switches(
 ) -> list[tuple[int, ...]]:
     """Return groups of switches, each ascending, in ascending order.
 
-    The order of the input does not matter: switches join heaviest first, by number where equal.
-    Cost: O(links · JURY) on a Clos.
+    The order of the input does not matter: switches join heaviest first, then by number.
+    Cost: O(links · MAX_COMPARED_MEMBERS) on a Clos.
 
     Args:
         weights: links downwards, per switch and unit.
-        side: of which switch the overlap must be more than half.
-        peers: links between the switches themselves, both ways; two that have half as many to
-            each other as down are peers of different groups, as in a dragonfly+, unless they
-            serve nearly the same.
+        side: the switch whose links the overlap must be more than half of.
+        peers: links between the switches themselves, in both directions. Two switches with half as
+            many links to each other as downwards are peers of different groups, as in a dragonfly+,
+            unless they serve nearly the same units.
     """
-    parts = _OverlapGroups(weights, side, peers or {})
-    parts.totals = {switch: sum(units.values()) for switch, units in weights.items()}
-    for switch in sorted(weights, key=lambda at: (-parts.totals[at], at)):
-        parts.add(switch)
-    parts.merge_overlapping()
-    return sorted(tuple(sorted(part.members)) for part in parts.groups.values())
+    groups = _OverlapGroups(weights, side, peers or {})
+    groups.totals = {switch: sum(units.values()) for switch, units in weights.items()}
+    for switch in sorted(weights, key=lambda switch: (-groups.totals[switch], switch)):
+        groups.add(switch)
+    groups.merge_overlapping()
+    return sorted(tuple(sorted(group.members)) for group in groups.groups.values())
 
 
 def find_equal_switches(weights: Weights) -> list[tuple[int, ...]]:
-    """Return groups of switches that reach the same units, equally, and share none with others.
+    """Return groups of switches that reach the same units equally and share none with others.
 
-    So it is in most of a whole network, and about such groups all rules agree. Each is ascending
-    where the input is. Cost: O(links).
+    Most groups of an undamaged network are like this, and all rules agree about them. Each group is
+    ascending if the input is. Cost: O(links).
     """
-    first: dict[int, int] = {}
-    alike: dict[int, list[int]] = {}
-    odd: set[int] = set()
+    first_by_unit: dict[int, int] = {}
+    groups_by_first: dict[int, list[int]] = {}
+    shared_units: set[int] = set()
     for switch, units in weights.items():
-        like = first.get(next(iter(units), -1))
-        if like is not None and weights[like] == units:
-            alike[like].append(switch)
+        first_of_unit = first_by_unit.get(next(iter(units), -1))
+        if first_of_unit is not None and weights[first_of_unit] == units:
+            groups_by_first[first_of_unit].append(switch)
             continue
-        odd.update(unit for unit in units if unit in first)
-        first.update((unit, switch) for unit in units if unit not in first)
-        alike[switch] = [switch]
-    return [tuple(group) for at, group in alike.items() if odd.isdisjoint(weights[at])]
+        shared_units.update(unit for unit in units if unit in first_by_unit)
+        first_by_unit.update((unit, switch) for unit in units if unit not in first_by_unit)
+        groups_by_first[switch] = [switch]
+    return [
+        tuple(group)
+        for first, group in groups_by_first.items()
+        if shared_units.isdisjoint(weights[first])
+    ]

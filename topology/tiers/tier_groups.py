@@ -1,9 +1,9 @@
-"""A plane's switches and hosts to groups, tier by tier, tolerant of damage.
+"""The switches and hosts of a plane as groups, tier by tier, tolerant of damage.
 
-From the units below upwards (first: hosts) switches that serve the same units are one group, and
-each unit goes to the group that holds most of its links. A tie is said, never guessed. A group
-without units of its own is set aside. Judged on the full fabric; what is a cluster node is
-decided afterwards.
+Groups are built upwards from the units below (at first the hosts). Switches that serve the same
+units are one group, and each unit goes to the group with most of its links. A tie is reported,
+never guessed. A group without units is set aside. All of this uses the full fabric; which hosts are
+cluster nodes is decided later.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ from topology.tiers.switch_overlap import Side, Weights, find_equal_switches, jo
 
 SPINE_RANK = 2
 THIN_SHARE = 0.25
-"""Share of the links below it under which a lone top is a leaf without hosts, not a tier. One no
-wider than a domain below is such a domain's spines without leaves."""
+"""Share of the links of the group below up to which a lone top is not a tier, but a leaf without
+hosts. A top no wider than one domain below is not a tier either, but spines without leaves."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierGroup:
-    """Switches of one rank that serve the same units: what becomes a domain."""
+    """Switches of one rank that serve the same units; becomes a domain."""
 
     rank: int
+    """Rank of the switches, from 1."""
     switches: tuple[int, ...]
-    """Device numbers, ascending; none above peers that are cabled to each other."""
+    """Device numbers, ascending; empty above peers that are cabled to each other."""
     hosts: tuple[int, ...]
-    """Hosts at home here; rank 1 only."""
+    """The hosts of the group; rank 1 only."""
     margin: float
-    """How far its units' decisions were from a tie, 0 to 1; the closest one counts."""
+    """Distance of the closest decision about a unit from a tie, 0 to 1."""
     parent: int | None = None
-    """Index of the group above."""
+    """Index of the group above, None for a top."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +56,22 @@ class TierGroups:
     """All groups of a plane."""
 
     groups: tuple[TierGroup, ...]
-    """By rank, then by switches; a group's index is its number."""
+    """Sorted by rank, then by switches; the index of a group is its number."""
     set_aside: tuple[tuple[int, tuple[int, ...]], ...]
-    """(rank, switches) of groups that have no unit of their own, and of a thin top that joins
-    nothing: a leaf without hosts stands above the spines that it is cabled to."""
+    """(rank, switches) of groups without units, and of a thin top that adds no path: a leaf without
+    hosts seems to be above the spines that it is cabled to."""
     host_ties: tuple[Tie, ...]
+    """Hosts without a group."""
     group_ties: tuple[Tie, ...]
+    """Groups without a parent because of a tie."""
 
     def by_switch(self) -> dict[int, int]:
-        """Return switch to the index of its group; a switch that is set aside is missing."""
-        return {switch: at for at, group in enumerate(self.groups) for switch in group.switches}
+        """Return the group index of each switch; switches that are set aside are missing."""
+        return {
+            switch: group_index
+            for group_index, group in enumerate(self.groups)
+            for switch in group.switches
+        }
 
 
 @dataclass(slots=True)
@@ -73,9 +80,9 @@ class _GroupDraft:
     num_links: list[int] = field(default_factory=list)
     """Links downwards, one entry per group."""
     widest: list[int] = field(default_factory=list)
-    """Most links to one lower unit of several, one entry per group."""
+    """Most links to any one of several lower units, one entry per group."""
     below: dict[int, list[int]] = field(default_factory=dict)
-    """Root group to the switches of it and below it."""
+    """Root group to its own switches and all switches below it."""
     set_aside: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     host_ties: list[Tie] = field(default_factory=list)
     group_ties: list[Tie] = field(default_factory=list)
@@ -100,14 +107,14 @@ def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
     a, b, _, _ = plane.host_edges.columns
     is_leaf = np.isin(b, ranks.by_rank[1])
     weights = count_pairs(b[is_leaf], a[is_leaf]).by_left()
-    alike, rest = _split_plain_groups(weights)
-    joined = join_switches(rest, Side.BOTH)
-    shared = find_shared_groups(joined, rest)
-    draft.set_aside += [(1, joined[at]) for at in sorted(shared)]
-    groups = [switches for at, switches in enumerate(joined) if at not in shared]
-    groups = absorb_minor_groups(groups, rest, min_owners=MIN_EVIDENCE_UNITS)
-    homes = assign_units(groups, rest)
-    for switches, hosts, margin in sorted([*alike, *_find_candidates(groups, homes)]):
+    certain, undecided_weights = _split_plain_groups(weights)
+    joined = join_switches(undecided_weights, Side.BOTH)
+    shared = find_shared_groups(joined, undecided_weights)
+    draft.set_aside += [(1, joined[group_index]) for group_index in sorted(shared)]
+    groups = [switches for group_index, switches in enumerate(joined) if group_index not in shared]
+    groups = absorb_minor_groups(groups, undecided_weights, min_owners=MIN_EVIDENCE_UNITS)
+    assignment = assign_units(groups, undecided_weights)
+    for switches, hosts, margin in sorted([*certain, *_find_candidates(groups, assignment)]):
         if not hosts:
             draft.set_aside.append((1, switches))
             continue
@@ -115,11 +122,11 @@ def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
         draft.groups.append(TierGroup(1, switches, hosts, margin))
         draft.num_links.append(_count_links(switches, weights))
         draft.widest.append(0)
-    draft.host_ties += homes.ties
+    draft.host_ties += assignment.ties
 
 
 class _CandidateGroup(NamedTuple):
-    """Switches that are one group, if they hold any unit."""
+    """Switches that become one group if they own any unit."""
 
     switches: tuple[int, ...]
     units: tuple[int, ...]
@@ -128,20 +135,28 @@ class _CandidateGroup(NamedTuple):
 
 
 def _split_plain_groups(weights: Weights) -> tuple[list[_CandidateGroup], Weights]:
-    """Return the groups that are plain to see, and the switches that rules have to judge."""
-    alike = find_equal_switches(weights)
-    known = {switch for switches in alike for switch in switches}
-    rest = {switch: units for switch, units in weights.items() if switch not in known}
-    return [_CandidateGroup(one, tuple(sorted(weights[one[0]])), 1.0) for one in alike], rest
+    """Return the groups that are certain, and the weights of the switches that need the rules."""
+    equal_groups = find_equal_switches(weights)
+    plain_switches = {switch for switches in equal_groups for switch in switches}
+    undecided_weights = {
+        switch: units for switch, units in weights.items() if switch not in plain_switches
+    }
+    return [
+        _CandidateGroup(group, tuple(sorted(weights[group[0]])), 1.0) for group in equal_groups
+    ], undecided_weights
 
 
 def _find_candidates(
-    groups: Sequence[tuple[int, ...]], homes: UnitAssignment
+    groups: Sequence[tuple[int, ...]], assignment: UnitAssignment
 ) -> Iterator[_CandidateGroup]:
-    units = homes.units
-    for at, switches in enumerate(groups):
-        own = tuple(sorted(units.get(at, ())))
-        yield _CandidateGroup(switches, own, min((homes.margin[unit] for unit in own), default=1.0))
+    units = assignment.units
+    for group_index, switches in enumerate(groups):
+        unit_numbers = tuple(sorted(units.get(group_index, ())))
+        yield _CandidateGroup(
+            switches,
+            unit_numbers,
+            min((assignment.margin[unit] for unit in unit_numbers), default=1.0),
+        )
 
 
 def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> None:
@@ -149,15 +164,20 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
     roots = _find_roots(draft, lowers)
     is_up = _mark_rank(ranks, rank, uppers) & (roots >= 0)
     weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left()
-    alike, rest = _split_plain_groups(weights)
-    groups = absorb_minor_groups(join_switches(rest, Side.SMALLER, _peer_links(plane, rest)), rest)
-    homes = assign_units(groups, rest)
-    held = sorted([*alike, *_find_candidates(groups, homes)])
+    certain, undecided_weights = _split_plain_groups(weights)
+    groups = absorb_minor_groups(
+        join_switches(undecided_weights, Side.SMALLER, _peer_links(plane, undecided_weights)),
+        undecided_weights,
+    )
+    assignment = assign_units(groups, undecided_weights)
+    candidates = sorted([*certain, *_find_candidates(groups, assignment)])
     peers = _count_peer_links(draft, plane, ranks, rank - 1)
-    draft.set_aside += [(rank, (at,)) for at in ranks.by_rank[rank] if at not in weights]
-    for switches, units, margin in held:
+    draft.set_aside += [
+        (rank, (switch,)) for switch in ranks.by_rank[rank] if switch not in weights
+    ]
+    for switches, units, margin in candidates:
         num_links = _count_links(switches, weights)
-        is_lone = rank > SPINE_RANK and len(held) == 1 and len(units) == 1
+        is_lone = rank > SPINE_RANK and len(candidates) == 1 and len(units) == 1
         is_thin = is_lone and _is_thin(draft, units[0], num_links)
         if not units or is_thin or _is_bypassed(units, num_links, peers):
             draft.set_aside.append((rank, switches))
@@ -167,33 +187,35 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
         draft.num_links.append(num_links)
         draft.widest.append(_max_links(switches, units, weights))
         _set_parent(draft, number, units)
-    draft.group_ties += homes.ties
+    draft.group_ties += assignment.ties
 
 
 def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
-    """Return the links between some switches, both ways."""
-    around = plane.switch_edges.pairs_both_ways
+    """Return the links between some switches, in both directions."""
+    switch_pairs = plane.switch_edges.pairs_both_ways
     if not switches:
         return {}
     chosen = list(switches)
-    return around.where(np.isin(around.left, chosen) & np.isin(around.right, chosen)).by_left()
+    return switch_pairs.where(
+        np.isin(switch_pairs.left, chosen) & np.isin(switch_pairs.right, chosen)
+    ).by_left()
 
 
 def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
-    """Return for each root its links to other roots between switches of a rank."""
-    ones, others, counts = plane.switch_edges.pairs_both_ways
-    is_peer = _mark_rank(ranks, rank, ones) & _mark_rank(ranks, rank, others)
-    roots, far = _find_roots(draft, ones[is_peer]), _find_roots(draft, others[is_peer])
-    is_between = (roots >= 0) & (far >= 0) & (roots != far)
+    """Return the links of each root to other roots, between switches of one rank."""
+    left, right, counts = plane.switch_edges.pairs_both_ways
+    is_peer = _mark_rank(ranks, rank, left) & _mark_rank(ranks, rank, right)
+    roots, peer_roots = _find_roots(draft, left[is_peer]), _find_roots(draft, right[is_peer])
+    is_between = (roots >= 0) & (peer_roots >= 0) & (roots != peer_roots)
     num_links = np.bincount(roots[is_between], counts[is_peer][is_between]).astype(np.intp)
     return Counter(dict(enumerate(num_links.tolist())))
 
 
 def _mark_rank(ranks: Ranks, rank: int, switches: Index) -> Flags:
-    """Tell which switches have a rank."""
+    """Return which of some switches have a rank, one flag per entry."""
     is_of_rank = np.zeros(int(switches.max(initial=0)) + 1, np.bool_)
-    own = np.array(ranks.by_rank[rank], np.intp)
-    is_of_rank[own[own < len(is_of_rank)]] = True
+    rank_switches = np.array(ranks.by_rank[rank], np.intp)
+    is_of_rank[rank_switches[rank_switches < len(is_of_rank)]] = True
     return is_of_rank[switches]
 
 
@@ -207,13 +229,13 @@ def _find_roots(draft: _GroupDraft, switches: Index) -> Index:
 
 
 def _is_bypassed(units: Sequence[int], num_links: int, peers: Mapping[int, int]) -> bool:
-    """Return whether what a group joins is joined without it: by cables between the units.
+    """Return whether the units of a group are connected mainly by cables between themselves.
 
-    A tier is the main way between what it joins. Else these are peers, as the groups of a
-    dragonfly+, and it is a spine of theirs that lost its leaves.
+    A tier is the main path between the units below it. If it is not, the units are peers, as the
+    groups of a dragonfly+ are, and the group is one of their spines that lost its leaves.
     """
-    across = sum(peers[unit] for unit in units)
-    return 2 * num_links < across or (len(units) == 1 and 2 * across >= num_links)
+    num_across = sum(peers[unit] for unit in units)
+    return 2 * num_links < num_across or (len(units) == 1 and 2 * num_across >= num_links)
 
 
 def _is_thin(draft: _GroupDraft, below: int, num_links: int) -> bool:
@@ -221,35 +243,38 @@ def _is_thin(draft: _GroupDraft, below: int, num_links: int) -> bool:
 
 
 def _max_links(switches: Sequence[int], units: Sequence[int], weights: Weights) -> int:
-    """Return the most links to one of several units, 0 where there is but one."""
+    """Return the most links to one of several units; 0 if there is only one unit."""
     if len(units) == 1:
         return 0
     first = weights[switches[0]]
-    if all(weights[switch] == first for switch in switches):  # nearly always
+    if all(weights[switch] == first for switch in switches):  # the usual case
         return len(switches) * max(first[unit] for unit in units)
     return max(sum(weights[switch].get(unit, 0) for switch in switches) for unit in units)
 
 
 def _join_peers(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
-    """Put a group without switches above roots that switches of equal rank join.
+    """Add a group without switches above roots that are connected by switches of equal rank.
 
-    So a dragonfly+ is leaf, group, all, and a full mesh of leaves is leaf and all.
+    A dragonfly+ then has the tiers leaf, group and all, and a full mesh of leaves has leaf and all.
     """
-    around: dict[int, set[int]] = defaultdict(set)
+    peers_by_root: dict[int, set[int]] = defaultdict(set)
     low, high, _ = plane.switch_edges.pairs_both_ways
-    ones, others = _find_roots(draft, low), _find_roots(draft, high)
-    is_between = (ones >= 0) & (others >= 0) & (ones != others)
-    ends = zip(*(column[is_between].tolist() for column in (low, high, ones, others)), strict=True)
-    for switch, peer, one, other in ends:
+    left_roots, right_roots = _find_roots(draft, low), _find_roots(draft, high)
+    is_between = (left_roots >= 0) & (right_roots >= 0) & (left_roots != right_roots)
+    ends = zip(
+        *(column[is_between].tolist() for column in (low, high, left_roots, right_roots)),
+        strict=True,
+    )
+    for switch, peer, root, peer_root in ends:
         if ranks.rank.get(switch) == ranks.rank.get(peer):
-            around[one].add(other)
-    while around:
+            peers_by_root[root].add(peer_root)
+    while peers_by_root:
         joined: set[int] = set()
-        frontier = [min(around)]
+        frontier = [min(peers_by_root)]
         while frontier:
-            root = frontier.pop()
-            joined.add(root)
-            frontier.extend(around.pop(root, set()) - joined)
+            next_root = frontier.pop()
+            joined.add(next_root)
+            frontier.extend(peers_by_root.pop(next_root, set()) - joined)
         draft.groups.append(TierGroup(ranks.highest + 1, (), (), 1.0))
         draft.num_links.append(0)
         draft.widest.append(0)
@@ -261,7 +286,7 @@ def _count_links(switches: Iterable[int], weights: Weights) -> int:
 
 
 def _set_parent(draft: _GroupDraft, number: int, units: Iterable[int]) -> None:
-    """Make a group the root above some units."""
+    """Set a group as the parent and new root of some units."""
     for unit in units:
         draft.groups[unit] = replace(draft.groups[unit], parent=number)
     switches = [switch for unit in units for switch in draft.below.pop(unit)]

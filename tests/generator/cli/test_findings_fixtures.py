@@ -1,8 +1,8 @@
-"""Each kind of finding has a fixture that shows it, and a row in the docs that says what to do.
+"""Every kind of finding has a fixture that shows it, and docs that say what to do about it.
 
 A folder of fixtures/findings is a test: the inputs of a small fabric, the arguments of `toponaut
-findings` in `command`, and its findings of that kind in expected.json. Messages can be reworded,
-but each must say what a person should do.
+findings` in `command`, and its findings of that kind in expected.json, without their messages.
+Messages may be reworded, but each must say what a person should do.
 """
 
 import json
@@ -20,15 +20,15 @@ FIXTURES = ROOT / "fixtures" / "findings"
 DOCUMENT = ROOT / "docs" / "findings.md"
 KINDS = sorted(kind.value for kind in FindingKind)
 VERBS = (
-    "check|do not trust|exchange|give|list|mend|move|read|reseat|run|turn|"
-    "Check|Exchange|Give|List|Mend|Move|Read|Reseat|Run"
+    "check|do not trust|exchange|fix|give|list|mend|move|read|reseat|run|turn|"
+    "Check|Exchange|Fix|Give|List|Mend|Move|Read|Reseat|Run"
 )
 ADVICE = re.compile(rf"(?:^|[.:;,] )(?:or )?(?:{VERBS})\b")
 CLEAN_EXIT = 0
 
 
 def arguments(folder: Path) -> list[str]:
-    """Return the arguments of a case, with its files as paths in its folder."""
+    """Return the arguments of a case, files relative to its folder."""
     words = (folder / "command").read_text(encoding="utf-8").split()
     return [str(folder / word) if (folder / word).exists() else word for word in words]
 
@@ -51,7 +51,7 @@ def test_it_says_where_a_fixture_comes_from(kind: str) -> None:
     assert (FIXTURES / kind / "SOURCE.md").read_text(encoding="utf-8").startswith("Synthetic.")
 
 
-def test_it_has_no_fixture_of_a_removed_kind() -> None:
+def test_it_has_no_fixture_of_a_kind_that_is_gone() -> None:
     assert sorted(folder.name for folder in FIXTURES.iterdir()) == KINDS
 
 
@@ -62,9 +62,9 @@ def test_it_documents_every_kind_and_no_other() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_documents_the_severity(kind: str) -> None:
-    match = re.search(
+    found = re.search(
         rf"^\| `{kind}` \| ([a-z, ]+) \|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
     )
-    assert match is not None
+    assert found is not None
     rows = json.loads((FIXTURES / kind / "expected.json").read_text(encoding="utf-8"))
-    assert {row["severity"] for row in rows} <= set(match[1].split(", "))
+    assert {row["severity"] for row in rows} <= set(found[1].split(", "))

@@ -1,7 +1,7 @@
 """`compare_cabling`: every way in which a small fabric can differ from its plan.
 
-Cables are written `device:port device:port`; devices named h* report as hosts, m* are only heard
-of by others, and everything else is a switch that reports.
+Cables are written `device:port device:port`. Devices named h* are hosts with a report,
+devices named m* have no report, and all other devices are switches with a report.
 """
 
 from collections.abc import Iterable
@@ -34,15 +34,15 @@ def end(text: str) -> tuple[str, str]:
 
 
 def ends(text: str) -> tuple[tuple[str, str], tuple[str, str]]:
-    one, other = text.split()
-    return end(one), end(other)
+    first, second = text.split()
+    return end(first), end(second)
 
 
 def plan_of(*cables: str) -> CablingPlan:
     return CablingPlan(
         tuple(
-            PlannedCable(*end(one), *end(other), line)
-            for line, (one, other) in enumerate((cable.split() for cable in cables), 1)
+            PlannedCable(*end(first), *end(second), line)
+            for line, (first, second) in enumerate((cable.split() for cable in cables), 1)
         )
     )
 
@@ -61,19 +61,19 @@ def kinds(diff: CablingDiff) -> list[DifferenceKind]:
     return [row.kind for row in diff.fetch_rows]
 
 
-def said(move: Move) -> str:
-    """Return a move as `op from to`, or `op end end` of a whole cable."""
-    one, other = move.cable
+def show_move(move: Move) -> str:
+    """Return a move as `from > to`, or as `+end end` or `-end end` for a whole cable."""
+    first, second = move.cable
     if move.target:
-        return f"{other.device}:{other.port} > {move.target.device}:{move.target.port}"
+        return f"{second.device}:{second.port} > {move.target.device}:{move.target.port}"
     sign = "+" if move.kind is MoveKind.ADD else "-"
-    return sign + " ".join(sorted(f"{at.device}:{at.port}" for at in (one, other)))
+    return sign + " ".join(sorted(f"{port.device}:{port.port}" for port in (first, second)))
 
 
 PLAN = ("h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:3")
 
 
-def test_it_finds_nothing_where_all_is_as_planned() -> None:
+def test_it_finds_no_difference_where_all_is_as_planned() -> None:
     diff = compare(PLAN, PLAN)
     assert diff == CablingDiff(num_as_planned=3)
 
@@ -85,7 +85,7 @@ def test_it_finds_nothing_where_all_is_as_planned() -> None:
             ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e9 other:9"],
             [MISSING],
             ["+h3:e0 leaf:3"],
-            id="a cable that is not there",
+            id="a missing cable",
         ),
         pytest.param(
             ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"],
@@ -115,7 +115,7 @@ def test_it_finds_nothing_where_all_is_as_planned() -> None:
             ["h1:e0 leaf:2", "h2:e0 leaf:3", "h3:e0 leaf:9"],
             [WRONG_PORT, WRONG_PORT, WRONG_PORT],
             ["leaf:2 > leaf:1", "leaf:3 > leaf:2", "leaf:9 > leaf:3"],
-            id="plugs that are all one port on, in the order in which ports get free",
+            id="plugs that are all one port off, in the order in which ports get free",
         ),
         pytest.param(
             ["h1:e0 leaf:1", "h2:e0 other:2", "h3:e0 leaf:3", "h9:e0 leaf:2"],
@@ -131,10 +131,10 @@ def test_it_finds_nothing_where_all_is_as_planned() -> None:
         ),
     ],
 )
-def test_it_tells(observed: list[str], rows: list[DifferenceKind], moves: list[str]) -> None:
+def test_it_finds(observed: list[str], rows: list[DifferenceKind], moves: list[str]) -> None:
     diff = compare(PLAN, observed)
     assert kinds(diff) == rows
-    assert [said(move) for move in diff.moves] == moves
+    assert [show_move(move) for move in diff.moves] == moves
     assert diff.num_as_planned == 3 - len([row for row in diff.fetch_rows for _ in row.planned])
 
 
@@ -145,7 +145,7 @@ def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
     assert "leaf port 2" in row.message
 
 
-def test_it_puts_moves_of_one_group_together_and_says_which_port_is_full() -> None:
+def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
     plan = (*PLAN, "h4:e0 leaf:4", "h5:e0 leaf:5")
     observed = ["h1:e0 leaf:5", "h5:e0 leaf:1", "h2:e0 leaf:4", "h4:e0 leaf:2", "h3:e0 leaf:3"]
     diff = compare(plan, observed)
@@ -156,49 +156,52 @@ def test_it_puts_moves_of_one_group_together_and_says_which_port_is_full() -> No
 
 
 @pytest.mark.parametrize(
-    ("cable", "observed", "why"),
+    ("cable", "observed", "reason"),
     [
-        pytest.param("h9:e0 leaf:9", PLAN, "nobody sees a device", id="a host that nobody sees"),
+        pytest.param(
+            "h9:e0 leaf:9", PLAN, "no report shows a device", id="a host without a report"
+        ),
         pytest.param(
             "m1:7 m2:7",
             (*PLAN, "m1:1 leaf:7", "m2:1 leaf:8"),
             "nor the other end reports",
-            id="switches that only others hear of",
+            id="switches that only their neighbors report",
         ),
     ],
 )
-def test_it_calls_unknown_what_nobody_reports_about(
-    cable: str, observed: Iterable[str], why: str
+def test_it_marks_a_cable_without_a_reporting_end_as_unknown(
+    cable: str, observed: Iterable[str], reason: str
 ) -> None:
     diff = compare([*PLAN, cable], observed)
     assert kinds(diff) == [UNKNOWN]
-    assert why in diff.fetch_rows[0].message
+    assert reason in diff.fetch_rows[0].message
     assert diff.moves == ()
 
 
-def test_it_calls_unknown_a_node_that_is_listed_and_silent() -> None:
+def test_it_marks_a_listed_node_without_a_report_as_unknown() -> None:
     fabric = fabric_of(*PLAN, more=[listed("h9")])
     diff = compare_cabling(plan_of(*PLAN, "h9:e0 leaf:9"), fabric)
     assert kinds(diff) == [UNKNOWN]
-    assert "nobody reports about it" in diff.fetch_rows[0].message
+    assert "no report shows its ports" in diff.fetch_rows[0].message
 
 
-def test_it_calls_missing_what_one_end_would_report() -> None:
+def test_it_marks_a_cable_with_one_reporting_end_as_missing() -> None:
     diff = compare([*PLAN, "m1:7 leaf:9"], [*PLAN, "m1:1 leaf:7"])
     assert kinds(diff) == [MISSING]
-    assert "Nobody sees m1 port 7 or leaf port 9: check the name too." in diff.fetch_rows[0].message
+    (row,) = diff.fetch_rows
+    assert "No report shows m1 port 7 or leaf port 9: check the name too." in row.message
 
 
-def test_it_shows_what_is_in_the_port_of_an_unknown_device() -> None:
+def test_it_shows_the_cable_in_the_port_of_an_unknown_device() -> None:
     diff = compare(["h1:e0 leaf:1", "gone:e0 leaf:2"], PLAN)
     (row,) = diff.fetch_rows
     assert row.kind is UNKNOWN
     assert [sorted(cable) for cable in row.observed] == [[("h2", "e0"), ("leaf", "2")]]
-    assert "Seen instead" in row.message
+    assert "Observed instead" in row.message
     assert [found.reason for found in diff.unplanned] == [UnplannedReason.DEVICE]
 
 
-def test_it_lists_apart_what_the_plan_does_not_speak_of() -> None:
+def test_it_lists_unplanned_cables_separately() -> None:
     diff = compare(PLAN[:2], [*PLAN, "h1:e1 leaf:8"])
     assert diff.fetch_rows == ()
     assert {(found.cable.a.device, found.reason) for found in diff.unplanned} == {
@@ -207,7 +210,7 @@ def test_it_lists_apart_what_the_plan_does_not_speak_of() -> None:
     }
 
 
-def test_it_lists_apart_the_second_cable_that_a_port_reports() -> None:
+def test_it_lists_a_second_cable_of_a_port_separately() -> None:
     diff = compare(PLAN, [*PLAN, "m9:e0 leaf:3"])
     assert diff.fetch_rows == ()
     assert [found.cable.b for found in diff.unplanned] == [("m9", "e0")]
@@ -229,7 +232,7 @@ def switch(name: str, port: str) -> Claim:
     return Claim(Device(DeviceKind.SWITCH, name, ids, (Port(port),)), Origin.REPORT)
 
 
-def test_it_answers_alike_whatever_the_order_of_claims() -> None:
+def test_it_returns_the_same_in_any_order_of_claims() -> None:
     observed = ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:9"]
     assert compare(PLAN, observed) == compare(PLAN, observed[::-1])
 

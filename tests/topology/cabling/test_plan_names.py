@@ -1,4 +1,4 @@
-"""`PlanPorts`: which names of a plan stand for which device and port, and which are refused."""
+"""`PlanPorts`: which device and port a name in a plan selects, and which names are refused."""
 
 import pytest
 
@@ -27,12 +27,15 @@ def ports_of(fabric: Fabric, *devices: str) -> PlanPorts:
         pytest.param(["leaf1"], "LEAF1.example.com", 0, id="other case, and a domain"),
         pytest.param(["Leaf1.example.com"], "leaf1", 0, id="a name without its domain"),
         pytest.param(["leaf1"], "leaf2", UnknownReason.UNSEEN, id="another name"),
-        pytest.param(["leaf1.a", "leaf1.b"], "leaf1.b", 1, id="one whole name of two"),
+        pytest.param(["leaf1.a", "leaf1.b"], "leaf1.b", 1, id="one full name of two"),
         pytest.param(
             ["leaf1.a", "leaf1.b"], "leaf1", UnknownReason.SHARED, id="a name that two share"
         ),
         pytest.param(
-            ["leaf1.a", "leaf1.b"], "leaf1.c", UnknownReason.SHARED, id="a third of that name"
+            ["leaf1.a", "leaf1.b"],
+            "leaf1.c",
+            UnknownReason.SHARED,
+            id="a third name with this short name",
         ),
         pytest.param(
             ["leaf1", "leaf1"], "leaf1", UnknownReason.SHARED, id="one name on two devices"
@@ -41,8 +44,8 @@ def ports_of(fabric: Fabric, *devices: str) -> PlanPorts:
         pytest.param(["10.0.0.1"], "10.0.0.2", UnknownReason.UNSEEN, id="another address"),
     ],
 )
-def test_it_knows_a_device_by(seen: list[str], planned: str, found: int | UnknownReason) -> None:
-    fabric = build_fabric([claim(name, number=at) for at, name in enumerate(seen, 1)])
+def test_it_finds_a_device_by(seen: list[str], planned: str, found: int | UnknownReason) -> None:
+    fabric = build_fabric([claim(name, number=number) for number, name in enumerate(seen, 1)])
     assert ports_of(fabric, planned).find_device(planned) == found
 
 
@@ -84,22 +87,22 @@ INFINIBAND = Medium.INFINIBAND
         ),
     ],
 )
-def test_it_knows_a_port_by(
+def test_it_finds_a_port_by(
     medium: Medium, seen: list[str], planned: str, found: int | None
 ) -> None:
     fabric = build_fabric([claim("sw", *(Port(name, medium=medium) for name in seen))])
     ports = ports_of(fabric)
-    at = ports.find_port(0, planned)
-    assert ports.is_seen(at) == (found is not None)
-    assert ports.names[at] == ("sw", planned if found is None else seen[found])
+    port_number = ports.find_port(0, planned)
+    assert ports.is_seen(port_number) == (found is not None)
+    assert ports.names[port_number] == ("sw", planned if found is None else seen[found])
 
 
-def test_it_knows_the_interface_by_its_rdma_device() -> None:
+def test_it_finds_the_interface_by_its_rdma_device() -> None:
     fabric = build_fabric([claim("h1", Port("eth4", rdma_device="mlx5_2"))])
     assert ports_of(fabric).find_port(0, "mlx5_2") == 0
 
 
-def test_it_gives_a_port_that_nobody_sees_one_number() -> None:
+def test_it_gives_one_number_to_a_port_that_is_not_in_the_fabric() -> None:
     ports = ports_of(build_fabric([claim("sw")]))
     assert ports.find_port(0, "Ethernet9") == ports.find_port(0, "eth9")
     assert ports.find_port(0, "eth8") != ports.find_port(0, "eth9")

@@ -14,20 +14,20 @@ PORTS = 10
 
 
 def both_ways(pairs: Iterable[Pair]) -> dict[int, int]:
-    return {one: other for a, b in pairs for one, other in ((a, b), (b, a))}
+    return {port: peer for a, b in pairs for port, peer in ((a, b), (b, a))}
 
 
-def mend(want: Iterable[Pair], have: Iterable[Pair], per_device: int = 1) -> list[Repair]:
+def repair_cables(want: Iterable[Pair], have: Iterable[Pair], per_device: int = 1) -> list[Repair]:
     device = {port: port // per_device for port in range(PORTS)}
     return plan_repairs(both_ways(want), both_ways(have), device=device)
 
 
-def steps_of(found: Iterable[Repair]) -> list[Step]:
-    return list(chain.from_iterable(one.steps for one in found))
+def steps_of(repairs: Iterable[Repair]) -> list[Step]:
+    return list(chain.from_iterable(repair.steps for repair in repairs))
 
 
 def replay(want: Sequence[Pair], have: Sequence[Pair], steps: Iterable[Step]) -> dict[int, int]:
-    """Do the steps with real plugs; return port to number of the cable in it."""
+    """Carry out the steps with plugs; return port to the number of the cable in it."""
     plugs = {port: cable for cable, pair in enumerate(have) for port in pair}
     hand: set[int] = set()
     for number, step in enumerate(steps, len(have)):
@@ -54,7 +54,7 @@ def replay(want: Sequence[Pair], have: Sequence[Pair], steps: Iterable[Step]) ->
 
 
 def fewest_steps(want: Sequence[Pair], have: Sequence[Pair]) -> int:
-    """Try every way to make each planned cable of an observed one, or of a new one."""
+    """Return the minimum over all ways to make each planned cable from an observed or a new one."""
     planned_ports = {port for pair in want for port in pair}
     left = [pair for pair in have if planned_ports & set(pair)]
 
@@ -79,8 +79,8 @@ def cables(draw: st.DrawFn) -> list[Pair]:
 
 @limits(max_examples=300)
 @given(cables(), cables())
-def test_it_finds_a_list_that_is_as_short_as_any(want: list[Pair], have: list[Pair]) -> None:
-    assert len(steps_of(mend(want, have))) == fewest_steps(want, have)
+def test_it_finds_the_shortest_list(want: list[Pair], have: list[Pair]) -> None:
+    assert len(steps_of(repair_cables(want, have))) == fewest_steps(want, have)
 
 
 @limits(max_examples=300)
@@ -88,7 +88,7 @@ def test_it_finds_a_list_that_is_as_short_as_any(want: list[Pair], have: list[Pa
 def test_it_orders_steps_so_that_each_can_be_done(
     want: list[Pair], have: list[Pair], per_device: int
 ) -> None:
-    steps = steps_of(mend(want, have, per_device))
+    steps = steps_of(repair_cables(want, have, per_device))
     plugs = replay(want, have, steps)
     planned_ports = {port for pair in want for port in pair}
     stay = [pair for pair in have if not planned_ports & set(pair)]
@@ -97,16 +97,18 @@ def test_it_orders_steps_so_that_each_can_be_done(
 
 @limits(max_examples=50)
 @given(cables(), cables())
-def test_it_answers_alike_whatever_the_order(want: list[Pair], have: list[Pair]) -> None:
-    assert mend(want, have) == mend(want[::-1], [(b, a) for a, b in reversed(have)])
+def test_it_returns_the_same_in_any_order(want: list[Pair], have: list[Pair]) -> None:
+    assert repair_cables(want, have) == repair_cables(
+        want[::-1], [(b, a) for a, b in reversed(have)]
+    )
 
 
 @pytest.mark.parametrize(
     ("want", "have", "steps"),
     [
-        pytest.param([(0, 1)], [(0, 1)], [], id="nothing where all is as planned"),
-        pytest.param([], [(0, 1)], [], id="nothing where nothing is planned"),
-        pytest.param([(0, 1)], [], [AddStep((0, 1))], id="a cable that is not there"),
+        pytest.param([(0, 1)], [(0, 1)], [], id="no step where all is as planned"),
+        pytest.param([], [(0, 1)], [], id="no step where nothing is planned"),
+        pytest.param([(0, 1)], [], [AddStep((0, 1))], id="a missing cable"),
         pytest.param(
             [(0, 1)], [(0, 2)], [MoveStep((1, 0), (0, 2), 1)], id="one plug, one port off"
         ),
@@ -125,12 +127,12 @@ def test_it_answers_alike_whatever_the_order(want: list[Pair], have: list[Pair])
     ],
 )
 def test_it_lists(want: list[Pair], have: list[Pair], steps: list[Step]) -> None:
-    found = steps_of(mend(want, have))
+    found = steps_of(repair_cables(want, have))
     assert [_normal(step) for step in found] == [_normal(step) for step in steps]
 
 
 def _normal(step: Step) -> Step:
-    """Return a step with the lower port first where the direction means nothing."""
+    """Return a step with the lower port first where the direction has no meaning."""
     if isinstance(step, RemoveStep):
         return RemoveStep(_sorted(step.cable))
     return step._replace(goal=_sorted(step.goal))
@@ -141,10 +143,10 @@ def _sorted(pair: Pair) -> Pair:
 
 
 @pytest.mark.parametrize("num", [2, 3, 5])
-def test_it_turns_a_ring_of_cables_with_one_move_each(num: int) -> None:
+def test_it_repairs_a_ring_with_one_move_per_cable(num: int) -> None:
     want = [(at, num + at) for at in range(num)]
     have = [(at, num + (at + 1) % num) for at in range(num)]
-    (ring,) = mend(want, have)
+    (ring,) = repair_cables(want, have)
     assert ring.is_ring
     assert len(ring.steps) == num
     assert [step.is_target_full for step in ring.steps if isinstance(step, MoveStep)] == [
@@ -161,7 +163,7 @@ def test_it_keeps_plugs_on_their_device_where_either_end_could_move() -> None:
         assert sorted(moved) == [(2, 3), (3, 2)]
 
 
-def test_it_mends_a_chain_of_ten_thousand_without_recursion() -> None:
+def test_it_repairs_a_chain_of_ten_thousand_without_recursion() -> None:
     num = 10_000
     want = [(2 * at, 2 * at + 1) for at in range(num)]
     have = [(2 * at + 1, 2 * at + 2) for at in range(num)]

@@ -1,4 +1,4 @@
-"""Silences: which rows they set aside and for how long, and what a file of them may hold."""
+"""Silences: which rows they match, until when, and which files are valid."""
 
 from datetime import date
 from typing import Any
@@ -27,7 +27,7 @@ KINDS = ("missing", "swapped")
 
 
 def entry(**changes: object) -> dict[str, Any]:
-    """Return an entry with some fields changed, None where they are to be left out."""
+    """Return an entry with some fields changed; a field set to None is left out."""
     return {key: value for key, value in (ENTRY | changes).items() if value is not None}
 
 
@@ -58,19 +58,19 @@ ROWS = (
         pytest.param({"until": "2027-01-30"}, [], id="nothing on the day after"),
     ],
 )
-def test_it_sets_aside(changes: dict[str, object], silenced: list[int]) -> None:
-    found = split_silenced(ROWS, [silence(**changes)], today=TODAY, subject=lambda row: row)
-    assert [ROWS.index(one.row) for one in found.silenced] == silenced
-    assert [ROWS.index(row) for row in found.active] == [
-        at for at in range(len(ROWS)) if at not in silenced
+def test_it_silences(changes: dict[str, object], silenced: list[int]) -> None:
+    split = split_silenced(ROWS, [silence(**changes)], today=TODAY, subject=lambda row: row)
+    assert [ROWS.index(silenced_row.row) for silenced_row in split.silenced] == silenced
+    assert [ROWS.index(row) for row in split.active] == [
+        row_index for row_index in range(len(ROWS)) if row_index not in silenced
     ]
 
 
 def test_it_gives_the_reason_of_the_first_silence_that_matches() -> None:
     silences = [silence(reason="old", until="2026-01-01"), silence(reason="a"), silence(reason="b")]
-    found = split_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
-    assert [one.silence.reason for one in found.silenced] == ["a"]
-    assert [one.reason for one in found.expired] == ["old"]
+    split = split_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
+    assert [row.silence.reason for row in split.silenced] == ["a"]
+    assert [row.reason for row in split.expired] == ["old"]
 
 
 def test_it_reports_an_expired_silence_that_matches_nothing() -> None:
@@ -89,13 +89,13 @@ def test_it_reads_a_port_that_is_a_number() -> None:
     assert silence(port=17).port == "17"
 
 
-def test_it_renders_what_was_written() -> None:
+def test_it_renders_a_silence_as_it_was_written() -> None:
     assert render_silence(silence()) == ENTRY
     assert render_silence(silence(port=None)) == ENTRY | {"port": None}
 
 
 @pytest.mark.parametrize(
-    ("document", "says"),
+    ("document", "message"),
     [
         pytest.param("x", "expected a list", id="text"),
         pytest.param({"silence": []}, "expected a list", id="another name"),
@@ -104,13 +104,15 @@ def test_it_renders_what_was_written() -> None:
         pytest.param([entry(reason="  ")], "reason is missing", id="an empty reason"),
         pytest.param([entry(until=None)], "until is missing", id="no end"),
         pytest.param([entry(device=None)], "device is missing", id="no device"),
-        pytest.param([entry(port=["a"])], "port is missing or no text", id="a list of ports"),
-        pytest.param([ENTRY, entry(until="soon")], "silence 2: until 'soon'", id="no day"),
-        pytest.param([entry(until="2027-02-30")], "no day", id="a day that is not"),
-        pytest.param([entry(kind="mising")], "none of missing, swapped", id="an unknown kind"),
-        pytest.param([entry(untill="x")], "'untill' is none of", id="a key that is misspelt"),
+        pytest.param([entry(port=["a"])], "port is missing or not a text", id="a list of ports"),
+        pytest.param(
+            [ENTRY, entry(until="soon")], "silence 2: until 'soon'", id="a word instead of a day"
+        ),
+        pytest.param([entry(until="2027-02-30")], "not a date", id="a day that does not exist"),
+        pytest.param([entry(kind="mising")], "not one of missing, swapped", id="an unknown kind"),
+        pytest.param([entry(untill="x")], "'untill' is not one of", id="a key that is misspelt"),
     ],
 )
-def test_it_refuses(document: object, says: str) -> None:
-    with pytest.raises(ConfigError, match=says):
+def test_it_refuses(document: object, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
         parse_silences(document, kinds=KINDS)

@@ -1,4 +1,4 @@
-"""Cables in the wrong port and cables that are missing, and what mends them."""
+"""Cables in the wrong port, missing cables, and the advice to repair them."""
 
 from generator.simulation.verify import collect_claims
 from tests.topology.cables import (
@@ -43,11 +43,11 @@ def upper(device: str, port: str) -> PortName:
     )
 
 
-def test_it_finds_nothing_wrong_with_whole_fabrics() -> None:
+def test_it_finds_nothing_wrong_with_undamaged_fabrics() -> None:
     assert inferred(RAILS).findings == inferred(PODS).findings == ()
 
 
-def test_it_names_the_swap_that_mends_two_nics_on_each_other_s_rail() -> None:
+def test_it_names_the_swap_that_repairs_two_nics_on_each_other_s_rail() -> None:
     one, other = ("node-0002", "mlx5_1/1"), ("node-0002", "mlx5_2/1")
     found = of_kind(inferred(swap(RAILS, one, other)).findings, FindingKind.WRONG_RAIL)
     assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
@@ -60,7 +60,7 @@ def test_it_names_the_swap_of_two_host_cables_across_groups() -> None:
     assert swaps(found) == {frozenset({upper(*one), upper(*other)})}
 
 
-def test_it_names_the_swap_behind_two_hosts_that_hang_between_two_groups() -> None:
+def test_it_names_the_swap_behind_two_hosts_tied_between_two_groups() -> None:
     pairs = build_undamaged(build_wiring(SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=16)))
     found = inferred(swap(pairs, ("node-0002", "mlx5_0/1"), ("node-0010", "mlx5_0/1")))
     (finding,) = of_kind(found.findings, FindingKind.SWAPPED_CABLE)
@@ -112,18 +112,18 @@ def test_it_reports_two_cables_of_one_host_on_one_leaf() -> None:
     assert "2 cables to b0" in finding.message
 
 
-def test_it_says_nothing_where_many_hosts_have_two_cables_on_a_leaf() -> None:
+def test_it_reports_nothing_where_many_hosts_have_two_cables_on_a_leaf() -> None:
     cables = [cable for port in ("eth0", "eth1") for cable in star("a0", hosts(1, 4), port)]
     assert infer_cables(cables).findings == ()
 
 
-def test_it_names_the_port_of_a_host_that_misses_a_link() -> None:
+def test_it_names_the_port_of_a_host_without_a_link() -> None:
     found = inferred(cut(RAILS, ("node-0003", "mlx5_2/1")))
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
     assert (finding.device, finding.port) == ("node-0003", "mlx5_2/1")
 
 
-def test_it_misses_the_link_of_a_silent_host_without_naming_a_port() -> None:
+def test_it_reports_the_missing_link_of_a_silent_host_without_a_port() -> None:
     found = inferred(silence(cut(RAILS, ("node-0003", "mlx5_2/1")), "node-0003"))
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
     assert (finding.device, finding.port) == ("node-0003", None)
@@ -141,14 +141,14 @@ def test_it_counts_up_links_where_not_all_pairs_are_cabled() -> None:
     assert lost.low.device in {finding.device, *(end.device for end in finding.ports)}
 
 
-def test_it_misses_all_links_of_a_host_that_lies_dark() -> None:
+def test_it_reports_all_links_of_a_host_without_any_cable() -> None:
     dark: list[tuple[End, End]] = [*star("leaf-a", hosts(1, 4))]
     found = infer_from([*claims(dark), report("h09", {"eth0": []})])
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
     assert (finding.device, finding.port) == ("h09", "eth0")
 
 
-def test_it_names_missing_ports_alike_in_whatever_order_they_are_reported() -> None:
+def test_it_names_the_same_missing_ports_in_any_order_of_the_report() -> None:
     cables = [cable for rail in range(4) for cable in star(f"a{rail}", hosts(1, 4), f"eth{rail}")]
     kept = [cable for cable in cables if cable[0] not in (("h01", "eth1"), ("h01", "eth3"))]
     told = [claim for claim in claims(kept) if claim.device.name != "h01"]
@@ -163,6 +163,6 @@ def test_it_names_missing_ports_alike_in_whatever_order_they_are_reported() -> N
     assert [end.port for end in finding.ports] == ["eth1", "eth3"]
 
 
-def test_it_misses_no_link_where_no_cable_is_known_at_all() -> None:
+def test_it_reports_no_missing_link_where_no_cable_is_known() -> None:
     dark = [report("h01", {"eth0": []}), report("h02", {"eth0": []})]
     assert FindingKind.MISSING_LINK not in {one.kind for one in infer_from(dark).findings}

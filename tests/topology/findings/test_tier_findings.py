@@ -1,4 +1,4 @@
-"""What people are told of tiers that cannot be what they seem, scene by scene."""
+"""Findings about tiers that may not be what they seem, one scene a test."""
 
 import pytest
 
@@ -25,9 +25,9 @@ def pair(name: str, first: int, uppers: list[str]) -> Cables:
     return [*cables, *mesh(ends, uppers, parallel=2)]
 
 
-def told(found: Inference, kind: FindingKind, about: str) -> Finding:
-    """Return the one finding of a kind that is about a device, by its subject."""
-    (finding,) = [one for one in of_kind(found.findings, kind) if one.device == about]
+def finding_of(inference: Inference, kind: FindingKind, about: str) -> Finding:
+    """Return the only finding of a kind whose device is `about`."""
+    (finding,) = [one for one in of_kind(inference.findings, kind) if one.device == about]
     return finding
 
 
@@ -40,72 +40,74 @@ PODS = [
 ]
 
 
-def test_it_says_nothing_of_two_pods_below_cores() -> None:
+def test_it_reports_nothing_about_two_pods_below_cores() -> None:
     assert infer_cables(PODS).findings == ()
 
 
-def test_it_tells_of_a_cable_from_a_leaf_past_its_spines_to_a_core() -> None:
+def test_it_reports_a_cable_from_a_leaf_that_skips_its_spines() -> None:
     past = (("leaf-a", "astray"), ("core-1", "stray"))
-    found = infer_cables([*PODS, past])
-    assert tiers_of(found) == tiers_of(infer_cables(PODS))
-    finding = told(found, FindingKind.TIER_MISMATCH, "leaf-a")
+    inference = infer_cables([*PODS, past])
+    assert tiers_of(inference) == tiers_of(infer_cables(PODS))
+    finding = finding_of(inference, FindingKind.TIER_MISMATCH, "leaf-a")
     assert (finding.port, finding.severity) == ("astray", Severity.WARNING)
     assert {end.port for end in finding.ports} == {"astray", "stray"}
-    assert "past spine-1, spine-2" in finding.message
+    assert "skips spine-1, spine-2" in finding.message
 
 
-def test_it_tells_of_a_pod_that_is_shallower_than_its_siblings() -> None:
-    found = infer_cables([*PODS, *leaf("leaf-s", 21, ["core-1", "core-2"])])
-    finding = told(found, FindingKind.TIER_MISMATCH, "leaf-s")
+def test_it_reports_a_pod_that_is_shallower_than_its_siblings() -> None:
+    inference = infer_cables([*PODS, *leaf("leaf-s", 21, ["core-1", "core-2"])])
+    finding = finding_of(inference, FindingKind.TIER_MISMATCH, "leaf-s")
     assert finding.severity is Severity.INFO
-    assert "hangs 2 tiers below core-1, core-2, where other domains hang 1" in finding.message
+    assert "is 2 tiers below core-1, core-2; other domains are 1 below" in finding.message
 
 
-def test_it_tells_of_leaves_with_spines_of_their_own_that_nothing_can_tell_apart() -> None:
+def test_it_reports_leaves_with_spines_that_no_other_leaf_uses() -> None:
     cables = [*leaf("leaf-a", 1, ["spine-a"]), *leaf("leaf-b", 5, ["spine-b"])]
-    found = infer_cables([*cables, *mesh(["spine-a", "spine-b"], ["core-1", "core-2"])])
-    finding = told(found, FindingKind.UNDECIDABLE, "leaf-a")
+    inference = infer_cables([*cables, *mesh(["spine-a", "spine-b"], ["core-1", "core-2"])])
+    finding = finding_of(inference, FindingKind.UNDECIDABLE, "leaf-a")
     assert {end.device for end in finding.ports} == {"leaf-a", "leaf-b", "spine-a", "spine-b"}
     assert finding.severity is Severity.INFO
 
 
-def test_it_asks_whether_two_leaves_are_a_pair_where_the_others_are() -> None:
+def test_it_doubts_two_leaves_that_may_be_a_pair_like_the_others() -> None:
     whole = [*pair("p", 1, SPINES), *pair("q", 5, SPINES)]
     torn = [*star("r-1", ["h11"]), *star("r-2", ["h12"], "eth1")]
-    found = infer_cables([*whole, *torn, *mesh(["r-1", "r-2"], SPINES, parallel=2)])
-    finding = told(found, FindingKind.UNDECIDABLE, "r-1")
+    inference = infer_cables([*whole, *torn, *mesh(["r-1", "r-2"], SPINES, parallel=2)])
+    finding = finding_of(inference, FindingKind.UNDECIDABLE, "r-1")
     assert {end.device for end in finding.ports} == {"r-1", "r-2"}
 
 
-def test_it_asks_so_where_hosts_hang_between_two_leaves_of_a_pod() -> None:
+def test_it_doubts_two_leaves_of_a_pod_with_hosts_tied_between_them() -> None:
     both = [*star("leaf-a", ["h31", "h32"], "eth0"), *star("leaf-b", ["h31", "h32"], "eth1")]
     alone = [*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES)]
-    found = infer_cables([*alone, *both, *pair("p", 11, SPINES)])
-    finding = told(found, FindingKind.UNDECIDABLE, "leaf-a")
+    inference = infer_cables([*alone, *both, *pair("p", 11, SPINES)])
+    finding = finding_of(inference, FindingKind.UNDECIDABLE, "leaf-a")
     assert {end.device for end in finding.ports} == {"leaf-a", "leaf-b"}
-    assert [gone.node for gone in found.tree.unplaced] == ["h31", "h32"]
+    assert [unplaced.node for unplaced in inference.tree.unplaced] == ["h31", "h32"]
 
 
 def test_it_makes_one_domain_of_two_spines_with_cables_between_them() -> None:
     leaves = [*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES)]
-    found = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"])])
-    assert tiers_of(found)[1] == {"spine-1-2": hosts(1, 8)}
-    assert found.findings == ()
+    inference = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"])])
+    assert tiers_of(inference)[1] == {"spine-1-2": hosts(1, 8)}
+    assert inference.findings == ()
 
 
-def test_it_doubts_a_leaf_whose_up_links_lead_elsewhere_than_its_partner_s() -> None:
+def test_it_doubts_a_leaf_with_up_links_to_other_spines_than_its_peer() -> None:
     ends = [*star("p-1", hosts(31, 34)), *star("p-2", hosts(31, 34), "eth1")]
     ups = [*mesh(["p-1"], SPINES, parallel=3), *mesh(["p-2"], ["spine-8", "spine-9"], parallel=2)]
-    finding = told(infer_cables([*PODS, *ends, *ups]), FindingKind.UNDECIDABLE, "p-2")
+    finding = finding_of(infer_cables([*PODS, *ends, *ups]), FindingKind.UNDECIDABLE, "p-2")
     assert {end.device for end in finding.ports} == {"p-1", "p-2"}
     assert "most of its up-links lead to spine-8, spine-9" in finding.message
 
 
 def test_it_doubts_a_domain_of_spines_with_as_many_cables_between_them_as_down() -> None:
     leaves = [*leaf("leaf-a", 1, SPINES, parallel=1), *leaf("leaf-b", 5, SPINES, parallel=1)]
-    found = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"], parallel=2)])
-    assert tiers_of(found)[1] == {"spine-1-2": hosts(1, 8)}
-    assert "cabled to each other" in told(found, FindingKind.UNDECIDABLE, "spine-1").message
+    inference = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"], parallel=2)])
+    assert tiers_of(inference)[1] == {"spine-1-2": hosts(1, 8)}
+    assert (
+        "cabled to each other" in finding_of(inference, FindingKind.UNDECIDABLE, "spine-1").message
+    )
 
 
 @pytest.mark.parametrize(
@@ -115,19 +117,19 @@ def test_it_doubts_a_domain_of_spines_with_as_many_cables_between_them_as_down()
         pytest.param(3, ("leaf", "spine", "core"), id="wider than any leaf: a tier"),
     ],
 )
-def test_it_makes_a_tier_of_a_top_that_joins_nothing_only_where_it_is_wide(
+def test_it_makes_a_tier_of_a_top_that_adds_no_path_only_where_it_is_wide(
     parallel: int, tiers: tuple[str, ...]
 ) -> None:
     pod = [*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES)]
-    found = infer_cables([*pod, *mesh(SPINES, ["top"], parallel=parallel)])
-    assert found.tree.tiers == tiers
+    inference = infer_cables([*pod, *mesh(SPINES, ["top"], parallel=parallel)])
+    assert inference.tree.tiers == tiers
     kind = FindingKind.UNDECIDABLE if len(tiers) > 2 else FindingKind.AUX_SWITCH
-    assert told(found, kind, "top").severity is Severity.INFO
+    assert finding_of(inference, kind, "top").severity is Severity.INFO
 
 
 def test_it_sets_a_pod_without_leaves_aside_instead_of_putting_it_on_top() -> None:
     bare = mesh(["spine-x", "spine-y"], ["core-1", "core-2"], parallel=2)
-    found = infer_cables([*PODS, *bare])
-    assert found.tree.tiers == ("leaf", "spine", "core")
-    finding = told(found, FindingKind.AUX_SWITCH, "spine-x")
+    inference = infer_cables([*PODS, *bare])
+    assert inference.tree.tiers == ("leaf", "spine", "core")
+    finding = finding_of(inference, FindingKind.AUX_SWITCH, "spine-x")
     assert {end.device for end in finding.ports} == {"spine-x", "spine-y"}

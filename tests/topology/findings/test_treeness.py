@@ -1,4 +1,4 @@
-"""Wirings that are no tree are told apart from those that are, also when these are damaged."""
+"""Wirings that are not a tree, against trees and damaged trees."""
 
 import numpy as np
 import pytest
@@ -42,27 +42,29 @@ from topology.tiers.domain_links import find_reach
         pytest.param(dragonfly(4, 2), id="a dragonfly of routers with hosts"),
     ],
 )
-def test_it_says_that_a_wiring_is_no_tree_and_keeps_the_leaves(pairs: list[Pair]) -> None:
-    found = infer_cables(populated(pairs))
-    (finding,) = of_kind(found.findings, FindingKind.NOT_A_TREE)
+def test_it_reports_a_wiring_that_is_not_a_tree_and_keeps_the_leaves(pairs: list[Pair]) -> None:
+    inference = infer_cables(populated(pairs))
+    (finding,) = of_kind(inference.findings, FindingKind.NOT_A_TREE)
     assert finding.severity is Severity.WARNING
     assert "treeness 0." in finding.message
-    leaves, everything = host_partitions(found.tree)
+    leaves, everything = host_partitions(inference.tree)
     assert {len(nodes) for nodes in leaves} == {HOSTS_EACH}
-    assert everything == {frozenset(found.tree.nodes)}
+    assert everything == {frozenset(inference.tree.nodes)}
 
 
-def test_it_says_so_of_a_ring_with_hosts_on_every_other_switch() -> None:
-    found = infer_cables(populated(ring(8), every=2))
-    (finding,) = of_kind(found.findings, FindingKind.NOT_A_TREE)
+def test_it_reports_a_ring_with_hosts_on_every_other_switch() -> None:
+    inference = infer_cables(populated(ring(8), every=2))
+    (finding,) = of_kind(inference.findings, FindingKind.NOT_A_TREE)
     assert finding.severity is Severity.WARNING
 
 
-def test_it_tells_that_a_ring_of_four_may_be_leaves_and_spines() -> None:
-    found = infer_cables([*cabled(ring(4)), *star("sw00", hosts(1, 4)), *star("sw02", hosts(5, 8))])
-    (finding,) = of_kind(found.findings, FindingKind.NOT_A_TREE)
+def test_it_reports_that_a_ring_of_four_may_be_leaves_and_spines() -> None:
+    inference = infer_cables(
+        [*cabled(ring(4)), *star("sw00", hosts(1, 4)), *star("sw02", hosts(5, 8))]
+    )
+    (finding,) = of_kind(inference.findings, FindingKind.NOT_A_TREE)
     assert finding.severity is Severity.INFO
-    assert [len(tier) for tier in host_partitions(found.tree)] == [2, 1]
+    assert [len(tier) for tier in host_partitions(inference.tree)] == [2, 1]
 
 
 @pytest.mark.parametrize(
@@ -73,9 +75,9 @@ def test_it_tells_that_a_ring_of_four_may_be_leaves_and_spines() -> None:
         pytest.param([], id="a switch alone"),
     ],
 )
-def test_it_says_nothing_of_a_mesh_of_all_with_all(pairs: list[Pair]) -> None:
-    found = infer_cables(populated(pairs) or star("sw00", hosts(1, 4)))
-    assert of_kind(found.findings, FindingKind.NOT_A_TREE) == []
+def test_it_reports_nothing_about_a_full_mesh(pairs: list[Pair]) -> None:
+    inference = infer_cables(populated(pairs) or star("sw00", hosts(1, 4)))
+    assert of_kind(inference.findings, FindingKind.NOT_A_TREE) == []
 
 
 @pytest.mark.parametrize(
@@ -85,11 +87,13 @@ def test_it_says_nothing_of_a_mesh_of_all_with_all(pairs: list[Pair]) -> None:
         pytest.param(mesh(["spine-1"], ["spine-2"], parallel=3), id="spines cabled together"),
     ],
 )
-def test_it_says_nothing_of_two_leaves_below_two_spines(between: list[tuple[End, End]]) -> None:
+def test_it_reports_nothing_about_two_leaves_below_two_spines(
+    between: list[tuple[End, End]],
+) -> None:
     leaves = [*star("leaf-a", hosts(1, 4)), *star("leaf-b", hosts(5, 8))]
     cables = [*leaves, *mesh(["leaf-a", "leaf-b"], ["spine-1", "spine-2"], parallel=2)]
-    found = infer_cables([*cables, *between])
-    assert of_kind(found.findings, FindingKind.NOT_A_TREE) == []
+    inference = infer_cables([*cables, *between])
+    assert of_kind(inference.findings, FindingKind.NOT_A_TREE) == []
 
 
 DAMAGE = FaultSpec(lose_links=0.1, swap=0.05, silent=0.2, lose_switches=1, lose_hosts=1)
@@ -106,19 +110,19 @@ DAMAGE = FaultSpec(lose_links=0.1, swap=0.05, silent=0.2, lose_switches=1, lose_
         pytest.param(SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 256, radix=16), id="a dragonfly+"),
     ],
 )
-def test_it_takes_no_damaged_fabric_for_one_that_is_no_tree(spec: SyntheticSpec) -> None:
+def test_it_accepts_every_damaged_tree_as_a_tree(spec: SyntheticSpec) -> None:
     wiring = build_wiring(spec)
     for seed in range(3):
-        found = infer_from(collect_claims(damage_fabric(wiring, DAMAGE, seeded(seed))))
-        assert of_kind(found.findings, FindingKind.NOT_A_TREE) == []
+        inference = infer_from(collect_claims(damage_fabric(wiring, DAMAGE, seeded(seed))))
+        assert of_kind(inference.findings, FindingKind.NOT_A_TREE) == []
 
 
-def test_it_counts_pairs_of_peers_of_those_that_could_be() -> None:
+def test_it_measures_the_share_of_cabled_pairs_of_peers() -> None:
     assert peer_share([(0, 1), (1, 2), (2, 0)]) == 1.0
     assert peer_share([(0, 1), (1, 2), (2, 3)]) == 0.5 < MIN_TREENESS
 
 
-def test_it_counts_what_groups_reach_of_what_is_below_them() -> None:
+def test_it_counts_the_links_and_shares_of_groups_to_the_units_below() -> None:
     units, parents = np.array([0, 1, 0, 1, 2, 3, 4]), np.array([5, 5, 6, 6, 6, -1, -1, -1])
     switches = np.array([8, 8, 9, 9, 10, 11, 12])
     num_links, shares = find_reach(count_pairs(switches, units, np.full(7, 2)), parents)
@@ -138,15 +142,15 @@ def test_it_counts_what_groups_reach_of_what_is_below_them() -> None:
         pytest.param("topograph_ndr_dgx.txt", [], id="two tiers of rails"),
     ],
 )
-def test_it_knows_a_real_ring_and_real_trees(name: str, severities: list[Severity]) -> None:
+def test_it_recognizes_a_real_ring_and_real_trees(name: str, severities: list[Severity]) -> None:
     dump = (SAMPLES / "ibnetdiscover" / name).read_bytes()
     devices = parse_ibnetdiscover(dump, source=name).devices
-    found = infer_from(Claim(device, Origin.SWEEP) for device in devices)
-    told = of_kind(found.findings, FindingKind.NOT_A_TREE)
-    assert [finding.severity for finding in told] == severities
+    inference = infer_from(Claim(device, Origin.SWEEP) for device in devices)
+    findings = of_kind(inference.findings, FindingKind.NOT_A_TREE)
+    assert [finding.severity for finding in findings] == severities
 
 
 @needs_samples
-def test_it_says_nothing_of_captured_leaves_and_a_spine() -> None:
+def test_it_reports_nothing_about_captured_leaves_and_a_spine() -> None:
     claims, _ = read_captures(SAMPLES / "fabric" / "own16")
     assert of_kind(infer_from(claims).findings, FindingKind.NOT_A_TREE) == []

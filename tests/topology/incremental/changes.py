@@ -1,4 +1,4 @@
-"""Reports of synthetic fabrics, and what becomes of one of them from one minute to the next."""
+"""Reports of synthetic fabrics, and random changes to one report."""
 
 from __future__ import annotations
 
@@ -37,38 +37,41 @@ SPECS = {
 
 
 def dice(seed: object) -> random.Random:
-    """Return what changes are drawn from."""
+    """Return the random source of a test."""
     return random.Random(str(seed))  # noqa: S311 - a test, not a secret
 
 
 def built(spec: SyntheticSpec, rng: random.Random | None = None) -> DamagedFabric:
-    """Return an Ethernet fabric, whole or with damage as the dice have it."""
+    """Return an Ethernet fabric, undamaged or with random damage."""
     wiring = build_wiring(replace(spec, medium=Medium.ETHERNET))
     return damage_fabric(wiring, FAULTS, rng) if rng else build_undamaged(wiring)
 
 
 def all_reports(fabric: DamagedFabric) -> Claims:
-    """Return what hosts and switches report."""
-    return tuple(Claim(found.device, Origin.REPORT) for found in report_claims(fabric))
+    """Return the reports of hosts and switches."""
+    return tuple(Claim(report.device, Origin.REPORT) for report in report_claims(fabric))
 
 
 def host_reports(fabric: DamagedFabric) -> Claims:
-    """Return what hosts report where nobody walks switches."""
+    """Return the reports of hosts alone, as without SNMP."""
     return tuple(claim for claim in all_reports(fabric) if is_host(claim))
 
 
 def listed(fabric: DamagedFabric) -> Claims:
-    """Return what an inventory says."""
+    """Return the claims of an inventory."""
     names = (host.name for host in fabric.wiring.hosts)
     ids = ((name, (Id(IdKind.NODE_NAME, name),)) for name in names)
-    return tuple(Claim(Device(DeviceKind.HOST, name, own), Origin.INVENTORY) for name, own in ids)
+    return tuple(
+        Claim(Device(DeviceKind.HOST, name, device_ids), Origin.INVENTORY)
+        for name, device_ids in ids
+    )
 
 
 def swept(spec: SyntheticSpec) -> Claims:
-    """Return what hosts of an InfiniBand fabric report, and a sweep of it."""
+    """Return the host reports of an InfiniBand fabric and a sweep of it."""
     fabric = build_undamaged(build_wiring(spec))
-    own = (Claim(found.device, Origin.REPORT) for found in report_claims(fabric))
-    return (*own, *(Claim(device, Origin.SWEEP) for device in sweep_devices(fabric)))
+    reports = (Claim(report.device, Origin.REPORT) for report in report_claims(fabric))
+    return (*reports, *(Claim(device, Origin.SWEEP) for device in sweep_devices(fabric)))
 
 
 def is_host(claim: Claim | SweptClaims) -> bool:
@@ -81,38 +84,38 @@ def is_host(claim: Claim | SweptClaims) -> bool:
 
 
 def reports_in(claims: Claims) -> list[int]:
-    """Return the places of the reports that have ports."""
+    """Return the indexes of the reports that have ports."""
     return [
-        at
-        for at, claim in enumerate(claims)
+        index
+        for index, claim in enumerate(claims)
         if isinstance(claim, Claim) and claim.origin is Origin.REPORT and claim.device.ports
     ]
 
 
-def with_port(claims: Claims, at: int, number: int, port: Port) -> Claims:
-    """Return claims of which one has another port in place of one."""
-    claim = claims[at]
+def with_port(claims: Claims, index: int, number: int, port: Port) -> Claims:
+    """Return the claims with one port of one claim replaced."""
+    claim = claims[index]
     assert isinstance(claim, Claim)
     ports = (*claim.device.ports[:number], port, *claim.device.ports[number + 1 :])
     changed = replace(claim, device=replace(claim.device, ports=ports))
-    return (*claims[:at], changed, *claims[at + 1 :])
+    return (*claims[:index], changed, *claims[index + 1 :])
 
 
 def restated(claims: Claims, rng: random.Random) -> Claims:
-    """Return claims of which one report tells another state, rate or text of a port."""
-    at = rng.choice(reports_in(claims))
-    number, port = _some_port(claims, at, rng)
+    """Return the claims with another state, rate or attribute of one port."""
+    index = rng.choice(reports_in(claims))
+    number, port = _some_port(claims, index, rng)
     rate = port.rate_bps or 0
-    heard = tuple(one._replace(ttl_s=rng.randrange(120)) for one in port.neighbors)
+    neighbors = tuple(neighbor._replace(ttl_s=rng.randrange(120)) for neighbor in port.neighbors)
     return with_port(
         claims,
-        at,
+        index,
         number,
         rng.choice(
             [
                 port._replace(rate_bps=rate // rng.choice((2, 8))),
                 port._replace(state=rng.choice(list(PortState))),
-                port._replace(neighbors=heard),
+                port._replace(neighbors=neighbors),
                 port._replace(numa_node=rng.randrange(4)),
             ]
         ),
@@ -120,51 +123,53 @@ def restated(claims: Claims, rng: random.Random) -> Claims:
 
 
 def moved(claims: Claims, rng: random.Random) -> Claims:
-    """Return claims of which one report has a cable in a free port of another device."""
-    places = reports_in(claims)
-    at = rng.choice([place for place in places if is_host(claims[place])])
-    number, port = _some_port(claims, at, rng)
-    others = list(_heard(claims, places))
-    if not others:
+    """Return the claims with one host cable moved to a free port of another device."""
+    indexes = reports_in(claims)
+    chosen = rng.choice([index for index in indexes if is_host(claims[index])])
+    number, port = _some_port(claims, chosen, rng)
+    neighbors = list(_host_neighbors(claims, indexes))
+    if not neighbors:
         return unplugged(claims, rng)
     name = f"swp{rng.randrange(200, 900)}"
     ids = tuple(sorted((Id(IdKind.IFNAME, name), Id(IdKind.PORT_ID, name, "ifname"))))
-    there = rng.choice(others)._replace(port_ids=ids, port_name=name)
-    return with_port(claims, at, number, port._replace(neighbors=(there,), state=PortState.UP))
+    new_neighbor = rng.choice(neighbors)._replace(port_ids=ids, port_name=name)
+    return with_port(
+        claims, chosen, number, port._replace(neighbors=(new_neighbor,), state=PortState.UP)
+    )
 
 
 def entangled(claims: Claims, rng: random.Random) -> Claims:
-    """Return claims of which one report hears on a port what another one hears as well."""
-    places = reports_in(claims)
-    at = rng.choice(places)
-    number, port = _some_port(claims, at, rng)
-    others = list(_heard(claims, places))
-    heard = (rng.choice(others),) if others else ()
-    return with_port(claims, at, number, port._replace(neighbors=heard))
+    """Return the claims with one port that reports the same neighbor as another port."""
+    indexes = reports_in(claims)
+    index = rng.choice(indexes)
+    number, port = _some_port(claims, index, rng)
+    others_neighbors = list(_host_neighbors(claims, indexes))
+    neighbors = (rng.choice(others_neighbors),) if others_neighbors else ()
+    return with_port(claims, index, number, port._replace(neighbors=neighbors))
 
 
 def unplugged(claims: Claims, rng: random.Random) -> Claims:
-    """Return claims of which one report hears nobody on a port."""
-    at = rng.choice(reports_in(claims))
-    number, port = _some_port(claims, at, rng)
-    return with_port(claims, at, number, port._replace(neighbors=(), state=PortState.DOWN))
+    """Return the claims with one port that is down and without a neighbor."""
+    index = rng.choice(reports_in(claims))
+    number, port = _some_port(claims, index, rng)
+    return with_port(claims, index, number, port._replace(neighbors=(), state=PortState.DOWN))
 
 
-def gone(claims: Claims, rng: random.Random) -> Claims:
+def without_report(claims: Claims, rng: random.Random) -> Claims:
     """Return claims without one of the reports."""
-    at = rng.choice(reports_in(claims))
-    return (*claims[:at], *claims[at + 1 :])
+    index = rng.choice(reports_in(claims))
+    return (*claims[:index], *claims[index + 1 :])
 
 
-def _some_port(claims: Claims, at: int, rng: random.Random) -> tuple[int, Port]:
-    claim = claims[at]
+def _some_port(claims: Claims, index: int, rng: random.Random) -> tuple[int, Port]:
+    claim = claims[index]
     assert isinstance(claim, Claim)
     number = rng.randrange(len(claim.device.ports))
     return number, claim.device.ports[number]
 
 
-def _heard(claims: Claims, places: Sequence[int]) -> Iterator[Neighbor]:
-    for at in places:
-        claim = claims[at]
+def _host_neighbors(claims: Claims, indexes: Sequence[int]) -> Iterator[Neighbor]:
+    for index in indexes:
+        claim = claims[index]
         if isinstance(claim, Claim) and is_host(claim):
-            yield from (near for port in claim.device.ports for near in port.neighbors)
+            yield from (neighbor for port in claim.device.ports for neighbor in port.neighbors)

@@ -1,4 +1,4 @@
-"""Names of domains: made from switches, unique, valid for Kubernetes, and kept."""
+"""Names of domains: made from switch names, unique, valid for Kubernetes, and stable."""
 
 import re
 
@@ -35,12 +35,12 @@ def old_tree(**domains: str) -> TopologyTree:
         pytest.param(["leaf-p01-r0", "leaf-p01-r7"], "leaf-p01-r0-7", id="the range of rails"),
         pytest.param(["rail-1-7", "rail-4-7"], "rail-1-4-7", id="a range in the middle"),
         pytest.param(["sp9", "sp10"], "sp09-10", id="numbers padded to one width"),
-        pytest.param(["leaf-a", "leaf-b"], "leaf-", id="what is before a letter that differs"),
-        pytest.param(["1", "2"], "", id="nothing without a letter"),
-        pytest.param([], "", id="nothing of nothing"),
+        pytest.param(["leaf-a", "leaf-b"], "leaf-", id="the part before a letter that differs"),
+        pytest.param(["1", "2"], "", id="no common letter"),
+        pytest.param([], "", id="no names"),
     ],
 )
-def test_it_finds_what_names_share(names: list[str], common: str) -> None:
+def test_it_finds_the_common_part_of_names(names: list[str], common: str) -> None:
     assert derive_common_name(names) == common
 
 
@@ -87,7 +87,7 @@ def test_it_gives_a_split_domain_s_name_to_the_larger_part() -> None:
     assert assign_names(after, before) == ["x", "rack-1"]
 
 
-def test_it_hashes_a_new_name_that_an_old_domain_keeps() -> None:
+def test_it_adds_a_hash_to_a_new_name_that_an_old_domain_keeps() -> None:
     before = old_tree(leaf_b="n1 n2")
     names = assign_names([domain("leaf-a", nodes="n1 n2"), domain("leaf-b", nodes="n3")], before)
     assert names[0] == "leaf-b"
@@ -98,7 +98,7 @@ def test_it_does_not_carry_a_name_to_another_tier() -> None:
     assert assign_names([domain("s", tier=2)], old_tree(rack="n1")) == ["s"]
 
 
-def test_it_hashes_again_when_a_kept_name_is_the_hashed_one() -> None:
+def test_it_adds_another_hash_if_a_kept_name_is_the_hashed_one() -> None:
     two = [domain("a", nodes="n1"), domain("leaf-b", nodes="n3")]
     first = assign_names(two, old_tree(leaf_b="n1"))[1]
     kept = [domain("a", nodes="n1"), domain("c", nodes="n2"), domain("leaf-b", nodes="n3")]

@@ -55,14 +55,14 @@ def nvlink(clique: int) -> Port:
     return Port("nvlink", medium=Medium.NVLINK, state=PortState.UP, neighbors=(domain,))
 
 
-def in_cliques(told: Iterable[Claim], cliques: Mapping[int, Iterable[str]]) -> list[Claim]:
+def in_cliques(reports: Iterable[Claim], cliques: Mapping[int, Iterable[str]]) -> list[Claim]:
     """Return claims with the port of each host's clique added."""
     clique_of = {host: clique for clique, members in cliques.items() for host in members}
     return [
         replace(claim, device=replace(claim.device, ports=(*claim.device.ports, nvlink(clique))))
         if (clique := clique_of.get(claim.device.name)) is not None
         else claim
-        for claim in told
+        for claim in reports
     ]
 
 
@@ -77,71 +77,73 @@ def domain(clique: int) -> str:
 
 
 def test_it_makes_a_tier_of_cliques_below_the_leaves() -> None:
-    found = inferred({1: hosts(1, 2), 2: hosts(3, 4), 3: hosts(5, 8)})
-    assert found.tree.tiers == ("nvlink", "leaf", "spine")
-    assert tiers_of(found) == [
+    inference = inferred({1: hosts(1, 2), 2: hosts(3, 4), 3: hosts(5, 8)})
+    assert inference.tree.tiers == ("nvlink", "leaf", "spine")
+    assert tiers_of(inference) == [
         {domain(1): hosts(1, 2), domain(2): hosts(3, 4), domain(3): hosts(5, 8)},
         LEAVES,
         {"spine-1-2": hosts(1, 8)},
     ]
-    assert found.findings == ()
-    assert parse_tree(render_tree(found.tree)) == found.tree
+    assert inference.findings == ()
+    assert parse_tree(render_tree(inference.tree)) == inference.tree
 
 
-def test_it_makes_a_domain_of_its_own_of_each_host_without_a_clique() -> None:
-    found = inferred({1: hosts(1, 3)})
+def test_it_makes_a_domain_for_each_host_without_a_clique() -> None:
+    inference = inferred({1: hosts(1, 3)})
     alone = {f"nvlink-{host}": [host] for host in ["h04", *hosts(5, 8)]}
-    assert tiers_of(found)[0] == {domain(1): hosts(1, 3), **alone}
-    assert tiers_of(found)[1] == LEAVES
+    assert tiers_of(inference)[0] == {domain(1): hosts(1, 3), **alone}
+    assert tiers_of(inference)[1] == LEAVES
 
 
-def test_it_tells_of_hosts_that_say_nothing_and_so_stand_alone() -> None:
-    told = in_cliques(claims(CABLES, silent=["h02"]), {1: hosts(1, 4), 2: hosts(5, 8)})
-    found = infer_from([*told, listed("h02", Id(IdKind.MAC, mac_of("h02")))])
-    assert tiers_of(found)[0]["nvlink-h02"] == ["h02"]
-    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+def test_it_reports_hosts_without_a_report_that_are_alone_in_the_tier() -> None:
+    reports = in_cliques(claims(CABLES, silent=["h02"]), {1: hosts(1, 4), 2: hosts(5, 8)})
+    inference = infer_from([*reports, listed("h02", Id(IdKind.MAC, mac_of("h02")))])
+    assert tiers_of(inference)[0]["nvlink-h02"] == ["h02"]
+    (finding,) = of_kind(inference.findings, FindingKind.UNDECIDABLE)
     assert (finding.device, finding.severity) == ("h02", Severity.WARNING)
 
 
-def test_it_tells_a_clique_apart_per_leaf_and_says_so_where_most_nest() -> None:
-    found = inferred({1: hosts(1, 2), 2: hosts(3, 5), 3: hosts(6, 8)})
-    lowest = sorted(sorted(nodes) for nodes in tiers_of(found)[0].values())
+def test_it_splits_a_clique_per_leaf_and_reports_it_where_most_nest() -> None:
+    inference = inferred({1: hosts(1, 2), 2: hosts(3, 5), 3: hosts(6, 8)})
+    lowest = sorted(sorted(nodes) for nodes in tiers_of(inference)[0].values())
     assert lowest == [hosts(1, 2), hosts(3, 4), hosts(5, 5), hosts(6, 8)]
-    (finding,) = of_kind(found.findings, FindingKind.TIER_MISMATCH)
+    (finding,) = of_kind(inference.findings, FindingKind.TIER_MISMATCH)
     assert finding.device == domain(2)
     assert [end.device for end in finding.ports] == hosts(3, 5)
     assert "h03, h04 and h05" in finding.message
 
 
 def test_it_keeps_to_the_network_where_cliques_cut_across_leaves() -> None:
-    found = inferred({1: ["h01", "h02", "h05", "h06"], 2: ["h03", "h04", "h07", "h08"]})
-    assert tiers_of(found) == [LEAVES, {"spine-1-2": hosts(1, 8)}]
-    assert len(of_kind(found.findings, FindingKind.TIER_MISMATCH)) == 2
+    inference = inferred({1: ["h01", "h02", "h05", "h06"], 2: ["h03", "h04", "h07", "h08"]})
+    assert tiers_of(inference) == [LEAVES, {"spine-1-2": hosts(1, 8)}]
+    assert len(of_kind(inference.findings, FindingKind.TIER_MISMATCH)) == 2
 
 
-@pytest.mark.parametrize("cliques", [{}, {1: ["h99"]}], ids=["none", "of a host unknown"])
+@pytest.mark.parametrize(
+    "cliques", [{}, {1: ["h99"]}], ids=["no clique", "a clique of an unknown host"]
+)
 def test_it_makes_no_tier_without_cliques(cliques: Mapping[int, Iterable[str]]) -> None:
     assert inferred(cliques).tree == infer_cables(CABLES).tree
 
 
-def test_it_leaves_a_host_in_two_cliques_to_itself() -> None:
+def test_it_makes_a_domain_for_a_host_in_two_cliques() -> None:
     both = in_cliques(in_cliques(claims(CABLES), {1: hosts(1, 4), 2: hosts(5, 8)}), {2: ["h01"]})
-    found = infer_from(both)
-    assert tiers_of(found)[0]["nvlink-h01"] == ["h01"]
+    inference = infer_from(both)
+    assert tiers_of(inference)[0]["nvlink-h01"] == ["h01"]
 
 
 def test_it_keeps_the_name_of_a_clique_that_changes_its_number() -> None:
     before = inferred({1: hosts(1, 4), 2: hosts(5, 8)}).tree
-    told = in_cliques(claims(CABLES), {7: hosts(1, 4), 2: hosts(5, 8)})
-    after = infer_from(told, previous=before).tree
+    reports = in_cliques(claims(CABLES), {7: hosts(1, 4), 2: hosts(5, 8)})
+    after = infer_from(reports, previous=before).tree
     assert [one.name for one in after.domains] == [one.name for one in before.domains]
 
 
-def test_it_does_not_place_by_nvlink_whom_the_network_does_not_place() -> None:
+def test_it_leaves_a_host_unplaced_in_nvlink_that_the_network_does_not_place() -> None:
     torn = [*star("leaf-a", ["h09"]), *star("leaf-b", ["h09"], "eth1")]
-    found = inferred({1: hosts(1, 4), 2: [*hosts(5, 8), "h09"]}, [*CABLES, *torn])
-    assert tiers_of(found)[0] == {domain(1): hosts(1, 4), domain(2): hosts(5, 8)}
-    assert [gone.node for gone in found.tree.unplaced] == ["h09"]
+    inference = inferred({1: hosts(1, 4), 2: [*hosts(5, 8), "h09"]}, [*CABLES, *torn])
+    assert tiers_of(inference)[0] == {domain(1): hosts(1, 4), domain(2): hosts(5, 8)}
+    assert [unplaced.node for unplaced in inference.tree.unplaced] == ["h09"]
 
 
 def test_it_names_the_tier_of_cliques_first() -> None:

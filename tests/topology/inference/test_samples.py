@@ -1,4 +1,4 @@
-"""Whole fabrics that real tools printed: the trees that are known for them."""
+"""Outputs of real tools for complete fabrics, and the known trees of these fabrics."""
 
 import csv
 from collections import Counter
@@ -20,7 +20,7 @@ pytestmark = needs_samples
 
 
 def inferred(*names: str) -> Inference:
-    """Return what dumps say together."""
+    """Return the inference of several dumps together."""
     return infer_from(
         Claim(device, Origin.SWEEP)
         for name in names
@@ -45,8 +45,8 @@ def test_it_finds_the_tiers_of_a_real_fabric(
     name: str, num_domains: list[int], num_nodes: int
 ) -> None:
     tree = inferred(name).tree
-    found = Counter(domain.tier for domain in tree.domains)
-    assert [found[tier] for tier in range(1, len(tree.tiers) + 1)] == num_domains
+    domains_by_tier = Counter(domain.tier for domain in tree.domains)
+    assert [domains_by_tier[tier] for tier in range(1, len(tree.tiers) + 1)] == num_domains
     assert len(tree.nodes) == num_nodes
 
 
@@ -61,7 +61,7 @@ def test_it_finds_the_tiers_of_a_real_fabric(
                 FindingKind.SLOW_LINK: 2,
                 FindingKind.AUX_SWITCH: 1,
             },
-            id="useless names, and a third level of one switch that joins nothing more",
+            id="useless names, and a third level of one switch that adds no path",
         ),
         pytest.param(
             "stage_fdr10.txt",
@@ -113,7 +113,7 @@ def test_it_finds_the_tiers_of_a_real_fabric(
         ),
     ],
 )
-def test_it_tells_what_is_odd_about_a_real_fabric_and_no_more(
+def test_it_finds_exactly_the_problems_of_a_real_fabric(
     name: str, kinds: dict[FindingKind, int]
 ) -> None:
     assert Counter(finding.kind for finding in inferred(name).findings) == kinds
@@ -123,7 +123,7 @@ def test_it_tells_what_is_odd_about_a_real_fabric_and_no_more(
     "others",
     [
         pytest.param(["stage_fdr10.txt"], id="itself"),
-        pytest.param(["own_ibsim_stage_p-form.txt"], id="its port rows, which tell no node GUIDs"),
+        pytest.param(["own_ibsim_stage_p-form.txt"], id="its port rows, which have no node GUIDs"),
     ],
 )
 def test_it_finds_one_fabric_in_several_dumps_of_it(others: list[str]) -> None:
@@ -145,7 +145,7 @@ def test_it_makes_one_domain_of_eight_rails_and_finds_hosts_on_spines() -> None:
     assert len(of_kind(found.findings, FindingKind.HOST_ON_SPINE)) == 10
 
 
-def test_it_knows_the_tiers_that_the_switches_names_tell() -> None:
+def test_it_finds_the_tiers_that_the_switch_names_show() -> None:
     tree = inferred("selene-storage_hdr-edr.txt").tree
     ranks = {"slg": 1, "sspine": 2, "score": 3}
     wrong = [
@@ -166,7 +166,7 @@ def test_it_finds_the_two_swapped_nics_of_a_real_host() -> None:
     assert len(of_kind(found.findings, FindingKind.UNRESOLVED_HOST)) == 74
 
 
-def test_it_links_every_cable_of_captured_devices_and_nothing_more() -> None:
+def test_it_links_exactly_the_cables_of_captured_devices() -> None:
     folder = SAMPLES / "fabric" / "own16"
     claims, problems = read_captures(folder)
     assert problems == []

@@ -1,7 +1,7 @@
-"""Hard cases of a tree's making, each a small fabric written down cable by cable.
+"""Hard cases of the inference, each a small fabric written cable by cable.
 
-Two leaves `leaf-a`, `leaf-b` with four hosts each under two spines are the usual fabric; every
-case is that fabric with one thing odd about it.
+The usual fabric is two leaves `leaf-a` and `leaf-b` with four hosts each, under two spines. Each
+case changes one thing in that fabric.
 """
 
 import pytest
@@ -46,42 +46,44 @@ TWO_LEAVES = {"leaf-a": hosts(1, 4), "leaf-b": hosts(5, 8)}
 
 
 def test_it_makes_leaves_and_spines_of_the_usual_fabric() -> None:
-    found = infer_cables(USUAL)
-    assert tiers_of(found) == [TWO_LEAVES, {"spine-1-2": hosts(1, 8)}]
-    assert found.tree.tiers == ("leaf", "spine")
-    assert found.findings == ()
-    assert found.tree.unplaced == ()
+    inference = infer_cables(USUAL)
+    assert tiers_of(inference) == [TWO_LEAVES, {"spine-1-2": hosts(1, 8)}]
+    assert inference.tree.tiers == ("leaf", "spine")
+    assert inference.findings == ()
+    assert inference.tree.unplaced == ()
 
 
 def test_it_leaves_a_host_on_a_spine_unplaced_and_the_spine_a_spine() -> None:
-    found = infer_cables([*USUAL, *star("spine-1", ["h09"])])
-    assert tiers_of(found) == [TWO_LEAVES, {"spine-1-2": hosts(1, 8)}]
-    assert reason_of(found, "h09") == "cabled to spine-1, which is no leaf"
-    assert [one.device for one in of_kind(found.findings, FindingKind.HOST_ON_SPINE)] == ["h09"]
+    inference = infer_cables([*USUAL, *star("spine-1", ["h09"])])
+    assert tiers_of(inference) == [TWO_LEAVES, {"spine-1-2": hosts(1, 8)}]
+    assert reason_of(inference, "h09") == "cabled to spine-1, which is not a leaf"
+    assert [one.device for one in of_kind(inference.findings, FindingKind.HOST_ON_SPINE)] == ["h09"]
 
 
-def test_it_takes_a_last_leaf_with_one_host_for_a_leaf() -> None:
-    found = infer_cables([*USUAL, *star("leaf-c", ["h09"]), *mesh(["leaf-c"], SPINES, parallel=2)])
-    assert tiers_of(found)[0] == TWO_LEAVES | {"leaf-c": ["h09"]}
+def test_it_treats_a_last_leaf_with_one_host_as_a_leaf() -> None:
+    inference = infer_cables(
+        [*USUAL, *star("leaf-c", ["h09"]), *mesh(["leaf-c"], SPINES, parallel=2)]
+    )
+    assert tiers_of(inference)[0] == TWO_LEAVES | {"leaf-c": ["h09"]}
 
 
 def test_it_places_a_single_homed_host_whose_cable_moved_in_its_new_leaf() -> None:
     moved = [cable for cable in USUAL if cable[0][0] != "h04"]
-    found = infer_cables([*moved, *star("leaf-b", ["h04"])])
-    assert tiers_of(found)[0] == {"leaf-a": hosts(1, 3), "leaf-b": hosts(4, 8)}
+    inference = infer_cables([*moved, *star("leaf-b", ["h04"])])
+    assert tiers_of(inference)[0] == {"leaf-a": hosts(1, 3), "leaf-b": hosts(4, 8)}
 
 
-def test_it_leaves_a_host_between_two_leaves_unplaced_and_says_so() -> None:
+def test_it_leaves_a_host_tied_between_two_leaves_unplaced_and_reports_it() -> None:
     torn = [*star("leaf-a", ["h09"]), *star("leaf-b", ["h09"], "eth1")]
-    found = infer_cables([*USUAL, *torn])
-    assert tiers_of(found)[0] == TWO_LEAVES
-    assert reason_of(found, "h09") == "undecided: 1 link each to leaf-a and to leaf-b"
-    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+    inference = infer_cables([*USUAL, *torn])
+    assert tiers_of(inference)[0] == TWO_LEAVES
+    assert reason_of(inference, "h09") == "undecided: 1 link each to leaf-a and to leaf-b"
+    (finding,) = of_kind(inference.findings, FindingKind.UNDECIDABLE)
     assert (finding.device, finding.severity) == ("h09", Severity.ERROR)
     assert {end.device for end in finding.ports} == {"h09", "leaf-a", "leaf-b"}
 
 
-def test_it_sets_a_storage_pair_aside_that_pods_share_and_fuses_nothing() -> None:
+def test_it_sets_aside_a_storage_pair_that_pods_share() -> None:
     pods = [
         *(cable for at in range(4) for cable in star(f"leaf-{at}a", hosts(4 * at, 4 * at + 3))),
         *(
@@ -93,9 +95,9 @@ def test_it_sets_a_storage_pair_aside_that_pods_share_and_fuses_nothing() -> Non
     ]
     shared = hosts(0, 15)
     storage = [*star("store-a", shared, "eth2"), *star("store-b", shared, "eth3")]
-    found = infer_cables([*pods, *storage])
-    assert list(tiers_of(found)[0].values()) == [hosts(4 * at, 4 * at + 3) for at in range(4)]
-    (finding,) = of_kind(found.findings, FindingKind.AUX_SWITCH)
+    inference = infer_cables([*pods, *storage])
+    assert list(tiers_of(inference)[0].values()) == [hosts(4 * at, 4 * at + 3) for at in range(4)]
+    (finding,) = of_kind(inference.findings, FindingKind.AUX_SWITCH)
     assert [end.device for end in finding.ports] == ["store-a", "store-b"]
 
 
@@ -107,75 +109,75 @@ def test_it_makes_one_domain_of_leaves_that_serve_the_same_hosts(num_rails: int)
         for rail in range(num_rails):
             leaves.append(f"leaf-{pod}{rail}")
             cables += star(leaves[-1], members, f"eth{rail}")
-    found = infer_cables([*cables, *mesh(leaves, SPINES, parallel=2)])
-    assert list(tiers_of(found)[0].values()) == [hosts(1, 4), hosts(5, 8)]
-    assert {len(domain.switches) for domain in found.tree.domains[:2]} == {num_rails}
-    assert found.findings == ()
+    inference = infer_cables([*cables, *mesh(leaves, SPINES, parallel=2)])
+    assert list(tiers_of(inference)[0].values()) == [hosts(1, 4), hosts(5, 8)]
+    assert {len(domain.switches) for domain in inference.tree.domains[:2]} == {num_rails}
+    assert inference.findings == ()
 
 
 def test_it_joins_rails_that_share_no_cable() -> None:
     rails = [*star("leaf-a", hosts(1, 4)), *star("leaf-b", hosts(1, 4), "eth1")]
-    found = infer_cables(rails)
-    assert tiers_of(found) == [{"leaf": hosts(1, 4)}]
-    assert found.tree.domains[0].switches == ("leaf-a", "leaf-b")
+    inference = infer_cables(rails)
+    assert tiers_of(inference) == [{"leaf": hosts(1, 4)}]
+    assert inference.tree.domains[0].switches == ("leaf-a", "leaf-b")
 
 
-def test_it_lets_a_leaf_without_uplink_stand_alone_as_an_island() -> None:
-    found = infer_cables([*USUAL, *star("leaf-c", hosts(9, 12))])
-    alone = next(domain for domain in found.tree.domains if domain.name == "leaf-c")
+def test_it_reports_a_leaf_without_uplink_as_an_island() -> None:
+    inference = infer_cables([*USUAL, *star("leaf-c", hosts(9, 12))])
+    alone = next(domain for domain in inference.tree.domains if domain.name == "leaf-c")
     assert (alone.parent, alone.tier) == (None, 1)
-    assert [one.device for one in of_kind(found.findings, FindingKind.ISLAND)] == ["leaf-c"]
+    assert [one.device for one in of_kind(inference.findings, FindingKind.ISLAND)] == ["leaf-c"]
 
 
 def test_it_keeps_two_fabrics_without_a_cable_between_them_apart() -> None:
     other = [*star("leaf-y", hosts(11, 13)), *star("leaf-z", hosts(14, 16))]
-    found = infer_cables([*USUAL, *other, *mesh(["leaf-y", "leaf-z"], ["spine-8", "spine-9"])])
-    assert [len(nodes) for nodes in tiers_of(found)[1].values()] == [8, 6]
-    (finding,) = of_kind(found.findings, FindingKind.ISLAND)
+    inference = infer_cables([*USUAL, *other, *mesh(["leaf-y", "leaf-z"], ["spine-8", "spine-9"])])
+    assert [len(nodes) for nodes in tiers_of(inference)[1].values()] == [8, 6]
+    (finding,) = of_kind(inference.findings, FindingKind.ISLAND)
     assert [end.device for end in finding.ports] == ["spine-8", "spine-9"]
 
 
-def test_it_hangs_a_shallower_pod_more_than_one_tier_up() -> None:
+def test_it_gives_a_shallower_pod_a_parent_more_than_one_tier_up() -> None:
     pods = [*USUAL, *star("leaf-y", hosts(11, 14)), *star("leaf-z", hosts(15, 18))]
     pods += mesh(["leaf-y", "leaf-z"], ["spine-8", "spine-9"], parallel=2)
     pods += mesh([*SPINES, "spine-8", "spine-9"], ["core-1", "core-2"], parallel=2)
     pods += star("leaf-s", hosts(21, 24))
-    found = infer_cables([*pods, *mesh(["leaf-s"], ["core-1", "core-2"])])
-    names = [domain.name for domain in found.tree.domains]
-    shallow = found.tree.domains[names.index("leaf-s")]
+    inference = infer_cables([*pods, *mesh(["leaf-s"], ["core-1", "core-2"])])
+    names = [domain.name for domain in inference.tree.domains]
+    shallow = inference.tree.domains[names.index("leaf-s")]
     assert shallow.parent is not None
-    assert (shallow.tier, found.tree.domains[shallow.parent].tier) == (1, 3)
-    assert found.tree.tiers == ("leaf", "spine", "core")
+    assert (shallow.tier, inference.tree.domains[shallow.parent].tier) == (1, 3)
+    assert inference.tree.tiers == ("leaf", "spine", "core")
 
 
 def test_it_makes_a_flat_forest_of_leaves_without_a_spine() -> None:
-    found = infer_cables([*star("leaf-a", hosts(1, 4)), *star("leaf-b", hosts(5, 8))])
-    assert tiers_of(found) == [TWO_LEAVES]
+    inference = infer_cables([*star("leaf-a", hosts(1, 4)), *star("leaf-b", hosts(5, 8))])
+    assert tiers_of(inference) == [TWO_LEAVES]
 
 
 def test_it_sets_a_leaf_without_hosts_aside_instead_of_making_a_tier_of_it() -> None:
     wide = [*USUAL, *star("leaf-c", hosts(9, 12)), *mesh(["leaf-c"], SPINES, parallel=2)]
-    found = infer_cables([*wide, *mesh(["leaf-d"], SPINES)])
-    assert found.tree.tiers == ("leaf", "spine")
-    assert [one.device for one in of_kind(found.findings, FindingKind.AUX_SWITCH)] == ["leaf-d"]
+    inference = infer_cables([*wide, *mesh(["leaf-d"], SPINES)])
+    assert inference.tree.tiers == ("leaf", "spine")
+    assert [one.device for one in of_kind(inference.findings, FindingKind.AUX_SWITCH)] == ["leaf-d"]
 
 
-def test_it_keeps_a_thinner_top_that_joins_nothing_and_says_so() -> None:
-    found = infer_cables([*USUAL, *mesh(SPINES, ["core-1"], parallel=3)])
-    assert found.tree.tiers == ("leaf", "spine", "core")
-    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+def test_it_keeps_a_thin_top_that_adds_no_path_and_reports_it() -> None:
+    inference = infer_cables([*USUAL, *mesh(SPINES, ["core-1"], parallel=3)])
+    assert inference.tree.tiers == ("leaf", "spine", "core")
+    (finding,) = of_kind(inference.findings, FindingKind.UNDECIDABLE)
     assert (finding.device, finding.severity) == ("core-1", Severity.INFO)
 
 
-def test_it_stands_a_domain_alone_that_hangs_between_two_groups_above() -> None:
+def test_it_gives_no_parent_to_a_domain_tied_between_two_groups_above() -> None:
     pods = [*USUAL, *star("leaf-y", hosts(11, 14)), *star("leaf-z", hosts(15, 18))]
     pods += mesh(["leaf-y", "leaf-z"], ["spine-8", "spine-9"], parallel=2)
     pods += star("leaf-t", hosts(21, 24))
-    found = infer_cables([*pods, *mesh(["leaf-t"], ["spine-1", "spine-8"], parallel=2)])
-    (finding,) = of_kind(found.findings, FindingKind.UNDECIDABLE)
+    inference = infer_cables([*pods, *mesh(["leaf-t"], ["spine-1", "spine-8"], parallel=2)])
+    (finding,) = of_kind(inference.findings, FindingKind.UNDECIDABLE)
     assert finding.device == "leaf-t"
-    assert "Its domain stands alone" in finding.message
-    torn = next(domain for domain in found.tree.domains if domain.name == "leaf-t")
+    assert "Its domain has no parent" in finding.message
+    torn = next(domain for domain in inference.tree.domains if domain.name == "leaf-t")
     assert torn.parent is None
 
 
@@ -194,27 +196,29 @@ def test_it_places_a_silent_host_by_the_inventory_and_its_leaf() -> None:
     assert tiers_of(known)[0] == TWO_LEAVES
 
 
-def test_it_leaves_hosts_that_the_inventory_lacks_out_of_the_tree() -> None:
+def test_it_leaves_out_hosts_that_are_not_in_the_inventory() -> None:
     silent = infer_cables(USUAL, silent=["h03"], more=[listed(one) for one in hosts(1, 2)])
     assert "h03" not in silent.tree.nodes
     assert all(gone.node != "h03" for gone in silent.tree.unplaced)
 
 
-def test_it_names_why_a_listed_node_without_links_is_unplaced() -> None:
-    found = infer_cables(USUAL, more=[listed("h99")])
-    assert reason_of(found, "h99") == "no link in the compute plane is known"
+def test_it_explains_why_a_listed_node_without_links_is_unplaced() -> None:
+    inference = infer_cables(USUAL, more=[listed("h99")])
+    assert reason_of(inference, "h99") == "no link in the compute plane is known"
 
 
-def test_it_leaves_a_host_unplaced_that_only_a_shared_switch_carries() -> None:
+def test_it_leaves_a_host_on_a_shared_switch_alone_unplaced() -> None:
     everyone = hosts(1, 8)
     shared = [*star("store", everyone, "eth1"), *star("store", ["h09"])]
-    found = infer_cables([*USUAL, *shared])
-    assert tiers_of(found)[0] == TWO_LEAVES
-    assert reason_of(found, "h09") == "cabled to store, which is a switch without hosts of its own"
+    inference = infer_cables([*USUAL, *shared])
+    assert tiers_of(inference)[0] == TWO_LEAVES
+    assert (
+        reason_of(inference, "h09") == "cabled to store, which is a switch without hosts of its own"
+    )
 
 
 @pytest.mark.parametrize("kind", [DeviceKind.AGGREGATION, DeviceKind.ROUTER])
-def test_it_never_walks_through_what_is_neither_host_nor_switch(kind: DeviceKind) -> None:
+def test_it_ignores_devices_that_are_neither_host_nor_switch(kind: DeviceKind) -> None:
     def guid(number: int) -> Id:
         return Id(IdKind.NODE_GUID, f"{number:016x}")
 
@@ -237,8 +241,8 @@ def test_it_never_walks_through_what_is_neither_host_nor_switch(kind: DeviceKind
         swept(5, kind, [(1, DeviceKind.SWITCH), (2, DeviceKind.SWITCH)]),
         *(swept(11 + at, DeviceKind.HOST, [(1 + at // 2, DeviceKind.SWITCH)]) for at in range(4)),
     ]
-    found = infer_from(parts)
-    assert tiers_of(found) == [{"sw1": ["n11", "n12"], "sw2": ["n13", "n14"]}]
+    inference = infer_from(parts)
+    assert tiers_of(inference) == [{"sw1": ["n11", "n12"], "sw2": ["n13", "n14"]}]
 
 
 def test_it_keeps_all_names_when_one_leaf_is_added_or_a_spine_is_lost() -> None:
@@ -253,8 +257,8 @@ def test_it_keeps_all_names_when_one_leaf_is_added_or_a_spine_is_lost() -> None:
 
 
 def test_it_renders_the_same_document_for_claims_in_any_order() -> None:
-    told = claims(USUAL)
-    assert render_tree(infer_from(told).tree) == render_tree(infer_from(told[::-1]).tree)
+    reports = claims(USUAL)
+    assert render_tree(infer_from(reports).tree) == render_tree(infer_from(reports[::-1]).tree)
 
 
 @pytest.mark.parametrize(
@@ -272,6 +276,6 @@ def test_it_names_tiers(
 
 
 @pytest.mark.parametrize("configured", [("rack",), ("rack", "rack")], ids=["too few", "twice"])
-def test_it_refuses_tier_names_that_do_not_fit(configured: tuple[str, ...]) -> None:
+def test_it_refuses_tier_names_that_are_too_few_or_repeated(configured: tuple[str, ...]) -> None:
     with pytest.raises(ConfigError, match="2 tiers"):
         tier_names(2, configured)

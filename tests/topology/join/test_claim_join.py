@@ -76,7 +76,7 @@ def test_it_leaves_a_stale_entry_out_that_the_other_end_denies() -> None:
     found = infer_cables(star("leaf", ["h1", "h2"]), more=[stale])
     assert tiers_of(found) == [{"leaf": ["h1", "h2"]}]
     (finding,) = of_kind(found.findings, FindingKind.ONE_SIDED_LINK)
-    assert "it is left out" in finding.message
+    assert "this link is left out" in finding.message
 
 
 def test_it_keeps_a_silent_host_behind_a_dumb_switch() -> None:

@@ -1,4 +1,4 @@
-"""Switches of equal rank that are cabled to each other: they meet one tier up."""
+"""Switches of equal rank that are cabled to each other get a common domain one tier up."""
 
 from itertools import combinations
 
@@ -9,32 +9,33 @@ from topology.model.facts import FindingKind
 from topology.model.tree import host_partitions
 
 
-def sizes(found: Inference) -> list[list[int]]:
-    return [sorted(map(len, tier)) for tier in host_partitions(found.tree)]
+def sizes(inference: Inference) -> list[list[int]]:
+    return [sorted(map(len, tier)) for tier in host_partitions(inference.tree)]
 
 
-def kinds(found: Inference) -> set[FindingKind]:
-    return {finding.kind for finding in found.findings}
+def kinds(inference: Inference) -> set[FindingKind]:
+    return {finding.kind for finding in inference.findings}
 
 
 def full_mesh(switches: list[str]) -> list[tuple[tuple[str, str], tuple[str, str]]]:
     return [
-        ((one, f"to-{other}"), (other, f"to-{one}")) for one, other in combinations(switches, 2)
+        ((switch, f"to-{peer}"), (peer, f"to-{switch}"))
+        for switch, peer in combinations(switches, 2)
     ]
 
 
-def test_it_makes_leaf_and_all_of_a_full_mesh_of_leaves() -> None:
+def test_it_gives_a_full_mesh_of_leaves_two_tiers() -> None:
     leaves = [f"leaf{at}" for at in range(4)]
     cables = full_mesh(leaves)
     for at, leaf in enumerate(leaves):
         cables += star(leaf, hosts(4 * at, 4 * at + 3))
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4, 4, 4, 4], [16]]
-    assert found.tree.domains[-1].switches == ()
-    assert FindingKind.ISLAND not in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4, 4, 4, 4], [16]]
+    assert inference.tree.domains[-1].switches == ()
+    assert FindingKind.ISLAND not in kinds(inference)
 
 
-def test_it_makes_leaf_group_and_all_of_a_dragonfly() -> None:
+def test_it_gives_a_dragonfly_three_tiers() -> None:
     groups = [([f"leaf{g}{at}" for at in range(2)], [f"spine{g}{at}" for at in range(2)])
               for g in range(3)]  # fmt: skip
     cables = full_mesh([spines[0] for _, spines in groups])
@@ -44,20 +45,20 @@ def test_it_makes_leaf_group_and_all_of_a_dragonfly() -> None:
         for at, leaf in enumerate(leaves):
             first = 8 * number + 4 * at
             cables += star(leaf, hosts(first, first + 3))
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4] * 6, [8] * 3, [24]]
-    assert found.tree.tiers == ("leaf", "spine", "core")
-    assert FindingKind.ISLAND not in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4] * 6, [8] * 3, [24]]
+    assert inference.tree.tiers == ("leaf", "spine", "core")
+    assert FindingKind.ISLAND not in kinds(inference)
 
 
-def test_it_keeps_islands_that_no_cable_joins_apart() -> None:
+def test_it_keeps_islands_without_a_cable_apart() -> None:
     cables = [*star("leaf1", hosts(0, 3)), *star("leaf2", hosts(4, 7))]
-    found = infer_from(claims(cables))
-    assert sizes(found) == [[4, 4]]
-    assert FindingKind.ISLAND in kinds(found)
+    inference = infer_from(claims(cables))
+    assert sizes(inference) == [[4, 4]]
+    assert FindingKind.ISLAND in kinds(inference)
 
 
-def test_it_makes_no_tier_of_the_cable_between_the_leaves_of_a_pair() -> None:
+def test_it_adds_no_tier_for_the_cable_between_the_leaves_of_a_pair() -> None:
     cables = [*star("leaf1", hosts(0, 3)), *star("leaf2", hosts(0, 3), port="eth1")]
     cables += full_mesh(["leaf1", "leaf2"])
     assert sizes(infer_from(claims(cables))) == [[4]]
@@ -72,20 +73,20 @@ def small_dragonfly(num_leaves: int) -> list[tuple[tuple[str, str], tuple[str, s
         for leaf in (f"leaf{group}{at}" for at in range(count)):
             cables += [*star(leaf, hosts(first, first + 3)), *mesh([leaf], spines)]
             first += 4
-    for one, other in ((0, 1), (0, 2), (1, 2)):
+    for group_a, group_b in ((0, 1), (0, 2), (1, 2)):
         for at in range(4):
-            ends = f"spine{one}{at}", f"spine{other}{at}"
+            ends = f"spine{group_a}{at}", f"spine{group_b}{at}"
             cables += mesh(ends[:1], ends[1:], parallel=2)
     return cables
 
 
 def test_it_ranks_the_spines_of_a_group_with_a_single_leaf_with_their_peers() -> None:
-    found = infer_from(claims(small_dragonfly(1)))
-    assert sizes(found) == [[4] * 9, [4, 16, 16], [36]]
-    assert found.tree.tiers == ("leaf", "spine", "core")
+    inference = infer_from(claims(small_dragonfly(1)))
+    assert sizes(inference) == [[4] * 9, [4, 16, 16], [36]]
+    assert inference.tree.tiers == ("leaf", "spine", "core")
 
 
-def test_it_makes_no_more_tiers_where_a_group_has_no_leaves() -> None:
+def test_it_adds_no_tier_where_a_group_has_no_leaves() -> None:
     assert sizes(infer_from(claims(small_dragonfly(0)))) == [[4] * 8, [16, 16], [32]]
 
 

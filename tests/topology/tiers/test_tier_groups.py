@@ -1,4 +1,4 @@
-"""Ranks, groups and who holds whom, on weights written down by hand."""
+"""Ranks, groups and their units, on weights and links written by hand."""
 
 import random  # noqa: TID251 - shuffles, from the seed that hypothesis draws
 
@@ -24,7 +24,7 @@ def even(units: range, count: int = 1) -> dict[int, int]:
 @pytest.mark.parametrize(
     ("weights", "side", "groups"),
     [
-        pytest.param({}, Side.BOTH, [], id="nothing"),
+        pytest.param({}, Side.BOTH, [], id="no switches"),
         pytest.param(
             {1: even(range(4)), 2: even(range(4)), 3: even(range(4, 8))},
             Side.BOTH,
@@ -59,7 +59,7 @@ def even(units: range, count: int = 1) -> dict[int, int]:
             {at: even(range(8)) for at in range(12)} | {20: even(range(6, 14))},
             Side.BOTH,
             [tuple(range(12)), (20,)],
-            id="a jury outvotes one stray",
+            id="a majority outvotes one misplaced switch",
         ),
     ],
 )
@@ -91,23 +91,23 @@ def test_it_joins_each_switch_once_in_any_order(
 
 
 def plane_of(host_links: list[tuple[int, int]], switch_links: list[tuple[int, int]]) -> Plane:
-    """Return a plane of (host, switch) and (switch, switch) links; hosts count from 100."""
+    """Return a plane of (host, switch) and (switch, switch) links; host numbers start at 100."""
     return Plane(
         name="compute",
         hosts=tuple(sorted({host for host, _ in host_links})),
-        switches=tuple(sorted({at for _, at in host_links}.union(*switch_links))),
+        switches=tuple(sorted({leaf for _, leaf in host_links}.union(*switch_links))),
         host_edges=EdgeRows.of(Edge(host, switch, 0, 0) for host, switch in host_links),
-        switch_edges=EdgeRows.of(Edge(one, other, 0, 0) for one, other in switch_links),
+        switch_edges=EdgeRows.of(Edge(switch, peer, 0, 0) for switch, peer in switch_links),
         ports=PortSet(np.zeros(0, np.bool_)),
     )
 
 
-def hang(switch: int, first: int, count: int) -> list[tuple[int, int]]:
+def attach(switch: int, first: int, count: int) -> list[tuple[int, int]]:
     return [(host, switch) for host in range(first, first + count)]
 
 
 UP = [(low, high) for low in (1, 2) for high in (11, 12) for _ in range(2)]
-HOSTS = [*hang(1, 100, 4), *hang(2, 104, 4)]
+HOSTS = [*attach(1, 100, 4), *attach(2, 104, 4)]
 
 
 @pytest.mark.parametrize(
@@ -115,13 +115,13 @@ HOSTS = [*hang(1, 100, 4), *hang(2, 104, 4)]
     [
         pytest.param(HOSTS, UP, {1: 1, 2: 1, 11: 2, 12: 2}, id="leaves and spines"),
         pytest.param(
-            [*HOSTS, (120, 11)], UP, {1: 1, 2: 1, 11: 2, 12: 2}, id="a stray host makes no leaf"
+            [*HOSTS, (120, 11)], UP, {1: 1, 2: 1, 11: 2, 12: 2}, id="a misplaced host makes no leaf"
         ),
         pytest.param(
             [*HOSTS, (120, 3)],
             [*UP, (3, 11), (3, 11), (3, 12), (3, 12)],
             {1: 1, 2: 1, 3: 1, 11: 2, 12: 2},
-            id="a last leaf with one host is one",
+            id="a last leaf with one host is a leaf",
         ),
         pytest.param(HOSTS, [], {1: 1, 2: 1}, id="leaves alone"),
         pytest.param(HOSTS, [(1, 2)], {1: 1, 2: 1}, id="leaves cabled to each other"),
@@ -134,7 +134,7 @@ def test_it_ranks(
     assert dict(rank_switches(plane_of(host_links, switch_links)).rank) == rank
 
 
-def test_it_knows_the_switches_of_a_rank_and_the_highest() -> None:
+def test_it_returns_the_switches_of_a_rank_and_the_highest_rank() -> None:
     ranks = rank_switches(plane_of([*HOSTS, (120, 11)], UP))
     assert (ranks.by_rank[2], ranks.highest) == ([11, 12], 2)
     assert ranks.hosts_on_spines == ((120, 11),)
@@ -153,36 +153,36 @@ def grouped(host_links: list[tuple[int, int]], switch_links: list[tuple[int, int
     return group_switches(plane, rank_switches(plane))
 
 
-def test_it_tells_how_far_a_group_was_from_a_tie() -> None:
+def test_it_measures_the_distance_of_a_group_from_a_tie() -> None:
     torn = [(100, 1), (100, 1), (100, 1), (100, 2)]
-    found = grouped([*HOSTS, *torn], UP)
-    assert [group.margin for group in found.groups] == [0.6, 1.0, 1.0]
+    tier_groups = grouped([*HOSTS, *torn], UP)
+    assert [group.margin for group in tier_groups.groups] == [0.6, 1.0, 1.0]
 
 
 def test_it_attaches_a_rail_leaf_that_only_some_hosts_use() -> None:
     rails = [(host, leaf) for leaf in (1, 2, 3) for host in range(100, 108)]
-    found = grouped([*rails, *((host, 4) for host in (100, 101, 102))], [])
-    assert [group.switches for group in found.groups] == [(1, 2, 3, 4)]
+    tier_groups = grouped([*rails, *((host, 4) for host in (100, 101, 102))], [])
+    assert [group.switches for group in tier_groups.groups] == [(1, 2, 3, 4)]
 
 
-def test_it_attaches_no_leaf_on_the_word_of_a_single_host() -> None:
-    found = grouped([*hang(1, 100, 8), *hang(1, 100, 8), (100, 2)], [])
-    assert [group.switches for group in found.groups] == [(1,)]
-    assert found.set_aside == ((1, (2,)),)
+def test_it_attaches_no_leaf_because_of_a_single_host() -> None:
+    tier_groups = grouped([*attach(1, 100, 8), *attach(1, 100, 8), (100, 2)], [])
+    assert [group.switches for group in tier_groups.groups] == [(1,)]
+    assert tier_groups.set_aside == ((1, (2,)),)
 
 
-def test_it_sets_storage_aside_that_pods_nest_in() -> None:
-    pods = [*HOSTS, *hang(3, 108, 4)]
+def test_it_sets_aside_storage_leaves_that_pods_share() -> None:
+    pods = [*HOSTS, *attach(3, 108, 4)]
     storage = [(host, 9) for host in range(100, 112)]
-    found = grouped([*pods, *storage], [])
-    assert [group.switches for group in found.groups] == [(1,), (2,), (3,)]
-    assert found.set_aside == ((1, (9,)),)
-    assert found.host_ties == ()
+    tier_groups = grouped([*pods, *storage], [])
+    assert [group.switches for group in tier_groups.groups] == [(1,), (2,), (3,)]
+    assert tier_groups.set_aside == ((1, (9,)),)
+    assert tier_groups.host_ties == ()
 
 
-def test_it_guesses_nothing_where_leaves_tie_crosswise() -> None:
+def test_it_guesses_nothing_where_all_leaves_are_tied() -> None:
     ring = [(100 + at, 1 + at % 3) for at in range(12)]
     ring += [(100 + at, 1 + (at + 1) % 3) for at in range(12)]
-    found = grouped(ring, [])
-    assert len(found.host_ties) == 12
-    assert found.groups == ()
+    tier_groups = grouped(ring, [])
+    assert len(tier_groups.host_ties) == 12
+    assert tier_groups.groups == ()
