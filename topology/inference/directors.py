@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from topology.model.fabric import Fabric, columns_of
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import rows_at
-from topology.planes.cables import Edge
+from topology.planes.cables import Edge, EdgeRows
 from topology.planes.plane import Plane
 from topology.tiers.ranks import mark_leaves
 
