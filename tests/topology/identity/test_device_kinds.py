@@ -120,7 +120,7 @@ def test_it_says_that_a_host_carries_the_name_of_a_listed_node() -> None:
     double, listed = entity("n1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     double.kind = listed.kind = DeviceKind.HOST
     (finding,) = resolve_nodes([double, listed])
-    assert "calls itself 'n1'" in finding.message
+    assert "its own name is 'n1'" in finding.message
 
 
 def test_it_names_a_host_that_has_nothing_at_all() -> None:

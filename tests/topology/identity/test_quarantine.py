@@ -57,7 +57,7 @@ def test_a_node_keeps_the_address_that_its_leaf_hears_where_it_hears_the_leaf(na
     assert tiers_of(found) == tiers_of(honest)
     finding, other = of_kind(found.findings, FindingKind.DUPLICATE_ID)
     assert finding.device == other.device == name
-    assert "that of h01 by what others see" in finding.message
+    assert "belongs to h01 according to other devices" in finding.message
     assert [gone.node for gone in found.tree.unplaced] == [name]
 
 

@@ -169,7 +169,7 @@ def test_it_lets_the_word_of_the_inventory_stand_against_a_reporter() -> None:
     told = [listed("h1", shared), listed("h2"), with_ids("h2", node("h2"), shared)]
     fabric = build_fabric([*told, report("leaf", {"1": [heard_from("h1", "eth0")]})])
     assert kinds_of(fabric) == {FindingKind.DUPLICATE_ID}
-    assert "the inventory's claim stands" in fabric.findings[0].message
+    assert "stays with the device that the inventory lists it for" in fabric.findings[0].message
     ends = {fabric.ports[end].device for link in fabric.links for end in (link.a, link.b)}
     assert {fabric.devices[at].name for at in ends} == {"h1", "leaf"}
 
