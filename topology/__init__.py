@@ -5,7 +5,7 @@ Data flows from text to facts, and on through reports, fabric, planes and tiers 
     model        the frozen values that all other packages pass on: facts, claims, fabric, tree
     sources      text or bytes of a tool to facts, one package per format
     reports      NeighborReport and Fabric objects, sweeps in parts, reports packed to bytes
-    identity     which claims describe the same device, and who owns a disputed id
+    identity     which claims describe the same device, and which device owns a disputed id
     join         claims to one fabric: ports numbered, neighbors resolved, links paired
     planes       which ports and links belong to compute, storage and management
     tiers        switches grouped and ranked into tiers

@@ -1,4 +1,4 @@
-"""Wirings of switches that are no trees, written down by their rule, with hosts on each switch."""
+"""Switch topologies that are not trees, built by their rule, with hosts on each switch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
@@ -10,7 +10,7 @@ HOSTS_EACH = 4
 
 
 def torus(*sizes: int) -> list[Pair]:
-    """Return the cables of a torus; of size 2 in a direction there is one, not two."""
+    """Return the cables of a torus; a direction of size 2 has one cable per pair, not two."""
     pairs = set()
     for spot in product(*map(range, sizes)):
         for axis, size in enumerate(sizes):
@@ -28,7 +28,7 @@ def hypercube(dimensions: int) -> list[Pair]:
 
 
 def dragonfly(routers: int, globals_each: int) -> list[Pair]:
-    """Return groups of routers that are a mesh each, and one cable between any two groups."""
+    """Return the cables of meshed router groups, with one cable between any two groups."""
     groups = range(routers * globals_each + 1)
     local = [
         (_switch(g, a), _switch(g, b)) for g in groups for a, b in combinations(range(routers), 2)
@@ -49,12 +49,12 @@ def _switch(*spot: int) -> str:
 
 
 def cabled(pairs: Iterable[Pair]) -> list[tuple[End, End]]:
-    """Return a cable per pair of switches."""
+    """Return one cable per pair of switches."""
     return [((one, f"to-{other}"), (other, f"to-{one}")) for one, other in pairs]
 
 
 def populated(pairs: Sequence[Pair], *, every: int = 1) -> list[tuple[End, End]]:
-    """Return the cables of switches, and of hosts on every so many of them."""
+    """Return the cables of the switches, and of hosts on every `every`-th switch."""
     cables = cabled(pairs)
     switches = sorted({switch for pair in pairs for switch in pair})
     for at, switch in enumerate(switches[::every]):

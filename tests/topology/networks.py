@@ -1,4 +1,4 @@
-"""A small cluster with three networks, written down port by port."""
+"""A small cluster with three networks, described port by port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GBIT = 10**9
 
 
 def linked(name: str, to: str, rate: int | None = 400, **facts: object) -> Port:
-    """Return a host's port with a cable to a switch's port of its own."""
+    """Return a host's port with a cable to a separate port of a switch."""
     known = {
         "rate_bps": None if rate is None else rate * GBIT,
         "state": PortState.UP,
@@ -42,7 +42,7 @@ def infiniband(port: Port, subnet: str | None = None) -> Port:
 
 
 def with_ports(device: str, ports: Iterable[Port]) -> Claim:
-    """Return the report of a device; several hosts may name a switch's port alike."""
+    """Return the report of a device; several hosts may name the same port of a switch."""
     claim = report(device, {})
     own = claim.device
     distinct = tuple(
@@ -68,7 +68,7 @@ def split_of(
 
 
 def planes_of_ports(split: PlaneSplit, device: str) -> dict[str, str]:
-    """Return the plane of each port of a device that is in one."""
+    """Return the plane of each port of a device that is in any plane."""
     return {
         name.port: share.plane
         for at, share in split.port_planes.items()

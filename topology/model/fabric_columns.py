@@ -92,12 +92,12 @@ class FabricColumns(NamedTuple):
     """Per device, whether another device has the same system image GUID; None if not computed."""
 
 
-def name_codes(names: Sequence[str], places: Index) -> NameCodes:
+def name_codes(names: Sequence[str], ports: Index) -> NameCodes:
     """Return the names of the given ports as codes, numbered in any order."""
     return (
-        names.code(places)
+        names.code(ports)
         if isinstance(names, PortNames)
-        else code_names(rows_at(names, places.tolist()))
+        else code_names(rows_at(names, ports.tolist()))
     )
 
 

@@ -77,8 +77,8 @@ class EdgeRows(LazyRows[Edge]):
         return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
 
-def _make_rows(columns: EdgeColumns, places: Sequence[int]) -> Iterator[Edge]:
-    chosen = np.fromiter(places, np.intp, len(places))
+def _make_rows(columns: EdgeColumns, indices: Sequence[int]) -> Iterator[Edge]:
+    chosen = np.fromiter(indices, np.intp, len(indices))
     return map(Edge, *(column[chosen].tolist() for column in columns))
 
 

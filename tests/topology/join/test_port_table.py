@@ -1,4 +1,4 @@
-"""A table of ports gives the rows that were put into it, whatever is replaced of them."""
+"""A port table returns the rows that were added, also after a span is replaced."""
 
 import numpy as np
 from hypothesis import given
@@ -32,7 +32,7 @@ def table_of(ports: list[FabricPort]) -> PortTable:
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), ROWS), max_size=4))
-def test_it_equals_the_rows_with_others_in_some_places(
+def test_it_returns_the_rows_with_a_span_replaced(
     ports: list[FabricPort], splices: list[tuple[int, int, list[FabricPort]]]
 ) -> None:
     table, wanted = table_of(ports), list(ports)
@@ -55,7 +55,7 @@ def test_it_numbers_the_names_of_some_ports(ports: list[FabricPort]) -> None:
     assert set(found.texts) == set(names)
 
 
-def test_it_makes_only_the_rows_that_are_asked_for() -> None:
+def test_it_builds_only_the_requested_rows() -> None:
     port = FabricPort(7, "1", Medium.ETHERNET, PortState.UP, None, None, None)
     rows = table_of([port] * 100).fetch_rows()
     assert rows_at(rows, [3, 99]) == [port, port]

@@ -1,4 +1,4 @@
-"""Pairs counted as arrays say what counting them one by one says."""
+"""Counting pairs as arrays gives the same result as counting them one by one."""
 
 from collections import Counter
 
@@ -13,17 +13,17 @@ from topology.planes.cables import Edge, EdgeColumns, EdgeRows, pairs_both_ways,
 PAIRS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(1, 3)), max_size=30)
 
 
-def nested(found: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
-    """Return counts as one to other to count, ascending."""
+def nested(counter: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
+    """Return counts as left to right to count, ascending."""
     rows: dict[int, dict[int, int]] = {}
-    for (one, other), count in sorted(found.items()):
+    for (one, other), count in sorted(counter.items()):
         rows.setdefault(one, {})[other] = count
     return rows
 
 
 @given(PAIRS)
 @limits(max_examples=50)
-def test_it_counts_pairs_as_one_counts_them(rows: list[tuple[int, int, int]]) -> None:
+def test_it_counts_like_a_counter(rows: list[tuple[int, int, int]]) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
     wanted, weighted = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
     for one, other, times in rows:
@@ -39,7 +39,9 @@ def test_it_counts_pairs_as_one_counts_them(rows: list[tuple[int, int, int]]) ->
 
 @given(PAIRS, st.sets(st.integers(0, 5)))
 @limits(max_examples=50)
-def test_it_counts_to_some(rows: list[tuple[int, int, int]], chosen: set[int]) -> None:
+def test_it_counts_pairs_with_chosen_numbers(
+    rows: list[tuple[int, int, int]], chosen: set[int]
+) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
     is_chosen = np.array([at in chosen for at in range(6)])
     found = count_pairs(table[:, 0], table[:, 1]).count_to(is_chosen)
@@ -48,7 +50,7 @@ def test_it_counts_to_some(rows: list[tuple[int, int, int]], chosen: set[int]) -
     ]
 
 
-def test_it_gives_some_pairs_by_flags_and_by_places() -> None:
+def test_it_selects_pairs_by_flags_and_by_indices() -> None:
     found = count_pairs(np.array([3, 1, 3]), np.array([4, 2, 4]))
     assert found.where(found.counts > 1).by_left() == {3: {4: 2}}
     assert found.where(np.array([0])).by_left() == {1: {2: 1}}
@@ -56,7 +58,7 @@ def test_it_gives_some_pairs_by_flags_and_by_places() -> None:
 
 @given(PAIRS)
 @limits(max_examples=30)
-def test_it_counts_cables_alike_whether_they_are_rows_or_arrays(
+def test_it_counts_edges_alike_as_rows_and_as_arrays(
     rows: list[tuple[int, int, int]],
 ) -> None:
     edges = [Edge(one, other, 0, 0) for one, other, _ in rows]

@@ -1,4 +1,4 @@
-"""What is wrong with a document, as its author is told."""
+"""Validation errors in the words that the author of a document reads."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def described(document: object) -> list[str]:
         "a name that would spoil a terminal",
     ],
 )
-def test_it_says_once_what_is_wrong(document: object, problems: list[str]) -> None:
+def test_it_reports_each_fault_once(document: object, problems: list[str]) -> None:
     assert described(document) == problems
 
 

@@ -1,4 +1,4 @@
-"""Ports kept as flags are a set like any other."""
+"""`PortSet`, an array of flags, behaves like any set."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_its_operators_are_those_of_sets(one: list[bool], other: list[bool]) -> 
     assert (left == right) == (set(left) == set(right))
 
 
-def test_it_holds_a_number_of_an_array_and_nothing_that_is_no_number() -> None:
+def test_it_contains_array_numbers_and_no_other_values() -> None:
     ports = PortSet(np.array([False, True]))
     assert np.intp(1) in ports
     name: object = "1"
