@@ -103,7 +103,7 @@ class SweepPart(WireModel):
 
 
 class ReportSpec(WireModel):
-    """Facts only: a device with its ports, or a part of a sweep."""
+    """The facts: a device with its ports, or a part of a sweep."""
 
     device: ReportDevice | None = None
     ports: Annotated[tuple[ReportPort, ...], Field(max_length=4096)] = ()
@@ -111,7 +111,7 @@ class ReportSpec(WireModel):
 
 
 class CollectorOutcome(WireModel):
-    """How the last run of one collector ended."""
+    """The outcome of the last run of one collector."""
 
     name: Name
     outcome: Literal["ok", "no-data", "failed"]
@@ -170,7 +170,7 @@ def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
 
 
 class NeighborReport(WireModel):
-    """One reporter's facts."""
+    """The facts of one reporter: a device, or a part of a sweep."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["NeighborReport"] = REPORT_KIND
