@@ -49,8 +49,8 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     A device of unknown kind is a switch if a node hears it (and it is the only device on that port,
     or other devices hear it, too), or if three other devices hear it. The way it identifies its
     ports also counts if the fabric has both styles: a device that sends MACs is a host with many
-    leaves; a device that sends interface names, is no node and has two viewers is a spine over two
-    leaves.
+    leaves; if nodes are known, a device that sends interface names, is no node and has two viewers
+    is a spine over two leaves.
 
     Args:
         entities: devices, changed in place.
@@ -160,16 +160,17 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
     strong = sorted(identifier.value for identifier in entity.ids if strong_key(identifier))
     name = next((show(name) for name in entity.names), "")
     model = show(entity.model)
-    title = show(strong[0]) if strong else name or "a host without ids"
+    title = show(strong[0]) if strong else name
     own_name = f" (its own name is '{name or model}')" if name or model else ""
     return Finding(
         kind=FindingKind.UNRESOLVED_HOST,
-        device=title,
+        device=title or "a host without ids",
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"Host {title} cannot be matched to a node{own_name}, so it is not placed. Run the "
-            "agent there, or list its GUIDs or MACs in the inventory."
+            f"{f'Host {title}' if title else 'A host without ids'} cannot be matched to a node"
+            f"{own_name}, so it is not placed. Run the agent there, or list its GUIDs or MACs in "
+            "the inventory."
         ),
     )
 

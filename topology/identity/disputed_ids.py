@@ -20,8 +20,8 @@ from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import IdKind
 
 MIN_HOSTS: Final = 2
-"""An id belongs to a switch if at least this many nodes hear it and its claimant hears none of
-them."""
+"""A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
+of them."""
 _Hashes = NDArray[np.int64]
 
 
@@ -53,13 +53,8 @@ def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
     that the host itself hears, and keys of a host that two nodes hear. Cost: O(n log n) in ids and
     neighbors, 2 µs each; 16 bytes each.
     """
-    claimed, heard, of_hosts, swept, own_ids = (
-        _IdRows(),
-        _IdRows(),
-        array("q"),
-        array("q"),
-        set[int](),
-    )
+    claimed, heard = _IdRows(), _IdRows()
+    of_hosts, swept, own_ids = array("q"), array("q"), set[int]()
     for claim_number, claim in enumerate(claims):
         device = claim.device
         if claim.origin is Origin.SWEEP:

@@ -1,14 +1,15 @@
 """Decide which device owns an id that two devices claim, before claims are joined.
 
-A report is what a node says about itself, and the node may be broken or hostile. The owner of a
-disputed id is the claimant that is confirmed by the first of these that confirms any:
+A report is what a node says about itself, and the node may be broken or hostile. The claimants of a
+disputed id are compared with three kinds of evidence, in this order:
 
 1. A cable: a port at the other end hears the id, and the claimant hears that port.
 2. A sweep: it found the id on a host with the claimant's name.
 3. The last generation: the claimant already had the id.
 
-All other claimants lose the id and keep their undisputed ids. If no claimant or several claimants
-are confirmed, `device_resolution` lets the id identify no device.
+The first evidence that confirms any claimant decides. If it confirms exactly one, the others lose
+the id and keep their undisputed ids. If it confirms several, or if no evidence confirms any,
+`device_resolution` lets the id identify no device.
 """
 
 from __future__ import annotations
@@ -84,8 +85,8 @@ class _DisputeEvidence:
     def is_contested(self, key: Key, own_claims: Sequence[int]) -> bool:
         """Return whether a key that only one host claims may belong to a switch.
 
-        This is so if a sweep says so, if other nodes hear the key, or if the host itself hears it
-        as a neighbor's key.
+        This is so if a sweep says so, if at least MIN_HOSTS other nodes hear the key, or if both
+        the host and another device hear it.
         """
         if self._is_swept_switch(key):
             return True

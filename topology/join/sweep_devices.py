@@ -134,8 +134,8 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
     titles = display_names(devices)
     order = sort_names(titles)
     return JoinedSweep(
-        devices=[devices[node] for node in order],
-        names=[titles[node] for node in order],
+        devices=[devices[index] for index in order],
+        names=[titles[index] for index in order],
         labels=labels,
         claim_order=order,
         findings=findings,

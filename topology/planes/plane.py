@@ -216,7 +216,7 @@ def _assign_by_policy(
             view = PortView(
                 port=port,
                 host=fabric.devices[host].name,
-                switches=tuple(fabric.devices[subnet].name for subnet in switches),
+                switches=tuple(fabric.devices[switch].name for switch in switches),
                 subnets=frozenset([port.subnet] if port.subnet else neighbor_subnets),
             )
             port_plane = match_policies(view, policies)
