@@ -63,9 +63,9 @@ def heard_from(device: str, port: str, name: str | None = None) -> Neighbor:
 def claims(cables: Iterable[tuple[End, End]], *, silent: Collection[str] = ()) -> list[Claim]:
     """Return the reports of agents and SNMP walks about these cables, without silent devices."""
     heard: dict[str, dict[str, list[Neighbor]]] = defaultdict(lambda: defaultdict(list))
-    for one, other in cables:
-        heard[one[0]][one[1]].append(heard_from(*other))
-        heard[other[0]][other[1]].append(heard_from(*one))
+    for end, far_end in cables:
+        heard[end[0]][end[1]].append(heard_from(*far_end))
+        heard[far_end[0]][far_end[1]].append(heard_from(*end))
     return [report(device, ports) for device, ports in heard.items() if device not in silent]
 
 

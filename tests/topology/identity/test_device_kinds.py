@@ -29,11 +29,11 @@ def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
 
 def rows(text: str) -> PeerColumns:
     """Return the columns of lines `DEVICE PEER STYLE`, each with a separate port."""
-    found = [line.split() for line in text.strip().splitlines()]
+    fields = [line.split() for line in text.strip().splitlines()]
     return heard_of(
         [
             (int(hearer), port, int(peer), STYLES[style])
-            for port, (hearer, peer, style) in enumerate(found)
+            for port, (hearer, peer, style) in enumerate(fields)
         ]
     )
 
@@ -72,10 +72,12 @@ FOUR_LEAVES_HEAR_A_HOST = """
 def test_it_finds_switches_by_their_viewers(
     nodes: tuple[int, ...], heard: str, switches: set[int]
 ) -> None:
-    entities = [Entity(node=f"node-{at}" if at in nodes else None) for at in range(5)]
+    entities = [Entity(node=f"node-{number}" if number in nodes else None) for number in range(5)]
     resolve_kinds(entities, rows(heard))
-    found = {at for at, entity in enumerate(entities) if entity.kind is DeviceKind.SWITCH}
-    assert found == switches
+    found_switches = {
+        number for number, entity in enumerate(entities) if entity.kind is DeviceKind.SWITCH
+    }
+    assert found_switches == switches
 
 
 def test_it_does_not_change_a_known_kind() -> None:

@@ -47,24 +47,28 @@ def swept(name: str, guid: str, kind: DeviceKind, *ports: Port) -> Claim:
 
 
 def names_with(fabric: Fabric, value: str) -> list[str]:
-    return [one.name for one in fabric.devices if value in {found.value for found in one.ids}]
+    return [
+        device.name
+        for device in fabric.devices
+        if value in {identifier.value for identifier in device.ids}
+    ]
 
 
 @pytest.mark.parametrize("name", ["h00", "h99"])
 def test_a_node_keeps_the_address_that_its_cable_confirms(name: str) -> None:
     honest = infer_cables(POD)
-    found = infer_cables(POD, more=[liar(name, mac("h01", "eth0"), chassis("h01"))])
-    assert tiers_of(found) == tiers_of(honest)
-    finding, other = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    inference = infer_cables(POD, more=[liar(name, mac("h01", "eth0"), chassis("h01"))])
+    assert tiers_of(inference) == tiers_of(honest)
+    finding, other = of_kind(inference.findings, FindingKind.DUPLICATE_ID)
     assert finding.device == other.device == name
     assert "belongs to h01 according to other devices" in finding.message
-    assert [gone.node for gone in found.tree.unplaced] == [name]
+    assert [gone.node for gone in inference.tree.unplaced] == [name]
 
 
 def test_a_claimant_keeps_its_undisputed_ids() -> None:
-    told = [one for one in claims(POD) if one.device.name != "h05"]
+    other_claims = [claim for claim in claims(POD) if claim.device.name != "h05"]
     bad = liar("h05", chassis("h01"), heard={"eth0": [heard_from("leaf2", "to-h05-eth0")]})
-    fabric = build_fabric([*told, bad])
+    fabric = build_fabric([*other_claims, bad])
     assert names_with(fabric, mac_of("h01")) == ["h01"]
     ends = {fabric.port_name(end) for link in fabric.links for end in (link.a, link.b)}
     assert ("h05", "eth0") in ends
@@ -76,10 +80,12 @@ def test_a_leaf_keeps_its_chassis_id(*, silent: tuple[str, ...], is_on_it: bool)
     honest = infer_cables(POD, silent=silent)
     cable = {"eth0": [heard_from("leaf1", "to-h04-eth0")]}
     bad = liar("h04" if is_on_it else "h99", chassis("leaf1"), heard=cable if is_on_it else {})
-    told = [one for one in claims(POD, silent=silent) if one.device.name != bad.device.name]
-    found = infer_cables([], more=[*told, bad])
-    assert tiers_of(found) == tiers_of(honest)
-    (finding,) = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    other_claims = [
+        claim for claim in claims(POD, silent=silent) if claim.device.name != bad.device.name
+    ]
+    inference = infer_cables([], more=[*other_claims, bad])
+    assert tiers_of(inference) == tiers_of(honest)
+    (finding,) = of_kind(inference.findings, FindingKind.DUPLICATE_ID)
     assert finding.device == bad.device.name
 
 

@@ -78,19 +78,21 @@ def boxed(fabric: Fabric) -> list[bool]:
 
 
 def compare(columns: FabricColumns, expected: FabricColumns) -> None:
-    for one, other in zip(_arrays(columns), _arrays(expected), strict=True):
-        assert one.dtype == other.dtype
-        assert np.array_equal(one, other)
+    for column, expected_column in zip(_arrays(columns), _arrays(expected), strict=True):
+        assert column.dtype == expected_column.dtype
+        assert np.array_equal(column, expected_column)
 
 
 def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
-    found = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
-    assert len(set(found.texts)) == len(found.texts)
-    names = [found.texts[code] for code in found.codes]
+    codes = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
+    assert len(set(codes.texts)) == len(codes.texts)
+    names = [codes.texts[code] for code in codes.codes]
     rest = (
-        one for one in columns if one is not columns.links and one is not columns.has_shared_image
+        column
+        for column in columns
+        if column is not columns.links and column is not columns.has_shared_image
     )
-    return [np.asarray(one) for one in (*rest, names, *columns.links)]
+    return [np.asarray(column) for column in (*rest, names, *columns.links)]
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
@@ -199,5 +201,5 @@ def test_lazy_rows_equal_the_tuple() -> None:
 
 
 def test_a_fabric_of_rows_has_equal_columns() -> None:
-    found = build_fabric([swept(SWEEP.encode())])
-    compare(columns_of(found), columns_of(replace(found, columns=None)))
+    fabric = build_fabric([swept(SWEEP.encode())])
+    compare(columns_of(fabric), columns_of(replace(fabric, columns=None)))

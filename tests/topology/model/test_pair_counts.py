@@ -26,14 +26,14 @@ def nested(counter: Counter[tuple[int, int]]) -> dict[int, dict[int, int]]:
 def test_it_counts_like_a_counter(rows: list[tuple[int, int, int]]) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
     wanted, weighted = Counter[tuple[int, int]](), Counter[tuple[int, int]]()
-    for one, other, times in rows:
-        wanted[one, other] += 1
-        weighted[one, other] += times
+    for left, right, times in rows:
+        wanted[left, right] += 1
+        weighted[left, right] += times
     assert count_pairs(table[:, 0], table[:, 1]).by_left() == nested(wanted)
-    found = count_pairs(table[:, 0], table[:, 1], table[:, 2])
-    assert found.by_left() == nested(weighted)
-    assert [list(row) for row in found.by_left().values()] == [
-        sorted(row) for row in found.by_left().values()
+    pairs = count_pairs(table[:, 0], table[:, 1], table[:, 2])
+    assert pairs.by_left() == nested(weighted)
+    assert [list(row) for row in pairs.by_left().values()] == [
+        sorted(row) for row in pairs.by_left().values()
     ]
 
 
@@ -43,17 +43,17 @@ def test_it_counts_pairs_with_chosen_numbers(
     rows: list[tuple[int, int, int]], chosen: set[int]
 ) -> None:
     table = np.array(rows, np.intp).reshape(-1, 3)
-    is_chosen = np.array([at in chosen for at in range(6)])
-    found = count_pairs(table[:, 0], table[:, 1]).count_to(is_chosen)
-    assert found.tolist() == [
-        sum(one == at and other in chosen for one, other, _ in rows) for at in range(6)
+    is_chosen = np.array([number in chosen for number in range(6)])
+    counts = count_pairs(table[:, 0], table[:, 1]).count_to(is_chosen)
+    assert counts.tolist() == [
+        sum(one == number and other in chosen for one, other, _ in rows) for number in range(6)
     ]
 
 
 def test_it_selects_pairs_by_flags_and_by_indices() -> None:
-    found = count_pairs(np.array([3, 1, 3]), np.array([4, 2, 4]))
-    assert found.where(found.counts > 1).by_left() == {3: {4: 2}}
-    assert found.where(np.array([0])).by_left() == {1: {2: 1}}
+    pairs = count_pairs(np.array([3, 1, 3]), np.array([4, 2, 4]))
+    assert pairs.where(pairs.counts > 1).by_left() == {3: {4: 2}}
+    assert pairs.where(np.array([0])).by_left() == {1: {2: 1}}
 
 
 @given(PAIRS)
@@ -61,7 +61,7 @@ def test_it_selects_pairs_by_flags_and_by_indices() -> None:
 def test_it_counts_edges_alike_as_rows_and_as_arrays(
     rows: list[tuple[int, int, int]],
 ) -> None:
-    edges = [Edge(one, other, 0, 0) for one, other, _ in rows]
+    edges = [Edge(left, right, 0, 0) for left, right, _ in rows]
     table = np.array(edges, np.intp).reshape(-1, 4)
     lazy = EdgeRows(EdgeColumns(*table.T))
     for count in (pairs_of, pairs_both_ways):

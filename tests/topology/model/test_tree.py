@@ -40,9 +40,9 @@ def tree() -> TopologyTree:
 
 
 def test_it_arranges_domains_in_tree_order() -> None:
-    found = tree()
-    assert found.nodes == ("n4", "n3", "n1", "n2", "n10")
-    assert [domain.name for domain in found.domains] == [
+    built = tree()
+    assert built.nodes == ("n4", "n3", "n1", "n2", "n10")
+    assert [domain.name for domain in built.domains] == [
         "alone",
         "shallow",
         "leaf-2",
@@ -50,9 +50,9 @@ def test_it_arranges_domains_in_tree_order() -> None:
         "spine",
         "core",
     ]
-    spine = found.domains[4]
+    spine = built.domains[4]
     assert (spine.children, spine.parent) == ((2, 3), 5)
-    assert found.nodes_of(spine) == ("n1", "n2", "n10")
+    assert built.nodes_of(spine) == ("n1", "n2", "n10")
 
 
 def test_it_ignores_the_order_of_its_input() -> None:
@@ -175,5 +175,5 @@ def test_it_raises_nothing_but_config_errors_on_any_document(data: st.DataObject
     keys = list(target) if isinstance(target, dict) else list(range(len(target)))
     target[data.draw(st.sampled_from(keys))] = data.draw(JSON)
     with suppress(ConfigError):
-        found = parse_tree(document)
-        assert parse_tree(render_tree(found)) == found
+        parsed = parse_tree(document)
+        assert parse_tree(render_tree(parsed)) == parsed

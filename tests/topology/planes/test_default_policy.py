@@ -81,8 +81,8 @@ C, S, M = COMPUTE, STORAGE, MANAGEMENT
     ],
 )
 def test_it_assigns_planes(ports: list[Port], planes: list[str]) -> None:
-    found = planes_of_ports(split_of({"h1": ports}), "h1")
-    assert [found[port.name] for port in ports] == planes
+    assigned = planes_of_ports(split_of({"h1": ports}), "h1")
+    assert [assigned[port.name] for port in ports] == planes
 
 
 @pytest.mark.parametrize(

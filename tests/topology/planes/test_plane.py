@@ -78,7 +78,7 @@ def near(port: Port, distance: GpuDistance) -> Port:
 def test_it_selects(ports: list[Port], chosen: list[str]) -> None:
     fabric = build_fabric([host_with(ports)])
     plane = select_compute_plane(fabric)
-    assert sorted(fabric.ports[at].name for at in plane.ports) == chosen
+    assert sorted(fabric.ports[number].name for number in plane.ports) == chosen
 
 
 def host_with(ports: list[Port]) -> Claim:
@@ -98,7 +98,7 @@ def test_it_leaves_out_switches_that_no_host_of_the_plane_reaches() -> None:
         ]
     )
     plane = select_compute_plane(fabric)
-    assert [fabric.devices[at].name for at in plane.switches] == ["leaf", "spine"]
+    assert [fabric.devices[number].name for number in plane.switches] == ["leaf", "spine"]
     assert len(plane.switch_edges) == 1
 
 

@@ -60,8 +60,8 @@ PORTS = [
 )
 def test_it_matches_by(rule: PortRule, names: list[str]) -> None:
     split = split_of({"h1": PORTS}, (PlanePolicy("x", (rule,)),))
-    found = planes_of_ports(split, "h1")
-    assert sorted(name for name, plane in found.items() if plane == "x") == sorted(names)
+    assigned = planes_of_ports(split, "h1")
+    assert sorted(name for name, plane in assigned.items() if plane == "x") == sorted(names)
 
 
 def test_it_uses_the_first_policy_that_matches() -> None:
@@ -69,8 +69,8 @@ def test_it_uses_the_first_policy_that_matches() -> None:
         PlanePolicy("first", (PortRule(ports=("eno1",)), PortRule(ports=("ens1",)))),
         PlanePolicy("second", (PortRule(ports=("en*",)),)),
     )
-    found = planes_of_ports(split_of({"h1": PORTS}, policies), "h1")
-    assert {name: found[name] for name in ("eno1", "ens1", "eno2")} == {
+    assigned = planes_of_ports(split_of({"h1": PORTS}, policies), "h1")
+    assert {name: assigned[name] for name in ("eno1", "ens1", "eno2")} == {
         "eno1": "first",
         "ens1": "first",
         "eno2": "second",

@@ -10,10 +10,10 @@ FAST, FAR = PortPlane(COMPUTE, PlaneReason.FAST), PortPlane(STORAGE, PlaneReason
 
 
 def shares() -> PortPlanes:
-    found = PortPlanes(5)
-    found.put(FAST, np.array([4, 1]))
-    found.put_each([(3, FAR), (4, FAR)])
-    return found
+    port_planes = PortPlanes(5)
+    port_planes.put(FAST, np.array([4, 1]))
+    port_planes.put_each([(3, FAR), (4, FAR)])
+    return port_planes
 
 
 def test_it_is_a_mapping_in_the_order_of_ports() -> None:
@@ -35,8 +35,8 @@ def test_it_returns_the_ports_of_a_plane() -> None:
 
 
 def test_it_returns_only_planes_that_have_ports() -> None:
-    found = shares()
-    assert found.planes() == {COMPUTE, STORAGE}
-    found.put(FAR, np.array([1]))
-    assert found.planes() == {STORAGE}
+    port_planes = shares()
+    assert port_planes.planes() == {COMPUTE, STORAGE}
+    port_planes.put(FAR, np.array([1]))
+    assert port_planes.planes() == {STORAGE}
     assert PortPlanes(2).planes() == set()

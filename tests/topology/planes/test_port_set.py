@@ -16,10 +16,10 @@ flags = st.lists(st.booleans(), max_size=40)
 @given(flags)
 def test_it_equals_the_set_of_its_ports(are_in: list[bool]) -> None:
     ports = PortSet(np.array(are_in, np.bool_))
-    plain: AbstractSet[int] = {at for at, is_in in enumerate(are_in) if is_in}
+    plain: AbstractSet[int] = {number for number, is_in in enumerate(are_in) if is_in}
     assert ports == plain
     assert (list(ports), len(ports), bool(ports)) == (sorted(plain), len(plain), bool(plain))
-    assert all((at in ports) == (at in plain) for at in range(-2, len(are_in) + 2))
+    assert all((number in ports) == (number in plain) for number in range(-2, len(are_in) + 2))
 
 
 @given(flags, flags)

@@ -185,7 +185,7 @@ def test_it_canonicalizes_ids_and_drops_meaningless_ones() -> None:
 def parts_of(text: str) -> list[SweepPart]:
     reports = split_sweep(text, node="n1", subnet="fe80000000000000")
     assert [report.metadata.name for report in reports] == [
-        f"n1.sweep.{at}" for at in range(len(reports))
+        f"n1.sweep.{number}" for number in range(len(reports))
     ]
     assert all(extract_device(report) is None for report in reports)
     return [report.spec.sweep for report in reports if report.spec.sweep]

@@ -76,7 +76,9 @@ def test_it_unpacks_what_was_packed(device: Device) -> None:
 def test_it_has_only_the_name_of_its_node() -> None:
     claim = PackedClaim(pack_device(DEVICE), "n1", node="n1")
     assert claim.device == bind_to_node(DEVICE, "n1")
-    assert [one.value for one in claim.device.ids if one.kind is IdKind.NODE_NAME] == ["n1"]
+    assert [
+        identifier.value for identifier in claim.device.ids if identifier.kind is IdKind.NODE_NAME
+    ] == ["n1"]
     assert claim != PackedClaim(claim.packed, "n1", node="n2")
 
 

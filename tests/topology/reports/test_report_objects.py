@@ -62,7 +62,7 @@ def test_it_drops_the_unknown_field_of_a_newer_version(
 
 
 def test_it_drops_any_number_of_unknown_fields() -> None:
-    paths: list[Any] = [one.values[0] for one in NEWER]
+    paths: list[Any] = [param.values[0] for param in NEWER]
     assert parse_stored_report(with_field(*paths)) == parse_report(REPORT)
 
 
