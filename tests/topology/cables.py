@@ -1,4 +1,4 @@
-"""Small fabrics written down cable by cable, and the claims that their devices make of them."""
+"""Small fabrics described cable by cable, and the claims of their devices."""
 
 import hashlib
 from collections import defaultdict
@@ -12,7 +12,7 @@ from topology.model.ids import Id, IdKind
 
 RATE = 400_000_000_000
 End = tuple[str, str]
-"""Device and port; names of hosts start with `h`."""
+"""Device and port; host names start with `h`."""
 
 
 def mac_of(device: str, port: str = "") -> str:
@@ -50,7 +50,7 @@ def port_ids(device: str, port: str) -> tuple[Id, ...]:
 
 
 def heard_from(device: str, port: str, name: str | None = None) -> Neighbor:
-    """Return what an LLDP frame of a port says."""
+    """Return the neighbor entry of an LLDP frame from a port."""
     return Neighbor(
         device_ids=(Id(IdKind.CHASSIS_ID, mac_of(device), "mac"),),
         device_name=device if name is None else name,
@@ -61,16 +61,16 @@ def heard_from(device: str, port: str, name: str | None = None) -> Neighbor:
 
 
 def claims(cables: Iterable[tuple[End, End]], *, silent: Collection[str] = ()) -> list[Claim]:
-    """Return what agents and SNMP walks report of these cables; silent devices say nothing."""
+    """Return the reports of agents and SNMP walks about these cables, without silent devices."""
     heard: dict[str, dict[str, list[Neighbor]]] = defaultdict(lambda: defaultdict(list))
-    for one, other in cables:
-        heard[one[0]][one[1]].append(heard_from(*other))
-        heard[other[0]][other[1]].append(heard_from(*one))
+    for end, far_end in cables:
+        heard[end[0]][end[1]].append(heard_from(*far_end))
+        heard[far_end[0]][far_end[1]].append(heard_from(*end))
     return [report(device, ports) for device, ports in heard.items() if device not in silent]
 
 
 def report(device: str, ports: dict[str, list[Neighbor]]) -> Claim:
-    """Return what a device says about itself and its neighbors."""
+    """Return the claim of a device about itself and its neighbors."""
     ids = [Id(IdKind.CHASSIS_ID, mac_of(device), "mac")]
     ids += [Id(IdKind.NODE_NAME, device)] if is_host(device) else []
     kind = DeviceKind.HOST if is_host(device) else DeviceKind.SWITCH
@@ -82,7 +82,7 @@ def report(device: str, ports: dict[str, list[Neighbor]]) -> Claim:
 
 
 def listed(name: str, *ids: Id) -> Claim:
-    """Return the inventory's word about a node."""
+    """Return the inventory's claim about a node."""
     own = tuple(sorted((Id(IdKind.NODE_NAME, name), *ids)))
     return Claim(Device(DeviceKind.HOST, name, own), Origin.INVENTORY)
 
@@ -101,18 +101,18 @@ def of_kind(findings: Iterable[Finding], kind: FindingKind) -> list[Finding]:
     return [finding for finding in findings if finding.kind is kind]
 
 
-def tiers_of(found: Inference) -> list[dict[str, list[str]]]:
-    """Return, tier by tier, the nodes of every domain by its name."""
+def tiers_of(inference: Inference) -> list[dict[str, list[str]]]:
+    """Return for each tier the nodes of every domain, by domain name."""
     return [
         {
-            domain.name: list(found.tree.nodes_of(domain))
-            for domain in found.tree.domains
+            domain.name: list(inference.tree.nodes_of(domain))
+            for domain in inference.tree.domains
             if domain.tier == tier
         }
-        for tier in range(1, len(found.tree.tiers) + 1)
+        for tier in range(1, len(inference.tree.tiers) + 1)
     ]
 
 
-def reason_of(found: Inference, node: str) -> str:
-    """Return why a node is unplaced."""
-    return next(gone.reason for gone in found.tree.unplaced if gone.node == node)
+def reason_of(inference: Inference, node: str) -> str:
+    """Return the reason why a node is unplaced."""
+    return next(gone.reason for gone in inference.tree.unplaced if gone.node == node)

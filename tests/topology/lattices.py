@@ -1,4 +1,4 @@
-"""Wirings of switches that are no trees, written down by their rule, with hosts on each switch."""
+"""Switch topologies that are not trees, built by their rule, with hosts on each switch."""
 
 from collections.abc import Iterable, Sequence
 from itertools import combinations, product
@@ -10,13 +10,13 @@ HOSTS_EACH = 4
 
 
 def torus(*sizes: int) -> list[Pair]:
-    """Return the cables of a torus; of size 2 in a direction there is one, not two."""
+    """Return the cables of a torus; a direction of size 2 has one cable per pair, not two."""
     pairs = set()
     for spot in product(*map(range, sizes)):
         for axis, size in enumerate(sizes):
             near = (*spot[:axis], (spot[axis] + 1) % size, *spot[axis + 1 :])
             pairs.add((min(spot, near), max(spot, near)))
-    return sorted((_switch(*one), _switch(*other)) for one, other in pairs)
+    return sorted((_switch(*one), _switch(*other_spot)) for one, other_spot in pairs)
 
 
 def ring(size: int) -> list[Pair]:
@@ -28,35 +28,43 @@ def hypercube(dimensions: int) -> list[Pair]:
 
 
 def dragonfly(routers: int, globals_each: int) -> list[Pair]:
-    """Return groups of routers that are a mesh each, and one cable between any two groups."""
+    """Return the cables of meshed router groups, with one cable between any two groups."""
     groups = range(routers * globals_each + 1)
     local = [
         (_switch(g, a), _switch(g, b)) for g in groups for a, b in combinations(range(routers), 2)
     ]
     far = [
-        (_switch(one, (other - 1) // globals_each), _switch(other, one // globals_each))
-        for one, other in combinations(groups, 2)
+        (
+            _switch(group, (other_group - 1) // globals_each),
+            _switch(other_group, group // globals_each),
+        )
+        for group, other_group in combinations(groups, 2)
     ]
     return local + far
 
 
 def mesh_of_all(size: int) -> list[Pair]:
-    return list(combinations([_switch(at) for at in range(size)], 2))
+    return list(combinations([_switch(number) for number in range(size)], 2))
 
 
 def _switch(*spot: int) -> str:
-    return "sw" + "-".join(f"{at:02}" for at in spot)
+    return "sw" + "-".join(f"{coordinate:02}" for coordinate in spot)
 
 
 def cabled(pairs: Iterable[Pair]) -> list[tuple[End, End]]:
-    """Return a cable per pair of switches."""
-    return [((one, f"to-{other}"), (other, f"to-{one}")) for one, other in pairs]
+    """Return one cable per pair of switches."""
+    return [
+        ((switch, f"to-{other_switch}"), (other_switch, f"to-{switch}"))
+        for switch, other_switch in pairs
+    ]
 
 
 def populated(pairs: Sequence[Pair], *, every: int = 1) -> list[tuple[End, End]]:
-    """Return the cables of switches, and of hosts on every so many of them."""
+    """Return the cables of the switches, and of hosts on every `every`-th switch."""
     cables = cabled(pairs)
     switches = sorted({switch for pair in pairs for switch in pair})
-    for at, switch in enumerate(switches[::every]):
-        cables += star(switch, [f"h{HOSTS_EACH * at + number:04}" for number in range(HOSTS_EACH)])
+    for index, switch in enumerate(switches[::every]):
+        cables += star(
+            switch, [f"h{HOSTS_EACH * index + number:04}" for number in range(HOSTS_EACH)]
+        )
     return cables

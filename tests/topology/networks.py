@@ -1,4 +1,4 @@
-"""A small cluster with three networks, written down port by port."""
+"""A small cluster with three networks, described port by port."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ GBIT = 10**9
 
 
 def linked(name: str, to: str, rate: int | None = 400, **facts: object) -> Port:
-    """Return a host's port with a cable to a switch's port of its own."""
-    known = {
+    """Return a host's port with a cable to a separate port of a switch."""
+    defaults = {
         "rate_bps": None if rate is None else rate * GBIT,
         "state": PortState.UP,
         "neighbors": (heard_from(to, f"to-{name}"),),
     }
-    return Port(name, **{**known, **facts})  # type: ignore[arg-type]  # any facts of a port
+    return Port(name, **{**defaults, **facts})  # type: ignore[arg-type]  # any facts of a port
 
 
 def dark(name: str, **facts: object) -> Port:
@@ -42,7 +42,7 @@ def infiniband(port: Port, subnet: str | None = None) -> Port:
 
 
 def with_ports(device: str, ports: Iterable[Port]) -> Claim:
-    """Return the report of a device; several hosts may name a switch's port alike."""
+    """Return the report of a device; several hosts may name the same port of a switch."""
     claim = report(device, {})
     own = claim.device
     distinct = tuple(
@@ -68,13 +68,13 @@ def split_of(
 
 
 def planes_of_ports(split: PlaneSplit, device: str) -> dict[str, str]:
-    """Return the plane of each port of a device that is in one."""
+    """Return the plane of each port of a device that is in any plane."""
     return {
-        name.port: share.plane
-        for at, share in split.port_planes.items()
-        if (name := split.fabric.port_name(at)).device == device
+        name.port: port_plane.plane
+        for port, port_plane in split.port_planes.items()
+        if (name := split.fabric.port_name(port)).device == device
     }
 
 
 def switches_of(split: PlaneSplit, plane: str) -> list[str]:
-    return [split.fabric.devices[at].name for at in split.plane(plane).switches]
+    return [split.fabric.devices[number].name for number in split.plane(plane).switches]

@@ -1,4 +1,4 @@
-"""Inference in one step, and damaged fabrics drawn at random."""
+"""Claims to an inference in one step, and damaged fabrics drawn at random."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
@@ -22,7 +22,7 @@ from topology.synthetic import (
 
 
 def infer_from(claims: Iterable[Claim], previous: TopologyTree | None = None) -> Inference:
-    """Return the inference of a fabric of claims."""
+    """Return the inference from claims."""
     return infer_tree(build_fabric(claims), previous=previous)
 
 
@@ -37,7 +37,7 @@ ItemT = TypeVar("ItemT")
 
 
 def draw_scene(seed: int) -> Scene | None:
-    """Return the fabric that a seed stands for; None where its numbers do not fit together."""
+    """Return the fabric of a seed; None if its numbers do not fit together."""
     rng = seeded(seed)
 
     def one_of(items: Sequence[ItemT]) -> ItemT:

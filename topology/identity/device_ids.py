@@ -1,4 +1,4 @@
-"""Ids of devices, kept where they are few and asked of their claims where they are many."""
+"""Ids of devices: a few ids are stored, many ids are read from the device's claims."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from topology.model.ids import Id
 from topology.model.lazy_rows import LazyTuple
 
 _MAX_STORED_IDS: Final = 6
-"""Ids that a device keeps: a switch has two or three, a host of eight HCAs has thirty-four."""
+"""Ids stored per device: a switch has two or three, a host with eight HCAs has thirty-four."""
 
 
 class ClaimedIds(LazyTuple[Id]):
-    """The sorted ids that claims tell of a device."""
+    """The sorted ids of a device, read from its claims on every access."""
 
     __slots__ = ("_claims", "_heard_ids")
 
-    def __init__(self, claims: Sequence[Claim], told: Collection[Id]) -> None:
-        """Keep who tells them.
+    def __init__(self, claims: Sequence[Claim], heard_ids: Collection[Id]) -> None:
+        """Store the sources of the ids.
 
         Args:
-            claims: about the device.
-            told: ids that others tell of it.
+            claims: the claims about the device.
+            heard_ids: ids that neighbors report for the device.
         """
         self._claims = tuple(claims)
-        self._heard_ids = frozenset(told)
+        self._heard_ids = frozenset(heard_ids)
 
     def _all(self) -> tuple[Id, ...]:
         return tuple(sorted(self._heard_ids.union(*(claim.device.ids for claim in self._claims))))
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of ids."""
         return len(self._all())
 
     @overload
-    def __getitem__(self, at: int) -> Id: ...
+    def __getitem__(self, index: int) -> Id: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[Id, ...]: ...
-    def __getitem__(self, at: int | slice) -> Id | tuple[Id, ...]:
-        """Return one of them, or some."""
-        return self._all()[at]
+    def __getitem__(self, index: slice) -> tuple[Id, ...]: ...
+    def __getitem__(self, index: int | slice) -> Id | tuple[Id, ...]:
+        """Return one id, or the ids of a slice."""
+        return self._all()[index]
 
     def __repr__(self) -> str:
-        """Show them as the tuple of them."""
+        """Return the representation of a tuple of the ids."""
         return repr(self._all())
 
 
 def store_ids(
-    ids: Iterable[Id], claims: Sequence[Claim], told: Collection[Id]
+    ids: Iterable[Id], claims: Sequence[Claim], heard_ids: Collection[Id]
 ) -> tuple[Id, ...] | ClaimedIds:
-    """Return the ids of a device, sorted: those themselves, or who tells them.
+    """Return the sorted ids of a device: stored if they are few, else read from its claims.
 
     Args:
-        ids: all that claims and others tell.
-        claims: about the device.
-        told: what others tell of it.
+        ids: all ids of the device.
+        claims: the claims about the device.
+        heard_ids: ids that neighbors report for the device.
     """
-    found = tuple(sorted(ids))
-    return found if len(found) <= _MAX_STORED_IDS else ClaimedIds(claims, told)
+    sorted_ids = tuple(sorted(ids))
+    return sorted_ids if len(sorted_ids) <= _MAX_STORED_IDS else ClaimedIds(claims, heard_ids)

@@ -1,4 +1,4 @@
-"""Names that devices are shown by: unique, and the order of them, which numbers the devices."""
+"""Display names of devices: unique, and sorted to number the devices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topology.model.ids import Id, natural_key
 
 
 class DeviceDraft(Protocol):
-    """A device while it is put together, as far as its kind and names are to be settled."""
+    """A device under construction, as far as its kind and names depend on it."""
 
     kind: DeviceKind
     node: str | None
@@ -22,39 +22,39 @@ class DeviceDraft(Protocol):
 
     @property
     def ids(self) -> AbstractSet[Id]:
-        """All its ids."""
+        """All ids of the device."""
 
     @property
     def origins(self) -> Collection[Origin]:
-        """Who makes claims about it; empty where only others hear it."""
+        """The origins of its claims; empty if it is known only as a neighbor."""
 
     @property
     def model(self) -> str:
-        """What it is, as the first source that says it says it; empty if none does."""
+        """The first hardware description in its claims; empty if there is none."""
 
 
 def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
-    """Return a unique name per device: node, else its name, else its lowest id."""
+    """Return a unique name per device: its node, else its own name, else its lowest id."""
     titles = [entity.node or next(map(show, entity.names), "") for entity in entities]
     counts = Counter(titles)
     names = [
-        title if title and (counts[title] == 1 or entity.node) else _with_id(title, entity, at)
-        for at, (title, entity) in enumerate(zip(titles, entities, strict=True))
+        title if title and (counts[title] == 1 or entity.node) else _with_id(title, entity, index)
+        for index, (title, entity) in enumerate(zip(titles, entities, strict=True))
     ]
-    again = Counter(names)
-    return [  # hostile names may spell out what was made for another device
-        name if again[name] == 1 or entity.node else f"{name}#{at}"
-        for at, (name, entity) in enumerate(zip(names, entities, strict=True))
+    counts_of_names = Counter(names)
+    return [  # a hostile name may equal a name that was built for another device
+        name if counts_of_names[name] == 1 or entity.node else f"{name}#{index}"
+        for index, (name, entity) in enumerate(zip(names, entities, strict=True))
     ]
 
 
-def _with_id(title: str, entity: DeviceDraft, at: int) -> str:
-    strong = sorted(found.value for found in entity.ids if strong_key(found))
-    weak = sorted(found.value for found in entity.ids)
-    lowest = show(next(iter(strong or weak), f"device-{at}"), 64)
+def _with_id(title: str, entity: DeviceDraft, index: int) -> str:
+    strong = sorted(identifier.value for identifier in entity.ids if strong_key(identifier))
+    weak = sorted(identifier.value for identifier in entity.ids)
+    lowest = show(next(iter(strong or weak), f"device-{index}"), 64)
     return f"{title}.{lowest}" if title else lowest
 
 
 def sort_names(names: Sequence[str]) -> list[int]:
-    """Return indices in natural order of names."""
-    return sorted(range(len(names)), key=lambda at: (natural_key(names[at]), names[at]))
+    """Return the indices of names in their natural order."""
+    return sorted(range(len(names)), key=lambda index: (natural_key(names[index]), names[index]))

@@ -1,7 +1,8 @@
-"""Which ids may be claimed by the wrong device: few of half a million, told by arrays of hashes.
+"""Find the ids that a wrong device may claim: few of half a million, by arrays of hashes.
 
-Who is right is for `quarantine`, which looks at these alone. An id too many costs time, one too
-few would be believed: so whatever may be contested is named, and a hash of 64 bits stands for it.
+`quarantine` checks only these ids and decides which device is right. An id too many costs time; an
+id too few lets a wrong claim pass. The result therefore holds every id that may be disputed, as a
+64-bit hash.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import IdKind
 
 MIN_HOSTS: Final = 2
-"""Nodes that hear an id, and that its claimant does not hear, for it to be a switch's."""
+"""A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
+of them."""
 _Hashes = NDArray[np.int64]
 
 
 @dataclass(slots=True)
 class _IdRows:
-    """Ids by the hash of their key, and who speaks of them, as a number of 64 bits."""
+    """Ids by the hash of their key, and the number of each device that mentions them; 64 bits."""
 
     keys: array[int] = field(default_factory=lambda: array("q"))
     claimants: array[int] = field(default_factory=lambda: array("q"))
@@ -35,61 +37,69 @@ class _IdRows:
         self.claimants.append(speaker)
 
     def find_repeated(self) -> _Hashes:
-        """Return the ids that two or more speak of."""
+        """Return the ids that two or more speakers mention."""
         keys, speakers = np.array(self.keys, np.int64), np.array(self.claimants, np.int64)
         order = np.lexsort((speakers, keys))
         keys, speakers = keys[order], speakers[order]
         is_shared = (keys[1:] == keys[:-1]) & (speakers[1:] != speakers[:-1])
-        found: _Hashes = np.unique(keys[1:][is_shared])
-        return found
+        repeated: _Hashes = np.unique(keys[1:][is_shared])
+        return repeated
 
 
 def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
-    """Return the hashes of the keys that may be contested, and some more.
+    """Return the hashes of all keys that may be disputed, and some more.
 
-    Those that two claim, that a host and a swept switch have, that a host hears itself, and those
-    of hosts that two nodes hear. Cost: O(n log n) in ids and neighbors, 2 µs each; 16 bytes each.
+    These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
+    that the host itself hears, and keys of a host that two nodes hear. Cost: O(n log n) in ids and
+    neighbors, 2 µs each; 16 bytes each.
     """
-    claimed, heard, of_hosts, swept, own = _IdRows(), _IdRows(), array("q"), array("q"), set[int]()
-    for at, claim in enumerate(claims):
+    claimed, heard = _IdRows(), _IdRows()
+    of_hosts, swept, own_ids = array("q"), array("q"), set[int]()
+    for claim_number, claim in enumerate(claims):
         device = claim.device
         if claim.origin is Origin.SWEEP:
             is_switch = device.kind is DeviceKind.SWITCH
             swept.extend(map(hash, claim_keys(device) if is_switch else ()))
             continue
         keys = [key for key in claim_keys(device) if key[0] != IdKind.NODE_NAME]
-        who = claimant_of(device, at)
-        for key in keys if who is not None else ():
-            claimed.add(key, hash(who))
-        near = {
-            key for port in device.ports for one in port.neighbors for key in neighbor_keys(one)
+        claimant = claimant_of(device, claim_number)
+        for key in keys if claimant is not None else ():
+            claimed.add(key, hash(claimant))
+        neighbor_ids = {
+            key
+            for port in device.ports
+            for neighbor in port.neighbors
+            for key in neighbor_keys(neighbor)
         }
-        own.update(map(hash, near.intersection(keys)))
+        own_ids.update(map(hash, neighbor_ids.intersection(keys)))
         if device.kind is DeviceKind.HOST:
             of_hosts.extend(map(hash, keys))
-        for key in near if node_of(device) is not None else ():
-            heard.add(key, at)
+        for key in neighbor_ids if node_of(device) is not None else ():
+            heard.add(key, claim_number)
     contested = np.concatenate([heard.find_repeated(), np.array(swept, np.int64)])
     mixed = np.intersect1d(np.array(of_hosts, np.int64), contested)
-    return frozenset(np.concatenate([claimed.find_repeated(), mixed]).tolist()) | own
+    return frozenset(np.concatenate([claimed.find_repeated(), mixed]).tolist()) | own_ids
 
 
-def claimant_of(device: Device, at: int) -> str | None:
-    """Return who claims; None where a claim may be about a node that has a claim of its own."""
+def claimant_of(device: Device, claim_number: int) -> str | None:
+    """Return the claimant's name; None if the claim may be about a node with another claim."""
     node = node_of(device)
     if node is not None or device.kind is not DeviceKind.SWITCH:
         return node
-    return f"{device.name or 'switch'}\0{at}"
+    return f"{device.name or 'switch'}\0{claim_number}"
 
 
 def node_of(device: Device) -> str | None:
-    """Return the node that a device says it is."""
-    return next((one.value for one in device.ids if one.kind is IdKind.NODE_NAME), None)
+    """Return the first node name among the ids of a device."""
+    return next(
+        (identifier.value for identifier in device.ids if identifier.kind is IdKind.NODE_NAME),
+        None,
+    )
 
 
-def neighbor_keys(near: Neighbor) -> Iterator[Key]:
-    """Yield the ids of an entry that join devices."""
-    for one in (*near.device_ids, *near.port_ids):
-        key = strong_key(one)
+def neighbor_keys(neighbor: Neighbor) -> Iterator[Key]:
+    """Yield the strong keys in a neighbor entry."""
+    for identifier in (*neighbor.device_ids, *neighbor.port_ids):
+        key = strong_key(identifier)
         if key is not None:
             yield key

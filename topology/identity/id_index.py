@@ -1,6 +1,6 @@
-"""Which device has which id, as two arrays: a hundred thousand ids in a megabyte or two.
+"""Strong id to device, as two arrays: a hundred thousand ids take one or two megabytes.
 
-Ids are looked up by their hash, and what is found is compared with what its device claims.
+An id is looked up by its hash; the device that is found must also claim the id.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from topology.model.fabric_columns import Index
 
 NO_DEVICE: Final = -1
 SEVERAL_DEVICES: Final = -2
-"""Several devices claim it."""
+"""Several devices claim the id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +26,19 @@ class KeyTable:
     """The strong ids of claimed devices."""
 
     claims: Sequence[Sequence[Claim]]
-    """By device."""
+    """By device: the claims about it."""
     hashes: NDArray[np.int64]
     """Ascending."""
     devices: Index
-    """In the order of `hashes`; SEVERAL where a hash has two devices."""
+    """In the order of `hashes`; SEVERAL_DEVICES if a hash has two devices."""
 
     def find(self, key: Key) -> int:
-        """Return the device that claims an id, or NOBODY, or SEVERAL."""
-        wanted = hash(key)
-        at = int(np.searchsorted(self.hashes, wanted))
-        if at == len(self.hashes) or self.hashes[at] != wanted:
+        """Return the device that claims an id, or NO_DEVICE, or SEVERAL_DEVICES."""
+        key_hash = hash(key)
+        position = int(np.searchsorted(self.hashes, key_hash))
+        if position == len(self.hashes) or self.hashes[position] != key_hash:
             return NO_DEVICE
-        device = int(self.devices[at])
+        device = int(self.devices[position])
         is_own = device == SEVERAL_DEVICES or any(
             key in claim_keys(claim.device) for claim in self.claims[device]
         )
@@ -47,24 +47,24 @@ class KeyTable:
 
 @dataclass(slots=True)
 class KeyTableBuilder:
-    """Ids of devices while they are gathered."""
+    """Collects the ids of devices for a `KeyTable`."""
 
     hashes: array[int] = field(default_factory=lambda: array("q"))
     devices: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, device: int, keys: Sequence[Key]) -> None:
-        """Take in what a claim says that a device has."""
+        """Add the keys of one claim about a device."""
         self.hashes.extend(map(hash, keys))
         self.devices.extend([device] * len(keys))
 
     def build(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
-        """Return who has which id, given the claims about each device. Cost: O(n log n) in ids."""
+        """Return the table, given the claims about each device. Cost: O(n log n) in ids."""
         hashes, devices = np.array(self.hashes, np.int64), np.array(self.devices, np.intp)
         order = np.lexsort((devices, hashes))
         hashes, devices = hashes[order], devices[order]
         starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
-        last = np.append(starts[1:], len(hashes)) - 1
+        last_of_run = np.append(starts[1:], len(hashes)) - 1
         owners = devices[starts]
         if len(starts):
-            owners[devices[last] != owners] = SEVERAL_DEVICES
+            owners[devices[last_of_run] != owners] = SEVERAL_DEVICES
         return KeyTable(claims, hashes[starts], owners)

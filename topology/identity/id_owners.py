@@ -1,7 +1,7 @@
-"""Who has which id, for the next generation: ids of half a million ports in some megabytes.
+"""Strong id to node, for the next generation: half a million ports take a few megabytes.
 
-An id is looked up by the hash of its key, of 64 bits; who it belongs to matters only where another
-node claims it, too.
+An id is looked up by the 64-bit hash of its key. The owner matters only if another node claims the
+id, too.
 """
 
 from __future__ import annotations
@@ -18,41 +18,44 @@ from topology.model.fabric import Fabric
 
 @dataclass(frozen=True, slots=True)
 class IdOwners:
-    """The node that has an id, for ids that one node alone has."""
+    """The node that has an id, for ids that only one node has."""
 
     nodes: tuple[str, ...]
     hashes: NDArray[np.int64]
-    """Of the keys, ascending."""
+    """Hashes of the keys, ascending."""
     node_indices: NDArray[np.int32]
-    """Of each the node."""
+    """In the order of `hashes`: the index into `nodes`."""
 
     def get(self, key: Key) -> str | None:
-        """Return the node that has an id, None where none or several have it."""
-        wanted = hash(key)
-        at = int(np.searchsorted(self.hashes, wanted))
-        is_known = at < len(self.hashes) and int(self.hashes[at]) == wanted
-        return self.nodes[int(self.node_indices[at])] if is_known else None
+        """Return the node that has an id, or None if no node or several nodes have it."""
+        key_hash = hash(key)
+        position = int(np.searchsorted(self.hashes, key_hash))
+        is_known = position < len(self.hashes) and int(self.hashes[position]) == key_hash
+        return self.nodes[int(self.node_indices[position])] if is_known else None
 
 
 def index_id_owners(fabric: Fabric) -> IdOwners:
-    """Return who has which id. Cost: O(n log n) in ids, and that of spelling out what hosts say."""
+    """Return the owners of the ids in a fabric.
+
+    Cost: O(n log n) in ids; it reads all claims about hosts.
+    """
     nodes: dict[str, int] = {}
-    hashes, places = array("q"), array("i")
+    hashes, node_indices = array("q"), array("i")
     for device in fabric.devices:
         if device.node is None:
             continue
-        keys = [key for one in device.ids if (key := strong_key(one))]
+        keys = [key for identifier in device.ids if (key := strong_key(identifier))]
         hashes.extend(map(hash, keys))
-        places.extend([nodes.setdefault(device.node, len(nodes))] * len(keys))
-    return _build_owners(tuple(nodes), np.array(hashes, np.int64), np.array(places, np.int32))
+        node_indices.extend([nodes.setdefault(device.node, len(nodes))] * len(keys))
+    return _build_owners(tuple(nodes), np.array(hashes, np.int64), np.array(node_indices, np.int32))
 
 
 def _build_owners(
-    nodes: tuple[str, ...], hashes: NDArray[np.int64], places: NDArray[np.int32]
+    nodes: tuple[str, ...], hashes: NDArray[np.int64], node_indices: NDArray[np.int32]
 ) -> IdOwners:
-    order = np.lexsort((places, hashes))
-    hashes, places = hashes[order], places[order]
+    order = np.lexsort((node_indices, hashes))
+    hashes, node_indices = hashes[order], node_indices[order]
     starts = np.flatnonzero(np.diff(hashes, prepend=hashes[:1] - 1)) if len(hashes) else order
     stops = np.append(starts[1:], len(hashes)) - 1
-    is_single = places[starts] == places[stops[: len(starts)]]
-    return IdOwners(nodes, hashes[starts][is_single], places[starts][is_single])
+    is_single = node_indices[starts] == node_indices[stops[: len(starts)]]
+    return IdOwners(nodes, hashes[starts][is_single], node_indices[starts][is_single])

@@ -1,9 +1,15 @@
-"""Ids that two devices claim, before claims are joined: whose they are, and who loses them.
+"""Decide which device owns an id that two devices claim, before claims are joined.
 
-A report is what a node says of itself, and the node may be broken or hostile. An id stays with
-whom the other side of a cable confirms: it hears the id there, and is heard back. Where no cable
-tells, a sweep that found the id under the node's name does, else it stays with whom had it first.
-The others keep what nobody disputes. Where nothing tells, `identity` lets the id be nobody's.
+A report is what a node says about itself, and the node may be broken or hostile. The claimants of a
+disputed id are compared with three kinds of evidence, in this order:
+
+1. A cable: a port at the other end hears the id, and the claimant hears that port.
+2. A sweep: it found the id on a host with the claimant's name.
+3. The last generation: the claimant already had the id.
+
+The first evidence that confirms any claimant decides. If it confirms exactly one, the others lose
+the id and keep their undisputed ids. If it confirms several, or if no evidence confirms any,
+`device_resolution` lets the id identify no device.
 """
 
 from __future__ import annotations
@@ -33,121 +39,140 @@ class UndisputedClaims:
     claims: tuple[Claim, ...]
     findings: tuple[Finding, ...]
     contested_keys: frozenset[Key] = frozenset()
-    """Ids that several claim, or that others than their claimant's neighbors hear: another cable
-    may give them to somebody else."""
+    """Ids that several devices claim, or that devices other than their claimant's neighbors hear; a
+    new cable may change their owner."""
 
 
 @dataclass(slots=True)
 class _DisputeEvidence:
-    """What all claims tell, by number of the claim."""
+    """The evidence in all claims; claims are identified by their number in the input."""
 
     claims: Mapping[int, Claim]
-    """Those that have to do with an id in question, with their devices."""
+    """The claims that mention a suspect id, with their devices built."""
     claimants: Mapping[Key, dict[str, list[int]]]
-    """By key who claims it: a node by its name, a switch that is none by its number."""
+    """By key: claimant to the numbers of its claims. A node is identified by its name, a switch
+    that is no node by name and claim number."""
     hearing_ports: Mapping[Key, list[tuple[int, Port]]]
-    """By key the ports that hear it, and whose they are."""
+    """By key: the ports that hear it, each with the number of its claim."""
     swept: Mapping[Key, Device]
+    """By key: the swept device that has it."""
 
-    def confirms(self, key: Key, own: Collection[int]) -> bool:
-        """Return whether a port that hears the key is heard by one of its claimant's ports."""
+    def confirms(self, key: Key, own_claims: Collection[int]) -> bool:
+        """Return whether the claimant hears a port that hears the key."""
         entries = [
-            near for at in own for port in self.claims[at].device.ports for near in port.neighbors
+            neighbor
+            for claim_number in own_claims
+            for port in self.claims[claim_number].device.ports
+            for neighbor in port.neighbors
         ]
         return any(
-            at not in own
-            and any(_refers_to(near, self.claims[at].device, port) for near in entries)
-            for at, port in self.hearing_ports.get(key, ())
+            claim_number not in own_claims
+            and any(
+                _refers_to(neighbor, self.claims[claim_number].device, port) for neighbor in entries
+            )
+            for claim_number, port in self.hearing_ports.get(key, ())
         )
 
-    def is_swept_as(self, key: Key, who: str) -> bool:
+    def is_swept_as(self, key: Key, claimant: str) -> bool:
         """Return whether a sweep found the key on a host of this name."""
-        found = self.swept.get(key)
-        return found is not None and bool(found.name) and short_name(found.name) == short_name(who)
+        swept_device = self.swept.get(key)
+        return (
+            swept_device is not None
+            and bool(swept_device.name)
+            and short_name(swept_device.name) == short_name(claimant)
+        )
 
-    def is_contested(self, key: Key, own: Sequence[int]) -> bool:
-        """Return whether a key that one host alone claims may belong to a switch.
+    def is_contested(self, key: Key, own_claims: Sequence[int]) -> bool:
+        """Return whether a key that only one host claims may belong to a switch.
 
-        A sweep says so, or other nodes hear it, or the host itself hears it as its neighbor's.
+        This is so if a sweep says so, if at least MIN_HOSTS other nodes hear the key, or if both
+        the host and another device hear it.
         """
         if self._is_swept_switch(key):
             return True
-        hearing = {at for at, _ in self.hearing_ports.get(key, ())}
-        others = hearing.difference(own)
-        nodes = sum(node_of(self.claims[at].device) is not None for at in others)
+        hearing = {claim_number for claim_number, _ in self.hearing_ports.get(key, ())}
+        others = hearing.difference(own_claims)
+        nodes = sum(
+            node_of(self.claims[claim_number].device) is not None for claim_number in others
+        )
         return nodes >= MIN_HOSTS or 0 < len(others) < len(hearing)
 
-    def is_switch_key(self, key: Key, own: Sequence[int]) -> bool:
-        """Return whether a contested key belongs to a switch: the host does not hear who hears it.
+    def is_switch_key(self, key: Key, own_claims: Sequence[int]) -> bool:
+        """Return whether a disputed key of one host belongs to a switch.
 
-        What a sweep says of it stands.
+        This is so if a sweep says so, or if the host hears none of the ports that hear the key.
         """
-        return self._is_swept_switch(key) or not self.confirms(key, own)
+        return self._is_swept_switch(key) or not self.confirms(key, own_claims)
 
     def _is_swept_switch(self, key: Key) -> bool:
-        found = self.swept.get(key)
-        return found is not None and found.kind is DeviceKind.SWITCH
+        swept_device = self.swept.get(key)
+        return swept_device is not None and swept_device.kind is DeviceKind.SWITCH
 
 
 def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> UndisputedClaims:
-    """Take ids away from those that claim them against the evidence. Cost: O(ids + neighbors).
+    """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
     Args:
-        claims: of all origins, in an order that their content alone decides.
-        first_owners: by id the node that had it in the last generation.
+        claims: claims of all origins, in an order that depends only on their content.
+        first_owners: the node that had each id in the last generation.
     """
     ordered = tuple(claims)
     suspects = find_disputed_hashes(ordered)
     evidence = _gather_evidence(ordered, suspects) if suspects else _NO_EVIDENCE
-    lost: dict[int, set[Key]] = defaultdict(set)
+    lost_keys: dict[int, set[Key]] = defaultdict(set)
     findings: list[Finding] = []
     doubtful = {key for key in evidence.claimants if _is_contested(evidence, key)}
     for key in sorted(doubtful):
         claimants = evidence.claimants[key]
         winner = _find_rightful_owner(evidence, key, first_owners)
-        for who in sorted(set(claimants) - {winner}) if winner is not None else ():
-            findings.append(_finding(key, who, winner))
-            for at in claimants[who]:
-                lost[at].add(key)
-    kept = (
-        Claim(_remove_ids(claim.device, lost[at]), claim.origin) if at in lost else claim
-        for at, claim in enumerate(ordered)
+        for claimant in sorted(set(claimants) - {winner}) if winner is not None else ():
+            findings.append(_finding(key, claimant, winner))
+            for claim_number in claimants[claimant]:
+                lost_keys[claim_number].add(key)
+    remaining_claims = (
+        Claim(_remove_ids(claim.device, lost_keys[claim_number]), claim.origin)
+        if claim_number in lost_keys
+        else claim
+        for claim_number, claim in enumerate(ordered)
     )
-    return UndisputedClaims(tuple(kept), tuple(findings), frozenset(doubtful))
+    return UndisputedClaims(tuple(remaining_claims), tuple(findings), frozenset(doubtful))
 
 
 def _is_contested(evidence: _DisputeEvidence, key: Key) -> bool:
-    """Return whether an id may be another's: several claim it, or a host what looks a switch's.
+    """Return whether an id may have another owner.
 
-    What the inventory says of it stands.
+    This is so if several devices claim it, or if it looks like a switch's id and a host claims it.
+    An id that the inventory lists is never disputed.
     """
     claimants = evidence.claimants[key]
-    own = [at for numbers in claimants.values() for at in numbers]
-    if any(evidence.claims[at].origin is Origin.INVENTORY for at in own):
+    own_claims = [claim_number for numbers in claimants.values() for claim_number in numbers]
+    if any(evidence.claims[claim_number].origin is Origin.INVENTORY for claim_number in own_claims):
         return False
     if len(claimants) > 1:
         return True
-    is_host = all(evidence.claims[at].device.kind is DeviceKind.HOST for at in own)
-    return is_host and evidence.is_contested(key, own)
+    is_host = all(
+        evidence.claims[claim_number].device.kind is DeviceKind.HOST for claim_number in own_claims
+    )
+    return is_host and evidence.is_contested(key, own_claims)
 
 
 def _find_rightful_owner(
     evidence: _DisputeEvidence, key: Key, first_owners: PreviousOwners
 ) -> str | None:
-    """Return whose a key is, empty for a switch that makes no claim; None where nothing tells."""
+    """Return the owner of a key; empty for a switch without a claim, None if undecided."""
     claimants = evidence.claimants[key]
     if len(claimants) == 1:
-        (own,) = claimants.values()
-        return "" if evidence.is_switch_key(key, own) else None
+        (own_claims,) = claimants.values()
+        return "" if evidence.is_switch_key(key, own_claims) else None
     tests: tuple[Callable[[str], bool], ...] = (
-        lambda who: evidence.confirms(key, claimants[who]),
-        lambda who: evidence.is_swept_as(key, who),
-        lambda who: first_owners.get(key) == who,
+        lambda claimant: evidence.confirms(key, claimants[claimant]),
+        lambda claimant: evidence.is_swept_as(key, claimant),
+        lambda claimant: first_owners.get(key) == claimant,
     )
-    for is_true in tests:
-        found = [who for who in claimants if is_true(who)]
-        if found:
-            return found[0] if len(found) == 1 else None
+    for is_confirmed in tests:
+        confirmed = [claimant for claimant in claimants if is_confirmed(claimant)]
+        if confirmed:
+            return confirmed[0] if len(confirmed) == 1 else None
     return None
 
 
@@ -155,55 +180,57 @@ _NO_EVIDENCE: Final = _DisputeEvidence({}, {}, {}, {})
 
 
 def _gather_evidence(ordered: Sequence[Claim], suspects: Collection[int]) -> _DisputeEvidence:
-    """Return what claims tell of some ids, given by the hashes of their keys."""
+    """Return the evidence about suspect ids, given by the hashes of their keys."""
     claims: dict[int, Claim] = {}
     claimants: dict[Key, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-    heard: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
+    hearing_ports: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
     swept: dict[Key, Device] = {}
-    for at, claim in enumerate(ordered):
+    for claim_number, claim in enumerate(ordered):
         device = claim.device
         keys = [key for key in claim_keys(device) if hash(key) in suspects]
         if claim.origin is Origin.SWEEP:
             swept.update(dict.fromkeys(keys, device))
             continue
-        who = claimant_of(device, at)
-        for key in keys if who is not None else ():
+        claimant = claimant_of(device, claim_number)
+        for key in keys if claimant is not None else ():
             if key[0] != IdKind.NODE_NAME:
-                claimants[key][who or ""].append(at)
-                claims[at] = Claim(device, claim.origin)
+                claimants[key][claimant or ""].append(claim_number)
+                claims[claim_number] = Claim(device, claim.origin)
         for port in device.ports:
-            for key in {key for near in port.neighbors for key in neighbor_keys(near)}:
+            for key in {key for neighbor in port.neighbors for key in neighbor_keys(neighbor)}:
                 if hash(key) in suspects:
-                    heard[key].append((at, port))
-                    claims[at] = Claim(device, claim.origin)
-    for rows in (heard, swept):
+                    hearing_ports[key].append((claim_number, port))
+                    claims[claim_number] = Claim(device, claim.origin)
+    for rows in (hearing_ports, swept):
         for key in rows.keys() - claimants.keys():
             del rows[key]
-    return _DisputeEvidence(claims, claimants, heard, swept)
+    return _DisputeEvidence(claims, claimants, hearing_ports, swept)
 
 
-def _refers_to(near: Neighbor, device: Device, port: Port) -> bool:
-    """Return whether a neighbor entry speaks of this port of this device."""
-    own = {key for one in device.ids if (key := strong_key(one))}
-    is_device = any(key in own for key in neighbor_keys(near)) or (
-        bool(device.name) and short_name(near.device_name) == short_name(device.name)
+def _refers_to(neighbor: Neighbor, device: Device, port: Port) -> bool:
+    """Return whether a neighbor entry means this port of this device."""
+    device_keys = {key for identifier in device.ids if (key := strong_key(identifier))}
+    is_device = any(key in device_keys for key in neighbor_keys(neighbor)) or (
+        bool(device.name) and short_name(neighbor.device_name) == short_name(device.name)
     )
-    told = {one.value for one in near.port_ids} | ({near.port_name} if near.port_name else set())
-    known = {one.value for one in port.ids} | {port.name}
-    return is_device and (not told or not told.isdisjoint(known))
+    heard_port_names = {identifier.value for identifier in neighbor.port_ids}
+    if neighbor.port_name:
+        heard_port_names.add(neighbor.port_name)
+    port_names = {identifier.value for identifier in port.ids} | {port.name}
+    return is_device and (not heard_port_names or not heard_port_names.isdisjoint(port_names))
 
 
-def _remove_ids(device: Device, lost: Collection[Key]) -> Device:
-    ports = (port._replace(ids=_filter_ids(port.ids, lost)) for port in device.ports)
-    return replace(device, ids=_filter_ids(device.ids, lost), ports=tuple(ports))
+def _remove_ids(device: Device, lost_keys: Collection[Key]) -> Device:
+    ports = (port._replace(ids=_filter_ids(port.ids, lost_keys)) for port in device.ports)
+    return replace(device, ids=_filter_ids(device.ids, lost_keys), ports=tuple(ports))
 
 
-def _filter_ids(ids: Iterable[Id], lost: Collection[Key]) -> tuple[Id, ...]:
-    return tuple(one for one in ids if strong_key(one) not in lost)
+def _filter_ids(ids: Iterable[Id], lost_keys: Collection[Key]) -> tuple[Id, ...]:
+    return tuple(identifier for identifier in ids if strong_key(identifier) not in lost_keys)
 
 
-def _finding(key: Key, who: str, winner: str | None) -> Finding:
-    name = show(who.partition("\0")[0])
+def _finding(key: Key, claimant: str, winner: str | None) -> Finding:
+    name = show(claimant.partition("\0")[0])
     owner = show((winner or "").partition("\0")[0]) or "a switch"
     return Finding(
         kind=FindingKind.DUPLICATE_ID,
@@ -211,8 +238,8 @@ def _finding(key: Key, who: str, winner: str | None) -> Finding:
         port=None,
         severity=Severity.ERROR,
         message=(
-            f"{name} claims {key[0]} {show(key[1])}, which is that of {owner} by what others "
-            "see; that claim does not count, the rest of its report does. Check for cloned "
+            f"{name} claims {key[0]} {show(key[1])}, which belongs to {owner} according to other "
+            "devices; this id is ignored, the rest of the report counts. Check for cloned "
             "firmware or a misbehaving node."
         ),
     )

@@ -1,7 +1,7 @@
-"""Claims to a fabric, joined one by one, and what is needed to join one of them anew.
+"""Join claims to a fabric one by one, and keep the state that an incremental update needs.
 
-The careful way: any origins, contradictions, devices that nobody claims. What is kept beside the
-fabric are arrays of the entries and the claims as they came.
+This is the general way: it handles claims of any origin, contradictions, and devices without a
+claim. The state beside the fabric is the claims and arrays of the neighbor entries.
 """
 
 from __future__ import annotations
@@ -49,89 +49,95 @@ from topology.model.lazy_rows import LazyRows
 
 @dataclass(frozen=True, slots=True)
 class JoinedFabric:
-    """A fabric, and how it was joined; by device number where nothing else is said."""
+    """A fabric and the state of its join; sequences are by device number unless noted."""
 
     fabric: Fabric
     table: PortTable
     """The fabric's ports."""
     claims: tuple[tuple[Claim, ...], ...]
-    """Those about each device, without the ids that they lost; empty where it is only heard of."""
+    """The claims about each device, without the ids that they lost; empty for a device that is
+    known only as a neighbor."""
     keys: KeyTable
-    """Who has which id; the same whatever cables move."""
+    """Strong id to device; it does not change when cables move."""
     entity_numbers: Index
-    """Its number while it was put together, which orders the entries."""
+    """The number of each device while the fabric was built; it orders the neighbor entries."""
     fetch_rows: NeighborRows
+    """All neighbor entries."""
     num_claimed: int
-    """Ports that claims tell; those that only entries speak of have higher numbers."""
+    """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
     added: tuple[Neighbor, ...]
-    """The entry that added each of those, in their order."""
+    """The neighbor entry that added each of the ports from `num_claimed` on, in their order."""
     added_by: Index
-    """The device that hears that entry."""
+    """The device that hears that entry, in the order of `added`."""
     is_confirmed: Flags
-    """By port, whether it is on a cable that both ends report."""
+    """By port: whether it is on a cable that both ends report."""
     is_kind_guessed: Flags
-    """Whether its kind is told by who hears it."""
+    """Whether the kind was guessed from the devices that hear this device."""
     on_shared_ports: frozenset[int]
-    """Devices heard on one port with others."""
+    """Devices that are heard on the same port as another device."""
     mentions: Mapping[Mention, int]
-    """Devices that are only heard of, where all entries tell the same."""
+    """Devices known only as neighbors, if all entries describe them alike."""
     inconsistent_mentions: frozenset[int]
-    """The others that are only heard of."""
+    """Devices known only as neighbors that entries describe differently."""
     contested_keys: frozenset[Key]
-    """Ids that another cable may give to somebody else."""
+    """Ids whose owner a new cable may change."""
     previous_owners: Mapping[Key, str | None]
-    """By doubtful id the node that had it before."""
+    """By contested id: the node that had it in the last generation."""
 
 
 def join_claims(
     claims: Iterable[Claim | SweptClaims], *, previous_owners: PreviousOwners
 ) -> JoinedFabric:
-    """Join claims to one fabric; the same whatever their order.
+    """Join claims to one fabric; their order has no effect.
 
-    Cost: O(n log n) in ports and neighbors, 40 µs each, and 150 bytes each while it lasts: claims
-    are spelled out one by one, some five times each.
+    Cost: O(n log n) in ports and neighbors, 40 µs each, and 150 bytes each meanwhile: each claim
+    builds its device about five times, one claim at a time.
     """
-    settled = resolve_disputes(sort_claims(expand_claims(claims)), previous_owners)
-    identities = resolve_claims(settled.claims)
-    hearing = NeighborResolver(identities, len(identities.entities))
-    entries = hearing.resolve_all()
+    undisputed = resolve_disputes(sort_claims(expand_claims(claims)), previous_owners)
+    identities = resolve_claims(undisputed.claims)
+    resolver = NeighborResolver(identities, len(identities.entities))
+    entries = resolver.resolve_all()
     entities = identities.entities
     identities.forget_keys()
-    is_guessed = [one.node is None and one.kind is DeviceKind.UNKNOWN for one in entities]
+    is_guessed = [entity.node is None and entity.kind is DeviceKind.UNKNOWN for entity in entities]
     shared = resolve_kinds(entities, _peer_columns(entries))
     findings = resolve_nodes(entities)
     names = display_names(entities)
-    order = sort_names(names)
-    place = {at: number for number, at in enumerate(order)}
-    found = pair_entries(entities, entries, order)
-    settled_findings = [*settled.findings, *identities.findings, *findings]
+    entity_order = sort_names(names)
+    number_by_entity = {entity_index: number for number, entity_index in enumerate(entity_order)}
+    pairing = pair_entries(entities, entries, entity_order)
+    all_findings = [*undisputed.findings, *identities.findings, *findings]
     devices = tuple(
-        _build_device(entities[at], names[at], ids)
-        for at, ids in zip(order, found.ids, strict=True)
+        _build_device(entities[entity_index], names[entity_index], ids)
+        for entity_index, ids in zip(entity_order, pairing.ids, strict=True)
     )
-    columns = _build_columns(devices, found)
-    own_claims = tuple(tuple(entities[at].claims) for at in order)
+    columns = _build_columns(devices, pairing)
+    own_claims = tuple(tuple(entities[entity_index].claims) for entity_index in entity_order)
     return JoinedFabric(
-        fabric=assemble_fabric(columns, devices, found.table, sort_findings(settled_findings)),
-        table=found.table,
+        fabric=assemble_fabric(columns, devices, pairing.table, sort_findings(all_findings)),
+        table=pairing.table,
         claims=own_claims,
-        keys=found.keys.build(own_claims),
-        entity_numbers=np.array(order, np.intp),
-        fetch_rows=found.fetch_rows,
-        num_claimed=found.num_claimed,
-        added=found.added,
-        added_by=found.added_by,
-        is_confirmed=found.is_confirmed,
-        is_kind_guessed=np.array([is_guessed[at] for at in order], np.bool_),
-        on_shared_ports=frozenset(place[at] for at in shared),
+        keys=pairing.keys.build(own_claims),
+        entity_numbers=np.array(entity_order, np.intp),
+        fetch_rows=pairing.fetch_rows,
+        num_claimed=pairing.num_claimed,
+        added=pairing.added,
+        added_by=pairing.added_by,
+        is_confirmed=pairing.is_confirmed,
+        is_kind_guessed=np.array(
+            [is_guessed[entity_index] for entity_index in entity_order], np.bool_
+        ),
+        on_shared_ports=frozenset(number_by_entity[entity_index] for entity_index in shared),
         mentions={
-            told: place[at]
-            for at, told in hearing.mentions.items()
-            if at not in hearing.inconsistent
+            mention: number_by_entity[entity_index]
+            for entity_index, mention in resolver.mentions.items()
+            if entity_index not in resolver.inconsistent
         },
-        inconsistent_mentions=frozenset(place[at] for at in hearing.inconsistent),
-        contested_keys=settled.contested_keys,
-        previous_owners={key: previous_owners.get(key) for key in settled.contested_keys},
+        inconsistent_mentions=frozenset(
+            number_by_entity[entity_index] for entity_index in resolver.inconsistent
+        ),
+        contested_keys=undisputed.contested_keys,
+        previous_owners={key: previous_owners.get(key) for key in undisputed.contested_keys},
     )
 
 
@@ -149,19 +155,19 @@ def _build_device(entity: Entity, name: str, ids: Sequence[Id]) -> FabricDevice:
     return FabricDevice(name, entity.kind, entity.node, ids, entity.is_reporting, has_report)
 
 
-def _build_columns(devices: Sequence[FabricDevice], found: PairingResult) -> FabricColumns:
+def _build_columns(devices: Sequence[FabricDevice], pairing: PairingResult) -> FabricColumns:
     return FabricColumns(
         names=[device.name for device in devices],
         nodes=[device.node for device in devices],
         kinds=np.array([KIND_CODES[device.kind] for device in devices], np.uint8),
-        **port_columns(found.table)._asdict(),
-        links=found.links,
-        has_shared_image=found.has_shared_image,
+        **port_columns(pairing.table)._asdict(),
+        links=pairing.links,
+        has_shared_image=pairing.has_shared_image,
     )
 
 
 class PortColumns(NamedTuple):
-    """The columns of a fabric that are of ports; see `fabric_columns`."""
+    """The port columns of `FabricColumns`."""
 
     port_devices: Index
     port_names: PortNames
@@ -172,7 +178,7 @@ class PortColumns(NamedTuple):
 
 
 def port_columns(table: PortTable) -> PortColumns:
-    """Return a table as a fabric has it; its arrays are the same."""
+    """Return the port columns of a table; the arrays are shared, not copied."""
     return PortColumns(
         port_devices=table.devices,
         port_names=table.port_names(),
@@ -189,7 +195,7 @@ def assemble_fabric(
     table: PortTable,
     findings: tuple[Finding, ...],
 ) -> Fabric:
-    """Return a fabric of arrays, and rows for whoever looks at them."""
+    """Return a fabric of arrays, with rows that are built on demand."""
     return Fabric(
         devices=devices,
         ports=table.fetch_rows(),
@@ -200,10 +206,10 @@ def assemble_fabric(
 
 
 def link_rows(links: LinkColumns) -> LazyRows[Link]:
-    """Return links as rows, made when somebody looks."""
+    """Return links as rows that are built on demand."""
 
-    def make(places: Sequence[int]) -> Iterator[Link]:
-        chosen = np.fromiter(places, np.intp, len(places))
+    def make(indices: Sequence[int]) -> Iterator[Link]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
         a, b, one_sided, disputed, rates = (column[chosen].tolist() for column in links)
         return map(Link, a, b, one_sided, disputed, map(rate_or_none, rates))
 

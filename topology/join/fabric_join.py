@@ -1,4 +1,4 @@
-"""Join claims to one fabric: by columns where all of them are sweeps, else claim by claim."""
+"""Join claims to one fabric: one sweep alone as columns, any other claims one by one."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _NO_OWNERS: Final[PreviousOwners] = MappingProxyType({})
 def build_fabric(
     claims: Iterable[Claim | SweptClaims], *, previous_owners: PreviousOwners = _NO_OWNERS
 ) -> Fabric:
-    """Join claims to one fabric. The order of claims does not matter.
+    """Join claims to one fabric. The order of claims has no effect.
 
-    Cost: O(n log n) in ports and neighbors, 10 µs each; 1 µs where all claims are of sweeps
-    without contradictions, which are then joined as columns, to the same fabric.
+    Cost: O(n log n) in ports and neighbors, 10 µs each; 1 µs each for a single sweep without
+    contradictions, which is joined as columns to the same fabric.
 
     Args:
-        claims: of all origins.
-        first_owners: by id the node that had it before, for ids that two claim now.
+        claims: claims of all origins.
+        previous_owners: the node that had each id before, for ids that two devices claim now.
     """
     claims = list(claims)
     swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
     if swept and len(swept) == len(claims):
-        found = build_sweep_fabric(swept)
-        if found is not None:
-            return found
+        fabric = build_sweep_fabric(swept)
+        if fabric is not None:
+            return fabric
     return join_claims(claims, previous_owners=previous_owners).fabric

@@ -1,8 +1,8 @@
-"""Ports of devices numbered, and neighbor entries paired to cables: one device at a time.
+"""Number the ports of all devices, and find both ports of every neighbor entry.
 
-What claims say is spelled out for one device after the other and dropped again; what stays are
-arrays. An entry speaks of a port by names that only its owner can tell apart, so all entries about
-a device are resolved while its ports are at hand.
+The claims of one device are built, read and dropped before those of the next; only arrays stay. An
+entry names a port in a way that only the port's owner can resolve, so all entries about a device
+are resolved while its ports are in memory.
 """
 
 from __future__ import annotations
@@ -39,42 +39,44 @@ from topology.model.ids import Id, IdKind
 
 @dataclass(frozen=True, slots=True)
 class PairingResult:
-    """All ports and cables."""
+    """All ports and links."""
 
     table: PortTable
     num_claimed: int
-    """Ports that claims tell."""
+    """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
     fetch_rows: NeighborRows
     links: LinkColumns
     is_confirmed: Flags
+    """By port: whether it is on a cable that both ends report."""
     added: tuple[Neighbor, ...]
-    """The entries that added the ports behind those."""
+    """The neighbor entry that added each of the ports from `num_claimed` on."""
     added_by: Index
+    """The device that hears that entry."""
     ids: Sequence[Sequence[Id]]
-    """Of each device, sorted."""
+    """By device: its ids, sorted."""
     has_shared_image: Flags
-    """Per device whether another one has the same system image."""
+    """By device: whether another device has the same system image GUID."""
     keys: KeyTableBuilder
 
 
 def pair_entries(
     entities: Sequence[Entity], entries: NeighborEntries, order: Sequence[int]
 ) -> PairingResult:
-    """Return the ports of all devices, and the cables between them.
+    """Return the ports of all devices, and the links between them.
 
-    Cost: O(n log n) in ports and entries, 15 µs each; 60 bytes of each stay.
+    Cost: O(n log n) in ports and entries, 15 µs each; 60 bytes of each stay in memory.
 
     Args:
         entities: all devices.
-        entries: of all of them.
-        order: the devices as a fabric numbers them.
+        entries: the neighbor entries of all devices.
+        order: the entities in the order in which the fabric numbers them.
     """
-    work = _EntryPairer(entities, entries, np.array(order, np.intp))
-    work.number_ports()
+    pairer = _EntryPairer(entities, entries, np.array(order, np.intp))
+    pairer.number_ports()
     entries.forget_names()
-    num_claimed = len(work.table)
-    rows = work.fetch_rows(work.find_far_ends())
-    table = work.table.build()
+    num_claimed = len(pairer.table)
+    rows = pairer.fetch_rows(pairer.find_far_ends())
+    table = pairer.table.build()
     cables = pair_ends(rows)
     is_confirmed = np.zeros(table.size, np.bool_)
     is_confirmed[cables.confirmed_ports] = True
@@ -84,45 +86,45 @@ def pair_entries(
         fetch_rows=rows,
         links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
-        added=tuple(work.added),
-        added_by=np.array(work.added_by, np.intp),
-        ids=work.ids,
-        has_shared_image=work.system_images.find_shared(len(order)),
-        keys=work.keys,
+        added=tuple(pairer.added),
+        added_by=np.array(pairer.added_by, np.intp),
+        ids=pairer.ids,
+        has_shared_image=pairer.system_images.find_shared(len(order)),
+        keys=pairer.keys,
     )
 
 
 def reported_media(claims: Iterable[Claim]) -> tuple[bool, bool]:
-    """Return whether a device would report an Ethernet cable of its own, and an InfiniBand one.
+    """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
 
-    What an HCA is cabled to only a sweep tells, not the host's own report.
+    Only a sweep shows the cables of an HCA; the host's own report does not.
     """
-    own = {claim.origin for claim in claims}
-    return bool(own & {Origin.REPORT, Origin.CAPTURE}), Origin.SWEEP in own
+    origins = {claim.origin for claim in claims}
+    return bool(origins & {Origin.REPORT, Origin.CAPTURE}), Origin.SWEEP in origins
 
 
 @dataclass(slots=True)
 class _SystemImages:
-    """System images of devices, by their hashes."""
+    """The hashes of the system image GUIDs of devices."""
 
     images: array[int] = field(default_factory=lambda: array("q"))
     devices: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, device: int, ids: Iterable[Id]) -> None:
-        for one in ids:
-            if one.kind is IdKind.SYSTEM_IMAGE_GUID:
-                self.images.append(hash(one.value))
+        for identifier in ids:
+            if identifier.kind is IdKind.SYSTEM_IMAGE_GUID:
+                self.images.append(hash(identifier.value))
                 self.devices.append(device)
 
     def find_shared(self, num_devices: int) -> Flags:
-        """Tell which devices share an image with another one."""
+        """Return one flag per device: whether another device has the same system image GUID."""
         images, devices = np.array(self.images, np.int64), np.array(self.devices, np.intp)
         rank = np.lexsort((devices, images))
         images, devices = images[rank], devices[rank]
         shares = np.flatnonzero((images[1:] == images[:-1]) & (devices[1:] != devices[:-1]))
-        are_boxed = np.zeros(num_devices, np.bool_)
-        are_boxed[devices[shares]] = are_boxed[devices[shares + 1]] = True
-        return are_boxed
+        has_shared_image = np.zeros(num_devices, np.bool_)
+        has_shared_image[devices[shares]] = has_shared_image[devices[shares + 1]] = True
+        return has_shared_image
 
 
 class _EntryPairer:
@@ -139,112 +141,124 @@ class _EntryPairer:
         self._devices = np.array(entries.devices, np.int32)
         self._peers = np.array(entries.peers, np.int32)
         self._starts = np.searchsorted(self._devices, size)
-        """By entity where its own entries start."""
+        """By entity: the index of its first neighbor entry."""
         self._by_peer = np.argsort(self._peers, kind="stable")
         self._peer_starts = np.searchsorted(self._peers[self._by_peer], size)
         self._first_ports = np.zeros(len(entities), np.intp)
         self._near = np.full(len(entries), NO_PORT, np.int32)
-        self._told = np.full(len(entries), NO_PORT, np.int32)
+        self._claimed_far = np.full(len(entries), NO_PORT, np.int32)
         self._heard: tuple[int, list[Neighbor]] = (NO_PORT, [])
-        """The entity asked for last, and its entries."""
+        """The entity that was read last, and its entries."""
 
     def number_ports(self) -> None:
-        """Number what claims tell, and find the ports that entries speak of among it."""
-        for device, at in enumerate(self._order.tolist()):
-            entity = self._entities[at]
+        """Number the claimed ports, and find the ports that neighbor entries mean among them."""
+        for device, entity_index in enumerate(self._order.tolist()):
+            entity = self._entities[entity_index]
             claimed = [claim.device for claim in entity.claims]
             numbers = PortNumbers()
-            known = numbers.add_device(device, claimed)
-            self._first_ports[at] = len(self.table)
-            self._find_near_ports(at, claimed, known)
-            self._find_far_ports(at, known)
+            port_index = numbers.add_device(device, claimed)
+            self._first_ports[entity_index] = len(self.table)
+            self._find_near_ports(entity_index, claimed, port_index)
+            self._find_far_ports(entity_index, port_index)
             self.table.extend(numbers.ports)
-            ids = entity.heard_ids.union(*(one.ids for one in claimed))
+            ids = entity.heard_ids.union(*(device_claim.ids for device_claim in claimed))
             self.ids.append(store_ids(ids, entity.claims, entity.heard_ids))
             self.system_images.add(device, ids)
-            for one in claimed:
-                self.keys.add(device, claim_keys(one))
-        self._told[self._near == NO_PORT] = NO_PORT
+            for device_claim in claimed:
+                self.keys.add(device, claim_keys(device_claim))
+        self._claimed_far[self._near == NO_PORT] = NO_PORT
 
-    def _find_near_ports(self, at: int, claimed: Sequence[Device], known: PortIndex) -> None:
-        """Find the ports that hear the entries of a device."""
-        found: list[int] = []
-        first = int(self._first_ports[at])
-        for port, heard in neighbor_entries(claimed):
-            if heard:
-                number = find_own_port(known, port)
-                found += [NO_PORT if number is None else first + number] * len(heard)
-        self._near[self._starts[at] : self._starts[at + 1]] = found
+    def _find_near_ports(
+        self, entity_index: int, claimed: Sequence[Device], port_index: PortIndex
+    ) -> None:
+        """Store the hearing port of each entry of a device."""
+        near_ports: list[int] = []
+        first = int(self._first_ports[entity_index])
+        for port, neighbors in neighbor_entries(claimed):
+            if neighbors:
+                number = find_own_port(port_index, port)
+                near_ports += [NO_PORT if number is None else first + number] * len(neighbors)
+        self._near[self._starts[entity_index] : self._starts[entity_index + 1]] = near_ports
 
-    def _find_far_ports(self, at: int, known: PortIndex) -> None:
-        """Find the ports that entries about a device speak of."""
-        rows = self._by_peer[self._peer_starts[at] : self._peer_starts[at + 1]]
-        first = int(self._first_ports[at])
-        numbers = {hash(key): number for key, number in known.items() if number != SEVERAL_PORTS}
-        found = [
+    def _find_far_ports(self, entity_index: int, port_index: PortIndex) -> None:
+        """Store the port that each entry about a device means."""
+        rows = self._by_peer[self._peer_starts[entity_index] : self._peer_starts[entity_index + 1]]
+        first = int(self._first_ports[entity_index])
+        numbers = {
+            hash(key): number for key, number in port_index.items() if number != SEVERAL_PORTS
+        }
+        far_ports = [
             next((first + numbers[key] for key in self._entries.keys_of(row) if key in numbers), -1)
             for row in rows.tolist()
         ]
-        self._told[rows] = found
+        self._claimed_far[rows] = far_ports
 
     def find_far_ends(self) -> Numbers:
-        """Return the port that each entry speaks of; those that nobody tells are added."""
-        far = self._told.copy()
-        missing = np.flatnonzero((self._told == NO_PORT) & (self._near != NO_PORT))
+        """Return the port that each entry means; a port that its owner does not claim is added."""
+        far_ports = self._claimed_far.copy()
+        missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
         answers = self._find_answers(missing)
-        known: dict[int, PortIndex] = {}
-        for at in missing.tolist():
-            peer, neighbor = int(self._peers[at]), self._neighbor(at)
-            if peer not in known:
-                known[peer] = self._known(peer)
+        port_indexes: dict[int, PortIndex] = {}
+        for entry_row in missing.tolist():
+            peer, neighbor = int(self._peers[entry_row]), self._neighbor(entry_row)
+            if peer not in port_indexes:
+                port_indexes[peer] = self._claimed_ports(peer)
             keys = port_keys(neighbor.port_ids, neighbor.port_name)
-            end = find_port(known[peer], keys)
-            heard_by = answers.get((peer, int(self._near[at])), set())
-            if end is None and len(heard_by) == 1:
-                (end,) = heard_by
-            if end is None:
-                end = self._add(at, neighbor)
-                index_port(known[peer], end, keys)
-            far[at] = end
-        return far
+            far_port_number = find_port(port_indexes[peer], keys)
+            answering_ports = answers.get((peer, int(self._near[entry_row])), set())
+            if far_port_number is None and len(answering_ports) == 1:
+                (far_port_number,) = answering_ports
+            if far_port_number is None:
+                far_port_number = self._add(entry_row, neighbor)
+                index_port(port_indexes[peer], far_port_number, keys)
+            far_ports[entry_row] = far_port_number
+        return far_ports
 
-    def _add(self, at: int, neighbor: Neighbor) -> int:
-        end = len(self.table)
-        self.table.extend([port_row(int(self._place[self._peers[at]]), far_port(neighbor))])
+    def _add(self, entry_row: int, neighbor: Neighbor) -> int:
+        port_number = len(self.table)
+        self.table.extend([port_row(int(self._place[self._peers[entry_row]]), far_port(neighbor))])
         self.added.append(neighbor)
-        self.added_by.append(int(self._place[self._devices[at]]))
-        return end
+        self.added_by.append(int(self._place[self._devices[entry_row]]))
+        return port_number
 
     def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
-        """Return by device and far port the ports of the device that hear it.
+        """Return the ports of a device that hear a far port, by (device, far port).
 
-        Only for far ports of which an entry does not tell who hears: a port that sends an id
-        which its owner does not know (an alias, a bond's MAC) is known by its answer.
+        The far ports are the hearing ports of unresolved entries. If a port sends an id that its
+        owner does not claim (an alias, a bond's MAC), the port is identified by its own entry: it
+        hears the far port back.
         """
-        is_asked = (self._told != NO_PORT) & np.isin(self._told, self._near[missing])
-        found: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for at in np.flatnonzero(is_asked).tolist():
-            found[int(self._devices[at]), int(self._told[at])].add(int(self._near[at]))
-        return found
+        is_needed = (self._claimed_far != NO_PORT) & np.isin(self._claimed_far, self._near[missing])
+        answers: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for entry_row in np.flatnonzero(is_needed).tolist():
+            answers[int(self._devices[entry_row]), int(self._claimed_far[entry_row])].add(
+                int(self._near[entry_row])
+            )
+        return answers
 
-    def _neighbor(self, at: int) -> Neighbor:
-        device = int(self._devices[at])
+    def _neighbor(self, entry_row: int) -> Neighbor:
+        device = int(self._devices[entry_row])
         if self._heard[0] != device:
             claimed = (claim.device for claim in self._entities[device].claims)
-            self._heard = (device, [one for _, heard in neighbor_entries(claimed) for one in heard])
-        return self._heard[1][at - int(self._starts[device])]
+            self._heard = (
+                device,
+                [neighbor for _, neighbors in neighbor_entries(claimed) for neighbor in neighbors],
+            )
+        return self._heard[1][entry_row - int(self._starts[device])]
 
-    def _known(self, at: int) -> PortIndex:
-        """Return the keys of all ports that claims tell of a device."""
-        claims, first = self._entities[at].claims, int(self._first_ports[at])
-        own = PortNumbers().add_device(int(self._place[at]), (claim.device for claim in claims))
+    def _claimed_ports(self, entity_index: int) -> PortIndex:
+        """Return the keys of all claimed ports of a device."""
+        claims, first = self._entities[entity_index].claims, int(self._first_ports[entity_index])
+        port_numbers = PortNumbers().add_device(
+            int(self._place[entity_index]), (claim.device for claim in claims)
+        )
         return {
             key: SEVERAL_PORTS if port == SEVERAL_PORTS else first + port
-            for key, port in own.items()
+            for key, port in port_numbers.items()
         }
 
     def fetch_rows(self, far: Numbers) -> NeighborRows:
-        """Return all entries, given the ports that they speak of."""
+        """Return all entries as rows, given the port that each entry means."""
         entries, place = self._entries, self._place
         are_swept = np.array(entries.is_swept, np.uint8)
         can_confirm = np.array(
@@ -257,7 +271,7 @@ class _EntryPairer:
             near=self._near,
             far=far,
             is_independent=np.array(entries.is_independent, np.bool_),
-            is_far_claimed=self._told != NO_PORT,
+            is_far_claimed=self._claimed_far != NO_PORT,
             can_confirm=can_confirm.reshape(-1, 2)[self._peers, are_swept],
             style=np.array(entries.styles, np.uint8),
             rates=np.array(entries.rates, np.int64),

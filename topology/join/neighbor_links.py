@@ -1,4 +1,4 @@
-"""Neighbor entries, paired to links: as arrays, so that a fabric or a part is paired at once."""
+"""Pair neighbor entries to links, as arrays: a whole fabric or a part of it at once."""
 
 from __future__ import annotations
 
@@ -10,53 +10,58 @@ from numpy.typing import NDArray
 from topology.model.fabric_columns import UNKNOWN_RATE, Codes, Flags, Index, LinkColumns, Rates
 
 Numbers: TypeAlias = NDArray[np.int32]
-"""Half of an index, as there are millions."""
+"""Half the size of an index, because a fabric has millions of numbers."""
 NO_PORT = -1
 HALF = 32
-"""Bits for one of two port numbers."""
+"""Bits for one of the two port numbers in a key."""
 
 
 class NeighborRows(NamedTuple):
-    """Every neighbor entry of a fabric, device by device in the order of `order`."""
+    """Every neighbor entry of a fabric, one entry per row, sorted by `order`."""
 
     order: Numbers
     """Number of the entity that hears; ascending. Entities are not in the order of devices."""
     device: Numbers
-    """The device that hears, by its number in the fabric; so is `peer`."""
+    """The device that hears, by its number in the fabric."""
     peer: Numbers
+    """The device that is heard, by its number in the fabric."""
     near: Numbers
-    """The hearing port; NO_PORT where its names are those of several."""
+    """The hearing port; NO_PORT if several ports share its names."""
     far: Numbers
-    """The port heard; NO_PORT where `near` is."""
+    """The port that is heard; NO_PORT if `near` is NO_PORT."""
     is_independent: Flags
-    """Whether it says the same whatever other entries come or go."""
+    """Whether other entries have no effect on the device that this entry means."""
     is_far_claimed: Flags
-    """Whether claims of the peer name the port heard."""
+    """Whether the peer's claims contain the port that is heard."""
     can_confirm: Flags
     """Whether the peer would report this cable."""
     style: Codes
-    """How the peer names its port, see `kinds`."""
+    """How the peer identifies its port, see `device_kinds`."""
     rates: Rates
-    """Of the hearing port by its claim."""
+    """Rate of the hearing port in its claim."""
 
     def where(self, chosen: Flags | Index) -> NeighborRows:
-        """Return some of the entries, told by flags or by their places."""
+        """Return the chosen entries.
+
+        Args:
+            chosen: one flag per entry, or the indices of entries.
+        """
         return NeighborRows._make(column[chosen] for column in self)
 
 
 class CableColumns(NamedTuple):
-    """The cables that entries speak of, sorted by their ports."""
+    """The cables that neighbor entries report, sorted by their ports."""
 
     a: Index
     """The lower port."""
     b: Index
     is_reported_by_a: Flags
-    """Whether an entry of the lower port's device tells it."""
+    """Whether an entry of port `a` reports the cable."""
     is_reported_by_b: Flags
     can_confirm: Flags
-    """Whether the peer of any of its entries would report it."""
+    """Whether the peer of any of its entries would report the cable."""
     rates: Rates
-    """The lowest of what entries say."""
+    """The lowest rate in its entries."""
 
     @property
     def confirmed_ports(self) -> Index:
@@ -65,20 +70,24 @@ class CableColumns(NamedTuple):
         return np.concatenate([self.a[is_both], self.b[is_both]])
 
     def links(self, is_confirmed: Flags) -> LinkColumns:
-        """Return them as links, given by port whether it is on a cable that both ends report."""
-        is_quiet = ~(self.is_reported_by_a & self.is_reported_by_b)
-        quiet = np.where(self.is_reported_by_a, self.b, self.a)
+        """Return the cables as links.
+
+        Args:
+            is_confirmed: one flag per port: whether it is on a cable that both ends report.
+        """
+        is_one_ended = ~(self.is_reported_by_a & self.is_reported_by_b)
+        silent_port = np.where(self.is_reported_by_a, self.b, self.a)
         return LinkColumns(
             a=self.a,
             b=self.b,
-            is_one_sided=is_quiet & self.can_confirm,
-            is_disputed=is_quiet & is_confirmed[quiet],
+            is_one_sided=is_one_ended & self.can_confirm,
+            is_disputed=is_one_ended & is_confirmed[silent_port],
             rates=self.rates,
         )
 
 
 def pair_ends(rows: NeighborRows) -> CableColumns:
-    """Return the cables that entries speak of. Cost: O(n log n); 30 bytes an entry meanwhile."""
+    """Return the cables that entries report. Cost: O(n log n), and 30 bytes per entry meanwhile."""
     used = np.flatnonzero((rows.near != NO_PORT) & (rows.near != rows.far))
     keys = np.minimum(rows.near[used], rows.far[used]).astype(np.int64) << HALF
     keys |= np.maximum(rows.near[used], rows.far[used])
@@ -87,12 +96,12 @@ def pair_ends(rows: NeighborRows) -> CableColumns:
     del order
     starts = np.flatnonzero(np.diff(keys, prepend=-1))
     if not len(starts):
-        none = np.zeros(0, np.bool_)
-        return CableColumns(starts, starts, none, none, none, np.zeros(0, np.int64))
+        no_flags = np.zeros(0, np.bool_)
+        return CableColumns(starts, starts, no_flags, no_flags, no_flags, np.zeros(0, np.int64))
     is_low = rows.near[used] == keys >> HALF
-    known = rows.rates[used]
-    known[known == UNKNOWN_RATE] = np.iinfo(np.int64).max
-    lowest = np.minimum.reduceat(known, starts)
+    rates = rows.rates[used]
+    rates[rates == UNKNOWN_RATE] = np.iinfo(np.int64).max
+    lowest = np.minimum.reduceat(rates, starts)
     return CableColumns(
         a=keys[starts] >> HALF,
         b=keys[starts] & ((1 << HALF) - 1),

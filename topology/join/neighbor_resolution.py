@@ -1,8 +1,8 @@
-"""Neighbor entries to devices: whom each speaks of, and who is known from such entries alone.
+"""Resolve neighbor entries: which device each means, and which devices only entries mention.
 
-Strong ids decide; a name alone only where the entry has no strong id of its own. An entry is plain
-where nothing but its own ids and the claims decide it, so that it says the same whatever entries
-come before it or go.
+Strong ids decide. A name decides only if the entry has no strong id, or if the device of that name
+has none. An entry is independent if only its own ids and the claims decide it, so that other
+entries have no effect on it.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind, short_name
 
 Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
-"""All that an entry tells of a device that makes no claim."""
+"""All that an entry says about a device without claims: its ids, name and kind."""
 
 
 @dataclass(slots=True)
 class NeighborEntries:
-    """All neighbor entries that count, in the order of those who hear; one row each.
+    """All neighbor entries that count, sorted by the entity that hears; one row per entry.
 
-    Numbers alone: what an entry says is asked of its claim again where it matters.
+    The rows hold only numbers. Code that needs the text of an entry reads its claim again.
     """
 
     devices: array[int] = field(default_factory=lambda: array("i"))
@@ -37,47 +37,48 @@ class NeighborEntries:
     ports: array[int] = field(default_factory=lambda: array("i"))
     """Running number of the hearing port over all claims."""
     peers: array[int] = field(default_factory=lambda: array("i"))
-    """The entity heard."""
+    """The entity that is heard."""
     rates: array[int] = field(default_factory=lambda: array("q"))
-    """Of the hearing port by its claim."""
+    """Rate of the hearing port in its claim."""
     is_independent: bytearray = field(default_factory=bytearray)
+    """Whether other entries have no effect on the peer."""
     is_swept: bytearray = field(default_factory=bytearray)
-    """Whether a sweep tells them."""
+    """Whether a sweep reports the entry."""
     styles: bytearray = field(default_factory=bytearray)
-    """How the peer names its port."""
+    """How the peer identifies its port, see `device_kinds`."""
     key_stops: array[int] = field(default_factory=lambda: array("i"))
-    """Where the keys of each end."""
+    """The end of each entry's keys in `keys`."""
     keys: array[int] = field(default_factory=lambda: array("q"))
-    """Hashes of the names of the port heard, strongest first."""
+    """Hashes of the keys of the port that is heard, strongest first."""
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of entries."""
         return len(self.devices)
 
-    def add(self, heard: PortNeighbor, peer: int, *, is_plain: bool) -> None:
-        """Take in an entry that speaks of a device."""
-        neighbor, rate = heard.neighbor, heard.rate_bps
-        self.devices.append(heard.device)
-        self.ports.append(heard.port)
+    def add(self, port_neighbor: PortNeighbor, peer: int, *, is_independent: bool) -> None:
+        """Add an entry that means the entity `peer`."""
+        neighbor, rate = port_neighbor.neighbor, port_neighbor.rate_bps
+        self.devices.append(port_neighbor.device)
+        self.ports.append(port_neighbor.port)
         self.peers.append(peer)
         self.rates.append(UNKNOWN_RATE if rate is None else rate)
-        self.is_independent.append(is_plain)
+        self.is_independent.append(is_independent)
         self.is_swept.append(neighbor.source is Source.IB)
         self.styles.append(encode_style(port_name_style(neighbor)))
         self.keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
         self.key_stops.append(len(self.keys))
 
     def forget_names(self) -> None:
-        """Keep no names of ports: they were looked up."""
+        """Drop the keys of ports: all ports are resolved."""
         del self.keys[:], self.key_stops[:]
 
-    def keys_of(self, at: int) -> array[int]:
-        """Return the hashes of the names of the port that an entry speaks of."""
-        return self.keys[self.key_stops[at - 1] if at else 0 : self.key_stops[at]]
+    def keys_of(self, row: int) -> array[int]:
+        """Return the hashes of the keys of the port that an entry means."""
+        return self.keys[self.key_stops[row - 1] if row else 0 : self.key_stops[row]]
 
 
 class PortNeighbor(NamedTuple):
-    """One entry as its port has it."""
+    """One neighbor entry and the port that hears it."""
 
     device: int
     port: int
@@ -86,114 +87,130 @@ class PortNeighbor(NamedTuple):
 
 
 def neighbor_entries(devices: Iterable[Device]) -> Iterator[tuple[Port, Sequence[Neighbor]]]:
-    """Yield the ports of what claims say of a device, and the entries of each that count."""
+    """Yield the claimed ports of a device, each with its neighbor entries that count."""
     for device in devices:
         for port in sort_ports(device.ports):
             yield port, select_best_source(port.neighbors)
 
 
-def port_name_style(heard: Neighbor) -> str:
-    """Return how a neighbor names its port."""
-    return next((one.subtype for one in heard.port_ids if one.kind is IdKind.PORT_ID), "")
+def port_name_style(neighbor: Neighbor) -> str:
+    """Return the subtype of the port id that a neighbor sends; empty without a port id."""
+    return next(
+        (
+            identifier.subtype
+            for identifier in neighbor.port_ids
+            if identifier.kind is IdKind.PORT_ID
+        ),
+        "",
+    )
 
 
 def encode_style(style: str) -> int:
-    """Return how a device names its port as a number, see `kinds`."""
+    """Return the style of a port id subtype: UNKNOWN_STYLE, BY_MAC or BY_NAME."""
     return UNKNOWN_STYLE if not style else BY_MAC if style == "mac" else BY_NAME
 
 
 @dataclass(slots=True)
 class NeighborResolver:
-    """All entries of a fabric, resolved in the order of the devices that make claims."""
+    """Resolves all neighbor entries of a fabric, in the order of the claimed devices."""
 
     identities: Identities
     num_claimed: int
-    """Entities that make claims; later ones are only heard of."""
+    """Number of entities with claims; later entities are known only as neighbors."""
     mentioned_keys: set[Key] = field(default_factory=set)
-    """Keys that an entry added to a device which makes claims."""
+    """Keys that an entry added to a device with claims."""
     mentions: dict[int, Mention] = field(default_factory=dict)
-    """By entity that is only heard of what the first entry told."""
+    """By entity known only as a neighbor: what its first entry says about it."""
     inconsistent: set[int] = field(default_factory=set)
-    """Entities only heard of, of which entries tell different things."""
+    """Entities known only as neighbors that entries describe differently."""
 
     def resolve_all(self) -> NeighborEntries:
         """Return every entry that counts; LLDP wins over CDP and the like."""
-        found = NeighborEntries()
+        resolved = NeighborEntries()
         number = 0
-        for at in range(self.num_claimed):
-            claims = self.identities.entities[at].claims
+        for entity_index in range(self.num_claimed):
+            claims = self.identities.entities[entity_index].claims
             for port, entries in neighbor_entries(claim.device for claim in claims):
                 number += 1
-                for heard in entries:
-                    peer, is_plain = self._resolve(heard)
-                    found.add(
-                        PortNeighbor(at, number, port.rate_bps, heard), peer, is_plain=is_plain
+                for neighbor in entries:
+                    peer, is_independent = self._resolve(neighbor)
+                    resolved.add(
+                        PortNeighbor(entity_index, number, port.rate_bps, neighbor),
+                        peer,
+                        is_independent=is_independent,
                     )
-        return found
+        return resolved
 
-    def _resolve(self, heard: Neighbor) -> tuple[int, bool]:
+    def _resolve(self, neighbor: Neighbor) -> tuple[int, bool]:
+        """Return the entity that an entry means, and whether the entry is independent."""
         owner = self.identities.owner
-        keys = [key for one in heard.device_ids if (key := strong_key(one))]
+        keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
         for key in keys:
-            at = owner.get(hash(key), AMBIGUOUS)
-            if at != AMBIGUOUS:
-                if at >= self.num_claimed:
-                    return at, self._is_like_first(at, heard)
-                return at, key is keys[0] and key not in self.mentioned_keys
-        for one in heard.port_ids:
-            port_key = strong_key(one)
-            at = owner.get(hash(port_key), AMBIGUOUS) if port_key else AMBIGUOUS
-            if at != AMBIGUOUS:
-                return self._learn(at, keys, heard), False
-        named = self.identities.by_name.get(short_name(heard.device_name), AMBIGUOUS)
-        if named != AMBIGUOUS and (not keys or not self._has_strong_id(named)):
-            return self._learn(named, keys, heard), False
-        return self._mention(keys, heard)
+            entity_index = owner.get(hash(key), AMBIGUOUS)
+            if entity_index != AMBIGUOUS:
+                if entity_index >= self.num_claimed:
+                    return entity_index, self._is_like_first(entity_index, neighbor)
+                return entity_index, key is keys[0] and key not in self.mentioned_keys
+        for identifier in neighbor.port_ids:
+            port_key = strong_key(identifier)
+            entity_index = owner.get(hash(port_key), AMBIGUOUS) if port_key else AMBIGUOUS
+            if entity_index != AMBIGUOUS:
+                return self._add_heard_ids(entity_index, keys, neighbor), False
+        entity_by_name = self.identities.by_name.get(short_name(neighbor.device_name), AMBIGUOUS)
+        if entity_by_name != AMBIGUOUS and (not keys or not self._has_strong_id(entity_by_name)):
+            return self._add_heard_ids(entity_by_name, keys, neighbor), False
+        return self._mention(keys, neighbor)
 
-    def _is_like_first(self, at: int, heard: Neighbor) -> bool:
-        if self.mentions.get(at) == build_mention(heard):
+    def _is_like_first(self, entity_index: int, neighbor: Neighbor) -> bool:
+        if self.mentions.get(entity_index) == build_mention(neighbor):
             return True
-        self.inconsistent.add(at)
+        self.inconsistent.add(entity_index)
         return False
 
-    def _learn(self, at: int, keys: Sequence[Key], heard: Neighbor) -> int:
+    def _add_heard_ids(self, entity_index: int, keys: Sequence[Key], neighbor: Neighbor) -> int:
         for key in keys:
-            self.identities.owner.setdefault(hash(key), at)
+            self.identities.owner.setdefault(hash(key), entity_index)
         self.mentioned_keys.update(keys)
-        self.identities.entities[at].heard_ids.update(heard.device_ids)
-        if at >= self.num_claimed:
-            self.inconsistent.add(at)
-        return at
+        self.identities.entities[entity_index].heard_ids.update(neighbor.device_ids)
+        if entity_index >= self.num_claimed:
+            self.inconsistent.add(entity_index)
+        return entity_index
 
-    def _mention(self, keys: Sequence[Key], heard: Neighbor) -> tuple[int, bool]:
+    def _mention(self, keys: Sequence[Key], neighbor: Neighbor) -> tuple[int, bool]:
+        """Return the entity without claims that an entry means; a new entity if there is none."""
         owner = self.identities.owner
-        name = show(heard.device_name)
-        weak = [("chassis", f"{one.subtype}:{one.value}") for one in heard.device_ids]
-        known = list(keys) or weak or [("name", short_name(name))]
-        is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in known)
+        name = show(neighbor.device_name)
+        weak = [
+            ("chassis", f"{identifier.subtype}:{identifier.value}")
+            for identifier in neighbor.device_ids
+        ]
+        mention_keys = list(keys) or weak or [("name", short_name(name))]
+        is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in mention_keys)
         if is_shared:
-            known = [("shared", f"{key[0]} {key[1]} {short_name(name)}") for key in known]
-        for key in known:
-            at = owner.get(hash(key))
-            if at is not None and at != AMBIGUOUS:
-                return at, self._is_like_first(at, heard) and not is_shared
-        entity = Entity(kind=heard.kind, names=[name] if name else [], is_mention=True)
-        entity.heard_ids.update(heard.device_ids)
+            mention_keys = [
+                ("shared", f"{key[0]} {key[1]} {short_name(name)}") for key in mention_keys
+            ]
+        for key in mention_keys:
+            index = owner.get(hash(key))
+            if index is not None and index != AMBIGUOUS:
+                return index, self._is_like_first(index, neighbor) and not is_shared
+        entity = Entity(kind=neighbor.kind, names=[name] if name else [], is_mention=True)
+        entity.heard_ids.update(neighbor.device_ids)
         self.identities.entities.append(entity)
-        at = len(self.identities.entities) - 1
-        for key in known:
-            owner.setdefault(hash(key), at)
-        self.mentions[at] = build_mention(heard)
-        return at, not is_shared
+        index = len(self.identities.entities) - 1
+        for key in mention_keys:
+            owner.setdefault(hash(key), index)
+        self.mentions[index] = build_mention(neighbor)
+        return index, not is_shared
 
-    def _has_strong_id(self, at: int) -> bool:
+    def _has_strong_id(self, entity_index: int) -> bool:
         return any(
-            strong_key(one)
-            for one in self.identities.entities[at].ids
-            if one.kind is not IdKind.NODE_NAME
+            strong_key(identifier)
+            for identifier in self.identities.entities[entity_index].ids
+            if identifier.kind is not IdKind.NODE_NAME
         )
 
 
-def build_mention(heard: Neighbor) -> Mention:
-    """Return all that an entry tells of the device that it speaks of."""
-    return heard.device_ids, heard.device_name, heard.kind
+def build_mention(neighbor: Neighbor) -> Mention:
+    """Return all that an entry says about its device: ids, name and kind."""
+    return neighbor.device_ids, neighbor.device_name, neighbor.kind

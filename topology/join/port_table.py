@@ -1,7 +1,7 @@
-"""The ports of a fabric as arrays, and rows of them for whoever looks at some.
+"""The ports of a fabric as arrays, with rows that are built on demand.
 
-Half a million ports are 15 MB so, and ten times that as rows. Names, RDMA devices and subnets are
-few different texts: each port has the number of its own.
+Half a million ports take 15 MB as arrays, and ten times that as rows. Names, RDMA devices and
+subnets have few distinct texts; each port stores the number of its text.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _Numbers = NDArray[np.int32]
 _DISTANCES: Final[tuple[GpuDistance | None, ...]] = (None, *GpuDistance)
 _DISTANCE_CODES: Final = {distance: code for code, distance in enumerate(_DISTANCES)}
 _FIRMWARE_LLDP_VALUES: Final = (None, False, True)
-_FIRMWARE_LLDP_CODES: Final = {eats: code for code, eats in enumerate(_FIRMWARE_LLDP_VALUES)}
+_FIRMWARE_LLDP_CODES: Final = {value: code for code, value in enumerate(_FIRMWARE_LLDP_VALUES)}
 
 
 class PortTable(NamedTuple):
-    """The arrays, one entry per port. Numbers of texts count from 1; 0 stands for none."""
+    """The arrays, one entry per port. Text numbers start at 1; 0 means none."""
 
     devices: Index
     names: _Numbers
@@ -52,44 +52,44 @@ class PortTable(NamedTuple):
     firmware_lldp: Codes
     subnets: _Numbers
     texts: tuple[str, ...]
-    """Different ones."""
+    """Distinct texts."""
 
     @property
     def columns(self) -> tuple[NDArray[Any], ...]:
-        """All arrays, in their order."""
+        """All arrays, in the order of the fields."""
         return self[:-1]
 
     @property
     def size(self) -> int:
-        """How many ports there are."""
+        """The number of ports."""
         return len(self.devices)
 
     @property
     def has_gpu_distance(self) -> Flags:
-        """Whether the distance of each to a GPU is told."""
-        placed: Flags = self.distances > 0
-        return placed
+        """One flag per port: whether its distance to a GPU is known."""
+        is_known: Flags = self.distances > 0
+        return is_known
 
     def fetch_rows(self) -> LazyRows[FabricPort]:
-        """Return the ports as rows, made when somebody looks."""
+        """Return the ports as rows that are built on demand."""
         return LazyRows(self.size, self._rows_at)
 
     def port_names(self) -> PortNames:
-        """Return their names, made when somebody looks."""
+        """Return the names of the ports, built on demand."""
         return PortNames(self.size, self._names_at, self._name_codes)
 
     def replace_ports(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
         """Return the table with other ports in a span. Cost: copies of the arrays that change."""
         builder = PortTableBuilder(self.texts)
         builder.extend(ports)
-        fresh = builder.build()
-        pairs = zip(self.columns, fresh.columns, strict=True)
-        return PortTable._make((*(splice(was, span, now) for was, now in pairs), fresh.texts))
+        new_table = builder.build()
+        pairs = zip(self.columns, new_table.columns, strict=True)
+        return PortTable._make((*(splice(old, span, new) for old, new in pairs), new_table.texts))
 
-    def _rows_at(self, places: Sequence[int]) -> Iterator[FabricPort]:
-        chosen = np.fromiter(places, np.intp, len(places))
+    def _rows_at(self, indices: Sequence[int]) -> Iterator[FabricPort]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
         texts = self.texts
-        for device, name, medium, state, bps, rdma, distance, eats, subnet in zip(
+        for device, name, medium, state, bps, rdma, distance, firmware_lldp, subnet in zip(
             *(column[chosen].tolist() for column in self.columns), strict=True
         ):
             yield FabricPort(
@@ -100,24 +100,24 @@ class PortTable(NamedTuple):
                 rate_or_none(bps),
                 texts[rdma - 1] if rdma else None,
                 _DISTANCES[distance],
-                _FIRMWARE_LLDP_VALUES[eats],
+                _FIRMWARE_LLDP_VALUES[firmware_lldp],
                 texts[subnet - 1] if subnet else None,
             )
 
-    def _names_at(self, places: Sequence[int]) -> Iterator[str]:
-        chosen = np.fromiter(places, np.intp, len(places))
+    def _names_at(self, indices: Sequence[int]) -> Iterator[str]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
         return (self.texts[name - 1] for name in self.names[chosen].tolist())
 
-    def _name_codes(self, places: Index) -> NameCodes:
-        used, codes = np.unique(self.names[places], return_inverse=True)
+    def _name_codes(self, indices: Index) -> NameCodes:
+        used, codes = np.unique(self.names[indices], return_inverse=True)
         return NameCodes(codes, [self.texts[name - 1] for name in used.tolist()])
 
 
 class PortTableBuilder:
-    """Takes in ports, one after the other."""
+    """Builds a `PortTable`, port by port."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
-        """Know some texts already."""
+        """Start without ports, and with texts that already have numbers."""
         self._texts = {text: number for number, text in enumerate(texts, 1)}
         self._devices, self._rates = array("q"), array("q")
         self._names, self._rdma, self._subnets = array("i"), array("i"), array("i")
@@ -125,11 +125,11 @@ class PortTableBuilder:
         self._distances, self._firmware_lldp = bytearray(), bytearray()
 
     def __len__(self) -> int:
-        """Return how many there are by now."""
+        """Return the number of ports so far."""
         return len(self._devices)
 
     def extend(self, ports: Iterable[FabricPort]) -> None:
-        """Take in more ports."""
+        """Add ports."""
         for port in ports:
             self._devices.append(port.device)
             self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
@@ -145,7 +145,7 @@ class PortTableBuilder:
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
 
     def build(self) -> PortTable:
-        """Return all of them."""
+        """Return the table of all added ports."""
         return PortTable(
             devices=np.array(self._devices, np.intp),
             names=np.array(self._names, np.int32),
@@ -163,9 +163,9 @@ class PortTableBuilder:
 AnyT = TypeVar("AnyT", bound="np.generic[Any]")
 
 
-def splice(column: NDArray[AnyT], span: tuple[int, int], own: NDArray[AnyT]) -> NDArray[AnyT]:
-    """Return a column with other entries in a span; the very same where those are equal."""
+def splice(column: NDArray[AnyT], span: tuple[int, int], entries: NDArray[AnyT]) -> NDArray[AnyT]:
+    """Return a column with other entries in a span; the same object if nothing changes."""
     start, stop = span
-    if np.array_equal(column[start:stop], own):
+    if np.array_equal(column[start:stop], entries):
         return column
-    return np.concatenate([column[:start], own.astype(column.dtype), column[stop:]])
+    return np.concatenate([column[:start], entries.astype(column.dtype), column[stop:]])

@@ -1,8 +1,8 @@
-"""The nodes of one sweep to devices: HCAs that only a name joins to one host, and all names.
+"""The nodes of one sweep to devices: HCAs that share a name form one host, and all names.
 
-The same rules as `identity` has for claims of any origin, for the one origin whose claims come by
-the ten thousand. What those rules decide by more than a name is not for here: a sweep in which an
-id stands for two is handed over.
+The rules are those of `identity`, but only for sweeps, because a sweep has tens of thousands of
+claims. This module joins nodes by name only: a sweep in which two nodes share an id is left to
+`claim_join`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SWEPT = frozenset({Origin.SWEEP})
 
 @dataclass(slots=True)
 class SweptDevice:
-    """One device while it is put together: what `identity.Named` wants, made of nodes."""
+    """One device under construction, made of sweep nodes; implements `DeviceDraft`."""
 
     sweep: SweepColumns
     kind: DeviceKind
@@ -44,27 +44,29 @@ class SweptDevice:
 
     @property
     def ids(self) -> set[Id]:
-        """All its ids."""
-        found = self.sweep.columns
-        own = {Id(IdKind.NODE_GUID, f"{found.guids[at]:016x}") for at in self.parts}
-        images = (found.images[at] for at in self.parts)
-        boxes = {Id(IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}") for guid in images if guid != NO_GUID}
-        return own | boxes
+        """All ids of the device."""
+        columns = self.sweep.columns
+        node_ids = {Id(IdKind.NODE_GUID, f"{columns.guids[node]:016x}") for node in self.parts}
+        images = {columns.images[node] for node in self.parts}
+        image_ids = {
+            Id(IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}") for guid in images if guid != NO_GUID
+        }
+        return node_ids | image_ids
 
     def sorted_ids(self) -> tuple[Id, ...]:
-        """Return all its ids in order, more quickly: a fabric wants those of every device."""
-        found = self.sweep.columns
-        guids = [found.guids.item(at) for at in self.parts]
-        images = {found.images.item(at) for at in self.parts}
+        """Return all ids in order; faster than `ids`, because a fabric needs them per device."""
+        columns = self.sweep.columns
+        guids = [columns.guids.item(node) for node in self.parts]
+        images = {columns.images.item(node) for node in self.parts}
         if len(guids) > 1:
             guids.sort()
-        own = [_new_id((IdKind.NODE_GUID, f"{guid:016x}", "")) for guid in guids]
-        own += [
+        ids = [_new_id((IdKind.NODE_GUID, f"{guid:016x}", "")) for guid in guids]
+        ids += [
             _new_id((IdKind.SYSTEM_IMAGE_GUID, f"{guid:016x}", ""))
             for guid in sorted(images)
             if guid != NO_GUID
         ]
-        return tuple(own)
+        return tuple(ids)
 
     @property
     def model(self) -> str:
@@ -74,15 +76,15 @@ class SweptDevice:
 
 @dataclass(frozen=True, slots=True)
 class HcaLabels:
-    """The RDMA names of CAs."""
+    """The RDMA names of CAs, such as mlx5_0."""
 
     codes: Index
-    """By node the place of its name among the texts; 0 without one."""
+    """By node: the index of its RDMA name in `texts`; 0 if it has none."""
     texts: Sequence[str]
-    """Different ones; the first is empty."""
+    """Distinct names; the first is empty."""
 
     def of(self, node: int) -> str:
-        """Return a node's RDMA name, empty without one."""
+        """Return the RDMA name of a node; empty if it has none."""
         return self.texts[self.codes.item(node)]
 
 
@@ -95,17 +97,17 @@ class JoinedSweep:
     """Unique, one entry per device."""
     labels: HcaLabels
     claim_order: list[int]
-    """One entry per device: its place in the order of claims."""
+    """One entry per device: its position in the order of claims."""
     findings: list[Finding] = field(default_factory=list)
 
     def nodes(self) -> Index:
-        """Return the nodes of all devices, one device after the other."""
+        """Return the nodes of all devices, grouped by device."""
         parts = (device.parts for device in self.devices)
         return np.fromiter(chain.from_iterable(parts), np.intp)
 
 
 def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
-    """Return the devices of a sweep; None where an id stands for two, or is no node GUID.
+    """Return the devices of a sweep; None if GUIDs are not unique or a node type is unknown.
 
     Cost: O(nodes log nodes), 2 µs each.
     """
@@ -114,26 +116,26 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
     names, labels = _describe(sweep)
     is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
     by_name: dict[str, list[int]] = defaultdict(list)
-    for at in np.flatnonzero(is_host).tolist():
-        by_name[names[at]].append(at)
+    for node in np.flatnonzero(is_host).tolist():
+        by_name[names[node]].append(node)
     alone = [*np.flatnonzero(~is_host).tolist(), *by_name.pop("", ())]
-    found = list(_build_single_devices(sweep, alone, names))
+    devices = list(_build_single_devices(sweep, alone, names))
     findings: list[Finding] = []
     hosts = _by_short_name(by_name)
     several = _find_shared_names(sweep, list(hosts.values()), labels).tolist()
     for (name, parts), is_several in zip(hosts.items(), several, strict=True):
         if is_several:
             findings.append(duplicate_name_finding(name, len(parts)))
-            found += (SweptDevice(sweep, DeviceKind.HOST, [], [at]) for at in parts)
+            devices += (SweptDevice(sweep, DeviceKind.HOST, [], [node]) for node in parts)
         else:
-            found.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
-    found.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
-    findings += resolve_nodes(found)
-    titles = display_names(found)
+            devices.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
+    devices.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
+    findings += resolve_nodes(devices)
+    titles = display_names(devices)
     order = sort_names(titles)
     return JoinedSweep(
-        devices=[found[at] for at in order],
-        names=[titles[at] for at in order],
+        devices=[devices[index] for index in order],
+        names=[titles[index] for index in order],
         labels=labels,
         claim_order=order,
         findings=findings,
@@ -141,68 +143,69 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
 
 
 def _is_plain(sweep: SweepColumns) -> bool:
-    """Return whether every node has a node GUID, and every GUID of a node or port has one node."""
-    found = sweep.columns
-    told = np.sort(found.own_guids[found.own_guids != NO_GUID])
-    is_whole = np.isin(found.letters, (SWITCH, HCA, ROUTER)).all()
-    is_unique = (found.guids[1:] > found.guids[:-1]).all()
-    return bool(is_whole and is_unique and (told[1:] > told[:-1]).all())
+    """Return whether every node is of a known type, and no two nodes or ports share a GUID."""
+    columns = sweep.columns
+    sorted_guids = np.sort(columns.own_guids[columns.own_guids != NO_GUID])
+    is_whole = np.isin(columns.letters, (SWITCH, HCA, ROUTER)).all()
+    is_unique = (columns.guids[1:] > columns.guids[:-1]).all()
+    return bool(is_whole and is_unique and (sorted_guids[1:] > sorted_guids[:-1]).all())
 
 
 def _describe(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
-    """Return the name of every node, and the RDMA names of CAs."""
+    """Return the device name of every node, and the RDMA names of CAs."""
     texts = sweep.descriptions()
     is_ca = sweep.columns.letters == HCA
     names = list(texts)
     codes = np.zeros(len(texts), np.intp)
-    known = {"": 0}
+    label_codes = {"": 0}
     nodes = np.flatnonzero(is_ca).tolist()
-    for at, (name, label) in zip(nodes, host_names([texts[at] for at in nodes]), strict=True):
-        names[at] = name
-        codes[at] = known.setdefault(label, len(known))
-    for at in np.flatnonzero(~is_ca).tolist():
-        names[at] = switch_name(texts[at])
-    return names, HcaLabels(codes, list(known))
+    for node, (name, label) in zip(nodes, host_names([texts[node] for node in nodes]), strict=True):
+        names[node] = name
+        codes[node] = label_codes.setdefault(label, len(label_codes))
+    for node in np.flatnonzero(~is_ca).tolist():
+        names[node] = switch_name(texts[node])
+    return names, HcaLabels(codes, list(label_codes))
 
 
 def _build_single_devices(
     sweep: SweepColumns, nodes: Iterable[int], names: Sequence[str]
 ) -> Iterator[SweptDevice]:
-    """Yield the devices that are one node each."""
+    """Yield one device per node."""
     letters, aggregation = sweep.columns.letters.tolist(), sweep.aggregation().tolist()
     kinds = {SWITCH: DeviceKind.SWITCH, ROUTER: DeviceKind.ROUTER, HCA: DeviceKind.HOST}
-    for at in nodes:
-        kind = DeviceKind.AGGREGATION if aggregation[at] else kinds[letters[at]]
-        yield SweptDevice(sweep, kind, [names[at]] if names[at] else [], [at])
+    for node in nodes:
+        kind = DeviceKind.AGGREGATION if aggregation[node] else kinds[letters[node]]
+        yield SweptDevice(sweep, kind, [names[node]] if names[node] else [], [node])
 
 
 def _by_short_name(by_name: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
-    """Return the CAs of hosts by the name that joins them, in the order of their claims."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """Return the CAs of each host by the host's short name, in the order of their claims."""
+    nodes_by_name: dict[str, list[int]] = defaultdict(list)
     for name in sorted(by_name):
-        found[short_name(name)] += by_name[name]
-    return dict(sorted(found.items()))
+        nodes_by_name[short_name(name)] += by_name[name]
+    return dict(sorted(nodes_by_name.items()))
 
 
 def _find_shared_names(
     sweep: SweepColumns, hosts: Sequence[Sequence[int]], labels: HcaLabels
 ) -> Flags:
-    """Tell which names are those of several hosts: some CAs there share their own names, too.
+    """Return one flag per host name: whether several hosts share it.
 
-    Those without a name of their own go by their GUIDs; those without ports tell nothing.
+    Two CAs with the same host name and the same RDMA name belong to different hosts. A CA without
+    an RDMA name is identified by its GUID, and a CA without ports gives no evidence.
 
     Args:
         sweep: all nodes.
-        hosts: the CAs of each name.
-        labels: their own names.
+        hosts: the CAs of each host name.
+        labels: the RDMA names of the CAs.
     """
     nodes = np.fromiter(chain.from_iterable(hosts), np.intp)
     sizes = np.fromiter(map(len, hosts), np.intp)
     owners = np.repeat(np.arange(len(hosts)), sizes)
-    tells = sweep.columns.num_rows[nodes] > 0
-    is_named = tells & (labels.codes[nodes] > 0)
+    has_ports = sweep.columns.num_rows[nodes] > 0
+    is_named = has_ports & (labels.codes[nodes] > 0)
     shared = count_pairs(owners[is_named], labels.codes[nodes[is_named]])
-    are_several: Flags = np.bincount(owners[tells], minlength=len(hosts)) == 0
+    are_several: Flags = np.bincount(owners[has_ports], minlength=len(hosts)) == 0
     are_several[shared.left[shared.counts > 1]] = True
     are_several[sizes == 1] = False
     return are_several

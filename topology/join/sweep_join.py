@@ -1,8 +1,8 @@
-"""The claims of one sweep to a fabric, as columns: the same that `fabric` makes of them one by one.
+"""Join the claims of one sweep as columns; the fabric equals that of `claim_join`.
 
-Both ends of nearly every cable are told and agree; those are paired all at once. A line whose far
-end the other node does not tell is placed by the same rules as in `fabric`, one by one. What only
-the careful way can judge (two sweeps, an id of two nodes, a peer without a record) is handed over.
+Both ends of nearly every cable are in the sweep and agree; those cables are paired all at once. A
+port line that the other node does not confirm is resolved by the rules of `claim_join`, one by
+one. `claim_join` handles everything else: two sweeps, an id of two nodes, a peer without a record.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, RATES, SweepCol
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices as SweptClaimDevices
 
 _HALF = 32
-"""Bits for one of two numbers."""
+"""Bits for one of the two numbers in a key."""
 
 
 def build_sweep_fabric(claims: Sequence[SweptClaims]) -> Fabric | None:
-    """Return the fabric of one sweep; None where it takes the careful way.
+    """Return the fabric of one sweep; None if only `claim_join` can join the claims.
 
     Cost: O(n log n) in nodes and port lines, 0.5 µs each.
     """
@@ -56,15 +56,15 @@ def build_sweep_fabric(claims: Sequence[SweptClaims]) -> Fabric | None:
     if joined is None:
         return None
     ports = _number_ports(sweep, joined)
-    far = _find_far_ends(sweep, ports)
-    if far is None:
+    far_ports = _find_far_ends(sweep, ports)
+    if far_ports is None:
         return None
-    added = place_unmatched(sweep, joined, ports, far)
-    return _assemble_fabric(sweep, joined, ports, far=far, added=added)
+    added = place_unmatched(sweep, joined, ports, far_ports)
+    return _assemble_fabric(sweep, joined, ports, far=far_ports, added=added)
 
 
 def _number_ports(sweep: SweepColumns, joined: JoinedSweep) -> PortLines:
-    """Number all port lines: one device after the other, nodes in the order of their claims."""
+    """Number all port lines, grouped by device; nodes are in the order of their claims."""
     nodes = joined.nodes()
     counts = sweep.columns.num_rows[nodes]
     stops = np.cumsum(counts)
@@ -82,55 +82,56 @@ def _number_ports(sweep: SweepColumns, joined: JoinedSweep) -> PortLines:
 
 
 def _find_far_ends(sweep: SweepColumns, ports: PortLines) -> Index | None:
-    """Return the port that each port hears, -1 where its node does not tell it or nobody is.
+    """Return the port that each port hears; None if a peer has no record.
 
-    None where a peer has no record.
+    The entry is -1 if the port hears nothing, or if the peer's record has no line for that port.
     """
-    found = sweep.columns
-    peers, numbers = found.peers[ports.lines], found.far_numbers[ports.lines].astype(np.intp)
-    nodes = np.minimum(np.searchsorted(found.guids, peers), len(found.guids) - 1)
-    is_heard = found.peer_letters[ports.lines] != NO_GUID
-    if (is_heard & (found.guids[nodes] != peers)).any():
+    columns = sweep.columns
+    peers, numbers = columns.peers[ports.lines], columns.far_numbers[ports.lines].astype(np.intp)
+    nodes = np.minimum(np.searchsorted(columns.guids, peers), len(columns.guids) - 1)
+    is_heard = columns.peer_letters[ports.lines] != NO_GUID
+    if (is_heard & (columns.guids[nodes] != peers)).any():
         return None
-    starts, sizes = sweep.row_starts[nodes], found.num_rows[nodes]
-    first = found.numbers[np.minimum(starts, len(found.numbers) - 1)]
-    line = starts + numbers - first  # where a node's ports follow each other without a gap
-    is_there = (line >= starts) & (line < starts + sizes) & is_heard
-    line[~is_there] = 0
-    is_there &= found.numbers[line] == numbers
-    gaps = np.flatnonzero(~is_there & is_heard & (sizes > 0))
+    starts, sizes = sweep.row_starts[nodes], columns.num_rows[nodes]
+    first = columns.numbers[np.minimum(starts, len(columns.numbers) - 1)]
+    line = starts + numbers - first  # right if the port numbers of the node have no gap
+    has_line = (line >= starts) & (line < starts + sizes) & is_heard
+    line[~has_line] = 0
+    has_line &= columns.numbers[line] == numbers
+    gaps = np.flatnonzero(~has_line & is_heard & (sizes > 0))
     if len(gaps):
-        line[gaps], is_there[gaps] = _find_lines(sweep, nodes[gaps], numbers[gaps])
-    return np.where(is_there, ports.number[line], -1)
+        line[gaps], has_line[gaps] = _find_lines(sweep, nodes[gaps], numbers[gaps])
+    return np.where(has_line, ports.number[line], -1)
 
 
 def _find_lines(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Index, Flags]:
-    """Return the lines of some ports by node and number, and whether there is one."""
-    found = sweep.columns
+    """Return the line of each port, given by node and number, and whether the line exists."""
+    columns = sweep.columns
     owners = sweep.row_nodes()
-    order = np.lexsort((found.numbers, owners))
-    keys = (owners[order] << 16) | found.numbers[order]
-    wanted = (nodes << 16) | numbers
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return order[at], keys[at] == wanted
+    order = np.lexsort((columns.numbers, owners))
+    keys = (owners[order] << 16) | columns.numbers[order]
+    node_port_keys = (nodes << 16) | numbers
+    positions = np.minimum(np.searchsorted(keys, node_port_keys), len(keys) - 1)
+    return order[positions], keys[positions] == node_port_keys
 
 
 @dataclass(frozen=True, slots=True)
 class _FabricRows:
-    """Makes the rows of a fabric out of its columns."""
+    """Builds the rows of a fabric from its columns."""
 
     sweep: SweepColumns
     joined: JoinedSweep
     ports: PortLines
     added: Sequence[AddedPort]
 
-    def devices(self, places: Sequence[int]) -> Iterator[FabricDevice]:
-        for at in places:
-            found = self.joined.devices[at]
-            yield FabricDevice(self.joined.names[at], found.kind, found.node, found.sorted_ids())
+    def devices(self, indices: Sequence[int]) -> Iterator[FabricDevice]:
+        for index in indices:
+            device = self.joined.devices[index]
+            name = self.joined.names[index]
+            yield FabricDevice(name, device.kind, device.node, device.sorted_ids())
 
-    def port_rows(self, columns: FabricColumns, places: Sequence[int]) -> Iterator[FabricPort]:
-        chosen = np.fromiter(places, np.intp, len(places))
+    def port_rows(self, columns: FabricColumns, indices: Sequence[int]) -> Iterator[FabricPort]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
         rows = zip(
             self._names(chosen),
             columns.port_devices[chosen].tolist(),
@@ -141,48 +142,50 @@ class _FabricRows:
         for (name, rdma), device, state, bps in rows:
             yield FabricPort(device, name, Medium.INFINIBAND, state, rate_or_none(bps), rdma, None)
 
-    def port_names(self, places: Sequence[int]) -> Iterator[str]:
-        return (name for name, _ in self._names(np.fromiter(places, np.intp, len(places))))
+    def port_names(self, indices: Sequence[int]) -> Iterator[str]:
+        return (name for name, _ in self._names(np.fromiter(indices, np.intp, len(indices))))
 
-    def name_codes(self, places: Index) -> NameCodes:
-        """Return the names of ports, each different one made once."""
-        found, num_lines, labels = self.sweep.columns, len(self.ports.lines), self.joined.labels
-        lines = np.where(places < num_lines, places, 0)
-        nodes, numbers = self.ports.nodes[lines], found.numbers[self.ports.lines[lines]]
-        is_hca, told = found.letters[nodes] == HCA, labels.codes[nodes]
-        # What a name is made of: nothing, an RDMA name or a GUID, and the number.
-        owners = np.where(is_hca, np.where(told > 0, told, len(labels.texts) + nodes), 0)
-        owners = np.where(places < num_lines, owners, len(labels.texts) + len(self.sweep) + places)
+    def name_codes(self, ports: Index) -> NameCodes:
+        """Return the names of ports as codes; each distinct name is built once."""
+        columns, num_lines, labels = self.sweep.columns, len(self.ports.lines), self.joined.labels
+        lines = np.where(ports < num_lines, ports, 0)
+        nodes, numbers = self.ports.nodes[lines], columns.numbers[self.ports.lines[lines]]
+        is_hca, label_codes = columns.letters[nodes] == HCA, labels.codes[nodes]
+        # A name has two parts: an RDMA name, a GUID or nothing, and the port number.
+        owners = np.where(
+            is_hca, np.where(label_codes > 0, label_codes, len(labels.texts) + nodes), 0
+        )
+        owners = np.where(ports < num_lines, owners, len(labels.texts) + len(self.sweep) + ports)
         _, firsts, codes = np.unique(
             (owners << _HALF) | numbers, return_index=True, return_inverse=True
         )
-        made = code_names(name for name, _ in self._names(places[firsts]))
+        made = code_names(name for name, _ in self._names(ports[firsts]))
         return NameCodes(made.codes[codes], made.texts)
 
-    def _names(self, places: Index) -> Iterator[tuple[str, str | None]]:
-        """Yield names and RDMA devices of ports; no RDMA name is told of those without a line."""
-        found, num_lines = self.sweep.columns, len(self.ports.lines)
-        lines = np.where(places < num_lines, places, 0)
-        nodes, numbers = self.ports.nodes[lines], found.numbers[self.ports.lines[lines]]
+    def _names(self, ports: Index) -> Iterator[tuple[str, str | None]]:
+        """Yield the name and RDMA device of each port; an added port has no RDMA device."""
+        columns, num_lines = self.sweep.columns, len(self.ports.lines)
+        lines = np.where(ports < num_lines, ports, 0)
+        nodes, numbers = self.ports.nodes[lines], columns.numbers[self.ports.lines[lines]]
         rows = zip(
-            places.tolist(),
+            ports.tolist(),
             nodes.tolist(),
             numbers.tolist(),
-            (found.letters[nodes] == HCA).tolist(),
+            (columns.letters[nodes] == HCA).tolist(),
             strict=True,
         )
         labels = self.joined.labels
-        for at, node, number, is_hca in rows:
-            if at >= num_lines:
-                yield self.added[at - num_lines].name, None
+        for port, node, number, is_hca in rows:
+            if port >= num_lines:
+                yield self.added[port - num_lines].name, None
             elif is_hca:
                 label = labels.of(node)
-                yield f"{label or f'{found.guids[node]:016x}'}/{number}", label or None
+                yield f"{label or f'{columns.guids[node]:016x}'}/{number}", label or None
             else:
                 yield str(number), None
 
-    def links(self, columns: LinkColumns, places: Sequence[int]) -> Iterator[Link]:
-        chosen = np.fromiter(places, np.intp, len(places))
+    def links(self, columns: LinkColumns, indices: Sequence[int]) -> Iterator[Link]:
+        chosen = np.fromiter(indices, np.intp, len(indices))
         rates = [rate_or_none(rate) for rate in columns.rates[chosen].tolist()]
         flags = columns.is_one_sided[chosen].tolist(), columns.is_disputed[chosen].tolist()
         ends = columns.a[chosen].tolist(), columns.b[chosen].tolist()
@@ -226,34 +229,34 @@ def _assemble_fabric(
 
 
 def _find_shared_images(sweep: SweepColumns, device_of_node: Index, num_devices: int) -> Flags:
-    """Tell which devices share a system image with another one."""
-    is_told = sweep.columns.images != NO_GUID
-    images, owners = sweep.columns.images[is_told], device_of_node[is_told]
+    """Return one flag per device: whether another device has the same system image GUID."""
+    has_image = sweep.columns.images != NO_GUID
+    images, owners = sweep.columns.images[has_image], device_of_node[has_image]
     order = np.lexsort((owners, images))
     images, owners = images[order], owners[order]
     shares = np.flatnonzero((images[1:] == images[:-1]) & (owners[1:] != owners[:-1]))
-    are_boxed = np.zeros(num_devices, np.bool_)
-    are_boxed[owners[shares]] = are_boxed[owners[shares + 1]] = True
-    return are_boxed
+    has_shared_image = np.zeros(num_devices, np.bool_)
+    has_shared_image[owners[shares]] = has_shared_image[owners[shares + 1]] = True
+    return has_shared_image
 
 
-def _pair_links(far: Index, rates: Rates, num_ports: int) -> LinkColumns:
-    """Return the links: both ends agree, or one end tells it alone."""
-    near = np.arange(len(far))
-    tells = (far >= 0) & (far != near)
-    answers = np.full(num_ports, -1, np.intp)
-    answers[: len(far)] = far
-    agrees = tells & (answers[far] == near)
-    both = np.flatnonzero(agrees & (near < far))
-    alone = np.flatnonzero(tells & ~agrees)
-    a = np.concatenate((both, np.minimum(alone, far[alone])))
-    b = np.concatenate((far[both], np.maximum(alone, far[alone])))
+def _pair_links(far_ports: Index, rates: Rates, num_ports: int) -> LinkColumns:
+    """Return the links, given the port that each port hears; one-sided if the ends disagree."""
+    near_ports = np.arange(len(far_ports))
+    reports = (far_ports >= 0) & (far_ports != near_ports)
+    reported_by_far = np.full(num_ports, -1, np.intp)
+    reported_by_far[: len(far_ports)] = far_ports
+    is_mutual = reports & (reported_by_far[far_ports] == near_ports)
+    both = np.flatnonzero(is_mutual & (near_ports < far_ports))
+    single = np.flatnonzero(reports & ~is_mutual)
+    a = np.concatenate((both, np.minimum(single, far_ports[single])))
+    b = np.concatenate((far_ports[both], np.maximum(single, far_ports[single])))
     one_sided = np.arange(len(a)) >= len(both)
     is_confirmed = np.zeros(num_ports, np.bool_)
-    is_confirmed[: len(far)] = agrees
-    disputed = np.concatenate((np.zeros(len(both), np.bool_), is_confirmed[far[alone]]))
-    lower = np.minimum(rates[both], rates[far[both]])
-    upper = np.maximum(rates[both], rates[far[both]])
-    link_rates = np.concatenate((np.where(lower == UNKNOWN_RATE, upper, lower), rates[alone]))
-    order = np.lexsort((b, a)) if len(alone) else np.arange(len(a))
+    is_confirmed[: len(far_ports)] = is_mutual
+    disputed = np.concatenate((np.zeros(len(both), np.bool_), is_confirmed[far_ports[single]]))
+    lower = np.minimum(rates[both], rates[far_ports[both]])
+    upper = np.maximum(rates[both], rates[far_ports[both]])
+    link_rates = np.concatenate((np.where(lower == UNKNOWN_RATE, upper, lower), rates[single]))
+    order = np.lexsort((b, a)) if len(single) else np.arange(len(a))
     return LinkColumns(a[order], b[order], one_sided[order], disputed[order], link_rates[order])

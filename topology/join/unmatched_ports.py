@@ -1,8 +1,8 @@
-"""Port lines of a sweep whose far end the other node does not tell, one by one.
+"""Resolve the port lines of a sweep that the other node does not confirm, one by one.
 
-A line was lost there, or the other end speaks of another port. The rules are those of `fabric`:
-known by its port's GUID, else by its name, else by the answer of the one port that names this
-one; and if nothing tells, it is a port that only this end knows of.
+A line is missing in the other node's record, or that record names another port. The rules are
+those of `claim_join`: the far port is identified by its GUID, else by its name, else by the single
+port that hears this one. If none of these applies, a port is added that only this end knows.
 """
 
 from __future__ import annotations
@@ -22,18 +22,22 @@ _Key: TypeAlias = tuple[str, str]
 
 
 class PortLines(NamedTuple):
-    """Where the port lines of a sweep went; one entry per port but for the last."""
+    """Port numbers and port lines of a sweep; one entry per port unless stated otherwise."""
 
     lines: Index
+    """The line of the port."""
     number: Index
-    """The reverse: port by line."""
+    """The port, one entry per line."""
     nodes: Index
+    """The node of the port."""
     devices: Index
+    """The device of the port."""
     device_of_node: Index
+    """The device, one entry per node."""
 
 
 class AddedPort(NamedTuple):
-    """A port that only its far end knows of."""
+    """A port that only its far end reports."""
 
     device: int
     name: str
@@ -42,28 +46,28 @@ class AddedPort(NamedTuple):
 def place_unmatched(
     sweep: SweepColumns, joined: JoinedSweep, ports: PortLines, far: Index
 ) -> list[AddedPort]:
-    """Fill in the far ends that are -1 although the port hears one.
+    """Fill in the far ends that are -1 although the port hears another port.
 
     Args:
         sweep: all nodes.
-        joined: its devices.
-        ports: its ports.
+        joined: the devices of the sweep.
+        ports: the ports of the sweep.
         far: the port that each port hears; changed in place.
 
     Returns:
-        The ports that had to be added; they are numbered after all others.
+        The added ports; they are numbered after all others.
     """
     is_heard = sweep.columns.peer_letters[ports.lines] != NO_GUID
-    strays = np.flatnonzero((far < 0) & is_heard)
-    if not len(strays):
+    unmatched = np.flatnonzero((far < 0) & is_heard)
+    if not len(unmatched):
         return []
-    placing = _UnmatchedPlacer(sweep, joined, ports, far)
-    ordered = sorted(strays.tolist(), key=placing.sort_key)
-    left = [at for at in ordered if not placing.find(at)]
-    answers = {at: placing.find_answers(at) for at in left}
-    for at in left:
-        placing.place(at, answers[at])
-    return placing.added
+    placer = _UnmatchedPlacer(sweep, joined, ports, far)
+    ordered = sorted(unmatched.tolist(), key=placer.sort_key)
+    unplaced_ports = [port for port in ordered if not placer.find(port)]
+    answers = {port: placer.find_answers(port) for port in unplaced_ports}
+    for port in unplaced_ports:
+        placer.place(port, answers[port])
+    return placer.added
 
 
 @dataclass(slots=True)
@@ -73,80 +77,80 @@ class _UnmatchedPlacer:
     ports: PortLines
     far: Index
     added: list[AddedPort] = field(default_factory=list)
-    known: dict[int, dict[_Key, int]] = field(default_factory=dict)
-    """By device: key to port, -1 where several share it."""
+    ports_by_key: dict[int, dict[_Key, int]] = field(default_factory=dict)
+    """By device: key to port, -1 if several ports share the key."""
 
-    def sort_key(self, at: int) -> tuple[int, int]:
-        """Return when a port's turn is: in the order of devices' claims, then of their ports."""
-        return self.joined.claim_order[int(self.ports.devices[at])], at
+    def sort_key(self, port: int) -> tuple[int, int]:
+        """Return the sort key of a port: the position of its device's claim, then the port."""
+        return self.joined.claim_order[int(self.ports.devices[port])], port
 
-    def find(self, at: int) -> bool:
-        """Fill in the far end where its keys tell it."""
-        device, keys, _ = self._far_keys(at)
-        known = self._known(device)
-        found = next((known[key] for key in keys if known.get(key, -1) >= 0), None)
-        if found is not None:
-            self.far[at] = found
-        return found is not None
+    def find(self, port: int) -> bool:
+        """Fill in the far end if its keys identify a port; return whether they do."""
+        device, keys, _ = self._far_keys(port)
+        port_by_key = self._port_by_key(device)
+        far_port = next((port_by_key[key] for key in keys if port_by_key.get(key, -1) >= 0), None)
+        if far_port is not None:
+            self.far[port] = far_port
+        return far_port is not None
 
-    def find_answers(self, at: int) -> Index:
+    def find_answers(self, port: int) -> Index:
         """Return the ports of the peer that hear this port."""
-        device, _, _ = self._far_keys(at)
-        hearing = np.flatnonzero(self.far == at)
+        device, _, _ = self._far_keys(port)
+        hearing = np.flatnonzero(self.far == port)
         answers: Index = hearing[self.ports.devices[hearing] == device]
         return answers
 
-    def place(self, at: int, answers: Index) -> None:
-        """Fill in the far end by its answer, else by a port that is added."""
-        device, keys, name = self._far_keys(at)
-        if self.find(at):
+    def place(self, port: int, answers: Index) -> None:
+        """Fill in the far end: the single port that hears this one, else an added port."""
+        device, keys, name = self._far_keys(port)
+        if self.find(port):
             return
         if len(answers) == 1:
-            self.far[at] = answers[0]
+            self.far[port] = answers[0]
             return
         self.added.append(AddedPort(device, name))
-        self.far[at] = len(self.far) + len(self.added) - 1
-        self._add_keys(self._known(device), int(self.far[at]), keys)
+        self.far[port] = len(self.far) + len(self.added) - 1
+        self._add_keys(self._port_by_key(device), int(self.far[port]), keys)
 
-    def _far_keys(self, at: int) -> tuple[int, list[_Key], str]:
-        """Return the device that a port hears, the keys of the port there, and its name."""
-        found, line = self.sweep.columns, int(self.ports.lines[at])
-        peer = int(np.searchsorted(found.guids, found.peers[line]))
-        guid, number = f"{found.peers[line]:016x}", str(found.far_numbers[line])
+    def _far_keys(self, port: int) -> tuple[int, list[_Key], str]:
+        """Return the device that a port hears, the keys of the far port, and its name."""
+        columns, line = self.sweep.columns, int(self.ports.lines[port])
+        peer = int(np.searchsorted(columns.guids, columns.peers[line]))
+        guid, number = f"{columns.peers[line]:016x}", str(columns.far_numbers[line])
         name = number
-        if found.peer_letters[line] == HCA:
-            text = self.sweep.texts[int(found.peer_starts[line]), int(found.peer_stops[line])]
+        if columns.peer_letters[line] == HCA:
+            text = self.sweep.texts[int(columns.peer_starts[line]), int(columns.peer_stops[line])]
             name = f"{host_name(text)[1] or guid}/{number}"
-        keys = list(_keys((guid, number), int(found.far_guids[line]), name))
+        keys = list(_keys((guid, number), int(columns.far_guids[line]), name))
         return int(self.ports.device_of_node[peer]), keys, name
 
-    def _known(self, device: int) -> dict[_Key, int]:
-        known = self.known.get(device)
-        if known is None:
-            known = self.known[device] = {}
+    def _port_by_key(self, device: int) -> dict[_Key, int]:
+        port_by_key = self.ports_by_key.get(device)
+        if port_by_key is None:
+            port_by_key = self.ports_by_key[device] = {}
             for node in self.joined.devices[device].parts:
-                for port, keys in self._own_ports(node):
-                    self._add_keys(known, port, keys)
-        return known
+                for port, keys in self._node_ports(node):
+                    self._add_keys(port_by_key, port, keys)
+        return port_by_key
 
-    def _own_ports(self, node: int) -> Iterator[tuple[int, list[_Key]]]:
-        found = self.sweep.columns
-        guid = f"{found.guids[node]:016x}"
+    def _node_ports(self, node: int) -> Iterator[tuple[int, list[_Key]]]:
+        columns = self.sweep.columns
+        guid = f"{columns.guids[node]:016x}"
         start = int(self.sweep.row_starts[node])
-        for line in range(start, start + int(found.num_rows[node])):
-            number = str(found.numbers[line])
+        for line in range(start, start + int(columns.num_rows[node])):
+            number = str(columns.numbers[line])
             label = self.joined.labels.of(node) or guid
-            name = f"{label}/{number}" if found.letters[node] == HCA else number
-            keys = _keys((guid, number), int(found.own_guids[line]), name)
+            name = f"{label}/{number}" if columns.letters[node] == HCA else number
+            keys = _keys((guid, number), int(columns.own_guids[line]), name)
             yield int(self.ports.number[line]), list(keys)
 
-    def _add_keys(self, known: dict[_Key, int], port: int, keys: list[_Key]) -> None:
+    def _add_keys(self, port_by_key: dict[_Key, int], port: int, keys: list[_Key]) -> None:
         for key in keys:
-            known[key] = port if known.get(key, port) == port else -1
+            port_by_key[key] = port if port_by_key.get(key, port) == port else -1
 
 
 def _keys(end: tuple[str, str], guid: int, name: str) -> Iterator[_Key]:
-    """Yield what a port is known by within its device, strongest first."""
+    """Yield the keys of a port within its device, strongest first."""
     yield "guid", "/".join(end)
     if guid != NO_GUID:
         yield "port-guid", f"{guid:016x}"

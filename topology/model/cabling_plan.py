@@ -1,4 +1,4 @@
-"""A cabling plan: which port somebody meant to be wired to which. Formats are in `sources`."""
+"""A cabling plan: which port should be wired to which. `sources.cabling` has the file formats."""
 
 from __future__ import annotations
 
@@ -9,39 +9,39 @@ from topology.model.errors import ParseError, show
 from topology.model.facts import PortName
 
 JSON_FORM: Final = "netbox-json"
-"""The one form whose cables have numbers and no lines."""
+"""The only form whose cables have numbers instead of lines."""
 
 
 class PlannedCable(NamedTuple):
-    """One cable as its plan spells it; which end is `a` means nothing."""
+    """One cable, spelled as in its plan. The order of its ends has no meaning."""
 
     device_a: str
     port_a: str
     device_b: str
     port_b: str
     line: int
-    """1-based line of the plan; of a JSON document the number of the cable."""
+    """1-based line in the plan; in a JSON document, the number of the cable."""
 
     @property
     def ends(self) -> tuple[PortName, PortName]:
-        """Both ends as the plan spells them, unescaped."""
+        """Both ends, spelled as in the plan and unescaped."""
         return PortName(self.device_a, self.port_a), PortName(self.device_b, self.port_b)
 
 
 @dataclass(frozen=True, slots=True)
 class CablingPlan:
-    """Every usable cable of a plan, in its order, and an error for each that is not."""
+    """Every usable cable of a plan, in the plan's order, and one error per unusable cable."""
 
     cables: tuple[PlannedCable, ...] = ()
     errors: tuple[ParseError, ...] = ()
     form: str = ""
-    """`csv`, `netbox-csv`, `netbox-json`, `dot`, `ibdm`, or empty where it is none of them."""
+    """`csv`, `netbox-csv`, `netbox-json`, `dot`, `ibdm`, or empty if the form is unknown."""
     source: str = ""
-    """File name or the like."""
+    """Where the plan comes from, such as a file name."""
 
 
 def cable_error(cable: PlannedCable, problem: str, *, form: str, source: str) -> ParseError:
-    """Return why a cable of a plan cannot count, with its place: a line, or its number in JSON."""
+    """Return the error of an unusable cable, with its line, or with its number in JSON."""
     is_numbered = form == JSON_FORM
     return ParseError(
         f"cable {cable.line}: {problem}" if is_numbered else problem,

@@ -1,10 +1,11 @@
-"""Claims: what one source says about one device, and the ids by which claims are joined.
+"""Claims: what one source says about one device, and the ids that join claims.
 
 The strong ids are node names, node GUIDs, port GUIDs and usable MACs (a chassis id of subtype mac
-is one); node and port GUIDs are separate name spaces.
+is also a MAC). Node GUIDs and port GUIDs are separate name spaces.
 
-Claims come by the hundred thousand, and with all their ports they would be a gigabyte of objects.
-So those of reports and sweeps make their device anew for each who asks: ask once, drop it soon.
+A cluster has a hundred thousand claims; with all their ports they would be a gigabyte of objects.
+Claims of reports and sweeps therefore build their device on every access: read it once, and drop
+it soon.
 """
 
 from __future__ import annotations
@@ -23,24 +24,24 @@ Key = tuple[str, str]
 
 
 class PreviousOwners(Protocol):
-    """Who had which id in the last generation."""
+    """The owner of each id in the last generation."""
 
     def get(self, key: Key, /) -> str | None:
-        """Return the node that had an id, None where no single one had it."""
+        """Return the node that owned an id, or None if no single node owned it."""
         ...
 
 
 class Origin(IntEnum):
-    """Who makes a claim; the lower, the more it weighs."""
+    """The source of a claim. A lower number has more weight."""
 
     INVENTORY = 0
     """The operator's list of nodes."""
     REPORT = 1
-    """A device about itself, by its agent or an SNMP walk."""
+    """A device's report of itself, from its agent or an SNMP walk."""
     CAPTURE = 2
-    """A device about itself, by a file that people collected."""
+    """A device's description of itself, from a file that a person collected."""
     SWEEP = 3
-    """A subnet sweep about a device."""
+    """A subnet sweep's description of a device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +53,25 @@ class Claim:
 
     @property
     def name(self) -> str:
-        """What the device is called, told without making it."""
+        """The name of the device."""
         return self.device.name
 
 
 class LazyClaim(Claim):
-    """A claim whose device is made for each who asks; it equals one that has this device."""
+    """A claim that builds its device on every access; it equals any claim with the same device."""
 
     __slots__ = ("_name",)
 
     _name: str
 
     def __init__(self, origin: Origin, name: str) -> None:
-        """Take note of who claims, and how the device is called; what, a subclass tells."""
+        """Store the origin and the name of the device; a subclass builds the device."""
         object.__setattr__(self, "origin", origin)
         object.__setattr__(self, "_name", name)
 
     @property
     def name(self) -> str:
-        """What the device is called."""
+        """The name of the device, without building the device."""
         return self._name
 
     def __eq__(self, other: object) -> bool:
@@ -80,57 +81,57 @@ class LazyClaim(Claim):
         return (self.origin, self.device) == (other.origin, other.device)
 
     def __hash__(self) -> int:
-        """Return the hash of the claim that has its device."""
+        """Return the hash of a plain claim with the same device."""
         return hash((self.device, self.origin))
 
 
 class SweptClaim(LazyClaim):
     """One device of a sweep."""
 
-    __slots__ = ("_at", "_devices")
+    __slots__ = ("_devices", "_index")
 
-    _at: int
+    _index: int
     _devices: Sequence[Device]
 
-    def __init__(self, devices: Sequence[Device], at: int, name: str) -> None:
-        """Keep where it is, and what it is called."""
+    def __init__(self, devices: Sequence[Device], index: int, name: str) -> None:
+        """Store the devices of the sweep, the index of this one, and its name."""
         super().__init__(Origin.SWEEP, name)
         object.__setattr__(self, "_devices", devices)
-        object.__setattr__(self, "_at", at)
+        object.__setattr__(self, "_index", index)
 
     @property
     def device(self) -> Device:
-        """The device, as the sweep makes it."""
-        return self._devices[self._at]
+        """The device, built by the sweep on every access."""
+        return self._devices[self._index]
 
 
 @runtime_checkable
 class NamedDevices(Protocol):
-    """Devices whose names are told without making them."""
+    """A sequence of devices that knows their names without building them."""
 
     def names(self) -> list[str]:
-        """Return the name of each."""
+        """Return the name of each device, in order."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SweptClaims:
-    """All claims of one sweep at once, so that they need not be made one by one."""
+    """All claims of one sweep as one value, so that single claims need not be built."""
 
     devices: Sequence[Device]
 
     def __iter__(self) -> Iterator[Claim]:
-        """Yield each as a claim of its own."""
+        """Yield one claim per device."""
         devices = self.devices
         if isinstance(devices, NamedDevices):
             names = devices.names()
         else:
             names = [device.name for device in devices]
-        return (SweptClaim(self.devices, at, name) for at, name in enumerate(names))
+        return (SweptClaim(self.devices, index, name) for index, name in enumerate(names))
 
 
 def expand_claims(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
-    """Yield all claims, those of sweeps one by one."""
+    """Yield all claims; a sweep yields one claim per device."""
     for claim in claims:
         yield from claim if isinstance(claim, SweptClaims) else (claim,)
 
@@ -139,27 +140,27 @@ _STRONG = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.NODE_NAME, IdKin
 _LLDP = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
 
 
-def strong_key(found: Id) -> Key | None:
-    """Return the key under which an id joins devices, None for weak ids."""
-    kind, value, subtype = found
+def strong_key(identifier: Id) -> Key | None:
+    """Return the key by which an id joins devices, or None for a weak id."""
+    kind, value, subtype = identifier
     if kind in _STRONG:
         return (kind, value)
     return (IdKind.MAC, value) if subtype == "mac" and kind in _LLDP else None
 
 
 def claim_keys(device: Device) -> list[Key]:
-    """Return the strong keys of a device and its ports, node GUIDs first, without repeats."""
+    """Return the strong keys of a device, then those of its ports, without repeats."""
     keys: dict[Key, None] = {}
-    for found in device.ids:
-        key = strong_key(found)
+    for identifier in device.ids:
+        key = strong_key(identifier)
         if key is not None:
             keys[key] = None
     for port in device.ports:
-        for found in port.ids:
-            if found.kind is IdKind.PORT_GUID or found.kind is IdKind.MAC:
-                keys[(found.kind, found.value)] = None
-            elif found.kind is IdKind.NODE_GUID:
-                keys[(IdKind.NODE_GUID, found.value)] = None
+        for identifier in port.ids:
+            if identifier.kind is IdKind.PORT_GUID or identifier.kind is IdKind.MAC:
+                keys[(identifier.kind, identifier.value)] = None
+            elif identifier.kind is IdKind.NODE_GUID:
+                keys[(IdKind.NODE_GUID, identifier.value)] = None
     return list(keys)
 
 
@@ -168,34 +169,37 @@ def _by_name(claim: Claim) -> tuple[Origin, str]:
 
 
 def sort_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """Yield claims in an order that their content alone decides: by origin, name, and the rest."""
+    """Yield claims sorted by origin, then name, then all other content.
+
+    The input order has no effect.
+    """
     for _, alike in groupby(sorted(claims, key=_by_name), key=_by_name):
-        group = list(alike)  # nearly always one; spelling it out for all would cost seconds
+        group = list(alike)  # nearly always one claim; building the device of all costs seconds
         yield from group if len(group) == 1 else _sort_namesakes(group)
 
 
 def _sort_namesakes(claims: Iterable[Claim]) -> Iterator[Claim]:
-    found = ((claim, claim.device) for claim in claims)
+    devices = ((claim, claim.device) for claim in claims)
     rows = sorted(
-        [(device.ids, len(device.ports), at, claim) for at, (claim, device) in enumerate(found)],
+        [(device.ids, len(device.ports), claim) for claim, device in devices],
         key=lambda row: row[:2],
     )
     for _, alike in groupby(rows, key=lambda row: row[:2]):
-        group = [row[3] for row in alike]
-        yield from group if len(group) == 1 else sorted(group, key=lambda one: repr(one.device))
+        group = [row[2] for row in alike]
+        yield from group if len(group) == 1 else sorted(group, key=lambda claim: repr(claim.device))
 
 
 def duplicate_name_finding(name: str, num_devices: int) -> Finding:
-    """Return the finding about devices that their name cannot tell apart."""
-    kept = show(name)
+    """Return the finding about devices that share a name and have no other id to separate them."""
+    shown_name = show(name)
     return Finding(
         kind=FindingKind.DUPLICATE_NAME,
-        device=kept,
+        device=shown_name,
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{num_devices} device(s) called {kept} cannot be told apart from each other or "
-            "from a listed node by name. Give every host its own name, run the agent "
+            f"{num_devices} device(s) are named {shown_name}, so the name alone does not identify "
+            "them or match them to a listed node. Give every host its own name, run the agent "
             "there, or list its GUIDs or MACs in the inventory."
         ),
     )

@@ -1,4 +1,4 @@
-"""The errors of the project, all in one tree; each `str()` is one line that an operator can read.
+"""Every error of the project, in one tree. Each `str()` is one line that an operator can read.
 
     TopologyError
     ├─ ConfigError              a file, flag or variable is wrong
@@ -14,15 +14,15 @@
     ├─ StoreError               a folder or file of the store cannot be read or written
     ├─ KubeError                the Kubernetes API refused a request, or did not answer
     │  ├─ KubeNotFound          404
-    │  ├─ KubeConflict          409: changed since it was read, or a field belongs to another
+    │  ├─ KubeConflict          409: changed since it was read, or another manager owns a field
     │  ├─ KubeForbidden         401, 403
-    │  ├─ KubeExpired           410: too old a version or page; list again
+    │  ├─ KubeExpired           410: the resource version or list page is too old; list again
     │  ├─ KubeUnavailable       no answer, 408, 429 or 5xx: the same request may work later
-    │  └─ KubeFenced            not even asked, because another replica may lead by now
-    └─ PlacementRequestError    a placement request that makes no sense
+    │  └─ KubeFenced            write not sent: another replica may lead by now
+    └─ PlacementRequestError    a placement request is malformed
 
 Expected outcomes (no data, one-sided link, infeasible gang) are values, not errors.
-`InvariantError` is a defect of ours and never caught.
+`InvariantError` marks a defect of this project and is never caught.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EXCERPT_CHARS = 120
 
 
 def show(text: str, limit: int = EXCERPT_CHARS) -> str:
-    """Return foreign text safe to print: escaped, no control or bidi characters, and capped."""
+    """Return foreign text that is safe to print: no control or bidi characters, and capped."""
     if len(text) <= limit and text.isprintable():
         return text
     cut = text[:limit]
@@ -42,7 +42,7 @@ def show(text: str, limit: int = EXCERPT_CHARS) -> str:
 
 
 class TopologyError(Exception):
-    """Anything raised on purpose."""
+    """Base class of every error that the project raises on purpose."""
 
 
 class ConfigError(TopologyError):
@@ -55,12 +55,12 @@ class ParseError(TopologyError):
     def __init__(
         self, problem: str, *, source: str = "", line: int | None = None, excerpt: str = ""
     ) -> None:
-        """Keep the fields.
+        """Store the fields.
 
         Args:
             problem: what is wrong and what was expected, in a few words.
-            source: file name or the like.
-            line: 1-based line, where lines mean something.
+            source: where the input comes from, such as a file name.
+            line: 1-based line, or None if the input has no lines.
             excerpt: the offending text; trimmed and escaped here.
         """
         super().__init__(problem, source, line, excerpt)
@@ -70,7 +70,7 @@ class ParseError(TopologyError):
         self.excerpt = show(excerpt)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling although the fields are keywords."""
+        """Support pickling although the fields are keyword arguments."""
         return _parse_error, (self.problem, self.source, self.line, self.excerpt)
 
     def __str__(self) -> str:
@@ -85,7 +85,7 @@ def _parse_error(problem: str, source: str, line: int | None, excerpt: str) -> P
 
 
 class ReportError(TopologyError):
-    """A report that is refused: its version, its schema or its content."""
+    """A report is refused for its version, its schema or its content."""
 
 
 class CollectError(TopologyError):
@@ -93,7 +93,7 @@ class CollectError(TopologyError):
 
 
 class CommandMissing(CollectError):  # noqa: N818 - reads as what happened
-    """The program is not installed, or may not be started."""
+    """The program is not installed, or this user is not allowed to run it."""
 
 
 class CommandTimeout(CollectError):  # noqa: N818 - reads as what happened
@@ -101,19 +101,19 @@ class CommandTimeout(CollectError):  # noqa: N818 - reads as what happened
 
 
 class CommandFailed(CollectError):  # noqa: N818 - reads as what happened
-    """The program ended with a failure, or printed more than its cap."""
+    """The program exited with an error, or printed more than its limit."""
 
 
 class SwitchError(TopologyError):
-    """A switch could not be walked, or not to the end."""
+    """The SNMP walk of a switch failed or did not finish."""
 
 
 class SwitchSilent(SwitchError):  # noqa: N818 - reads as what happened
-    """It did not answer: it is down, unreachable, or does not know the community."""
+    """The switch did not answer: it is down, unreachable, or does not know the community."""
 
 
 class SwitchRefused(SwitchError):  # noqa: N818 - reads as what happened
-    """It answered, and would not tell: a wrong user or key, or a view without the tables."""
+    """The switch answered with a refusal: wrong user or key, or a view without the tables."""
 
 
 class StoreError(TopologyError):
@@ -121,18 +121,18 @@ class StoreError(TopologyError):
 
 
 class KubeError(TopologyError):
-    """The Kubernetes API refused a request, or did not answer; the subclasses say what helps."""
+    """The Kubernetes API refused a request or did not answer; each subclass has one remedy."""
 
     def __init__(
         self, problem: str, *, status: int = 0, reason: str = "", retry_after_s: float | None = None
     ) -> None:
-        """Keep the fields.
+        """Store the fields.
 
         Args:
-            problem: one line: what was asked, and what the answer said; foreign text escaped.
-            status: of HTTP; 0 where there was no answer.
-            reason: the server's word, such as `AlreadyExists`.
-            retry_after_s: how long the server asks to wait.
+            problem: one line with the request and the answer; foreign text escaped.
+            status: the HTTP status; 0 if there was no answer.
+            reason: the `reason` of the server's answer, such as `AlreadyExists`.
+            retry_after_s: how long the server asks the client to wait.
         """
         super().__init__(problem)
         self.status = status
@@ -140,7 +140,7 @@ class KubeError(TopologyError):
         self.retry_after_s = retry_after_s
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling although the fields are keywords."""
+        """Support pickling although the fields are keyword arguments."""
         fields = {"status": self.status, "reason": self.reason, "retry_after_s": self.retry_after_s}
         return _kube_error, (type(self), self.args[0], fields)
 
@@ -150,11 +150,11 @@ def _kube_error(kind: type[KubeError], problem: str, fields: dict[str, Any]) -> 
 
 
 class KubeNotFound(KubeError):  # noqa: N818 - reads as what happened
-    """There is no such object, or no such kind."""
+    """The object or its kind does not exist."""
 
 
 class KubeConflict(KubeError):  # noqa: N818 - reads as what happened
-    """The object changed since it was read, exists already, or a field belongs to another."""
+    """The object changed since it was read, exists already, or another manager owns a field."""
 
 
 class KubeForbidden(KubeError):  # noqa: N818 - reads as what happened
@@ -162,22 +162,22 @@ class KubeForbidden(KubeError):  # noqa: N818 - reads as what happened
 
 
 class KubeExpired(KubeError):  # noqa: N818 - reads as what happened
-    """The version to go on from, or the page of a list, is too old: list again."""
+    """The resource version of a watch, or the page of a list, is too old: list again."""
 
 
 class KubeUnavailable(KubeError):  # noqa: N818 - reads as what happened
-    """No answer, or none now: the same request may work later."""
+    """The server did not answer or cannot answer now: the same request may work later."""
 
 
 class KubeFenced(KubeError):  # noqa: N818 - reads as what happened
-    """A write that was not even asked for, because another replica may lead by now."""
+    """A write was not sent, because another replica may lead by now."""
 
 
 class PlacementRequestError(TopologyError):
-    """A placement request that makes no sense; `field` is its path, such as `groups[0].count`."""
+    """A placement request is malformed; `field` is a path such as `groups[0].count`."""
 
     def __init__(self, field: str, problem: str) -> None:
-        """Keep the path of the field and what is wrong with it."""
+        """Store the path of the field and what is wrong with it."""
         super().__init__(field, problem)
         self.field = field
         self.problem = problem
@@ -188,4 +188,4 @@ class PlacementRequestError(TopologyError):
 
 
 class InvariantError(AssertionError):
-    """Something that our own code guarantees does not hold."""
+    """A guarantee of the project's own code does not hold."""

@@ -1,8 +1,8 @@
-"""Claims to a Fabric: devices with one identity each, and links paired from both ends.
+"""Fabric: all devices with one identity each, and all links with both their ports.
 
-Nothing is dropped: a cable that only one end reports is a link with one side, parallel cables
-stay parallel, and what contradicts itself becomes a finding. Which links matter to jobs is
-decided in `planes`, what they mean in `tiers`.
+A fabric drops nothing: a cable that only one end reports is a one-sided link, parallel cables stay
+parallel, and a contradiction becomes a finding. The package `join` builds a fabric out of claims.
+`planes` decides which links matter to jobs, `tiers` what they mean.
 """
 
 from __future__ import annotations
@@ -26,23 +26,24 @@ from topology.model.ids import Id
 
 
 class FabricDevice(NamedTuple):
-    """One device; its index in `Fabric.devices` is its number everywhere else."""
+    """One device; its device number is its index in `Fabric.devices`."""
 
     name: str
-    """Unique: the node name, else the device's own, else its lowest id."""
+    """Unique: the node name, else the device's own name, else its lowest id."""
     kind: DeviceKind
     node: str | None
-    """The cluster node it is, None for switches and for hosts that are none."""
+    """The cluster node that this host is; None for switches and for hosts outside the cluster."""
     ids: Sequence[Id]
     """Sorted."""
     is_reporting: bool = True
-    """It speaks for itself, so that its silence about a cable means much."""
+    """A source describes the device itself, so a cable missing there is evidence against it."""
     has_report: bool = False
-    """An agent reports for it; only that tells what no cable of the network shows."""
+    """Its agent or an SNMP walk reports it; only a report shows links that are not network cables,
+    such as NVLink."""
 
 
 class FabricPort(NamedTuple):
-    """One port; its index in `Fabric.ports` is its number in links."""
+    """One port; links refer to it by its index in `Fabric.ports`."""
 
     device: int
     name: str
@@ -52,9 +53,9 @@ class FabricPort(NamedTuple):
     rdma_device: str | None
     gpu_distance: GpuDistance | None
     firmware_lldp: bool | None = None
-    """Whether its card eats LLDP frames; None where nothing tells."""
+    """Whether the card consumes LLDP frames before the host sees them; None if unknown."""
     subnet: str | None = None
-    """Prefix of its InfiniBand subnet, where its owner tells."""
+    """Prefix of its InfiniBand subnet; None if its owner does not report it."""
 
 
 class Link(NamedTuple):
@@ -63,39 +64,40 @@ class Link(NamedTuple):
     a: int
     b: int
     is_one_sided: bool
-    """Only one end reports it although the other could have."""
+    """Only one end reports the link although the other end could."""
     is_disputed: bool
-    """The end that does not report it is on another cable, which both of its ends confirm."""
+    """The silent end is on another cable, and both ends of that cable confirm it."""
     rate_bps: int | None
-    """The lower of what the two ends say."""
+    """The lower of the rates that the two ends report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fabric:
-    """Everything that is known about how devices are wired; devices in natural name order."""
+    """All devices, ports and links that are known, and how they are wired."""
 
     devices: Sequence[FabricDevice]
+    """In natural order of their names."""
     ports: Sequence[FabricPort]
     """Grouped by device."""
     links: Sequence[Link]
     """Sorted by ports."""
     findings: tuple[Finding, ...]
     columns: FabricColumns | None = field(default=None, compare=False, repr=False)
-    """The same as arrays, where it was made of arrays; see `build_columns`."""
+    """The same content as arrays, if the fabric was built from arrays; see `columns_of`."""
 
     def port_name(self, port: int) -> PortName:
-        """Return a port as people find it."""
-        found = self.ports[port]
-        return PortName(self.devices[found.device].name, found.name)
+        """Return the device name and the port name of a port number."""
+        row = self.ports[port]
+        return PortName(self.devices[row.device].name, row.name)
 
     def show_link(self, link: Link) -> str:
-        """Return both ends of a link as a message names them."""
+        """Return both ends of a link as text for a message."""
         ends = (self.port_name(link.a), self.port_name(link.b))
         return " and ".join(f"{end.device} port {end.port}" for end in ends)
 
 
 def columns_of(fabric: Fabric) -> FabricColumns:
-    """Return a fabric's arrays, made of its rows where it has none. Cost: O(ports + links)."""
+    """Return the arrays of a fabric; built from its rows if it has none. Cost: O(ports + links)."""
     if fabric.columns is not None:
         return fabric.columns
     return FabricColumns(

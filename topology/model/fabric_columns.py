@@ -1,6 +1,7 @@
-"""A fabric as arrays: what the inference counts, without an object for each port and link.
+"""A fabric as arrays, so that the inference needs no object for each port and link.
 
-One entry per device, port or link, in the order of the fabric's rows. Ids are in the rows alone.
+Each array has one entry per device, port or link, in the order of the fabric's rows. Ids are only
+in the rows.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ class LinkColumns(NamedTuple):
     is_one_sided: Flags
     is_disputed: Flags
     rates: Rates
-    """The lower of what the two ends say."""
+    """The lower of the rates that the two ends report."""
 
 
 class NameCodes(NamedTuple):
-    """Names of some ports: few different ones, as rails have."""
+    """The names of some ports as codes; ports of one rail share few distinct names."""
 
     codes: Index
-    """One entry per port: the place of its name among the texts."""
+    """One entry per port: the index of its name in `texts`."""
     texts: Sequence[str]
-    """Different ones."""
+    """Distinct names."""
 
 
 class PortNames(LazyRows[str]):
-    """Names of ports that are made when somebody looks, each different one once for all."""
+    """Names of ports, built on demand; `code` builds each distinct name only once."""
 
     def __init__(
         self,
@@ -58,12 +59,12 @@ class PortNames(LazyRows[str]):
         make: Callable[[Sequence[int]], Iterator[str]],
         code: Callable[[Index], NameCodes],
     ) -> None:
-        """Keep how names are made.
+        """Store the functions that build names.
 
         Args:
-            size: how many ports there are.
+            size: the number of ports.
             make: as for `LazyRows`.
-            code: returns the names of the ports at some places.
+            code: returns the names of the given ports as codes.
         """
         super().__init__(size, make)
         self.code: Final = code
@@ -73,45 +74,45 @@ class FabricColumns(NamedTuple):
     """The arrays of a fabric; codes are indices into KINDS, MEDIA and STATES."""
 
     names: Sequence[str]
-    """Per device, and so are the next two."""
+    """Per device, as are the next two columns."""
     nodes: Sequence[str | None]
     kinds: Codes
     port_devices: Index
-    """Per port, and so are the next five."""
+    """Per port, as are the next five columns."""
     port_names: Sequence[str]
-    """`PortNames` where there are many; see `name_codes`."""
+    """`PortNames` in large fabrics; see `name_codes`."""
     media: Codes
     states: Codes
     rates: Rates
-    """Bits per second; UNKNOWN_RATE where nothing tells."""
+    """Bits per second; UNKNOWN_RATE if unknown."""
     has_gpu_distance: Flags
-    """Whether its distance to a GPU is told."""
+    """Whether the port's distance to a GPU is known."""
     links: LinkColumns
     has_shared_image: Flags | None = None
-    """Per device whether another one has the same system image; None where nobody looked."""
+    """Per device, whether another device has the same system image GUID; None if not computed."""
 
 
-def name_codes(names: Sequence[str], places: Index) -> NameCodes:
-    """Return the names at some places as codes, numbered in any order."""
+def name_codes(names: Sequence[str], ports: Index) -> NameCodes:
+    """Return the names of the given ports as codes, numbered in any order."""
     return (
-        names.code(places)
+        names.code(ports)
         if isinstance(names, PortNames)
-        else code_names(rows_at(names, places.tolist()))
+        else code_names(rows_at(names, ports.tolist()))
     )
 
 
 def code_names(names: Iterable[str]) -> NameCodes:
-    """Return names as codes, numbered as they come."""
-    known: dict[str, int] = {}
-    codes = [known.setdefault(name, len(known)) for name in names]
-    return NameCodes(np.array(codes, np.intp), list(known))
+    """Return names as codes, numbered in the order of their first occurrence."""
+    code_by_name: dict[str, int] = {}
+    codes = [code_by_name.setdefault(name, len(code_by_name)) for name in names]
+    return NameCodes(np.array(codes, np.intp), list(code_by_name))
 
 
 def rate_or_none(rate: int) -> int | None:
-    """Return a rate of a column as rows have it."""
+    """Return a rate of a column as the rows hold it: None if unknown."""
     return None if rate == UNKNOWN_RATE else rate
 
 
 def rate_column(rates: Sequence[int | None]) -> Rates:
-    """Return rates of rows as a column."""
+    """Return the rates of rows as a column."""
     return np.array([UNKNOWN_RATE if rate is None else rate for rate in rates], np.int64)

@@ -1,6 +1,6 @@
-"""Facts: what one source says about one device, and what is wrong with what was said.
+"""Facts: what one source says about one device, and the findings about such facts.
 
-Everything here is frozen. `Device` is a *claim* by one source; `fabric` joins claims.
+Every class is frozen. A `Device` is what *one* source says; the package `join` joins sources.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from topology.model.ids import Id
 
 
 class DeviceKind(StrEnum):
-    """A host has an HCA or NIC, a switch forwards. LLDP alone often cannot tell."""
+    """A host has an HCA or NIC, a switch forwards. LLDP alone often cannot distinguish them."""
 
     HOST = "host"
     SWITCH = "switch"
     ROUTER = "router"
-    """Joins InfiniBand subnets; never walked through."""
+    """Joins InfiniBand subnets; a path never passes through it."""
     AGGREGATION = "aggregation"
     """A SHARP aggregation node: a CA inside a switch, not a host."""
     UNKNOWN = "unknown"
 
 
 class Medium(StrEnum):
-    """What a cable carries."""
+    """The kind of link that a port or cable has."""
 
     ETHERNET = "ethernet"
     INFINIBAND = "infiniband"
@@ -51,7 +51,7 @@ class GpuDistance(StrEnum):
 
 
 class Source(StrEnum):
-    """How a neighbor became known."""
+    """The protocol that reported a neighbor."""
 
     LLDP = "lldp"
     CDP = "cdp"
@@ -60,16 +60,16 @@ class Source(StrEnum):
 
 
 class Neighbor(NamedTuple):
-    """What one port hears from the other end: directed, may be wrong."""
+    """What one port reports about the other end of its cable: directed, may be wrong."""
 
     device_ids: tuple[Id, ...]
-    """Sorted; empty when the other end gave none that identifies it."""
+    """Sorted; empty if the other end sent no id that identifies it."""
     device_name: str
-    """As sent, may be empty, hostile or shared by many."""
+    """As sent; may be empty, hostile or shared by many devices."""
     port_ids: tuple[Id, ...]
     """Sorted."""
     port_name: str
-    """The far port's name as its owner would spell it, as far as the source tells."""
+    """The far port's name as its owner spells it, if the source reports that."""
     source: Source
     kind: DeviceKind = DeviceKind.UNKNOWN
     ttl_s: int | None = None
@@ -81,8 +81,8 @@ class Port(NamedTuple):
     name: str
     """`eth0`, `mlx5_0/1` (RDMA device and port number), `17` or `swp17` on switches."""
     ids: tuple[Id, ...] = ()
-    """MAC, ifname, port GUID; an InfiniBand port also has its device's node GUID with the port
-    number as the subtype, which is how the other end of its cable names it."""
+    """MAC, ifname, port GUID. An InfiniBand port also has its device's node GUID with the port
+    number as the subtype; the other end of the cable identifies it so."""
     medium: Medium = Medium.ETHERNET
     state: PortState = PortState.UNKNOWN
     rate_bps: int | None = None
@@ -92,10 +92,10 @@ class Port(NamedTuple):
     gpu_distance: GpuDistance | None = None
     neighbors: tuple[Neighbor, ...] = ()
     numa_node: int | None = None
-    """None where the machine has but one, or nothing tells."""
+    """None if the machine has only one NUMA node, or if it is unknown."""
     firmware_lldp: bool | None = None
-    """Whether the card's own LLDP agent eats the frames before the host sees them; None where
-    nothing tells."""
+    """Whether the card's own LLDP agent consumes the frames before the host sees them; None if
+    unknown."""
     subnet: str | None = None
     """Prefix of its InfiniBand subnet, 16 hex digits."""
 
@@ -106,25 +106,25 @@ class Device:
 
     kind: DeviceKind
     name: str
-    """As sent; for a host of ibnetdiscover the part of the description that names it, or empty."""
+    """As sent; for a host in ibnetdiscover output, the host part of the description, or empty."""
     ids: tuple[Id, ...]
     """Sorted."""
     ports: tuple[Port, ...] = ()
     """In natural order of their names."""
     model: str = ""
-    """Free text of what it is, shown to people only."""
+    """Free text that describes the hardware; only for display."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParseResult:
-    """What a parser made of an input: every good line's facts, and an error per bad one."""
+    """The output of a parser: the facts of every good line, and one error per bad line."""
 
     devices: Sequence[Device] = ()
     errors: tuple[ParseError, ...] = ()
 
 
 class FindingKind(StrEnum):
-    """What can be wrong with a fabric or with what we know about it."""
+    """What can be wrong with a fabric, or with the knowledge about it."""
 
     ONE_SIDED_LINK = "one-sided-link"
     SWAPPED_CABLE = "swapped-cable"
@@ -159,11 +159,11 @@ class Severity(StrEnum):
 
 
 class PortName(NamedTuple):
-    """A port as people find it: the device's display name and the port's name."""
+    """A port as people know it: the device's display name and the port's name."""
 
     device: str
     port: str
-    """Empty where the finding is about the device, not one of its ports."""
+    """Empty if the finding is about the whole device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +175,11 @@ class Finding:
     port: str | None
     severity: Severity
     message: str
-    """What was seen and what a person should do, one or two sentences."""
+    """What was observed and what a person should do, in one or two sentences."""
     ports: tuple[PortName, ...] = ()
     """The ports that the finding is about."""
     swap: tuple[tuple[PortName, PortName], ...] = ()
-    """Pairs of ports whose cables, when exchanged, mend it."""
+    """Pairs of ports; exchanging the two cables of a pair resolves the finding."""
     since: str | None = None
     """RFC 3339 time of the first generation that showed it."""
 
@@ -187,7 +187,7 @@ class Finding:
 def finding_about(
     kind: FindingKind, names: Sequence[str], *, severity: Severity, message: str
 ) -> Finding:
-    """Return a finding about whole devices; at least one, and the first is its subject."""
+    """Return a finding about one or more whole devices; the first is its subject."""
     return Finding(
         kind=kind,
         device=names[0],
@@ -203,7 +203,13 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple(
         sorted(
             set(findings),
-            key=lambda one: (one.kind, one.device, one.port or "", one.message, one.ports),
+            key=lambda finding: (
+                finding.kind,
+                finding.device,
+                finding.port or "",
+                finding.message,
+                finding.ports,
+            ),
         )
     )
 
@@ -211,7 +217,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def render_finding(finding: Finding) -> dict[str, Any]:
     """Return the finding as the object that `toponaut findings -o json` prints.
 
-    The subject is evidence where nothing else is.
+    A finding without ports has its subject as evidence.
     """
     ports = finding.ports or (PortName(finding.device, finding.port or ""),)
     return {

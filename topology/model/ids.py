@@ -1,7 +1,7 @@
-"""Identifiers of devices and ports: their kinds, canonical forms, and the order of names.
+"""Identifiers of devices and ports: their kinds, their canonical forms, and the order of names.
 
-An id is a (kind, value) pair, an LLDP one keeps its subtype. What ids *join* is decided in
-`fabric`; here is only what they are. Sources: IEEE 802.1AB 8.5.2 and 8.5.3 for the subtypes.
+An id is a (kind, value) pair; an LLDP id also has its subtype. Which ids *join* devices is decided
+in `claims` and `identity`. Source: IEEE 802.1AB 8.5.2 and 8.5.3 for the subtypes.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 
 class IdKind(StrEnum):
-    """What an id identifies. GUIDs of nodes and ports are separate name spaces."""
+    """The kind of an id. Node GUIDs and port GUIDs are separate name spaces."""
 
-    # Enum's own hash is a Python call and differs from that of the equal text; ids are keys of
-    # dictionaries by the hundred thousand.
+    # Enum's own hash is a slow Python call and differs from the hash of the equal text. A fabric
+    # uses a hundred thousand ids as dictionary keys.
     __hash__ = str.__hash__
 
     NODE_NAME = "node-name"
@@ -37,7 +37,7 @@ class Id(NamedTuple):
     kind: IdKind
     value: str
     subtype: str = ""
-    """Of a chassis or port id: mac, ip, ifname, ifalias, local, unhandled."""
+    """The subtype of a chassis or port id: mac, ip, ifname, ifalias, local, unhandled."""
 
 
 _HEX16 = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})\Z")
@@ -52,18 +52,18 @@ MAX_NODE_NAME = 253
 def parse_guid(text: str) -> str | None:
     """Return a GUID as 16 lower-case digits; None for other text, all zeros and all ones.
 
-    Takes `0x2c90…`, forms without leading zeros, and sysfs' `0002:c903:007b:78b0`.
+    Accepts `0x2c90…`, forms without leading zeros, and sysfs' `0002:c903:007b:78b0`.
     """
-    found = _HEX16.match(text.strip().replace(":", ""))
-    guid = found.group(1).lower().zfill(16) if found else ""
+    match = _HEX16.match(text.strip().replace(":", ""))
+    guid = match.group(1).lower().zfill(16) if match else ""
     return guid if guid and guid not in _NO_GUID else None
 
 
 def parse_mac(text: str) -> str | None:
-    """Return a MAC as `aa:bb:cc:dd:ee:ff`; None for what identifies no single port.
+    """Return a MAC as `aa:bb:cc:dd:ee:ff`; None for text that does not identify a single port.
 
-    All-zero, broadcast and group addresses identify nothing. Devices print the same address
-    with colons, hyphens, blanks or as Cisco's `aabb.ccdd.eeff`.
+    All-zero, broadcast and group addresses identify no port. Devices print the same address with
+    colons, hyphens or blanks; Cisco prints `aabb.ccdd.eeff`.
     """
     text = text.strip()
     if not (_MAC.match(text) or _MAC_DOTTED.match(text)):
@@ -75,24 +75,24 @@ def parse_mac(text: str) -> str | None:
 
 
 def parse_node_name(text: str) -> str | None:
-    """Return a Kubernetes node name, None where the text cannot be one (DNS-1123 subdomain)."""
+    """Return the text if it can be a Kubernetes node name (DNS-1123 subdomain), else None."""
     return text if len(text) <= MAX_NODE_NAME and _NODE_NAME.match(text) else None
 
 
 def short_name(name: str) -> str:
-    """Return a name as it is compared: lower case, without its domain. IP literals stay whole."""
+    """Return a name in the form for comparing: lower case, no domain. IP literals stay whole."""
     folded = name.strip().lower()
     return folded if re.fullmatch(r"[\d.]+", folded) else folded.split(".")[0]
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a sort key under which node-2 comes before node-10.
+    """Return a sort key that puts node-2 before node-10.
 
-    Numbers are compared by length and digits and never converted: foreign names may hold
+    Numbers are compared by length and digits and never converted: a foreign name may hold
     thousands of digits, which `int` refuses.
     """
     return tuple(
-        [  # a list is quicker to make than to be generated, and names come by the ten thousand
+        [  # a list is faster than a generator, and a fabric has tens of thousands of names
             (0, len(digits := part.lstrip("0")), f"{digits}.{part}")
             if part.isdecimal() and part.isascii()
             else (1, 0, part)

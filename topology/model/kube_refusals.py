@@ -1,4 +1,4 @@
-"""What the API server's refusals mean, as the errors that both programs know. Pure."""
+"""Refusals of the Kubernetes API server as the `KubeError` that each one means. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topology.model.errors import (
 
 MESSAGE_CHARS: Final = 400
 MAX_RETRY_AFTER_S: Final = 300.0
-"""A server that asks for more is asked again after this."""
+"""Upper limit of the wait that a server may ask for."""
 
 _KINDS: Final[dict[int, type[KubeError]]] = {
     401: KubeForbidden,
@@ -33,50 +33,54 @@ _KINDS: Final[dict[int, type[KubeError]]] = {
 
 
 def error_of_status(
-    what: str, status: int, body: bytes | Mapping[str, Any], *, retry_after: str | None = None
+    request_text: str,
+    status: int,
+    body: bytes | Mapping[str, Any],
+    *,
+    retry_after: str | None = None,
 ) -> KubeError:
-    """Return the error of a refusing answer, or of an `ERROR` event.
+    """Return the error for an answer that refuses a request, or for an `ERROR` watch event.
 
     Args:
-        what: was asked, such as `GET /api/v1/nodes`.
-        status: of HTTP.
-        body: a `Status` object, decoded or not; anything else is told in short.
-        retry_after: the header of that name.
+        request_text: the request, such as `GET /api/v1/nodes`.
+        status: the HTTP status.
+        body: a `Status` object, decoded or not; any other text is quoted, shortened.
+        retry_after: the `Retry-After` header.
     """
-    found = _decode(body) if isinstance(body, bytes) else body
-    details = found.get("details")
+    status_object = _decode(body) if isinstance(body, bytes) else body
+    details = status_object.get("details")
     hint = details.get("retryAfterSeconds") if isinstance(details, Mapping) else None
     kind = _KINDS.get(status, KubeUnavailable if status >= 500 else KubeError)  # noqa: PLR2004 - HTTP
-    message = show(" ".join(str(found.get("message", "")).split()), MESSAGE_CHARS)
+    message = show(" ".join(str(status_object.get("message", "")).split()), MESSAGE_CHARS)
     return kind(
-        f"{what}: {status} {message}".rstrip(),
+        f"{request_text}: {status} {message}".rstrip(),
         status=status,
-        reason=show(str(found.get("reason", ""))),
+        reason=show(str(status_object.get("reason", ""))),
         retry_after_s=_parse_retry_after(retry_after or hint),
     )
 
 
-def error_of_no_answer(what: str, error: Exception) -> KubeUnavailable:
-    """Return the error of a request that got no answer."""
+def error_of_no_answer(request_text: str, error: Exception) -> KubeUnavailable:
+    """Return the error for a request that got no answer."""
     text = " ".join(str(error).split())
-    return KubeUnavailable(f"{what}: {show(text, MESSAGE_CHARS) or type(error).__name__}")
+    return KubeUnavailable(f"{request_text}: {show(text, MESSAGE_CHARS) or type(error).__name__}")
 
 
 def _decode(body: bytes) -> Mapping[str, Any]:
-    """Return a `Status`; proxies and a starting server answer in plain text."""
+    """Return a `Status` object; proxies and a starting server answer in plain text."""
     try:
-        found = json.loads(body)
+        status_object = json.loads(body)
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return found
+        status_object = None
+    if isinstance(status_object, dict):
+        return status_object
     return {"message": body[:MESSAGE_CHARS].decode("utf-8", "replace")}
 
 
-def _parse_retry_after(asked: object) -> float | None:
-    """Return how long to wait; a date, which the API server never sends, is not understood."""
+def _parse_retry_after(retry_after: object) -> float | None:
+    """Return how long to wait, in seconds; None for a date, which the API server never sends."""
     try:
-        seconds = float(str(asked))
+        seconds = float(str(retry_after))
     except ValueError:
         return None
     return min(max(seconds, 0.0), MAX_RETRY_AFTER_S) if math.isfinite(seconds) else None

@@ -1,4 +1,4 @@
-"""Rows made on demand out of columns, for whoever looks at single ones or at all of them."""
+"""Sequences that build their rows from columns on demand: single rows, or all of them at once."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from typing import Final, TypeVar, overload
 
 _Row = TypeVar("_Row")
 _MAX_SINGLE_REQUESTS: Final = 8
-"""One row in so many asked for singly: then all are made, because the rest will be, too."""
+"""After single requests for more than one row in eight, all rows are built at once: the caller is
+likely to need the others, too."""
 
 
 class LazyTuple(Sequence[_Row]):
-    """A sequence that makes its rows when asked; compares and hashes as the tuple of them."""
+    """A sequence that builds its rows on demand; compares and hashes like a tuple of its rows."""
 
     __slots__ = ()
 
     @abstractmethod
     def _all(self) -> tuple[_Row, ...]:
-        """Return all rows; always the same."""
+        """Return all rows; every call returns equal rows."""
 
     def __iter__(self) -> Iterator[_Row]:
         """Yield all rows."""
         return iter(self._all())
 
     def __eq__(self, other: object) -> bool:
-        """Compare with any sequence, as tuples compare."""
+        """Compare with any sequence like a tuple."""
         return isinstance(other, Sequence) and self._all() == tuple(other)
 
     def __hash__(self) -> int:
@@ -34,14 +35,14 @@ class LazyTuple(Sequence[_Row]):
 
 
 class LazyRows(LazyTuple[_Row]):
-    """Rows of which some may be made alone, and all are kept once they are made."""
+    """Rows that can be built singly; once all rows are built, they are stored."""
 
     def __init__(self, size: int, make: Callable[[Sequence[int]], Iterator[_Row]]) -> None:
-        """Keep how rows are made.
+        """Store the function that builds rows.
 
         Args:
-            size: how many there are.
-            make: yields the rows at some places, in their order; must always yield the same.
+            size: the number of rows.
+            make: yields the rows at the given indices, in that order; must be deterministic.
         """
         self._size = size
         self._make = make
@@ -54,34 +55,34 @@ class LazyRows(LazyTuple[_Row]):
         return self._rows
 
     def __len__(self) -> int:
-        """Return the number of rows, without making any."""
+        """Return the number of rows without building any."""
         return self._size
 
     @overload
-    def __getitem__(self, at: int) -> _Row: ...
+    def __getitem__(self, index: int) -> _Row: ...
     @overload
-    def __getitem__(self, at: slice) -> tuple[_Row, ...]: ...
-    def __getitem__(self, at: int | slice) -> _Row | tuple[_Row, ...]:
-        """Return one row or some."""
+    def __getitem__(self, index: slice) -> tuple[_Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> _Row | tuple[_Row, ...]:
+        """Return one row, or the rows of a slice."""
         if self._rows is not None:
-            return self._rows[at]
-        places = range(self._size)[at]
-        if isinstance(places, range):
-            return tuple(self._make(places))
+            return self._rows[index]
+        positions = range(self._size)[index]
+        if isinstance(positions, range):
+            return tuple(self._make(positions))
         self._num_requests += 1
         return (
-            self._all()[at]
+            self._all()[index]
             if self._num_requests * _MAX_SINGLE_REQUESTS > self._size
-            else next(self._make((places,)))
+            else next(self._make((positions,)))
         )
 
-    def at(self, places: Sequence[int]) -> Sequence[_Row]:
-        """Return the rows at some places; makes those alone."""
+    def at(self, indices: Sequence[int]) -> Sequence[_Row]:
+        """Return the rows at the given indices; builds only those."""
         if self._rows is not None:
-            return [self._rows[at] for at in places]
-        return list(self._make(places))
+            return [self._rows[index] for index in indices]
+        return list(self._make(indices))
 
 
-def rows_at(rows: Sequence[_Row], places: Sequence[int]) -> Sequence[_Row]:
-    """Return the rows at some places; of lazy ones those alone are made."""
-    return rows.at(places) if isinstance(rows, LazyRows) else [rows[at] for at in places]
+def rows_at(rows: Sequence[_Row], indices: Sequence[int]) -> Sequence[_Row]:
+    """Return the rows at the given indices; of lazy rows, only those are built."""
+    return rows.at(indices) if isinstance(rows, LazyRows) else [rows[index] for index in indices]

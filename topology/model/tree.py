@@ -1,7 +1,7 @@
 """The topology tree: an immutable strict forest of domains over nodes, densely indexed.
 
-Nodes stand in tree order, so every domain is a range of them. The tree never holds a virtual
-root or padding: what an output needs of those, it adds itself.
+Nodes are in tree order, so every domain is a range of nodes. The tree never holds a virtual root
+or padding; an output that needs them adds them itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TREE_KIND = "TopologyTree"
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """One subtree: what becomes one HyperNode."""
+    """One subtree; it becomes one HyperNode."""
 
     name: str
     """Unique in the tree."""
@@ -31,18 +31,18 @@ class Domain:
     children: tuple[int, ...]
     """Indices of child domains, in tree order."""
     nodes: tuple[str, ...]
-    """Nodes directly in this domain, in natural order; below tier 2 all of its nodes."""
+    """Nodes directly in this domain, in natural order; in tier 1, all of its nodes."""
     start: int
     stop: int
     """`TopologyTree.nodes[start:stop]` are all nodes of the domain."""
     switches: tuple[str, ...] = ()
-    """Names, or ids where unnamed, of the switches whose reach is this domain; sorted."""
+    """Sorted names (ids of unnamed switches) of the switches that reach exactly this domain."""
     margin: float = 1.0
-    """0 to 1, to four digits: how far the decisions behind it were from a tie."""
+    """0 to 1, to four digits: how far the decisions behind this domain were from a tie."""
 
 
 class Unplaced(NamedTuple):
-    """A node that is in no domain, and why."""
+    """A node that is in no domain, and the reason."""
 
     node: str
     reason: str
@@ -54,7 +54,7 @@ class TopologyTree:
 
     plane: str
     tiers: tuple[str, ...]
-    """Names bottom-up: tier t is `tiers[t - 1]`."""
+    """Names of the tiers, bottom-up: tier t is `tiers[t - 1]`."""
     domains: tuple[Domain, ...]
     """Sorted by tier, then in tree order."""
     nodes: tuple[str, ...]
@@ -63,7 +63,7 @@ class TopologyTree:
     """Sorted by node."""
 
     def tier_of(self, name: str) -> int | None:
-        """Return the tier of a name or of an integer in text form; None where there is none."""
+        """Return the tier of a tier name or of a number in text form; None if there is none."""
         if name in self.tiers:
             return self.tiers.index(name) + 1
         tiers = {str(tier): tier for tier in range(1, len(self.tiers) + 1)}
@@ -94,14 +94,14 @@ def build_tree(
     plane: str = "compute",
     unplaced: Iterable[Unplaced] = (),
 ) -> TopologyTree:
-    """Arrange domains and their nodes in tree order; the order of the input does not matter.
+    """Arrange domains and their nodes in tree order; the order of the input has no effect.
 
-    Siblings are in natural order of their names, so are the nodes of a domain.
+    Siblings are in natural order of their names, and so are the nodes of a domain.
     Cost: O(n log n) in domains and nodes.
 
     Raises:
-        InvariantError: two domains of one name, an unknown parent, a parent that is not above
-            its child, a node in two domains, or one that is placed and unplaced.
+        InvariantError: two domains have one name, a parent is unknown or not above its child, a
+            node is in two domains, or a node is placed and unplaced.
     """
     by_name: dict[str, DomainSpec] = {}
     children: dict[str | None, list[str]] = {}
@@ -128,7 +128,7 @@ def _check_parent(spec: DomainSpec, by_name: Mapping[str, DomainSpec]) -> None:
 def _walk_domains(
     by_name: Mapping[str, DomainSpec], children: Mapping[str | None, list[str]]
 ) -> list[tuple[str, int, int]]:
-    """Return (name, start, stop) of every domain, parents after their children."""
+    """Return (name, start, stop) of every domain, each parent after its children."""
     order: list[tuple[str, int, int]] = []
     position = 0
     stack: list[tuple[str, int]] = [(name, -1) for name in _sorted(children.get(None), down=True)]
@@ -156,12 +156,12 @@ def _index(
     unplaced: Iterable[Unplaced],
 ) -> TopologyTree:
     ranked = sorted(order, key=lambda row: (by_name[row[0]].tier, row[1], -row[2]))
-    index = {name: at for at, (name, _, _) in enumerate(ranked)}
-    below: dict[str, list[int]] = {}
-    for name, at in index.items():
+    index = {name: domain_index for domain_index, (name, _, _) in enumerate(ranked)}
+    child_indices: dict[str, list[int]] = {}
+    for name, domain_index in index.items():
         parent = by_name[name].parent
         if parent is not None:
-            below.setdefault(parent, []).append(at)
+            child_indices.setdefault(parent, []).append(domain_index)
     total = sum(len(spec.nodes) for spec in by_name.values())
     nodes: list[str] = [""] * total
     domains = []
@@ -174,7 +174,12 @@ def _index(
                 name=name,
                 tier=spec.tier,
                 parent=None if spec.parent is None else index[spec.parent],
-                children=tuple(sorted(below.get(name, ()), key=lambda at: ranked[at][1:])),
+                children=tuple(
+                    sorted(
+                        child_indices.get(name, ()),
+                        key=lambda domain_index: ranked[domain_index][1:],
+                    )
+                ),
                 nodes=direct,
                 start=start,
                 stop=stop,
@@ -182,14 +187,14 @@ def _index(
                 margin=round(spec.margin, 4),
             )
         )
-    left = tuple(sorted(unplaced))
-    if len({*nodes, *(gone.node for gone in left)}) < total + len(left):
+    sorted_unplaced = tuple(sorted(unplaced))
+    if len({*nodes, *(entry.node for entry in sorted_unplaced)}) < total + len(sorted_unplaced):
         raise InvariantError("a node is in two domains, or in one and unplaced")
-    return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), left)
+    return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), sorted_unplaced)
 
 
 def render_tree(tree: TopologyTree) -> dict[str, Any]:
-    """Return the tree as the document that `toponaut tree -o json` prints; lists sorted."""
+    """Return the tree as the document that `toponaut tree -o json` prints; lists are sorted."""
     names = [domain.name for domain in tree.domains]
     rows: list[dict[str, Any]] = [
         {"tier": tier, "name": name, "domains": []} for tier, name in enumerate(tree.tiers, 1)
@@ -202,7 +207,7 @@ def render_tree(tree: TopologyTree) -> dict[str, Any]:
         if domain.nodes or domain.tier == 1:
             row["nodes"] = list(domain.nodes)
         if domain.tier > 1:
-            row["children"] = sorted((names[at] for at in domain.children), key=natural_key)
+            row["children"] = sorted((names[child] for child in domain.children), key=natural_key)
         row["switches"] = list(domain.switches)
         row["margin"] = domain.margin
         rows[domain.tier - 1]["domains"].append(row)
@@ -211,15 +216,17 @@ def render_tree(tree: TopologyTree) -> dict[str, Any]:
         "kind": TREE_KIND,
         "plane": tree.plane,
         "tiers": rows,
-        "unplaced": [{"node": gone.node, "reason": gone.reason} for gone in tree.unplaced],
+        "unplaced": [
+            {"node": unplaced.node, "reason": unplaced.reason} for unplaced in tree.unplaced
+        ],
     }
 
 
 def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
-    """Return the tree of a document, the inverse of `render_tree`.
+    """Return the tree of a document; the inverse of `render_tree`.
 
     Raises:
-        ConfigError: it is no TopologyTree of this version, or not a forest.
+        ConfigError: the document is not a TopologyTree of this version, or not a forest.
     """
     try:
         return _parse(document)
@@ -239,7 +246,11 @@ def _parse(document: object) -> TopologyTree:
     if [row["tier"] for row in rows] != list(range(1, len(rows) + 1)):
         raise ValueError("tiers are not numbered from 1")
     return build_tree(
-        [_spec(row, at) for at, tier in enumerate(rows, 1) for row in _rows(tier["domains"])],
+        [
+            _spec(row, tier_number)
+            for tier_number, tier in enumerate(rows, 1)
+            for row in _rows(tier["domains"])
+        ],
         tiers=tuple(_text(tier["name"]) for tier in rows),
         plane=_text(root.get("plane", "compute")),
         unplaced=[
@@ -282,7 +293,7 @@ def _rows(value: object) -> list[Mapping[str, Any]]:
 
 
 def host_partitions(tree: TopologyTree) -> list[frozenset[frozenset[str]]]:
-    """Return, tier by tier, the sets of nodes of its domains: what two trees are compared by."""
+    """Return the node sets of the domains of each tier, bottom-up, for comparing two trees."""
     return [
         frozenset(
             frozenset(tree.nodes_of(domain)) for domain in tree.domains if domain.tier == tier
@@ -292,5 +303,5 @@ def host_partitions(tree: TopologyTree) -> list[frozenset[frozenset[str]]]:
 
 
 def all_nodes(tree: TopologyTree) -> tuple[str, ...]:
-    """Return placed and unplaced nodes, sorted."""
-    return tuple(sorted(chain(tree.nodes, (gone.node for gone in tree.unplaced))))
+    """Return all nodes, placed and unplaced, sorted."""
+    return tuple(sorted(chain(tree.nodes, (unplaced.node for unplaced in tree.unplaced))))

@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a document, in the words of somebody who wrote YAML. Pure."""
+"""pydantic's validation errors in plain words for the author of a YAML or JSON document. Pure."""
 
 from __future__ import annotations
 
@@ -25,40 +25,43 @@ _EXPECTED: Final = {
     "model_type": "expected a mapping",
     "mapping_type": "expected a mapping",
 }
-"""Texts by pydantic's error type; its own text for the others."""
+"""Text by pydantic's error type; other types have pydantic's own text."""
 
 
 def check_object(document: object, kind: str, version: str) -> Mapping[str, Any] | str:
-    """Return a document that is an object of a kind and version, else why it is none."""
+    """Return the document if it has the kind and version, else the problem as text."""
     if not isinstance(document, Mapping):
         return f"expected a {kind} object, got {type(document).__name__}"
-    found = document.get("kind"), document.get("apiVersion")
-    if found == (kind, version):
+    kind_and_version = document.get("kind"), document.get("apiVersion")
+    if kind_and_version == (kind, version):
         return document
-    if found == (None, None):
+    if kind_and_version == (None, None):
         return f"expected {kind} of {version}, got an object without kind and apiVersion"
-    seen = show("{} of {}".format(*found))
-    return f"expected {kind} of {version}, got {seen}"
+    shown_kind = show("{} of {}".format(*kind_and_version))
+    return f"expected {kind} of {version}, got {shown_kind}"
 
 
 def describe_fault(fault: ErrorDetails) -> str:
-    """Return what a value should have been, or why it is refused."""
+    """Return what was expected of a value, or why it is refused."""
     kind, context = fault["type"], fault.get("ctx", {})
     if kind == "value_error":
         return str(context["error"])
     if kind == "too_short":
-        return f"expected at least {context['min_length']} of them"
+        minimum = context["min_length"]
+        return f"expected at least {minimum} item{'' if minimum == 1 else 's'}"
     return _EXPECTED.get(kind, fault["msg"].replace("Input should be", "expected"))
 
 
 def describe_validation(error: ValidationError, limit: int = 5) -> list[str]:
     """Return one `path: problem` line per fault of a pydantic validation, at most `limit`.
 
-    A list that is too short because its items were refused has no fault of its own.
+    A list that is too short only because its items were refused gets no line.
     """
-    found = error.errors(include_url=False, include_input=False)
-    refused = {fault["loc"][:depth] for fault in found for depth in range(len(fault["loc"]))}
-    faults = [one for one in found if one["type"] != "too_short" or one["loc"] not in refused]
+    details = error.errors(include_url=False, include_input=False)
+    refused = {fault["loc"][:depth] for fault in details for depth in range(len(fault["loc"]))}
+    faults = [
+        fault for fault in details if fault["type"] != "too_short" or fault["loc"] not in refused
+    ]
     lines = [_line(fault) for fault in faults[:limit]]
     more = len(faults) - limit
     return [*lines, f"and {more} more"] if more > 0 else lines

@@ -1,4 +1,4 @@
-"""The shape that all documents of ours share on the wire. Imports pydantic: edges only."""
+"""The base class of all documents on the wire. Imports pydantic, so only edges import it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 
 class WireModel(BaseModel):
-    """Frozen, camelCase on the wire, and closed: an unknown field is refused."""
+    """Frozen, camelCase on the wire, and strict: an unknown field is refused."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True

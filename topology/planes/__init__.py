@@ -1,1 +1,11 @@
-"""TODO."""
+"""Split a fabric into planes: the networks for compute, storage and management. Pure.
+
+    plane           Plane and PlaneSplit: policies first, then switch names, then the default
+    policy          policies of rules that a person writes, and the reasons for a port's plane
+    default_policy  the plane of a port that no policy matches
+    cables          the links that a plane may contain, as edges
+    port_planes     the plane and reason of each host port, as an array
+    port_set        a set of ports as an array of flags
+
+It imports `topology.model`.
+"""

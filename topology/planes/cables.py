@@ -1,4 +1,4 @@
-"""The cables of a fabric that networks are made of: hosts to switches, switches to switches."""
+"""The links that planes consist of, as edges: hosts to switches, and switches to switches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from topology.model.facts import DeviceKind, Medium
 from topology.model.lazy_rows import LazyRows, rows_at
 from topology.model.pair_counts import PairCounts, count_pairs
 
-# How makers of switches call the port that leads to the management network, and to no host.
+# Names that switch vendors give to the port of the management network; it never leads to a host.
 _MANAGEMENT_PORT = re.compile(
     r"(?i)(eth0|mgmt\d*(/\d+)*|management\d*(/\d+)*|(fxp|em|me)\d|vme|ma\d|meth[\d/]+|oob\d*"
     r"|m-gigabitethernet[\d/]+)\Z"
@@ -34,7 +34,7 @@ _MANAGEMENT_PORT = re.compile(
 
 
 class Edge(NamedTuple):
-    """A link of a plane: two devices and the ports it joins."""
+    """A link of a plane: two devices and the ports that it connects."""
 
     a: int
     b: int
@@ -52,66 +52,69 @@ class EdgeColumns(NamedTuple):
 
 
 class EdgeRows(LazyRows[Edge]):
-    """Links of a plane that are arrays, and rows for whoever looks at them."""
+    """Links of a plane as arrays, with rows that are built on demand."""
 
     def __init__(self, columns: EdgeColumns) -> None:
-        """Keep the arrays; rows are made when somebody looks."""
-        # Rows that referred to themselves would keep their arrays until a collection.
+        """Store the arrays; rows are built on demand."""
+        # A bound method would make a reference cycle, which holds the arrays in memory until the
+        # next garbage collection.
         super().__init__(len(columns.a), partial(_make_rows, columns))
         self.columns: Final = columns
 
     @classmethod
     def of(cls, edges: Iterable[Edge]) -> EdgeRows:
-        """Return rows as links that are arrays. Cost: O(links)."""
+        """Return links that are rows as arrays. Cost: O(links)."""
         table = np.array([*edges], np.intp).reshape(-1, len(EdgeColumns._fields))
         return cls(EdgeColumns(*table.T))
 
-    def where(self, is_kept: Flags) -> EdgeRows:
-        """Return some of the links."""
-        return EdgeRows(EdgeColumns(*(column[is_kept] for column in self.columns)))
+    def where(self, is_chosen: Flags) -> EdgeRows:
+        """Return the chosen links, given one flag per link."""
+        return EdgeRows(EdgeColumns(*(column[is_chosen] for column in self.columns)))
 
     @cached_property
     def pairs(self) -> PairCounts:
-        """`a` to `b` to number of links."""
+        """The number of links from each `a` to each `b`."""
         return count_pairs(self.columns.a, self.columns.b)
 
     @cached_property
     def pairs_both_ways(self) -> PairCounts:
-        """Either end to the other to number of links."""
+        """The number of links between each pair of devices, in both directions."""
         a, b, _, _ = self.columns
         return count_pairs(np.concatenate([a, b]), np.concatenate([b, a]))
 
 
-def _make_rows(columns: EdgeColumns, places: Sequence[int]) -> Iterator[Edge]:
-    chosen = np.fromiter(places, np.intp, len(places))
+def _make_rows(columns: EdgeColumns, indices: Sequence[int]) -> Iterator[Edge]:
+    chosen = np.fromiter(indices, np.intp, len(indices))
     return map(Edge, *(column[chosen].tolist() for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
 class Cables:
-    """The links of a fabric that a plane may have, and the hosts' ports."""
+    """The links of a fabric that a plane may contain, and the hosts' ports."""
 
     host_edges: EdgeRows
     """`a` is the host, `b` the switch."""
     switch_edges: EdgeRows
     management_ports: frozenset[int]
-    """Ports of switches by which people manage them; cables there lead to no network for jobs."""
+    """The management ports of switches; their cables belong to no network for jobs."""
     hosts: tuple[int, ...]
-    """Ascending; every host, also those without ports."""
+    """Device numbers of all hosts, ascending; also hosts without ports."""
     host_ports: Index
-    """The ports of hosts that a network may have, ascending."""
+    """The ports of hosts that a plane may contain, ascending."""
     rates: Rates
-    """By port of the fabric; what only the other end of a host's cable tells is filled in."""
+    """By port of the fabric; an unknown rate of a host's cable is taken from its other end."""
 
 
 def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = None) -> Cables:
-    """Return the cables but disputed ones, loop-backs, NVLink, and those of other devices.
+    """Return the links of hosts and switches that a plane may contain.
 
-    Cost: O(ports + links), 0.5 µs each, a tenth of it where names need not be looked at.
+    NVLink, disputed links and links of a device to itself are left out.
+
+    Cost: O(ports + links), 0.5 µs each; a tenth of that if no port names are read.
 
     Args:
         fabric: all devices and links.
-        managed_by: ports of switches by which people manage them, where that is known already.
+        management_ports: the management ports of switches, if they are already known.
     """
     columns = columns_of(fabric)
     links, ends = columns.links, (columns.links.a, columns.links.b)
@@ -145,52 +148,55 @@ def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = Non
 
 
 def _reported_rates(columns: FabricColumns, links: Index) -> Rates:
-    """Return the rates of ports; what only these links tell is filled in, which is rare."""
+    """Return the rates of ports; a rare unknown rate is filled in from the port's link."""
     cables = columns.links
     links = links[cables.rates[links] != UNKNOWN_RATE]
     ports = np.stack((cables.a[links], cables.b[links]), axis=1).ravel()
-    told = np.repeat(cables.rates[links], 2)
+    link_rates = np.repeat(cables.rates[links], 2)
     is_new = columns.rates[ports] == UNKNOWN_RATE
     if not is_new.any():
         return columns.rates
     rates = columns.rates.copy()
-    rates[ports[is_new]] = told[is_new]
+    rates[ports[is_new]] = link_rates[is_new]
     return rates
 
 
 def is_management_port(port: FabricPort) -> bool:
-    """Return whether a switch's port is the one by which people manage the switch."""
+    """Return whether a port of a switch is its management port, by medium and name."""
     return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
 
 
 def _management_ports(fabric: Fabric, columns: FabricColumns, between: Flags) -> frozenset[int]:
-    """Return those ports of cables between switches; names of others are not looked at."""
+    """Return the management ports among the ends of links between switches."""
     ends = np.concatenate([columns.links.a[between], columns.links.b[between]])
     is_ethernet = columns.media[ends] == MEDIUM_CODES[Medium.ETHERNET]
-    places = np.unique(ends[is_ethernet]).tolist()
-    rows = rows_at(fabric.ports, places)
-    return frozenset(at for at, port in zip(places, rows, strict=True) if is_management_port(port))
+    ports = np.unique(ends[is_ethernet]).tolist()
+    rows = rows_at(fabric.ports, ports)
+    return frozenset(
+        number for number, port in zip(ports, rows, strict=True) if is_management_port(port)
+    )
 
 
 def ports_of_hosts(
-    fabric: Fabric, cables: Cables, places: Index
+    fabric: Fabric, cables: Cables, ports: Index
 ) -> dict[int, dict[int, FabricPort]]:
-    """Return some ports by their host and number, with the rates that the cables tell.
+    """Return the given ports by host and port number, with the rates of `Cables.rates`.
 
-    Cost: O(ports), 2 µs each, because their rows are made.
+    Cost: O(ports), 2 µs each, because their rows are built.
     """
-    found: dict[int, dict[int, FabricPort]] = defaultdict(dict)
-    rows = rows_at(fabric.ports, places.tolist())
-    told = map(rate_or_none, cables.rates[places].tolist())
-    for at, port, rate in zip(places.tolist(), rows, told, strict=True):
-        found[port.device][at] = port if port.rate_bps == rate else port._replace(rate_bps=rate)
-    return found
+    ports_by_host: dict[int, dict[int, FabricPort]] = defaultdict(dict)
+    rows = rows_at(fabric.ports, ports.tolist())
+    rates = map(rate_or_none, cables.rates[ports].tolist())
+    for number, row, rate in zip(ports.tolist(), rows, rates, strict=True):
+        port = row if row.rate_bps == rate else row._replace(rate_bps=rate)
+        ports_by_host[row.device][number] = port
+    return ports_by_host
 
 
 def find_reachable(starts: Iterable[int], edges: EdgeRows) -> set[int]:
-    """Return the devices that edges lead to from some, which are among them.
+    """Return the devices that edges connect to the start devices, directly or not.
 
-    Cost: O(links) per step away from them.
+    The start devices are included. Cost: O(links) per hop.
     """
     reached = set(starts)
     a, b, _, _ = edges.columns
@@ -206,10 +212,11 @@ def find_reachable(starts: Iterable[int], edges: EdgeRows) -> set[int]:
 
 
 def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str]]:
-    """Return the InfiniBand subnet of switches, as the hosts that are cabled there report it.
+    """Return the InfiniBand subnets of each switch, as the hosts that are linked there report.
 
-    Routers end a subnet and are no switches, so what switches reach among each other is one.
-    Several in one are told as they are said. Cost: O(links) per subnet.
+    Routers separate subnets and are not switches, so connected switches are in one subnet. If hosts
+    report several subnets for connected switches, all of them are returned.
+    Cost: O(links) per subnet.
     """
     edges = EdgeRows.of(
         edge
@@ -221,8 +228,8 @@ def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str
         subnet = fabric.ports[edge.a_port].subnet
         if subnet:
             starts[subnet].add(edge.b)
-    found: dict[int, set[str]] = defaultdict(set)
+    subnets_of_switch: dict[int, set[str]] = defaultdict(set)
     for subnet, switches in starts.items():
         for switch in find_reachable(switches, edges):
-            found[switch].add(subnet)
-    return {switch: frozenset(told) for switch, told in found.items()}
+            subnets_of_switch[switch].add(subnet)
+    return {switch: frozenset(subnets) for switch, subnets in subnets_of_switch.items()}

@@ -1,7 +1,7 @@
-"""Which network a host's port belongs to where no policy tells: compute, storage, management.
+"""The plane of a host's port that no policy matches: compute, storage or management.
 
-Names of switches come first, where they tell: `oob-sw1` is no network for jobs. Then the ports of
-each host are judged among themselves.
+The name of its switch decides first, if it names a plane: `oob-sw1` is not a network for jobs. Then
+the ports of each host are compared with each other.
 """
 
 from __future__ import annotations
@@ -42,192 +42,207 @@ _WORDS: Final = (
     (STORAGE, frozenset({"storage", "stor", "nfs", "lustre", "ceph", "gpfs", "beegfs"})),
 )
 Ports = Mapping[int, FabricPort]
-"""Ports by number."""
+"""Ports of one host, by port number."""
 
 WEAK_REASONS: Final = frozenset({PlaneReason.RDMA, PlaneReason.FAST})
-"""Reasons that tell little on a host whose ports are all alike."""
+"""Reasons that prove little on a host whose ports are all alike."""
 _LETTERS = re.compile(r"[a-z]+")
 _PLANE_WORD = re.compile("|".join(sorted(word for _, words in _WORDS for word in words)))
 
 
 def plane_in_name(name: str) -> str | None:
-    """Return the plane that a switch's name tells by a word of its own, such as `stor-leaf-3`."""
+    """Return the plane that a switch's name contains as a separate word, as in `stor-leaf-3`."""
     folded = name.lower()
     if not _PLANE_WORD.search(folded):
         return None  # nearly always
     words = set(_LETTERS.findall(folded))
     if COMPUTE in words:
         return None
-    return next((plane for plane, known in _WORDS if words & known), None)
+    return next((plane for plane, plane_words in _WORDS if words & plane_words), None)
 
 
-def has_plane_names(named: Mapping[int, str | None]) -> bool:
-    """Return whether the names of switches tell planes.
+def has_plane_names(plane_by_port: Mapping[int, str | None]) -> bool:
+    """Return whether switch names are evidence for planes.
 
-    Where all of them tell one, nobody would have a network for jobs: then they tell nothing.
+    If every name contains a plane, no network would be left for jobs, so the names are ignored.
 
     Args:
-        named: per port with a link to a switch the plane in the switch's name.
+        plane_by_port: the plane in the switch's name, for each port with a link to a switch.
     """
-    return any(named.values()) and not all(named.values())
+    return any(plane_by_port.values()) and not all(plane_by_port.values())
 
 
 def assign_by_switch_names(
-    hosts: Iterable[Ports], named: Mapping[int, str | None]
+    hosts: Iterable[Ports], plane_by_port: Mapping[int, str | None]
 ) -> dict[int, PortPlane]:
-    """Return the ports whose switch's name tells a plane, and dark ports that are like them.
+    """Return the plane of each port whose switch's name contains one.
+
+    A port without a link gets the plane that most linked ports of the same name have.
 
     Args:
         hosts: the ports of each host.
-        named: per port with a link to a switch the plane in the switch's name.
+        plane_by_port: the plane in the switch's name, for each port with a link to a switch.
     """
-    told = {at: PortPlane(plane, PlaneReason.SWITCH_NAME) for at, plane in named.items() if plane}
-    fellows: dict[str, Counter[str | None]] = defaultdict(Counter)
+    assigned = {
+        number: PortPlane(plane, PlaneReason.SWITCH_NAME)
+        for number, plane in plane_by_port.items()
+        if plane
+    }
+    votes_by_port_name: dict[str, Counter[str | None]] = defaultdict(Counter)
     unlinked: dict[int, str] = {}
-    for at, port in (item for ports in hosts for item in ports.items()):
-        if at in named:
-            fellows[port.name][named[at]] += 1
+    for number, port in (item for ports in hosts for item in ports.items()):
+        if number in plane_by_port:
+            votes_by_port_name[port.name][plane_by_port[number]] += 1
         else:
-            unlinked[at] = port.name
-    for at, name in unlinked.items():
-        votes = fellows.get(name)
-        plane = max(votes, key=lambda one: (votes[one], one or "")) if votes else None
-        if plane:
-            told[at] = PortPlane(plane, PlaneReason.SAME_PORT)
-    return told
+            unlinked[number] = port.name
+    for number, name in unlinked.items():
+        votes = votes_by_port_name.get(name)
+        winner = max(votes, key=lambda plane: (votes[plane], plane or "")) if votes else None
+        if winner:
+            assigned[number] = PortPlane(winner, PlaneReason.SAME_PORT)
+    return assigned
 
 
 def assign_hosts(
-    fabric: Fabric, cables: Cables, places: Index, linked: Index
+    fabric: Fabric, cables: Cables, ports: Index, linked: Index
 ) -> Iterator[tuple[PortPlane, Index]]:
-    """Yield planes and ports that are in them, each judged among those of its host.
+    """Yield planes with their ports; each port is compared with the other ports of its host.
 
-    Hosts whose ports are all InfiniBand, near to no GPU that anybody tells of, are judged all at
-    once; others by `assign_host`. Cost: O(ports), 20 ns each of those, 10 µs each of others.
+    Hosts that have only InfiniBand ports without a known GPU distance are assigned all at once;
+    other hosts by `assign_host`. Cost: O(ports), 20 ns each for the former, 10 µs each for others.
 
     Args:
         fabric: all ports.
-        cables: what tells their rates.
-        places: the ports to be judged, ascending.
+        cables: the rates of ports.
+        ports: the ports to assign, ascending.
         linked: ports with a link to a switch.
     """
     columns = columns_of(fabric)
     is_other = (columns.media != MEDIUM_CODES[Medium.INFINIBAND]) | columns.has_gpu_distance
-    owners = columns.port_devices[places]
+    owners = columns.port_devices[ports]
     has_other = np.zeros(len(columns.kinds), np.bool_)
-    has_other[owners[is_other[places]]] = True
-    yield from _assign_uniform_hosts(columns, cables.rates, places[~has_other[owners]], linked)
-    found: dict[PortPlane, list[int]] = defaultdict(list)
-    among = set(linked.tolist()) if has_other.any() else set[int]()
-    for ports in ports_of_hosts(fabric, cables, places[has_other[owners]]).values():
-        for at, share in assign_host(ports, among):
-            found[share].append(at)
-    yield from ((share, np.array(ports, np.intp)) for share, ports in found.items())
+    has_other[owners[is_other[ports]]] = True
+    yield from _assign_uniform_hosts(columns, cables.rates, ports[~has_other[owners]], linked)
+    ports_by_plane: dict[PortPlane, list[int]] = defaultdict(list)
+    linked_ports = set(linked.tolist()) if has_other.any() else set[int]()
+    for host_ports in ports_of_hosts(fabric, cables, ports[has_other[owners]]).values():
+        for number, port_plane in assign_host(host_ports, linked_ports):
+            ports_by_plane[port_plane].append(number)
+    for port_plane, numbers in ports_by_plane.items():
+        yield port_plane, np.array(numbers, np.intp)
 
 
 def _assign_uniform_hosts(
-    columns: FabricColumns, rates: Rates, places: Index, linked: Index
+    columns: FabricColumns, rates: Rates, ports: Index, linked: Index
 ) -> Iterator[tuple[PortPlane, Index]]:
-    """Yield what `assign_host` says of hosts that have InfiniBand ports and no others."""
-    owners, own = columns.port_devices[places], rates[places]
+    """Yield the result of `assign_host` for hosts that have only InfiniBand ports."""
+    owners, port_rates = columns.port_devices[ports], rates[ports]
     is_linked = np.zeros(len(rates), np.bool_)
     is_linked[linked] = True
     fastest = np.full(len(columns.kinds), UNKNOWN_RATE)
-    cabled = is_linked[places]
-    np.maximum.at(fastest, owners[cabled], np.maximum(own[cabled], 0))
-    is_dark = (columns.states[places] == STATE_CODES[PortState.DOWN]) | (own == UNKNOWN_RATE)
-    is_fast = is_dark | (own * SLOWEST_SHARE >= fastest[owners])
+    cabled = is_linked[ports]
+    np.maximum.at(fastest, owners[cabled], np.maximum(port_rates[cabled], 0))
+    is_down = columns.states[ports] == STATE_CODES[PortState.DOWN]
+    is_unknown = is_down | (port_rates == UNKNOWN_RATE)
+    is_fast = is_unknown | (port_rates * SLOWEST_SHARE >= fastest[owners])
     has_link = fastest[owners] != UNKNOWN_RATE
-    yield PortPlane(STORAGE, PlaneReason.FARTHER), places[~is_fast]
-    yield PortPlane(COMPUTE, PlaneReason.FAST), places[is_fast & ~has_link]
-    yield PortPlane(COMPUTE, PlaneReason.RDMA), places[is_fast & has_link]
+    yield PortPlane(STORAGE, PlaneReason.FARTHER), ports[~is_fast]
+    yield PortPlane(COMPUTE, PlaneReason.FAST), ports[is_fast & ~has_link]
+    yield PortPlane(COMPUTE, PlaneReason.RDMA), ports[is_fast & has_link]
 
 
 def assign_host(ports: Ports, linked: Collection[int]) -> Iterator[tuple[int, PortPlane]]:
     """Yield the plane of each of a host's ports.
 
-    The ports nearest to a GPU, where its report tells; of these (of all, where it does not) the
-    InfiniBand and RDMA-capable ones of the medium that carries most, at or above a quarter of the
-    fastest rate; where neither rate nor RDMA tells ports apart, all of them are compute. Of the
-    others the fast ones are storage, the slow ones management.
+    Compute ports are chosen in three steps:
+
+    1. The ports nearest to a GPU, if the report shows a port on a GPU's PCIe switch or NUMA node;
+       else all ports.
+    2. Of these, the InfiniBand and RDMA-capable ports of the medium with the highest total rate, if
+       any of them has a link.
+    3. Of these, the ports with at least a quarter of the fastest rate, and ports of unknown rate.
+
+    Of the other ports, fast and RDMA-capable ports are storage, and slow ports are management.
     """
-    chosen, why = _compute_ports(ports, linked)
-    fastest = max((ports[at].rate_bps or 0 for at in chosen), default=0)
-    for at, port in ports.items():
-        if at in chosen:
-            yield at, PortPlane(COMPUTE, why)
+    chosen, reason = _compute_ports(ports, linked)
+    fastest = max((ports[number].rate_bps or 0 for number in chosen), default=0)
+    for number, port in ports.items():
+        if number in chosen:
+            yield number, PortPlane(COMPUTE, reason)
         elif _is_rdma(port) or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest > 0:
-            yield at, PortPlane(STORAGE, PlaneReason.FARTHER)
+            yield number, PortPlane(STORAGE, PlaneReason.FARTHER)
         else:
-            yield at, PortPlane(MANAGEMENT, PlaneReason.SLOW)
+            yield number, PortPlane(MANAGEMENT, PlaneReason.SLOW)
 
 
-def assign_by_switch_use(edges: Sequence[Edge], shares: PortPlanes) -> dict[int, PortPlane]:
-    """Return the ports of plain hosts that are for what most others on their switch are for.
+def assign_by_switch_use(edges: Sequence[Edge], port_planes: PortPlanes) -> dict[int, PortPlane]:
+    """Return ports of plain hosts that get the plane of most other ports on their switch.
 
-    A plain host is one whose ports are all alike, as a storage server's are: by itself each of
-    its ports is compute.
+    A plain host is a host whose ports are all alike, such as a storage server; compared only with
+    each other, all of its ports are compute.
 
     Args:
-        edges: of hosts to switches.
-        shares: by port, as the hosts alone tell.
+        edges: links from hosts to switches.
+        port_planes: the planes that the hosts alone suggest, by port.
     """
-    if shares.planes() <= {COMPUTE}:
+    if port_planes.planes() <= {COMPUTE}:
         return {}
-    told: dict[int, set[str]] = defaultdict(set)
+    planes_of_host: dict[int, set[str]] = defaultdict(set)
     votes: dict[int, Counter[str]] = defaultdict(Counter)
     for edge in edges:
-        share = shares.get(edge.a_port)
-        if share:
-            told[edge.a].add(share.plane)
-            votes[edge.b][share.plane] += 1
-    purpose = {
+        port_plane = port_planes.get(edge.a_port)
+        if port_plane:
+            planes_of_host[edge.a].add(port_plane.plane)
+            votes[edge.b][port_plane.plane] += 1
+    plane_of_switch = {
         switch: plane
         for switch, count in votes.items()
         for plane, most in count.most_common(1)
         if plane != COMPUTE and 2 * most > count.total()
     }
     return {
-        edge.a_port: PortPlane(purpose[edge.b], PlaneReason.NEIGHBORS)
+        edge.a_port: PortPlane(plane_of_switch[edge.b], PlaneReason.NEIGHBORS)
         for edge in edges
-        if edge.b in purpose and told[edge.a] == {COMPUTE}
-        if edge.a_port in shares and shares[edge.a_port].reason in WEAK_REASONS
+        if edge.b in plane_of_switch and planes_of_host[edge.a] == {COMPUTE}
+        if edge.a_port in port_planes and port_planes[edge.a_port].reason in WEAK_REASONS
     }
 
 
 def _compute_ports(ports: Ports, linked: Collection[int]) -> tuple[set[int], PlaneReason]:
     numbers = list(ports)
-    near = {port.gpu_distance for port in ports.values()}
-    nearest = next((distance for distance in DISTANCE_ORDER[:-1] if distance in near), None)
-    why = PlaneReason.FAST
+    distances = {port.gpu_distance for port in ports.values()}
+    nearest = next((distance for distance in DISTANCE_ORDER[:-1] if distance in distances), None)
+    reason = PlaneReason.FAST
     if nearest is not None:
-        numbers = [at for at in numbers if ports[at].gpu_distance is nearest]
-        why = PlaneReason.NEAREST
-    capable = _of_one_medium(ports, [at for at in numbers if _is_rdma(ports[at])])
-    if any(at in linked for at in capable):
-        numbers, why = capable, (PlaneReason.RDMA if nearest is None else why)
-    fastest = max((ports[at].rate_bps or 0 for at in numbers if at in linked), default=0)
-    return {at for at in numbers if _is_fast(ports[at], fastest)}, why
+        numbers = [number for number in numbers if ports[number].gpu_distance is nearest]
+        reason = PlaneReason.NEAREST
+    capable = _of_one_medium(ports, [number for number in numbers if _is_rdma(ports[number])])
+    if any(number in linked for number in capable):
+        numbers, reason = capable, (PlaneReason.RDMA if nearest is None else reason)
+    fastest = max(
+        (ports[number].rate_bps or 0 for number in numbers if number in linked), default=0
+    )
+    return {number for number in numbers if _is_fast(ports[number], fastest)}, reason
 
 
 def _is_fast(port: FabricPort, fastest: int) -> bool:
-    # Some drivers tell the slowest rate of a port without a link.
+    # Some drivers report the slowest rate for a port without a link.
     is_unknown = port.state is PortState.DOWN or port.rate_bps is None
     return is_unknown or (port.rate_bps or 0) * SLOWEST_SHARE >= fastest
 
 
 def _of_one_medium(ports: Ports, numbers: list[int]) -> list[int]:
-    """Return the ports of the medium that carries most; another is another network."""
+    """Return the ports of the medium with the highest total rate; others are other networks."""
     by_medium: dict[Medium, list[int]] = defaultdict(list)
-    for at in numbers:
-        by_medium[ports[at].medium].append(at)
+    for number in numbers:
+        by_medium[ports[number].medium].append(number)
     if len(by_medium) < 2:  # noqa: PLR2004 - one medium needs no choice
         return numbers
 
     def weight(medium: Medium) -> tuple[int, int, bool]:
-        rates = [ports[at].rate_bps for at in by_medium[medium]]
+        rates = [ports[number].rate_bps for number in by_medium[medium]]
         count, fastest = len(rates), max((rate or 0 for rate in rates), default=0)
-        # A port without a link tells no rate, and is meant to carry what its fellows do.
+        # A port without a link has no rate; it counts with the fastest rate of its medium.
         return count * fastest, count, medium is Medium.INFINIBAND
 
     return by_medium[max(by_medium, key=weight)]

@@ -1,7 +1,7 @@
-"""Which network a host's port belongs to, as people say it: policies of rules.
+"""Policies: rules by which a person assigns the ports of hosts to planes.
 
-Policies go first and in their order; what fits none of them is told apart by `plane_default`,
-but into planes that no policy names.
+Policies are checked first, in their order. `default_policy` assigns the ports that match none, but
+never to a plane that a policy names.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ COMPUTE: Final = "compute"
 STORAGE: Final = "storage"
 MANAGEMENT: Final = "management"
 DISTANCE_ORDER: Final = (GpuDistance.SWITCH, GpuDistance.NUMA, GpuDistance.OTHER)
-"""The nearest first."""
+"""Nearest first."""
 
 
 class PlaneReason(StrEnum):
-    """What puts a port into its plane."""
+    """Why a port is in its plane."""
 
     POLICY = "a rule of the plane's policy"
     SWITCH_NAME = "the name of its switch"
@@ -39,45 +39,45 @@ class PlaneReason(StrEnum):
 
 
 class PortPlane(NamedTuple):
-    """The plane of one port."""
+    """The plane of one port, and the reason."""
 
     plane: str
     reason: PlaneReason
 
 
 class PortView(NamedTuple):
-    """What rules look at: a host's port, and what it is cabled to."""
+    """A host's port and its switches, as rules see them."""
 
     port: FabricPort
     host: str
     switches: tuple[str, ...]
-    """Names; empty for a port without a link to a switch."""
+    """Names of the switches; empty for a port without a link to a switch."""
     subnets: frozenset[str]
-    """Prefixes, by the port's own report or that of others on its network."""
+    """Subnet prefixes that the port reports, or else that other ports on its switches report."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """What a port must be; what is left out does not matter, and empty patterns are left out.
+    """The conditions that a port must meet; an empty field is no condition.
 
-    Patterns have the shell's wildcards and take no notice of case.
+    Patterns use shell wildcards and ignore case.
     """
 
     media: frozenset[Medium] = frozenset()
     ports: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     switches: tuple[str, ...] = ()
-    """A port without a link fits no name of a switch."""
+    """A port without a link matches no switch name."""
     subnets: frozenset[str] = frozenset()
     """Prefixes of InfiniBand subnets, 16 hex digits."""
     min_rate_bps: int | None = None
-    """Ports of unknown rate fit: one without a link tells none."""
+    """Ports of unknown rate match, because a port without a link reports no rate."""
     max_rate_bps: int | None = None
     gpu: GpuDistance | None = None
-    """The farthest from the nearest GPU; ports of unknown place do not fit."""
+    """The largest distance from the nearest GPU; ports of unknown distance do not match."""
 
     def matches(self, view: PortView) -> bool:
-        """Return whether a port is what the rule says."""
+        """Return whether a port meets all conditions."""
         port, rate = view.port, view.port.rate_bps
         return (
             (not self.media or port.medium in self.media)
@@ -93,15 +93,15 @@ class PortRule:
 
 @dataclass(frozen=True, slots=True)
 class PlanePolicy:
-    """A plane, and the rules by which ports are its own."""
+    """A plane, and the rules that assign ports to it."""
 
     name: str
     rules: tuple[PortRule, ...]
-    """A port that fits one of them belongs."""
+    """A port belongs to the plane if it matches at least one rule."""
 
 
 def match_policies(view: PortView, policies: Sequence[PlanePolicy]) -> PortPlane | None:
-    """Return the first policy's plane that the port fits, None where it fits none."""
+    """Return the plane of the first policy that the port matches; None if it matches none."""
     for policy in policies:
         if any(rule.matches(view) for rule in policy.rules):
             return PortPlane(policy.name, PlaneReason.POLICY)

@@ -1,4 +1,4 @@
-"""Which plane each port of hosts is in, and why: an array, because there are many ports."""
+"""The plane and reason of each host port, as an array, because a fabric has many ports."""
 
 from __future__ import annotations
 
@@ -14,58 +14,59 @@ _NONE: Final = -1
 
 
 class PortPlanes(Mapping[int, PortPlane]):
-    """Port to its share, ascending; ports that are in no plane are missing."""
+    """Port number to `PortPlane`, ascending; ports without a plane are absent."""
 
     def __init__(self, num_ports: int) -> None:
         """Start with no port in any plane."""
         self._codes = np.full(num_ports, _NONE, np.int16)
         self._kinds: dict[PortPlane, int] = {}
 
-    def put(self, share: PortPlane, ports: Index) -> None:
-        """Put ports into a plane, whichever they were in."""
-        self._codes[ports] = self._kinds.setdefault(share, len(self._kinds))
+    def put(self, port_plane: PortPlane, ports: Index) -> None:
+        """Assign ports to a plane; an earlier assignment is replaced."""
+        self._codes[ports] = self._kinds.setdefault(port_plane, len(self._kinds))
 
-    def put_each(self, found: Iterable[tuple[int, PortPlane]]) -> None:
-        """Put ports one by one."""
-        for at, share in found:
-            self._codes[at] = self._kinds.setdefault(share, len(self._kinds))
+    def put_each(self, rows: Iterable[tuple[int, PortPlane]]) -> None:
+        """Assign ports one by one; an earlier assignment is replaced."""
+        for port, port_plane in rows:
+            self._codes[port] = self._kinds.setdefault(port_plane, len(self._kinds))
 
     def renumber(self, numbers: Index | None, num_ports: int) -> PortPlanes:
-        """Return a copy with ports by their new numbers, which are -1 for ports that are no more.
+        """Return a copy for ports with new numbers.
 
         Args:
-            numbers: one entry per port; None where all keep theirs.
-            num_ports: how many there are now.
+            numbers: one entry per old port: its new number, -1 for a removed port; None if all
+                numbers stay.
+            num_ports: the new number of ports.
         """
-        found = PortPlanes(num_ports)
-        found._kinds = dict(self._kinds)
+        renumbered = PortPlanes(num_ports)
+        renumbered._kinds = dict(self._kinds)
         if numbers is None:
-            found._codes = self._codes.copy()
-            return found
-        known = np.flatnonzero(self.is_assigned() & (numbers >= 0))
-        found._codes[numbers[known]] = self._codes[known]
-        return found
+            renumbered._codes = self._codes.copy()
+            return renumbered
+        remaining = np.flatnonzero(self.is_assigned() & (numbers >= 0))
+        renumbered._codes[numbers[remaining]] = self._codes[remaining]
+        return renumbered
 
     def planes(self) -> set[str]:
         """Return the planes that have ports."""
         used = np.bincount(self._codes[self.is_assigned()], minlength=len(self._kinds)).tolist()
-        return {share.plane for share, code in self._kinds.items() if used[code]}
+        return {port_plane.plane for port_plane, code in self._kinds.items() if used[code]}
 
     def is_assigned(self) -> Flags:
-        """Tell which ports are in a plane, one entry per port of the fabric."""
-        known: Flags = self._codes != _NONE
-        return known
+        """Return one flag per port of the fabric: whether it is in any plane."""
+        is_assigned: Flags = self._codes != _NONE
+        return is_assigned
 
     def is_in(self, plane: str) -> Flags:
-        """Tell which ports are in one plane, one entry per port of the fabric."""
-        codes = [code for share, code in self._kinds.items() if share.plane == plane]
+        """Return one flag per port of the fabric: whether it is in this plane."""
+        codes = [code for port_plane, code in self._kinds.items() if port_plane.plane == plane]
         return np.isin(self._codes, codes)
 
     def __getitem__(self, port: int) -> PortPlane:
-        """Return a port's share.
+        """Return the plane of a port and the reason.
 
         Raises:
-            KeyError: it is in no plane.
+            KeyError: the port is in no plane.
         """
         code: int = self._codes.item(port)
         if code == _NONE:
@@ -73,9 +74,9 @@ class PortPlanes(Mapping[int, PortPlane]):
         return tuple(self._kinds)[code]
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the ports that are in a plane."""
+        """Yield the ports that are in any plane."""
         return iter(np.flatnonzero(self.is_assigned()).tolist())
 
     def __len__(self) -> int:
-        """Return how many ports are in a plane."""
+        """Return the number of ports that are in any plane."""
         return int(np.count_nonzero(self.is_assigned()))

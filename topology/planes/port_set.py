@@ -11,41 +11,41 @@ from topology.model.fabric_columns import Flags, Index
 
 
 class PortSet(AbstractSet[int]):
-    """Numbers of ports, ascending. Compares as any set."""
+    """Port numbers, ascending. Compares like any set."""
 
     __slots__ = ("_num", "is_member")
 
-    def __init__(self, are_in: Flags) -> None:
-        """Keep the flags.
+    def __init__(self, is_member: Flags) -> None:
+        """Store the flags.
 
         Args:
-            are_in: one entry per port of the fabric; nobody may write to it any more.
+            is_member: one flag per port of the fabric; the caller must not change it afterwards.
         """
-        self.is_member = are_in
-        """Which ports are in it, one entry per port of the fabric."""
-        self._num = int(np.count_nonzero(are_in))
+        self.is_member = is_member
+        """One flag per port of the fabric: whether it is in the set."""
+        self._num = int(np.count_nonzero(is_member))
 
     @classmethod
-    def _from_iterable(cls, found: Iterable[int]) -> frozenset[int]:  # type: ignore[override]
-        """Return what operators make of it."""
-        return frozenset(found)
+    def _from_iterable(cls, ports: Iterable[int]) -> frozenset[int]:  # type: ignore[override]
+        """Return the result of a set operator."""
+        return frozenset(ports)
 
     def __contains__(self, port: object) -> bool:
-        """Return whether a port is in it."""
+        """Return whether a port is in the set."""
         if not isinstance(port, int | np.integer):
             return False
-        at = int(port)
-        return 0 <= at < len(self.is_member) and bool(self.is_member[at])
+        number = int(port)
+        return 0 <= number < len(self.is_member) and bool(self.is_member[number])
 
     def __iter__(self) -> Iterator[int]:
-        """Yield the ports."""
+        """Yield the ports, ascending."""
         return iter(self.numbers.tolist())
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of ports."""
         return self._num
 
     @property
     def numbers(self) -> Index:
-        """The ports. Cost: O(ports of the fabric)."""
+        """The ports as an array, ascending. Cost: O(ports of the fabric)."""
         return np.flatnonzero(self.is_member)

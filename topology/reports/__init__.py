@@ -1,1 +1,12 @@
-"""TODO."""
+"""The objects that agents and the generator exchange, and reports in little memory. Pure.
+
+    neighbor_report  NeighborReport, the message from agent to generator: parse, render, build
+    report_objects   NeighborReports of an API server: newer fields dropped, withdrawn sweep parts
+    sweep_parts      a sweep split into numbered reports, and put together again
+    fabric_status    the status of the Fabric object: which node sweeps which subnet
+    compact_reports  reports as the generator stores them, with the facts as bytes
+    packed_devices   a Device as bytes, and back
+    packed_claims    claims whose device is stored as bytes
+
+It imports `topology.model` and pydantic.
+"""

@@ -1,6 +1,6 @@
-"""Reports as a reader of ten thousand keeps them: the facts as bytes, equal statuses as one.
+"""Reports in the form that the generator stores by the ten thousand: the facts are bytes.
 
-`NeighborReport` is what crosses the wire; both are a `Report` to whoever reads them.
+`NeighborReport` is the form on the wire. Both forms implement the protocol `Report`.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from topology.reports.packed_devices import pack_device, unpack_device
 
 
 class NamedObject(Protocol):
-    """What carries the name of an object."""
+    """The metadata of an object, as far as its name."""
 
     @property
     def name(self) -> str:
-        """The name."""
+        """The name of the object."""
         ...
 
 
 class Report(Protocol):
-    """One reporter's facts, however they are kept."""
+    """The facts of one reporter, in any form."""
 
     @property
     def metadata(self) -> NamedObject:
-        """The object's name."""
+        """The metadata with the object's name."""
         ...
 
     @property
@@ -47,31 +47,31 @@ class Report(Protocol):
 
     @property
     def device_kind(self) -> DeviceKind | None:
-        """What the reporting device is, None for a part of a sweep."""
+        """The kind of the reporting device; None for a part of a sweep."""
         ...
 
     @property
     def sweep(self) -> SweepPart | None:
-        """The part of a sweep, None for a device."""
+        """The part of a sweep; None for the report of a device."""
         ...
 
     @property
     def device(self) -> Device | None:
-        """The facts, None for a part of a sweep; where they are packed, made for each who asks."""
+        """The facts; None for a part of a sweep. Packed facts are unpacked on every access."""
         ...
 
     @property
     def content(self) -> Hashable:
-        """All that it says, but not how and when that was found out; only for comparing."""
+        """The name and the facts or sweep part, without the status; only for comparing."""
         ...
 
     @property
     def swept_ports(self) -> tuple[SweptPort, ...]:
-        """The ports of a host that are in an InfiniBand subnet and up."""
+        """The ports of a host that are up and in an InfiniBand subnet."""
         ...
 
     def to_wire(self) -> NeighborReport:
-        """Return it as it is on the wire."""
+        """Return the report in its form on the wire."""
         ...
 
 
@@ -80,19 +80,19 @@ class _ObjectName(NamedTuple):
 
 
 class PackedFacts(NamedTuple):
-    """A device as bytes, and what is often asked of it."""
+    """A device as bytes, beside the fields that are read often."""
 
     kind: DeviceKind
     name: str
     packed: bytes
     """By `pack_device`."""
     swept_ports: tuple[SweptPort, ...]
-    """Those in InfiniBand subnets: what most nodes have alike is one object."""
+    """The ports that are up and in an InfiniBand subnet. Nodes with equal ports share the tuple."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactReport:
-    """A report in a twentieth of the memory. Those of equal facts and status are equal."""
+    """A report in a twentieth of the memory. Reports with equal facts and status are equal."""
 
     name: str
     status: ReportStatus
@@ -102,31 +102,31 @@ class CompactReport:
 
     @property
     def metadata(self) -> _ObjectName:
-        """The object's name."""
+        """The metadata with the object's name."""
         return _ObjectName(self.name)
 
     @property
     def device_kind(self) -> DeviceKind | None:
-        """What the reporting device is, None for a part of a sweep."""
+        """The kind of the reporting device; None for a part of a sweep."""
         return None if self.facts is None else self.facts.kind
 
     @property
     def device(self) -> Device | None:
-        """The facts, made anew; None for a part of a sweep. Cost: that of `unpack_device`."""
+        """The facts; None for a part of a sweep. Cost per access: one `unpack_device`."""
         return None if self.facts is None else unpack_device(self.facts.packed)
 
     @property
     def content(self) -> Hashable:
-        """All that it says, but not how and when that was found out."""
+        """The name and the facts or sweep part, without the status."""
         return self.name, self.facts, self.sweep
 
     @property
     def swept_ports(self) -> tuple[SweptPort, ...]:
-        """The ports of a host that are in an InfiniBand subnet and up."""
+        """The ports of a host that are up and in an InfiniBand subnet."""
         return () if self.facts is None else self.facts.swept_ports
 
     def to_wire(self) -> NeighborReport:
-        """Return it as it is on the wire."""
+        """Return the report in its form on the wire."""
         device = self.device
         if device is not None:
             return build_report(device, name=self.name, status=self.status)
@@ -138,10 +138,10 @@ class CompactReport:
 
 
 def compact_report(report: NeighborReport) -> CompactReport:
-    """Return a report as it is kept."""
+    """Return a report in compact form."""
     device = report.device
     facts = None
     if device is not None:
-        swept = swept_ports_of(device)
-        facts = PackedFacts(device.kind, device.name, pack_device(device), swept)
+        ports = swept_ports_of(device)
+        facts = PackedFacts(device.kind, device.name, pack_device(device), ports)
     return CompactReport(report.metadata.name, report.status, facts, report.sweep)

@@ -1,8 +1,8 @@
-"""Fabric: the object in which the generator says who sweeps, `fabrics.toponaut.io`.
+"""Status of the Fabric object, `fabrics.toponaut.io`: which node sweeps which subnet.
 
-Agents read it and sweep only where they are elected. pydantic lives at this edge only. A reader
-takes what it knows and leaves the rest alone: policy stands in the same object, and an agent may
-be older than its generator.
+The generator writes the status. Agents read it and sweep only the subnets that they are elected
+for. A reader ignores fields that it does not know: the same object holds the policy, and an agent
+may be older than its generator. pydantic is used at this edge only.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from topology.reports.neighbor_report import (
 
 FABRIC_KIND: Final = "Fabric"
 FABRIC_NAME: Final = "default"
-"""Of the one object that an agent reads."""
+"""Name of the only Fabric object that an agent reads."""
 MAX_SWEEPERS: Final = 4096
 
 Label = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$")]
-"""Name of an RDMA device; it becomes a word of a command."""
+"""Name of an RDMA device; it becomes an argument of a command."""
 
 
 class SweepRole(StrEnum):
-    """What a node is to a subnet's sweep."""
+    """The role of a node in the sweep of a subnet."""
 
     ELECTED = "elected"
-    """Sweeps."""
+    """The node sweeps."""
     SPARE = "spare"
-    """Is elected when the elected one falls silent; does not sweep until then."""
+    """The node is elected if the elected node falls silent; it does not sweep until then."""
 
 
 class _Model(WireModel):
@@ -46,7 +46,7 @@ class _Model(WireModel):
 
 
 class Sweeper(_Model):
-    """A node, and the port of it that a subnet is swept from."""
+    """A node, and its port from which it sweeps a subnet."""
 
     subnet: Subnet
     """Prefix, 16 hex digits."""
@@ -58,23 +58,23 @@ class Sweeper(_Model):
 
 
 class CountedSweep(_Model):
-    """Whose sweep of a subnet counts now; all others withdraw theirs."""
+    """The node whose sweep of a subnet counts; all other nodes withdraw their sweeps."""
 
     subnet: Subnet
     node: Name
 
 
 class FabricStatus(_Model):
-    """What the generator found out."""
+    """The part of the Fabric status that agents read."""
 
     sweepers: Annotated[tuple[Sweeper, ...], Field(max_length=MAX_SWEEPERS)] = ()
-    """Sorted by subnet and role: one elected node a subnet, and a spare where there is another."""
+    """Sorted by subnet and role: per subnet one elected node, and a spare if there is another."""
     sweeps: Annotated[tuple[CountedSweep, ...], Field(max_length=MAX_SWEEPERS)] = ()
     """Sorted by subnet."""
 
 
 class FabricObject(_Model):
-    """The fabric as one object."""
+    """The Fabric object, as far as agents read it."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["Fabric"] = FABRIC_KIND
@@ -86,21 +86,25 @@ def parse_fabric(document: object) -> FabricStatus:
     """Return the status in a decoded Fabric object.
 
     Raises:
-        ConfigError: another kind or version, or a field that is wrong; the message names it.
+        ConfigError: another kind or version, or a wrong field; the message names the field.
     """
-    found = check_object(document, FABRIC_KIND, API_VERSION)
-    if isinstance(found, str):
-        raise ConfigError(found)
+    document_or_problem = check_object(document, FABRIC_KIND, API_VERSION)
+    if isinstance(document_or_problem, str):
+        raise ConfigError(document_or_problem)
     try:
-        return FabricObject.model_validate(found).status
+        return FabricObject.model_validate(document_or_problem).status
     except ValidationError as error:
         raise ConfigError("; ".join(describe_validation(error))) from error
 
 
 def render_fabric(status: FabricStatus, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the object with a status; what `base` holds beside it stays as it is."""
-    kept = dict(base or {})
-    told = kept.get("status")
-    found = status.model_dump(mode="json", by_alias=True)
+    """Return the object with a status; all other fields of `base` stay unchanged."""
+    rendered = dict(base or {})
+    old_status = rendered.get("status")
+    status_document = status.model_dump(mode="json", by_alias=True)
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
-    return head | kept | {"status": (told if isinstance(told, dict) else {}) | found}
+    return (
+        head
+        | rendered
+        | {"status": (old_status if isinstance(old_status, dict) else {}) | status_document}
+    )

@@ -1,7 +1,7 @@
 """NeighborReport: the versioned message from agent to generator, `neighborreports.toponaut.io`.
 
-pydantic lives at this edge only: `build_report` and `extract_device` translate to and from facts. A spec
-holds facts alone, sorted and capped, so equal facts give equal bytes; times and outcomes are in
+`build_report` and `extract_device` convert from and to facts; pydantic is used at this edge only. A
+spec holds only facts, sorted and capped, so equal facts give equal bytes. Times and outcomes are in
 the status. A sweep of an InfiniBand subnet is a numbered set of reports of the sweeping node.
 """
 
@@ -32,8 +32,8 @@ REPORT_KIND: Final = "NeighborReport"
 MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
 MAX_PARTS = 4096
 MAX_RATE_BPS = 10**15  # sums over all cables of a fabric stay within 64 bits
-MAX_NUMA_NODE = 65_535  # Linux knows 1024 at most
-MAX_SUBNETS = 64  # that one node has ports in
+MAX_NUMA_NODE = 65_535  # Linux supports at most 1024
+MAX_SUBNETS = 64  # subnets that one node has ports in
 
 Text = Annotated[str, StringConstraints(max_length=MAX_TEXT)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=253)]
@@ -42,7 +42,7 @@ Subnet = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 
 
 class ReportId(WireModel):
-    """One identifier; `subtype` for chassis and port ids only."""
+    """One identifier; only chassis and port ids have a `subtype`."""
 
     type: IdKind
     value: Text
@@ -50,7 +50,7 @@ class ReportId(WireModel):
 
 
 class ReportNeighbor(WireModel):
-    """What one port hears from the other end."""
+    """What one port reports about the other end of its cable."""
 
     ids: Annotated[tuple[ReportId, ...], Field(max_length=64)] = ()
     name: Text = ""
@@ -75,7 +75,7 @@ class ReportPort(WireModel):
     gpu_distance: GpuDistance | None = None
     numa_node: Annotated[int, Field(ge=0, le=MAX_NUMA_NODE)] | None = None
     firmware_lldp: bool | None = None
-    """Whether the card's own LLDP agent eats the frames before the host sees them."""
+    """Whether the card's own LLDP agent consumes the frames before the host sees them."""
     subnet: Subnet | None = None
     """Prefix of its InfiniBand subnet, 16 hex digits."""
     neighbors: Annotated[tuple[ReportNeighbor, ...], Field(max_length=1024)] = ()
@@ -90,7 +90,7 @@ class ReportDevice(WireModel):
 
 
 class SweepPart(WireModel):
-    """One numbered part of an InfiniBand sweep; only complete sets count."""
+    """One numbered part of an InfiniBand sweep; only a complete set of parts counts."""
 
     subnet: Name
     """Subnet prefix, 16 hex digits."""
@@ -103,7 +103,7 @@ class SweepPart(WireModel):
 
 
 class ReportSpec(WireModel):
-    """Facts only: a device with its ports, or a part of a sweep."""
+    """The facts: a device with its ports, or a part of a sweep."""
 
     device: ReportDevice | None = None
     ports: Annotated[tuple[ReportPort, ...], Field(max_length=4096)] = ()
@@ -111,7 +111,7 @@ class ReportSpec(WireModel):
 
 
 class CollectorOutcome(WireModel):
-    """How the last run of one collector ended."""
+    """The outcome of the last run of one collector."""
 
     name: Name
     outcome: Literal["ok", "no-data", "failed"]
@@ -119,14 +119,14 @@ class CollectorOutcome(WireModel):
 
 
 class SweepStanding(WireModel):
-    """How a node that takes part in sweeping stands to it."""
+    """Whether a node can sweep, and which subnets it could not sweep."""
 
     able: bool = False
-    """Whether the program that sweeps is there."""
+    """Whether the sweep program is installed on the node."""
     failed: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
-    """Subnets, sorted, that it could not sweep when it last tried."""
+    """Subnets, sorted, whose last sweep by this node failed."""
     refused: Annotated[tuple[Subnet, ...], Field(max_length=MAX_SUBNETS)] = ()
-    """Subnets, sorted, that let every query time out when it last tried, as an M_Key does."""
+    """Subnets, sorted, where every query of this node's last sweep timed out, as with an M_Key."""
 
 
 class ReportStatus(WireModel):
@@ -137,13 +137,13 @@ class ReportStatus(WireModel):
     agent_version: Text | None = None
     collectors: Annotated[tuple[CollectorOutcome, ...], Field(max_length=64)] = ()
     sweeping: SweepStanding | None = None
-    """None where the node takes no part in sweeping."""
+    """None if the node does not take part in sweeping."""
     flapping: Annotated[tuple[Text, ...], Field(max_length=4096)] = ()
     """Names, sorted, of the ports that lost their link several times within the last hour."""
 
 
 class ReportMetadata(BaseModel):
-    """The object's name; what an API server adds is accepted and dropped."""
+    """The object's name; the fields that an API server adds are accepted and dropped."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
@@ -159,7 +159,7 @@ class SweptPort(NamedTuple):
 
 
 def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
-    """Return the ports of a host that are in a subnet and up, in their order."""
+    """Return the ports of a host that are up and in an InfiniBand subnet, in their order."""
     if device is None or device.kind is not DeviceKind.HOST:
         return ()
     return tuple(
@@ -170,7 +170,7 @@ def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
 
 
 class NeighborReport(WireModel):
-    """One reporter's facts."""
+    """The facts of one reporter: a device, or a part of a sweep."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["NeighborReport"] = REPORT_KIND
@@ -180,31 +180,31 @@ class NeighborReport(WireModel):
 
     @property
     def device_kind(self) -> DeviceKind | None:
-        """What the reporting device is, None for a part of a sweep."""
+        """The kind of the reporting device; None for a part of a sweep."""
         return None if self.spec.device is None else self.spec.device.kind
 
     @property
     def sweep(self) -> SweepPart | None:
-        """The part of a sweep, None for a device."""
+        """The part of a sweep; None for the report of a device."""
         return self.spec.sweep
 
     @property
     def content(self) -> Hashable:
-        """All that it says, but not how and when that was found out."""
+        """The name and the spec, without the status."""
         return self.metadata.name, self.spec
 
     @property
     def device(self) -> Device | None:
-        """The facts, None for a part of a sweep."""
+        """The facts; None for a part of a sweep."""
         return extract_device(self)
 
     @property
     def swept_ports(self) -> tuple[SweptPort, ...]:
-        """The ports of a host that are in a subnet and up."""
+        """The ports of a host that are up and in an InfiniBand subnet."""
         return swept_ports_of(self.device)
 
     def to_wire(self) -> NeighborReport:
-        """Return itself."""
+        """Return the report itself."""
         return self
 
 
@@ -212,14 +212,14 @@ def parse_report(document: object) -> NeighborReport:
     """Return the report in a decoded document.
 
     Raises:
-        ReportError: another version, an unknown or missing field, a value out of range; the
-            message names every field that is wrong.
+        ReportError: another version, an unknown or missing field, or a value out of range; the
+            message names every wrong field.
     """
-    found = check_object(document, REPORT_KIND, API_VERSION)
-    if isinstance(found, str):
-        raise ReportError(found)
+    document_or_problem = check_object(document, REPORT_KIND, API_VERSION)
+    if isinstance(document_or_problem, str):
+        raise ReportError(document_or_problem)
     try:
-        report = NeighborReport.model_validate(found)
+        report = NeighborReport.model_validate(document_or_problem)
     except ValidationError as error:
         raise ReportError("; ".join(describe_validation(error))) from error
     if (report.spec.device is None) == (report.spec.sweep is None):
@@ -252,7 +252,7 @@ def build_report(
 
 
 def extract_device(report: NeighborReport) -> Device | None:
-    """Return the facts of a report, None for a part of a sweep."""
+    """Return the facts of a report; None for a part of a sweep."""
     device = report.spec.device
     if device is None:
         return None
@@ -273,48 +273,59 @@ def _cap_optional(text: str | None) -> str | None:
 
 
 def _drop_if_above(number: int | None, limit: int) -> int | None:
-    """Return a number, None where it is too large to be true."""
+    """Return the number, or None if it is too large to be plausible."""
     return None if number is None or number > limit else number
 
 
 def _render_ids(ids: Iterable[Id]) -> tuple[ReportId, ...]:
     return tuple(
-        ReportId(type=found.kind, value=_cap(found.value), subtype=_cap(found.subtype) or None)
-        for found in sorted(ids)
+        ReportId(
+            type=identifier.kind,
+            value=_cap(identifier.value),
+            subtype=_cap(identifier.subtype) or None,
+        )
+        for identifier in sorted(ids)
     )
 
 
 def _parse_ids(ids: Iterable[ReportId]) -> tuple[Id, ...]:
-    """Return ids in canonical form; those that identify nothing, such as MAC 0, are dropped."""
-    values = ((one, _canonical(one)) for one in ids)
-    found = {Id(one.type, value, one.subtype or "") for one, value in values if value is not None}
-    return tuple(sorted(found))
+    """Return ids in canonical form; ids that identify nothing, such as MAC 0, are dropped."""
+    values = ((report_id, _canonical_value(report_id)) for report_id in ids)
+    return tuple(
+        sorted(
+            {
+                Id(report_id.type, value, report_id.subtype or "")
+                for report_id, value in values
+                if value is not None
+            }
+        )
+    )
 
 
-def _canonical(found: ReportId) -> str | None:
-    match found.type:
+def _canonical_value(report_id: ReportId) -> str | None:
+    match report_id.type:
         case IdKind.NODE_GUID | IdKind.PORT_GUID | IdKind.SYSTEM_IMAGE_GUID:
-            return parse_guid(found.value)
+            return parse_guid(report_id.value)
         case IdKind.MAC:
-            return parse_mac(found.value)
-        case IdKind.CHASSIS_ID | IdKind.PORT_ID if found.subtype == "mac":
-            return parse_mac(found.value)
+            return parse_mac(report_id.value)
+        case IdKind.CHASSIS_ID | IdKind.PORT_ID if report_id.subtype == "mac":
+            return parse_mac(report_id.value)
         case _:
-            return found.value
+            return report_id.value
 
 
 def _render_port(port: Port) -> ReportPort:
     neighbors = [
         ReportNeighbor(
-            ids=_render_ids(heard.device_ids),
-            name=_cap(heard.device_name),
-            port_ids=_render_ids(heard.port_ids),
-            port_name=_cap(heard.port_name),
-            source=heard.source,
-            kind=heard.kind,
-            ttl_seconds=heard.ttl_s,
+            ids=_render_ids(neighbor.device_ids),
+            name=_cap(neighbor.device_name),
+            port_ids=_render_ids(neighbor.port_ids),
+            port_name=_cap(neighbor.port_name),
+            source=neighbor.source,
+            kind=neighbor.kind,
+            ttl_seconds=neighbor.ttl_s,
         )
-        for heard in sorted(set(port.neighbors), key=repr)
+        for neighbor in sorted(set(port.neighbors), key=repr)
     ]
     return ReportPort(
         name=_cap(port.name),
@@ -349,14 +360,14 @@ def _parse_port(port: ReportPort) -> Port:
         subnet=port.subnet,
         neighbors=tuple(
             Neighbor(
-                device_ids=_parse_ids(heard.ids),
-                device_name=heard.name,
-                port_ids=_parse_ids(heard.port_ids),
-                port_name=heard.port_name,
-                source=heard.source,
-                kind=heard.kind,
-                ttl_s=heard.ttl_seconds,
+                device_ids=_parse_ids(neighbor.ids),
+                device_name=neighbor.name,
+                port_ids=_parse_ids(neighbor.port_ids),
+                port_name=neighbor.port_name,
+                source=neighbor.source,
+                kind=neighbor.kind,
+                ttl_s=neighbor.ttl_seconds,
             )
-            for heard in port.neighbors
+            for neighbor in port.neighbors
         ),
     )

@@ -1,4 +1,4 @@
-"""Claims of reports, kept as bytes and spelled out for each who asks. Pure."""
+"""Claims of reports: the device is stored as bytes and unpacked on every access. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topology.reports.packed_devices import unpack_device
 
 
 class PackedClaim(LazyClaim):
-    """What a device reports of itself."""
+    """The claim of a report: what a device says about itself."""
 
     __slots__ = ("_node", "packed")
 
@@ -20,12 +20,13 @@ class PackedClaim(LazyClaim):
     _node: str | None
 
     def __init__(self, packed: bytes, name: str, *, node: str | None) -> None:
-        """Keep a device.
+        """Store a packed device.
 
         Args:
-            packed: by `pack_device`.
-            name: of the device.
-            node: under whose name alone it stands; None: under those that it says.
+            packed: the device, packed by `pack_device`.
+            name: the name of the device.
+            node: the only node name of the device, in place of those in the report; None to keep
+                the node names of the report.
         """
         super().__init__(Origin.REPORT, name)
         object.__setattr__(self, "packed", packed)
@@ -33,12 +34,12 @@ class PackedClaim(LazyClaim):
 
     @property
     def device(self) -> Device:
-        """The device, made anew. Cost: that of `unpack_device`."""
+        """The device. Cost per access: one `unpack_device`."""
         device = unpack_device(self.packed)
         return device if self._node is None else bind_to_node(device, self._node)
 
     def __eq__(self, other: object) -> bool:
-        """Compare with any claim; with another of this kind without spelling them out."""
+        """Compare with any claim; two packed claims compare their bytes without unpacking."""
         if isinstance(other, PackedClaim):
             return (self._node, self.packed) == (other._node, other.packed)
         return super().__eq__(other)
@@ -47,6 +48,6 @@ class PackedClaim(LazyClaim):
 
 
 def bind_to_node(device: Device, node: str) -> Device:
-    """Return a device under the name of one node, whatever nodes it says it is."""
-    ids = {one for one in device.ids if one.kind is not IdKind.NODE_NAME}
+    """Return the device with one node name, in place of all node names that it claims."""
+    ids = {identifier for identifier in device.ids if identifier.kind is not IdKind.NODE_NAME}
     return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, node)})))

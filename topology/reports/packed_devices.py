@@ -1,8 +1,8 @@
-"""Devices as bytes: what ten thousand reports say in ten megabytes, spelled out when asked for.
+"""Devices as bytes, so that ten thousand reports take ten megabytes.
 
-A port with its neighbor is some twenty objects, of which nothing is looked at from one change of
-the fabric to the next. Packed, a report takes a twentieth of that, and a tenth of a millisecond to
-be a device again, 2 ms where a switch has 128 ports. Pure, and bytes never leave the process.
+A port with its neighbor is about twenty objects, and no code reads them until the fabric changes.
+A packed report takes a twentieth of that memory. Unpacking it takes a tenth of a millisecond, or
+2 ms for a switch with 128 ports. Pure; the bytes never leave the process.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _DISTANCES: Final[dict[str | None, GpuDistance | None]] = {
     **{str(distance): distance for distance in GpuDistance},
 }
 _Row: TypeAlias = list[Any]
-"""What JSON has for a row: read back by the place of each field."""
+"""A row of JSON; each field is identified by its position."""
 
 
 def pack_device(device: Device) -> bytes:
-    """Return a device as bytes; equal ones give equal bytes. Cost: O(its ports), 5 µs each."""
+    """Return a device as bytes; equal devices give equal bytes. Cost: O(ports), 5 µs each."""
     row = (device.kind, device.name, device.model, device.ids, device.ports)
     return zlib.compress(json.dumps(row, separators=(",", ":")).encode(), _LEVEL)
 
 
 def unpack_device(packed: bytes) -> Device:
-    """Return the device that was packed. Cost: O(its ports), 8 µs each."""
+    """Return the device that was packed. Cost: O(ports), 8 µs each."""
     kind, name, model, ids, ports = json.loads(zlib.decompress(packed))
     return Device(
         kind=_DEVICE_KINDS[kind],
@@ -61,7 +61,7 @@ def _ids(rows: Sequence[_Row]) -> tuple[Id, ...]:
 
 
 def _port(row: _Row) -> Port:
-    name, ids, medium, state, rate, bond, rdma, pci, distance, neighbors, numa, eats, subnet = row
+    name, ids, medium, state, rate, bond, rdma, pci, distance, neighbors, numa, lldp, subnet = row
     return Port(
         name,
         _ids(ids),
@@ -72,9 +72,9 @@ def _port(row: _Row) -> Port:
         rdma,
         pci,
         _DISTANCES[distance],
-        tuple([_neighbor(one) for one in neighbors]),
+        tuple([_neighbor(neighbor) for neighbor in neighbors]),
         numa,
-        eats,
+        lldp,
         subnet,
     )
 

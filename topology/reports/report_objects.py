@@ -1,8 +1,8 @@
-"""Reports as objects of an API server, where they differ from files. Pure.
+"""NeighborReports as objects of an API server, where they differ from files. Pure.
 
-The server's schema has refused what no version knows, so a field that we do not know is that of a
-newer agent: it is left out, and the rest counts. Who wrote an object may not be let delete it, so
-a part of a sweep can also be empty: it then stands for a part that is not there.
+The server's schema refuses fields that no version knows. A field unknown to this version is
+therefore from a newer agent: it is dropped, and the other fields count. An agent may lack the
+permission to delete its objects, so it withdraws a part of a sweep by writing an empty part.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from topology.reports.neighbor_report import (
 )
 
 _WITHDRAWN: Final = "withdrawn"
-"""No hash of a sweep."""
+"""The sweep id of a withdrawn part; it cannot be the hash of a sweep."""
 
 
 def parse_stored_report(document: object) -> NeighborReport:
-    """Return the report in a decoded object, without the fields that only a newer version knows.
+    """Return the report in a decoded object, without fields that only a newer version knows.
 
     Raises:
-        ReportError: another version, a missing field, a value out of range.
+        ReportError: another version, a missing field, or a value out of range.
     """
     try:
         return parse_report(document)
@@ -43,33 +43,34 @@ def parse_stored_report(document: object) -> NeighborReport:
 
 
 def build_withdrawn_part(name: str, subnet: str) -> NeighborReport:
-    """Return what a part of a sweep becomes when it says nothing any more.
+    """Return the empty report that replaces a part of a sweep.
 
-    It is never whole, so that a reader which knows nothing of withdrawing does not count it.
+    It says that it is one of two parts, so a reader that does not know withdrawn parts sees an
+    incomplete sweep and ignores it.
     """
     part = SweepPart(subnet=subnet, sweep_id=_WITHDRAWN, part=0, of=2, facts="")
     return NeighborReport(metadata=ReportMetadata(name=name), spec=ReportSpec(sweep=part))
 
 
 def is_withdrawn(report: Report) -> bool:
-    """Return whether it stands for a part that is not there."""
+    """Return whether a report is a withdrawn part of a sweep."""
     sweep = report.sweep
     return sweep is not None and sweep.sweep_id == _WITHDRAWN and not sweep.facts
 
 
 def _unknown_fields(cause: BaseException | None) -> list[tuple[int | str, ...]]:
-    """Return the paths of the fields that a model has no place for."""
+    """Return the paths of the fields that the model does not have."""
     if not isinstance(cause, ValidationError):
         return []
-    found = cause.errors(include_url=False, include_context=False, include_input=False)
-    return [one["loc"] for one in found if one["type"] == "extra_forbidden"]
+    details = cause.errors(include_url=False, include_context=False, include_input=False)
+    return [fault["loc"] for fault in details if fault["type"] == "extra_forbidden"]
 
 
 def _remove_fields(document: object, paths: Sequence[tuple[int | str, ...]]) -> Any:  # noqa: ANN401 - JSON
-    kept: Any = deepcopy(document)
+    remaining: Any = deepcopy(document)
     for *path, field in paths:
-        owner = kept
+        owner = remaining
         for step in path:
             owner = owner[step]
         owner.pop(field, None)
-    return kept
+    return remaining

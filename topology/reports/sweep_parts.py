@@ -1,4 +1,4 @@
-"""A sweep as numbered reports of the node that swept, small enough for an API server. Pure."""
+"""A sweep as numbered reports of the sweeping node, small enough for an API server. Pure."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from topology.reports.neighbor_report import NeighborReport, ReportMetadata, Rep
 MAX_CHUNK_BYTES = 192 * 1024  # of compressed facts; base64 makes that 256 KiB
 MAX_SWEEP_BYTES = 1 << 30  # unpacked; 100k HCAs need about 100 MB
 MAX_RATIO = 100
-"""Unpacked to packed; sweeps of real fabrics have up to 20, and a bomb of zeros 1000."""
+"""Limit of unpacked to packed size: real fabrics have up to 20, a decompression bomb has 1000."""
 SMALL_SWEEP_BYTES = 1 << 20
-"""What a sweep may unpack to whatever its ratio."""
+"""Unpacked size that is allowed at any ratio."""
 
 
 def split_sweep(text: str, *, node: str, subnet: str, first: int = 0) -> list[NeighborReport]:
     """Return the numbered reports `NODE.sweep.<i>` that carry one sweep's canonical text.
 
     Args:
-        text: as `render_ibnetdiscover` makes it.
-        node: that swept.
-        subnet: its prefix.
-        first: number of the first report; a node may sweep several subnets.
+        text: the output of `render_ibnetdiscover`.
+        node: the node that swept.
+        subnet: the prefix of the subnet.
+        first: the number of the first report; a node may sweep several subnets.
     """
     raw = text.encode(errors="replace")
     packed = zlib.compress(raw, 9)
@@ -50,11 +50,11 @@ def split_sweep(text: str, *, node: str, subnet: str, first: int = 0) -> list[Ne
 
 
 def unpack_sweep(parts: Iterable[SweepPart]) -> bytes:
-    """Return the text of a complete set of parts as it was packed, in any order.
+    """Return the text of a complete set of parts, given in any order.
 
     Raises:
-        ReportError: parts are missing, differ in their sweep, are damaged, or unpack to more
-            than a fabric can be.
+        ReportError: parts are missing, damaged or of different sweeps, or unpack to more than any
+            fabric needs.
     """
     ordered = sorted(parts, key=lambda part: part.part)
     if not ordered or [part.part for part in ordered] != list(range(ordered[0].of)):

@@ -248,7 +248,7 @@ planes:
     [
         pytest.param("", "expected one document, got 0", id="nothing"),
         pytest.param("planes: []\n---\nplanes: []", "one document, got 2", id="two documents"),
-        pytest.param("planes: []", "planes: expected at least 1 of them", id="no plane"),
+        pytest.param("planes: []", "planes: expected at least 1 item", id="no plane"),
         pytest.param("planes: [{name: A, any: [{}]}]", "planes.0.name", id="a name in capitals"),
         pytest.param("planes: [{name: a}]", "planes.0.any: is missing", id="no rule"),
         pytest.param(

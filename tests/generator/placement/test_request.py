@@ -66,9 +66,7 @@ def test_it_takes_a_tier_by_its_integer() -> None:
             "expected either count or children",
             id="neither count nor children",
         ),
-        pytest.param(
-            {"groups": []}, "groups", "expected at least 1 of them", id="no groups at all"
-        ),
+        pytest.param({"groups": []}, "groups", "expected at least 1 item", id="no groups at all"),
         pytest.param({"colour": 1}, "colour", "is not a known field", id="an unknown field"),
         pytest.param({"required": True}, "required", "expected a text", id="a boolean tier"),
         pytest.param(

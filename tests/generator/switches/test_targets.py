@@ -80,7 +80,7 @@ def test_it_shows_no_secret_when_it_is_printed() -> None:
     ("document", "problem"),
     [
         ({}, "switches: is missing"),
-        ({"switches": []}, "switches: expected at least 1 of them"),
+        ({"switches": []}, "switches: expected at least 1 item"),
         ({"switches": [V2C | {"version": "1"}]}, "switches.0.version: expected '2c' or '3'"),
         ({"switches": [V2C | {"port": 0}]}, "switches.0.port"),
         ({"switches": [V2C | {"community": "x"}]}, "switches.0.community: is not a known field"),

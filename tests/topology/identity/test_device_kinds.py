@@ -1,4 +1,4 @@
-"""Which devices are switches, where no source says so, and which nodes the hosts are."""
+"""Which devices are switches if no source says so, and which nodes the hosts are."""
 
 from collections.abc import Sequence
 
@@ -23,17 +23,17 @@ STYLES = {"-": UNKNOWN_STYLE, "mac": BY_MAC, "ifname": BY_NAME}
 
 
 def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
-    """Return rows of hearer, port, device heard and style as columns."""
+    """Return rows of device, port, peer and style as columns."""
     return PeerColumns._make(np.array(rows, np.intp).reshape(-1, 4).T)
 
 
 def rows(text: str) -> PeerColumns:
-    """Return rows of `HEARER HEARD STYLE`, one a line, each on a port of its own."""
-    found = [line.split() for line in text.strip().splitlines()]
+    """Return the columns of lines `DEVICE PEER STYLE`, each with a separate port."""
+    fields = [line.split() for line in text.strip().splitlines()]
     return heard_of(
         [
             (int(hearer), port, int(peer), STYLES[style])
-            for port, (hearer, peer, style) in enumerate(found)
+            for port, (hearer, peer, style) in enumerate(fields)
         ]
     )
 
@@ -51,16 +51,16 @@ FOUR_LEAVES_HEAR_A_HOST = """
 @pytest.mark.parametrize(
     ("nodes", "heard", "switches"),
     [
-        pytest.param((), "1 0 -\n2 0 -\n3 0 -", {0}, id="three others hear a switch"),
-        pytest.param((), "1 0 -\n2 0 -", set(), id="two others hear a host"),
+        pytest.param((), "1 0 -\n2 0 -\n3 0 -", {0}, id="a device with three viewers is a switch"),
+        pytest.param((), "1 0 -\n2 0 -", set(), id="a device with two viewers is a host"),
         pytest.param(
-            (), FOUR_LEAVES_HEAR_A_HOST, set(), id="one that names its ports by MACs is a host"
+            (), FOUR_LEAVES_HEAR_A_HOST, set(), id="a device that sends MACs is a host"
         ),
         pytest.param(
             (),
             "1 0 mac\n2 0 mac\n3 0 mac",
             {0},
-            id="MACs mean nothing where every device names its ports so",
+            id="MACs are ignored if every device sends MACs",
         ),
         pytest.param((1,), "1 0 -", {0}, id="a device that a node hears alone is a switch"),
         pytest.param(
@@ -69,22 +69,24 @@ FOUR_LEAVES_HEAR_A_HOST = """
         ),
     ],
 )  # fmt: skip
-def test_it_tells_switches_by_who_hears_them(
+def test_it_finds_switches_by_their_viewers(
     nodes: tuple[int, ...], heard: str, switches: set[int]
 ) -> None:
-    entities = [Entity(node=f"node-{at}" if at in nodes else None) for at in range(5)]
+    entities = [Entity(node=f"node-{number}" if number in nodes else None) for number in range(5)]
     resolve_kinds(entities, rows(heard))
-    found = {at for at, entity in enumerate(entities) if entity.kind is DeviceKind.SWITCH}
-    assert found == switches
+    found_switches = {
+        number for number, entity in enumerate(entities) if entity.kind is DeviceKind.SWITCH
+    }
+    assert found_switches == switches
 
 
-def test_it_leaves_a_known_kind_alone() -> None:
+def test_it_does_not_change_a_known_kind() -> None:
     entities = [Entity(kind=DeviceKind.SWITCH), Entity(node="node-1")]
     resolve_kinds(entities, heard_of([(1, 0, 0, BY_MAC)]))
     assert [entity.kind for entity in entities] == [DeviceKind.SWITCH, DeviceKind.HOST]
 
 
-def test_it_takes_what_one_node_hears_beside_another_for_a_host() -> None:
+def test_it_treats_a_device_on_a_shared_port_with_one_viewer_as_a_host() -> None:
     entities = [Entity(node="n1"), Entity(), Entity(), Entity(node="n3")]
     resolve_kinds(
         entities,
@@ -95,41 +97,41 @@ def test_it_takes_what_one_node_hears_beside_another_for_a_host() -> None:
 
 def entity(name: str = "", *, node: str | None = None, origin: Origin | None = None) -> Entity:
     ids = (Id(IdKind.HOSTNAME, name),) if name else ()
-    found = Entity(node=node, names=[name] if name else [])
+    draft = Entity(node=node, names=[name] if name else [])
     if origin is not None:
         device = Device(DeviceKind.UNKNOWN, name, ids)
-        found.absorb(Claim(device, origin), device)
-    return found
+        draft.absorb(Claim(device, origin), device)
+    return draft
 
 
-def test_it_names_a_host_after_itself_where_nobody_listed_nodes() -> None:
+def test_it_uses_a_hosts_own_name_without_an_inventory() -> None:
     host = entity("Web-1.example")
     host.kind = DeviceKind.HOST
     assert resolve_nodes([host]) == []
     assert host.node == "web-1.example"
 
 
-def test_it_names_no_host_that_the_inventory_lacks() -> None:
+def test_it_does_not_name_unlisted_hosts() -> None:
     host, listed = entity("web-1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     host.kind = DeviceKind.HOST
     assert resolve_nodes([host, listed]) == []
     assert host.node is None
 
 
-def test_it_says_that_a_host_carries_the_name_of_a_listed_node() -> None:
+def test_it_reports_a_host_with_the_name_of_a_listed_node() -> None:
     double, listed = entity("n1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     double.kind = listed.kind = DeviceKind.HOST
     (finding,) = resolve_nodes([double, listed])
-    assert "calls itself 'n1'" in finding.message
+    assert "its own name is 'n1'" in finding.message
 
 
-def test_it_names_a_host_that_has_nothing_at_all() -> None:
+def test_it_names_a_host_without_name_and_ids() -> None:
     host = Entity(kind=DeviceKind.HOST)
     (finding,) = resolve_nodes([host])
     assert finding.device == "a host without ids"
 
 
-def test_it_keeps_display_names_unique_against_hostile_ones() -> None:
+def test_it_keeps_display_names_unique_despite_hostile_names() -> None:
     twin = Id(IdKind.MAC, "02:00:00:00:00:01")
     devices = [
         Entity(names=["x"], heard_ids={twin}),

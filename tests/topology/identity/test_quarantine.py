@@ -1,4 +1,4 @@
-"""A node that claims ids of others loses them, and those whose ids they are keep their place."""
+"""A node that claims ids of other devices loses them, and their owners are placed as before."""
 
 import pytest
 from hypothesis import given
@@ -28,7 +28,7 @@ POD = [*star("leaf1", hosts(1, 4)), *star("leaf2", hosts(5, 8)), *mesh(["leaf1",
 
 
 def liar(name: str, *ids: Id, heard: dict[str, list[Neighbor]] | None = None) -> Claim:
-    """Return what a node says of itself that claims more ids than its own."""
+    """Return the claim of a node that claims the ids of other devices, too."""
     found = report(name, heard or {}).device
     device = Device(found.kind, name, tuple(sorted({*found.ids, *ids})), found.ports)
     return Claim(device, Origin.REPORT)
@@ -47,24 +47,28 @@ def swept(name: str, guid: str, kind: DeviceKind, *ports: Port) -> Claim:
 
 
 def names_with(fabric: Fabric, value: str) -> list[str]:
-    return [one.name for one in fabric.devices if value in {found.value for found in one.ids}]
+    return [
+        device.name
+        for device in fabric.devices
+        if value in {identifier.value for identifier in device.ids}
+    ]
 
 
 @pytest.mark.parametrize("name", ["h00", "h99"])
-def test_a_node_keeps_the_address_that_its_leaf_hears_where_it_hears_the_leaf(name: str) -> None:
+def test_a_node_keeps_the_address_that_its_cable_confirms(name: str) -> None:
     honest = infer_cables(POD)
-    found = infer_cables(POD, more=[liar(name, mac("h01", "eth0"), chassis("h01"))])
-    assert tiers_of(found) == tiers_of(honest)
-    finding, other = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    inference = infer_cables(POD, more=[liar(name, mac("h01", "eth0"), chassis("h01"))])
+    assert tiers_of(inference) == tiers_of(honest)
+    finding, other = of_kind(inference.findings, FindingKind.DUPLICATE_ID)
     assert finding.device == other.device == name
-    assert "that of h01 by what others see" in finding.message
-    assert [gone.node for gone in found.tree.unplaced] == [name]
+    assert "belongs to h01 according to other devices" in finding.message
+    assert [gone.node for gone in inference.tree.unplaced] == [name]
 
 
-def test_a_claimant_keeps_what_nobody_disputes() -> None:
-    told = [one for one in claims(POD) if one.device.name != "h05"]
+def test_a_claimant_keeps_its_undisputed_ids() -> None:
+    other_claims = [claim for claim in claims(POD) if claim.device.name != "h05"]
     bad = liar("h05", chassis("h01"), heard={"eth0": [heard_from("leaf2", "to-h05-eth0")]})
-    fabric = build_fabric([*told, bad])
+    fabric = build_fabric([*other_claims, bad])
     assert names_with(fabric, mac_of("h01")) == ["h01"]
     ends = {fabric.port_name(end) for link in fabric.links for end in (link.a, link.b)}
     assert ("h05", "eth0") in ends
@@ -76,67 +80,69 @@ def test_a_leaf_keeps_its_chassis_id(*, silent: tuple[str, ...], is_on_it: bool)
     honest = infer_cables(POD, silent=silent)
     cable = {"eth0": [heard_from("leaf1", "to-h04-eth0")]}
     bad = liar("h04" if is_on_it else "h99", chassis("leaf1"), heard=cable if is_on_it else {})
-    told = [one for one in claims(POD, silent=silent) if one.device.name != bad.device.name]
-    found = infer_cables([], more=[*told, bad])
-    assert tiers_of(found) == tiers_of(honest)
-    (finding,) = of_kind(found.findings, FindingKind.DUPLICATE_ID)
+    other_claims = [
+        claim for claim in claims(POD, silent=silent) if claim.device.name != bad.device.name
+    ]
+    inference = infer_cables([], more=[*other_claims, bad])
+    assert tiers_of(inference) == tiers_of(honest)
+    (finding,) = of_kind(inference.findings, FindingKind.DUPLICATE_ID)
     assert finding.device == bad.device.name
 
 
-def test_a_switch_of_a_sweep_is_no_host() -> None:
+def test_a_host_cannot_claim_the_id_of_a_swept_switch() -> None:
     switch = swept("leaf", GUID, DeviceKind.SWITCH)
     fabric = build_fabric([switch, liar("h1", Id(IdKind.NODE_GUID, GUID))])
-    assert {one.name: one.kind for one in fabric.devices} == {
+    assert {device.name: device.kind for device in fabric.devices} == {
         "h1": DeviceKind.HOST,
         "leaf": DeviceKind.SWITCH,
     }
     assert names_with(fabric, GUID) == ["leaf"]
 
 
-def test_a_sweep_tells_whose_a_guid_is_by_the_name_it_found() -> None:
+def test_a_sweep_decides_by_the_name_that_it_found() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     port = Port("mlx5_0/1", (Id(IdKind.NODE_GUID, GUID, "1"),), rdma_device="mlx5_0")
-    told = [swept("h2", GUID, DeviceKind.HOST, port), liar("h1", guid), liar("h2", guid)]
-    fabric = build_fabric(told)
+    all_claims = [swept("h2", GUID, DeviceKind.HOST, port), liar("h1", guid), liar("h2", guid)]
+    fabric = build_fabric(all_claims)
     assert names_with(fabric, GUID) == ["h2"]
-    assert [fabric.devices[one.device].name for one in fabric.ports] == ["h2"]
+    assert [fabric.devices[port_row.device].name for port_row in fabric.ports] == ["h2"]
     assert [finding.device for finding in fabric.findings] == ["h1"]
 
 
 @pytest.mark.parametrize("first", ["h1", "h2"])
-def test_an_id_stays_with_whom_had_it_first_where_no_cable_tells(first: str) -> None:
+def test_an_id_stays_with_its_first_owner_without_other_evidence(first: str) -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
-    told = [liar("h1", guid), liar("h2", guid)]
+    both_claims = [liar("h1", guid), liar("h2", guid)]
     owners: dict[Key, str] = {(IdKind.NODE_GUID, GUID): first}
-    assert names_with(build_fabric(told, previous_owners=owners), GUID) == [first]
-    fabric = build_fabric(told)
+    assert names_with(build_fabric(both_claims, previous_owners=owners), GUID) == [first]
+    fabric = build_fabric(both_claims)
     assert "it identifies neither" in fabric.findings[0].message
 
 
-def test_the_last_generation_tells_who_had_an_id_first() -> None:
+def test_the_last_generation_knows_the_first_owner() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     before = build_fabric([liar("h2", guid), liar("h3")])
     assert index_id_owners(before).get((IdKind.NODE_GUID, GUID)) == "h2"
-    told = [liar("h1", guid), liar("h2", guid), liar("h3")]
-    after = build_fabric(told, previous_owners=index_id_owners(before))
+    all_claims = [liar("h1", guid), liar("h2", guid), liar("h3")]
+    after = build_fabric(all_claims, previous_owners=index_id_owners(before))
     assert names_with(after, GUID) == ["h2"]
-    known = [
+    owners = [
         index_id_owners(after).get((IdKind.NODE_NAME, name)) for name in ("h1", "h2", "h3", "h4")
     ]
-    assert known == ["h1", "h2", "h3", None]
+    assert owners == ["h1", "h2", "h3", None]
 
 
-def test_nobody_owns_what_two_claim() -> None:
+def test_an_id_that_two_nodes_have_has_no_owner() -> None:
     guid = Id(IdKind.NODE_GUID, GUID)
     fabric = build_fabric([liar("h1", guid), liar("h2", guid)])
     assert index_id_owners(fabric).get((IdKind.NODE_GUID, GUID)) is None
 
 
-def test_nobody_owns_anything_where_nobody_reports() -> None:
+def test_there_are_no_owners_without_reports() -> None:
     assert index_id_owners(build_fabric([])).get((IdKind.NODE_GUID, GUID)) is None
 
 
-def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:
+def test_an_id_that_cables_confirm_for_two_nodes_identifies_neither() -> None:
     shared = heard_from("h01", "eth0")
     leaf = report("leaf1", {f"to-{name}-eth0": [shared] for name in ("h01", "h02")})
     both = [
@@ -147,7 +153,7 @@ def test_two_that_the_cables_confirm_alike_have_it_neither() -> None:
     assert "it identifies neither" in finding.message
 
 
-def test_hosts_that_hear_each_other_are_left_alone() -> None:
+def test_hosts_that_hear_each_other_keep_their_ids() -> None:
     ring = [(("h1", "eth0"), ("h2", "eth1")), (("h2", "eth0"), ("h3", "eth1"))]
     fabric = build_fabric(claims([*ring, (("h3", "eth0"), ("h1", "eth1"))]))
     assert len(fabric.links) == 3
@@ -155,8 +161,8 @@ def test_hosts_that_hear_each_other_are_left_alone() -> None:
 
 
 @given(st.permutations(claims(POD)), st.integers(0, 10))
-def test_the_order_of_claims_does_not_matter(told: list[Claim], at: int) -> None:
+def test_the_order_of_claims_has_no_effect(shuffled: list[Claim], position: int) -> None:
     bad = liar("h06", chassis("h01"), chassis("leaf1"))
-    rest = [one for one in told if one.device.name != "h06"]
-    wanted = build_fabric([*[one for one in claims(POD) if one.device.name != "h06"], bad])
-    assert build_fabric([*rest[:at], bad, *rest[at:]]) == wanted
+    rest = [claim for claim in shuffled if claim.device.name != "h06"]
+    expected = build_fabric([*[claim for claim in claims(POD) if claim.device.name != "h06"], bad])
+    assert build_fabric([*rest[:position], bad, *rest[position:]]) == expected

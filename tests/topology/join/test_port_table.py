@@ -1,4 +1,4 @@
-"""A table of ports gives the rows that were put into it, whatever is replaced of them."""
+"""A port table returns the rows that were added, also after a span is replaced."""
 
 import numpy as np
 from hypothesis import given
@@ -32,30 +32,30 @@ def table_of(ports: list[FabricPort]) -> PortTable:
 
 
 @given(ROWS, st.lists(st.tuples(st.integers(0, 9), st.integers(0, 3), ROWS), max_size=4))
-def test_it_equals_the_rows_with_others_in_some_places(
+def test_it_returns_the_rows_with_a_span_replaced(
     ports: list[FabricPort], splices: list[tuple[int, int, list[FabricPort]]]
 ) -> None:
-    table, wanted = table_of(ports), list(ports)
-    for at, num_gone, come in splices:
-        start = min(at, len(wanted))
-        span = (start, min(start + num_gone, len(wanted)))
-        table = table.replace_ports(span, come)
-        wanted[slice(*span)] = come
-    assert table.fetch_rows() == tuple(wanted)
-    assert table.port_names() == tuple(port.name for port in wanted)
-    assert table.has_gpu_distance.tolist() == [port.gpu_distance is not None for port in wanted]
+    table, expected = table_of(ports), list(ports)
+    for index, num_removed, new_ports in splices:
+        start = min(index, len(expected))
+        span = (start, min(start + num_removed, len(expected)))
+        table = table.replace_ports(span, new_ports)
+        expected[slice(*span)] = new_ports
+    assert table.fetch_rows() == tuple(expected)
+    assert table.port_names() == tuple(port.name for port in expected)
+    assert table.has_gpu_distance.tolist() == [port.gpu_distance is not None for port in expected]
 
 
 @given(ROWS)
 def test_it_numbers_the_names_of_some_ports(ports: list[FabricPort]) -> None:
-    places = np.arange(len(ports))[::2]
-    found = name_codes(table_of(ports).port_names(), places)
-    names = [found.texts[code] for code in found.codes.tolist()]
+    indices = np.arange(len(ports))[::2]
+    codes = name_codes(table_of(ports).port_names(), indices)
+    names = [codes.texts[code] for code in codes.codes.tolist()]
     assert names == [port.name for port in ports[::2]]
-    assert set(found.texts) == set(names)
+    assert set(codes.texts) == set(names)
 
 
-def test_it_makes_only_the_rows_that_are_asked_for() -> None:
+def test_it_builds_only_the_requested_rows() -> None:
     port = FabricPort(7, "1", Medium.ETHERNET, PortState.UP, None, None, None)
     rows = table_of([port] * 100).fetch_rows()
     assert rows_at(rows, [3, 99]) == [port, port]

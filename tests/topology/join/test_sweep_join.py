@@ -1,4 +1,4 @@
-"""A sweep joined as columns gives the same fabric as its claims one by one, whatever is lost."""
+"""A sweep joined as columns gives the same fabric as its claims joined one by one."""
 
 import re
 from collections import Counter
@@ -47,28 +47,28 @@ def one_by_one(claims: SweptClaims) -> Fabric:
 
 
 def same(raw: bytes) -> Fabric | None:
-    """Return the fabric that the fast way makes of a dump, compared with the careful one's."""
+    """Return the fabric of a dump by the fast way, after comparing it with the general way."""
     claims = swept(raw)
-    found, careful = build_sweep_fabric([claims]), one_by_one(claims)
-    if found is not None:
-        assert found == careful
-        compare(columns_of(found), columns_of(careful))
-        assert np.asarray(columns_of(found).has_shared_image).tolist() == boxed(careful)
-    assert build_fabric([claims]) == careful
-    return found
+    fast, general = build_sweep_fabric([claims]), one_by_one(claims)
+    if fast is not None:
+        assert fast == general
+        compare(columns_of(fast), columns_of(general))
+        assert np.asarray(columns_of(fast).has_shared_image).tolist() == boxed(general)
+    assert build_fabric([claims]) == general
+    return fast
 
 
-def test_rows_in_any_order_are_those_of_the_whole() -> None:
+def test_it_returns_the_same_rows_in_any_order_of_access() -> None:
     fabric = build_sweep_fabric([swept(SWEEP.encode())])
     backwards = build_sweep_fabric([swept(SWEEP.encode())])
     assert fabric is not None
     assert backwards is not None
-    places = range(len(fabric.ports) - 1, -1, -1)
-    assert list(rows_at(backwards.ports, places)) == [fabric.ports[at] for at in places]
+    indices = range(len(fabric.ports) - 1, -1, -1)
+    assert list(rows_at(backwards.ports, indices)) == [fabric.ports[index] for index in indices]
 
 
 def boxed(fabric: Fabric) -> list[bool]:
-    """Return which devices share a system image with another."""
+    """Return for each device whether another device has the same system image."""
     images = [
         {one for one in device.ids if one.kind is IdKind.SYSTEM_IMAGE_GUID}
         for device in fabric.devices
@@ -77,24 +77,26 @@ def boxed(fabric: Fabric) -> list[bool]:
     return [any(shared[one] > 1 for one in own) for own in images]
 
 
-def compare(found: FabricColumns, wanted: FabricColumns) -> None:
-    for one, other in zip(_arrays(found), _arrays(wanted), strict=True):
-        assert one.dtype == other.dtype
-        assert np.array_equal(one, other)
+def compare(columns: FabricColumns, expected: FabricColumns) -> None:
+    for column, expected_column in zip(_arrays(columns), _arrays(expected), strict=True):
+        assert column.dtype == expected_column.dtype
+        assert np.array_equal(column, expected_column)
 
 
 def _arrays(columns: FabricColumns) -> list[npt.NDArray[np.generic]]:
-    found = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
-    assert len(set(found.texts)) == len(found.texts)
-    names = [found.texts[code] for code in found.codes]
+    codes = name_codes(columns.port_names, np.arange(len(columns.port_devices)))
+    assert len(set(codes.texts)) == len(codes.texts)
+    names = [codes.texts[code] for code in codes.codes]
     rest = (
-        one for one in columns if one is not columns.links and one is not columns.has_shared_image
+        column
+        for column in columns
+        if column is not columns.links and column is not columns.has_shared_image
     )
-    return [np.asarray(one) for one in (*rest, names, *columns.links)]
+    return [np.asarray(column) for column in (*rest, names, *columns.links)]
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
-def test_it_makes_the_same_of_every_fixture(path: Path) -> None:
+def test_it_gives_the_same_fabric_for_every_fixture(path: Path) -> None:
     same(path.read_bytes())
 
 
@@ -102,11 +104,11 @@ def test_it_makes_the_same_of_every_fixture(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted(SAMPLES.glob("ibnetdiscover/*.txt")), ids=lambda path: path.stem
 )
-def test_it_makes_the_same_of_every_real_fabric(path: Path) -> None:
+def test_it_gives_the_same_fabric_for_every_real_fabric(path: Path) -> None:
     same(path.read_bytes())
 
 
-def test_it_takes_a_whole_sweep() -> None:
+def test_it_joins_a_complete_sweep() -> None:
     fabric = same(SWEEP.encode())
     assert fabric is not None
     assert {link.is_one_sided for link in fabric.links} == {False}
@@ -125,7 +127,7 @@ EDITS = st.one_of(
 
 @st.composite
 def spoiled(draw: st.DrawFn) -> str:
-    """Draw the sweep with lines lost, and far ends or names that say something else."""
+    """Draw a sweep with lost lines, and with wrong far ends or names."""
     lines = SWEEP.splitlines(keepends=True)
     share = draw(st.sampled_from((20, 60, len(PORT_LINES))))
     edits = draw(st.lists(st.tuples(st.integers(0, len(lines) - 1), EDITS), max_size=share))
@@ -139,13 +141,13 @@ def spoiled(draw: st.DrawFn) -> str:
 
 @limits(max_examples=60)
 @given(spoiled())
-def test_it_makes_the_same_of_sweeps_with_lost_and_wrong_lines(text: str) -> None:
+def test_it_gives_the_same_fabric_for_sweeps_with_lost_and_wrong_lines(text: str) -> None:
     assert same(text.encode()) is not None
 
 
 @limits(max_examples=100)
 @given(damaged(cases("ibnetdiscover")))
-def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
+def test_it_gives_the_same_fabric_for_damaged_files(raw: bytes) -> None:
     same(raw)
 
 
@@ -157,24 +159,24 @@ def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
         pytest.param('Ca\t1 "H-02004c0000000000"', 'Ca\t1 "H-02004c00000000ff"', id="a lost node"),
     ],
 )
-def test_it_hands_over_what_only_care_can_judge(old: str, new: str) -> None:
+def test_it_leaves_contradictions_to_the_general_way(old: str, new: str) -> None:
     assert old in SWEEP
     assert same(SWEEP.replace(old, new, 1).encode()) is None
 
 
-def test_it_hands_over_two_sweeps() -> None:
+def test_it_leaves_two_sweeps_to_the_general_way() -> None:
     claims = swept(SWEEP.encode())
     assert build_sweep_fabric([claims, claims]) is None
     assert build_fabric([claims, claims]) == one_by_one(claims)
 
 
-def test_it_hands_over_sweeps_beside_other_claims() -> None:
+def test_it_leaves_sweeps_beside_other_claims_to_the_general_way() -> None:
     claims = swept(SWEEP.encode())
     listed = Claim(next(iter(claims)).device, Origin.INVENTORY)
     assert build_fabric([claims, listed]) == build_fabric([*claims, listed])
 
 
-def test_hosts_of_one_name_stay_apart_and_are_found() -> None:
+def test_it_separates_and_reports_hosts_that_share_a_name() -> None:
     text = SWEEP.replace("node-0002 mlx5_0", "node-0001 mlx5_0")
     fabric = same(text.encode())
     assert fabric is not None
@@ -186,7 +188,7 @@ def squares(places: Sequence[int]) -> Iterator[int]:
     return (at * at for at in places)
 
 
-def test_rows_are_those_of_the_tuple() -> None:
+def test_lazy_rows_equal_the_tuple() -> None:
     rows = LazyRows(40, squares)
     wanted = tuple(at * at for at in range(40))
     assert (rows[3], rows[-1], rows[2:5], len(rows)) == (9, 39 * 39, (4, 9, 16), 40)
@@ -198,6 +200,6 @@ def test_rows_are_those_of_the_tuple() -> None:
         LazyRows(4, squares)[4]
 
 
-def test_a_fabric_of_rows_has_the_same_columns() -> None:
-    found = build_fabric([swept(SWEEP.encode())])
-    compare(columns_of(found), columns_of(replace(found, columns=None)))
+def test_a_fabric_of_rows_has_equal_columns() -> None:
+    fabric = build_fabric([swept(SWEEP.encode())])
+    compare(columns_of(fabric), columns_of(replace(fabric, columns=None)))

@@ -1,4 +1,4 @@
-"""Errors that people read and that survive a queue between processes."""
+"""Errors are one safe line of text, and they can be pickled."""
 
 import pickle
 
@@ -17,7 +17,7 @@ from topology.model.errors import (
 
 
 @given(st.text(), st.integers(0, 200))
-def test_it_shows_any_text_without_control_characters(text: str, limit: int) -> None:
+def test_it_removes_control_characters_from_any_text(text: str, limit: int) -> None:
     shown = show(text, limit)
     assert shown.isprintable()
     assert len(shown) <= 10 * limit + 1
@@ -26,14 +26,14 @@ def test_it_shows_any_text_without_control_characters(text: str, limit: int) -> 
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        pytest.param("leaf-01", "leaf-01", id="plain text as it is"),
+        pytest.param("leaf-01", "leaf-01", id="plain text unchanged"),
         pytest.param("a\nb", "a\\nb", id="a newline escaped"),
         pytest.param("\x1b[31m", "\\x1b[31m", id="terminal colours escaped"),
         pytest.param("a\u202eb", "a\\u202eb", id="text direction escaped"),
         pytest.param("x" * 130, "x" * 120 + "…", id="long text cut"),
     ],
 )
-def test_it_shows(text: str, shown: str) -> None:
+def test_it_makes_text_safe_to_print(text: str, shown: str) -> None:
     assert show(text) == shown
 
 
@@ -41,7 +41,7 @@ def test_it_shows(text: str, shown: str) -> None:
     ("error", "text"),
     [
         pytest.param(ParseError("odd"), "odd", id="only a problem"),
-        pytest.param(ParseError("odd", source="f", line=3), "f:3: odd", id="a place"),
+        pytest.param(ParseError("odd", source="f", line=3), "f:3: odd", id="a source and line"),
         pytest.param(ParseError("odd", excerpt="a\tb"), r"odd: 'a\tb'", id="an excerpt"),
         pytest.param(
             KubeConflict("PUT /x: 409 changed", status=409, retry_after_s=1.5),
@@ -51,11 +51,11 @@ def test_it_shows(text: str, shown: str) -> None:
         pytest.param(PlacementRequestError("groups[0]", "empty"), "groups[0]: empty", id="a field"),
     ],
 )
-def test_it_reads_and_pickles_as_one_line(error: TopologyError, text: str) -> None:
+def test_it_is_one_line_that_survives_pickling(error: TopologyError, text: str) -> None:
     assert str(error) == text
     assert str(pickle.loads(pickle.dumps(error))) == text  # noqa: S301 - our own bytes
 
 
-def test_it_is_one_tree() -> None:
+def test_it_has_one_base_class() -> None:
     assert issubclass(ConfigError, TopologyError)
     assert issubclass(ParseError, TopologyError)

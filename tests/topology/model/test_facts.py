@@ -1,4 +1,4 @@
-"""Findings, sorted and as they are printed."""
+"""Findings: sorted, and rendered as JSON objects."""
 
 from topology.model.facts import (
     Finding,
@@ -38,7 +38,7 @@ def test_it_renders_a_finding_with_its_evidence() -> None:
     }
 
 
-def test_it_renders_what_a_finding_lacks_as_nothing() -> None:
+def test_it_renders_absent_fields_as_null() -> None:
     document = render_finding(LONE)
     assert document["subject"] == {"device": "leaf-c", "port": None}
     assert document["evidence"] == {"ports": [{"device": "leaf-c", "port": ""}], "swap": []}

@@ -1,4 +1,4 @@
-"""Ids in canonical form, and the order of names."""
+"""Canonical forms of ids, and the natural order of names."""
 
 import pytest
 from hypothesis import given
@@ -13,12 +13,12 @@ NAMES = st.text(alphabet=st.characters() | st.sampled_from("0123456789-."), max_
     ("text", "guid"),
     [
         pytest.param("0x2c9030078b7", "000002c9030078b7", id="hex without leading zeros"),
-        pytest.param("0002:c903:007b:78B0", "0002c903007b78b0", id="the form of sysfs"),
-        pytest.param(" 4444444444444444 ", "4" * 16, id="blanks around"),
+        pytest.param("0002:c903:007b:78B0", "0002c903007b78b0", id="the sysfs form"),
+        pytest.param(" 4444444444444444 ", "4" * 16, id="surrounding blanks"),
         pytest.param("0" * 16, None, id="all zeros"),
         pytest.param("f" * 16, None, id="all ones"),
         pytest.param("9c05<redacted>", None, id="redacted"),
-        pytest.param("", None, id="nothing"),
+        pytest.param("", None, id="empty"),
         pytest.param("1" * 17, None, id="a digit too many"),
     ],
 )
@@ -33,7 +33,7 @@ def test_it_parses_guids(text: str, guid: str | None) -> None:
         pytest.param("aa-bb-cc-dd-ee-0f", "aa:bb:cc:dd:ee:0f", id="hyphens"),
         pytest.param("aabb.ccdd.ee0f", "aa:bb:cc:dd:ee:0f", id="Cisco's dots"),
         pytest.param("aa bb cc dd ee 0f", "aa:bb:cc:dd:ee:0f", id="blanks"),
-        pytest.param("00:00:00:00:00:00", None, id="all zero"),
+        pytest.param("00:00:00:00:00:00", None, id="all zeros"),
         pytest.param("ff:ff:ff:ff:ff:ff", None, id="broadcast"),
         pytest.param("01:80:c2:00:00:0e", None, id="a group address"),
         pytest.param("aa:bb-cc:dd:ee:0f", None, id="mixed separators"),
@@ -52,10 +52,10 @@ def test_it_parses_macs(text: str, mac: str | None) -> None:
         pytest.param("-node", False, id="a hyphen first"),
         pytest.param("node\n", False, id="a newline last"),
         pytest.param("n" * 254, False, id="too long"),
-        pytest.param("", False, id="nothing"),
+        pytest.param("", False, id="empty"),
     ],
 )
-def test_it_knows_node_names(text: str, is_name: bool) -> None:  # noqa: FBT001 - a table's column
+def test_it_recognizes_node_names(text: str, is_name: bool) -> None:  # noqa: FBT001 - a table's column
     assert parse_node_name(text) == (text if is_name else None)
 
 
@@ -64,7 +64,7 @@ def test_it_knows_node_names(text: str, is_name: bool) -> None:  # noqa: FBT001 
     [("N1.Example.org", "n1"), (" n1 ", "n1"), ("10.0.0.7", "10.0.0.7"), ("", "")],
     ids=["a domain is cut", "blanks are cut", "an address stays whole", "nothing stays nothing"],
 )
-def test_it_compares_names_in_short(name: str, short: str) -> None:
+def test_it_shortens_names_for_comparing(name: str, short: str) -> None:
     assert short_name(name) == short
 
 
@@ -82,7 +82,7 @@ def test_it_sorts_naturally(names: list[str]) -> None:
 
 
 @given(NAMES, NAMES, NAMES)
-def test_it_orders_any_names_totally(one: str, two: str, three: str) -> None:
+def test_it_orders_any_names_consistently(one: str, two: str, three: str) -> None:
     a, b, c = map(natural_key, (one, two, three))
     assert (a == b) == (one == two)
     assert (a < b) + (b < a) + (a == b) == 1

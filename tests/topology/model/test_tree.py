@@ -1,4 +1,4 @@
-"""The tree: built from domains in any order, printed, read back, and refused where it is none."""
+"""The tree: built from domains in any order, rendered, parsed back, and refused if invalid."""
 
 import copy
 import json
@@ -40,9 +40,9 @@ def tree() -> TopologyTree:
 
 
 def test_it_arranges_domains_in_tree_order() -> None:
-    found = tree()
-    assert found.nodes == ("n4", "n3", "n1", "n2", "n10")
-    assert [domain.name for domain in found.domains] == [
+    built = tree()
+    assert built.nodes == ("n4", "n3", "n1", "n2", "n10")
+    assert [domain.name for domain in built.domains] == [
         "alone",
         "shallow",
         "leaf-2",
@@ -50,12 +50,12 @@ def test_it_arranges_domains_in_tree_order() -> None:
         "spine",
         "core",
     ]
-    spine = found.domains[4]
+    spine = built.domains[4]
     assert (spine.children, spine.parent) == ((2, 3), 5)
-    assert found.nodes_of(spine) == ("n1", "n2", "n10")
+    assert built.nodes_of(spine) == ("n1", "n2", "n10")
 
 
-def test_it_does_not_depend_on_the_order_of_its_input() -> None:
+def test_it_ignores_the_order_of_its_input() -> None:
     assert build_tree(SPECS[::-1], tiers=TIERS, unplaced=LEFT[::-1]) == tree()
 
 
@@ -85,7 +85,7 @@ def test_it_finds_a_tier_by_name_or_number(name: str, tier: int | None) -> None:
     assert tree().tier_of(name) == tier
 
 
-def test_it_reads_back_what_it_prints() -> None:
+def test_it_parses_what_it_renders() -> None:
     document = json.loads(json.dumps(render_tree(tree())))
     assert parse_tree(document) == tree()
     assert document["tiers"][0]["domains"][1]["margin"] == 0.3333
@@ -94,11 +94,9 @@ def test_it_reads_back_what_it_prints() -> None:
 @pytest.mark.parametrize(
     ("specs", "problem"),
     [
-        pytest.param([SPECS[5], SPECS[5]], "two domains named", id="two of one name"),
-        pytest.param([SPECS[0]], "unknown parent", id="a parent that is not there"),
-        pytest.param(
-            [DomainSpec("a", 1, "b"), DomainSpec("b", 1, "a")], "not above", id="a circle"
-        ),
+        pytest.param([SPECS[5], SPECS[5]], "two domains named", id="two domains with one name"),
+        pytest.param([SPECS[0]], "unknown parent", id="an unknown parent"),
+        pytest.param([DomainSpec("a", 1, "b"), DomainSpec("b", 1, "a")], "not above", id="a cycle"),
         pytest.param(
             [DomainSpec("a", 1, None, ("n1",)), DomainSpec("b", 1, None, ("n1",))],
             "in two domains",
@@ -107,7 +105,7 @@ def test_it_reads_back_what_it_prints() -> None:
         pytest.param([DomainSpec("a", 1, None, ("n9",))], "unplaced", id="placed and unplaced"),
     ],
 )
-def test_it_refuses_what_is_no_forest(specs: list[DomainSpec], problem: str) -> None:
+def test_it_refuses_domains_that_are_not_a_forest(specs: list[DomainSpec], problem: str) -> None:
     with pytest.raises(InvariantError, match=problem):
         build_tree(specs, tiers=TIERS, unplaced=LEFT)
 
@@ -127,7 +125,7 @@ def row(document: dict[str, Any], tier: int = 0) -> dict[str, Any]:
     ("document", "problem"),
     [
         pytest.param([], "list of objects", id="a list"),
-        pytest.param({}, "expected kind", id="nothing"),
+        pytest.param({}, "expected kind", id="an empty document"),
         pytest.param(edited(lambda d: d.update(kind="Pod")), "expected kind", id="another kind"),
         pytest.param(edited(lambda d: d.pop("tiers")), "tiers", id="no tiers"),
         pytest.param(
@@ -151,7 +149,7 @@ def row(document: dict[str, Any], tier: int = 0) -> dict[str, Any]:
         ),
     ],
 )
-def test_it_refuses_a_document(document: Any, problem: str) -> None:  # noqa: ANN401 - anything
+def test_it_refuses_an_invalid_document(document: Any, problem: str) -> None:  # noqa: ANN401 - anything
     with pytest.raises(ConfigError, match=problem):
         parse_tree(document)
 
@@ -177,5 +175,5 @@ def test_it_raises_nothing_but_config_errors_on_any_document(data: st.DataObject
     keys = list(target) if isinstance(target, dict) else list(range(len(target)))
     target[data.draw(st.sampled_from(keys))] = data.draw(JSON)
     with suppress(ConfigError):
-        found = parse_tree(document)
-        assert parse_tree(render_tree(found)) == found
+        parsed = parse_tree(document)
+        assert parse_tree(render_tree(parsed)) == parsed

@@ -1,4 +1,4 @@
-"""What is wrong with a document, as its author is told."""
+"""Validation errors in the words that the author of a document reads."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ def described(document: object) -> list[str]:
         ([], ["expected a mapping"]),
         ({}, ["rows: is missing"]),
         ({"rows": "x"}, ["rows: expected a list"]),
-        ({"rows": []}, ["rows: expected at least 1 of them"]),
+        ({"rows": []}, ["rows: expected at least 1 item"]),
         ({"rows": [1]}, ["rows.0: expected a mapping"]),
         ({"rows": [{"nam": "x"}]}, ["rows.0.nam: is not a known field"]),
         ({"rows": [{"tags": [1]}]}, ["rows.0.tags.0: expected a text"]),
-        ({"rows": [{"tags": []}]}, ["rows.0.tags: expected at least 1 of them"]),
+        ({"rows": [{"tags": []}]}, ["rows.0.tags: expected at least 1 item"]),
         ({"rows": [{"rate": 0}]}, ["rows.0.rate: expected greater than 0"]),
         ({"rows": [{"name": "no"}]}, ["rows.0: no is no name"]),
         ({"rows": [{"a\n\u202e": 1}]}, [r"rows.0.a\n\u202e: is not a known field"]),
@@ -67,7 +67,7 @@ def described(document: object) -> list[str]:
         "a name that would spoil a terminal",
     ],
 )
-def test_it_says_once_what_is_wrong(document: object, problems: list[str]) -> None:
+def test_it_reports_each_fault_once(document: object, problems: list[str]) -> None:
     assert described(document) == problems
 
 

@@ -1,8 +1,8 @@
-"""Which network a port is in where nobody says it: told by its host, and by names of switches.
+"""The plane of a port that no policy matches: by its host, and by the names of switches.
 
-A host's ports are judged among themselves (`assign_host`): what is nearest to a GPU, or InfiniBand
-and RDMA of the medium that carries most, is compute; what else is fast is storage; the rest is
-management. Before that, a switch may tell its network by a word in its name.
+The ports of a host are compared with each other (`assign_host`). Ports nearest to a GPU, and the
+InfiniBand and RDMA ports of the medium with the highest total rate, are compute. Other fast ports
+are storage, and the rest is management. A plane word in the name of a switch takes precedence.
 """
 
 import pytest
@@ -50,39 +50,39 @@ C, S, M = COMPUTE, STORAGE, MANAGEMENT
                 infiniband(linked("b", "s1")),
             ],
             [C, C, C, C, S],
-            id="RoCE, where it carries more than InfiniBand",
+            id="RoCE if it is faster than InfiniBand",
         ),
         pytest.param(
             [infiniband(linked("a", "l1", 200)), rdma(linked("b", "s1", 200))],
             [C, S],
-            id="InfiniBand, where both carry the same",
+            id="InfiniBand if both are equally fast",
         ),
         pytest.param(
             [infiniband(dark("a")), infiniband(linked("b", "l1")), rdma(linked("c", "s1", 400))],
             [C, C, S],
-            id="InfiniBand that is partly dark",
+            id="InfiniBand with dark ports",
         ),
         pytest.param(
             [linked("a", "l1"), linked("b", "l1"), linked("eno1", "m1", 10)],
             [C, C, M],
-            id="Ethernet by its rate, where nobody has RDMA",
+            id="Ethernet by its rate without RDMA",
         ),
         pytest.param(
             [near(linked("a", "l1", 100)), linked("b", "l2", 400)],
             [C, S],
-            id="what is fast, but far from any GPU",
+            id="fast ports far from any GPU",
         ),
         pytest.param(
             [linked("eth0", "l1", None), linked("eth1", "l2", None)],
             [C, C],
-            id="all as one where no rate is known, as in captures",
+            id="all ports if no rate is known, as in captures",
         ),
-        pytest.param([dark("a"), dark("b")], [C, C], id="all as one where all is dark"),
+        pytest.param([dark("a"), dark("b")], [C, C], id="all ports if all are dark"),
     ],
 )
-def test_it_tells_apart(ports: list[Port], planes: list[str]) -> None:
-    found = planes_of_ports(split_of({"h1": ports}), "h1")
-    assert [found[port.name] for port in ports] == planes
+def test_it_assigns_planes(ports: list[Port], planes: list[str]) -> None:
+    assigned = planes_of_ports(split_of({"h1": ports}), "h1")
+    assert [assigned[port.name] for port in ports] == planes
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_it_tells_apart(ports: list[Port], planes: list[str]) -> None:
         ("", None),
     ],
 )
-def test_it_takes_whole_words_of_a_switch_for_its_plane(name: str, plane: str | None) -> None:
+def test_it_finds_the_plane_in_whole_words_of_a_switch_name(name: str, plane: str | None) -> None:
     assert plane_in_name(name) == plane
 
 
@@ -116,20 +116,20 @@ def test_it_takes_whole_words_of_a_switch_for_its_plane(name: str, plane: str | 
         *((name, False) for name in ("eth1", "eth0/1", "swp1", "Ethernet0", "em1x", "mge-0/0/1")),
     ],
 )
-def test_it_knows_the_port_by_which_a_switch_is_managed(name: str, *, is_one: bool) -> None:
+def test_it_recognizes_the_management_port_of_a_switch(name: str, *, is_one: bool) -> None:
     fabric = split_of({"leaf": [Port(name)]}).fabric
     assert is_management_port(fabric.ports[0]) is is_one
 
 
-def test_it_lets_the_name_of_a_switch_speak_for_ports_that_are_alike() -> None:
+def test_it_separates_equal_ports_by_the_names_of_their_switches() -> None:
     ports = [linked("a", "leaf1", None), linked("b", "stor1", None), linked("c", "oob1", None)]
     split = split_of({f"h{k}": ports for k in range(3)})
     assert planes_of_ports(split, "h1") == {"a": C, "b": S, "c": M}
     assert {switches_of(split, plane)[0] for plane in split.names} == {"leaf1", "stor1", "oob1"}
 
 
-def test_it_takes_the_rate_of_a_port_from_the_switch_where_the_host_tells_none() -> None:
-    """As with captures of hosts, whose switches were walked by SNMP."""
+def test_it_takes_an_unknown_port_rate_from_the_switch() -> None:
+    """Captures of hosts have no rates; the SNMP walks of their switches do."""
     ports = [linked("eth0", "leaf1", None), linked("eth1", "sw1", None)]
     slow = Port("to-eth1-of-h1", rate_bps=10**9, neighbors=(heard_from("h1", "eth1"),))
     fast = Port("to-eth0-of-h1", rate_bps=100 * 10**9, neighbors=(heard_from("h1", "eth0"),))
@@ -137,14 +137,16 @@ def test_it_takes_the_rate_of_a_port_from_the_switch_where_the_host_tells_none()
     assert planes_of_ports(split, "h1") == {"eth0": C, "eth1": M}
 
 
-def test_it_puts_a_dark_port_where_the_same_port_of_others_is() -> None:
+def test_it_assigns_a_dark_port_like_the_same_port_of_other_hosts() -> None:
     ports = [linked("a", "leaf1", None), linked("b", "stor1", None)]
     split = split_of({"h1": ports, "h2": ports, "h3": [ports[0], dark("b")]})
-    at = next(at for at in split.port_planes if split.fabric.port_name(at) == ("h3", "b"))
-    assert split.port_planes[at] == (S, PlaneReason.SAME_PORT)
+    number = next(
+        number for number in split.port_planes if split.fabric.port_name(number) == ("h3", "b")
+    )
+    assert split.port_planes[number] == (S, PlaneReason.SAME_PORT)
 
 
-def test_it_lets_names_tell_nothing_where_all_switches_would_be_storage() -> None:
+def test_it_ignores_switch_names_if_all_switches_would_be_storage() -> None:
     split = split_of({f"h{k}": [linked("a", "stor1")] for k in range(3)})
     assert split.names == (C,)
     assert switches_of(split, C) == ["stor1"]
@@ -160,8 +162,8 @@ def gpu_host(storage: str) -> list[Port]:
     return [near(rdma(linked("a", "leaf1"))), rdma(linked("b", storage, 200))]
 
 
-def test_it_takes_a_server_on_a_storage_switch_for_storage() -> None:
-    """By itself it has two fast ports, which would make it a compute host."""
+def test_it_assigns_a_server_on_a_storage_switch_to_storage() -> None:
+    """By its ports alone the server would be a compute host: both are fast."""
     server = [rdma(linked("a", "sw7", 200)), rdma(linked("b", "sw8", 200))]
     split = split_of(
         {
@@ -172,25 +174,29 @@ def test_it_takes_a_server_on_a_storage_switch_for_storage() -> None:
     )
     assert planes_of_ports(split, "h9") == {"a": S, "b": S}
     assert switches_of(split, C) == ["leaf1"]
-    at = next(at for at in split.port_planes if split.fabric.port_name(at) == ("h9", "a"))
-    assert split.port_planes[at].reason is PlaneReason.NEIGHBORS
+    number = next(
+        number for number in split.port_planes if split.fabric.port_name(number) == ("h9", "a")
+    )
+    assert split.port_planes[number].reason is PlaneReason.NEIGHBORS
 
 
 @pytest.mark.parametrize(
     "others",
     [
-        pytest.param([rdma(linked("a", "sw7"))] * 3, id="as many hosts are plain"),
-        pytest.param([near(rdma(linked("a", "sw7")))] * 4, id="most ports there are for compute"),
+        pytest.param([rdma(linked("a", "sw7"))] * 3, id="as many plain hosts as GPU hosts"),
+        pytest.param(
+            [near(rdma(linked("a", "sw7")))] * 4, id="most ports on the switch are compute"
+        ),
     ],
 )
-def test_it_takes_a_plain_host_for_compute_where(others: list[Port]) -> None:
+def test_it_assigns_a_plain_host_to_compute_if(others: list[Port]) -> None:
     hosts = {f"h{k}": gpu_host("sw7") for k in range(3)}
     more = {f"h1{k}": [port] for k, port in enumerate(others)}
     split = split_of({**hosts, **more, "h9": [rdma(linked("a", "sw7"))]})
     assert planes_of_ports(split, "h9") == {"a": C}
 
 
-def test_it_leaves_ports_of_a_host_that_are_told_apart_on_a_switch_of_both() -> None:
+def test_it_keeps_different_planes_of_one_hosts_ports_on_a_shared_switch() -> None:
     ports = [infiniband(linked("a", "leaf1")), rdma(linked("b", "sw7")), rdma(linked("c", "sw7"))]
     split = split_of({f"h{k}": [*ports, linked("d", "leaf1", 1)] for k in range(4)})
     assert planes_of_ports(split, "h1") == {"a": S, "b": C, "c": C, "d": M}

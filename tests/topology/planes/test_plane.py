@@ -1,4 +1,4 @@
-"""Which ports of a host are the compute plane's, and which switches and cables a plane has."""
+"""Which ports of a host are in the compute plane, and which switches and links a plane has."""
 
 import pytest
 from hypothesis import given, settings
@@ -27,8 +27,8 @@ def port(name: str, rate: int | None = 400, *, is_linked: bool = True, rdma: str
     )
 
 
-def near(found: Port, distance: GpuDistance) -> Port:
-    return found._replace(gpu_distance=distance)
+def near(port: Port, distance: GpuDistance) -> Port:
+    return port._replace(gpu_distance=distance)
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def near(found: Port, distance: GpuDistance) -> Port:
             [port("a"), port("b", 100), port("c", 25)], ["a", "b"], id="a quarter or more"
         ),
         pytest.param([port("a", None), port("b", 400)], ["a", "b"], id="an unknown rate belongs"),
-        pytest.param([port("a", 25), port("b", 25)], ["a", "b"], id="all where all are alike"),
+        pytest.param([port("a", 25), port("b", 25)], ["a", "b"], id="all if all are alike"),
         pytest.param(
             [port("a", 100, rdma="mlx5_0"), port("b", 400)], ["a"], id="RDMA before a faster rate"
         ),
         pytest.param(
             [port("a", is_linked=False, rdma="mlx5_0"), port("b", 25)],
             ["a", "b"],
-            id="all where no RDMA port has a link",
+            id="all if no RDMA port has a link",
         ),
         pytest.param(
             [near(port("a", 100), GpuDistance.SWITCH), near(port("b"), GpuDistance.NUMA)],
@@ -63,7 +63,7 @@ def near(found: Port, distance: GpuDistance) -> Port:
         pytest.param(
             [near(port("a"), GpuDistance.OTHER), near(port("b", 1), GpuDistance.OTHER)],
             ["a"],
-            id="the rate where all are far from GPUs",
+            id="the rate if all are far from GPUs",
         ),
         pytest.param(
             [port("a"), port("b", 10, is_linked=False)], ["a", "b"], id="a dark port of any rate"
@@ -78,7 +78,7 @@ def near(found: Port, distance: GpuDistance) -> Port:
 def test_it_selects(ports: list[Port], chosen: list[str]) -> None:
     fabric = build_fabric([host_with(ports)])
     plane = select_compute_plane(fabric)
-    assert sorted(fabric.ports[at].name for at in plane.ports) == chosen
+    assert sorted(fabric.ports[number].name for number in plane.ports) == chosen
 
 
 def host_with(ports: list[Port]) -> Claim:
@@ -98,7 +98,7 @@ def test_it_leaves_out_switches_that_no_host_of_the_plane_reaches() -> None:
         ]
     )
     plane = select_compute_plane(fabric)
-    assert [fabric.devices[at].name for at in plane.switches] == ["leaf", "spine"]
+    assert [fabric.devices[number].name for number in plane.switches] == ["leaf", "spine"]
     assert len(plane.switch_edges) == 1
 
 
@@ -106,8 +106,8 @@ def uplink(name: str, to: str, far: str) -> Port:
     return Port(name, state=PortState.UP, neighbors=(heard_from(to, far),))
 
 
-def test_it_takes_no_management_port_of_a_switch_for_an_uplink() -> None:
-    """`sw9` says by no name what it is: the leaves' own ports tell."""
+def test_it_does_not_treat_a_management_port_as_an_uplink() -> None:
+    """The name of `sw9` does not show its purpose, but the ports of the leaves do."""
     hosts = {f"h{k}": [linked("a", f"leaf{k % 2}")] for k in range(4)}
     leaves = {
         f"leaf{k}": [uplink("up", "spine", f"d{k}"), uplink("eth0", "sw9", f"p{k}")]
@@ -118,7 +118,7 @@ def test_it_takes_no_management_port_of_a_switch_for_an_uplink() -> None:
     assert len(split.plane(COMPUTE).switch_edges) == 2
 
 
-def test_it_takes_no_leaf_of_another_network_for_a_spine() -> None:
+def test_it_does_not_treat_a_leaf_of_another_network_as_a_spine() -> None:
     """One fabric carries both: the storage leaf is cabled to the spine of the compute leaves."""
     ports = [near(rdma(linked("a", "leaf1")), GpuDistance.SWITCH), rdma(linked("b", "leaf2"))]
     split = split_of(
@@ -148,7 +148,7 @@ def test_it_keeps_a_spine_that_a_host_of_another_network_is_on() -> None:
     assert switches_of(split, COMPUTE) == ["leaf0", "leaf1", "leaf2", "spine"]
 
 
-def test_it_puts_nvlink_into_no_network() -> None:
+def test_it_does_not_assign_nvlink_to_a_network() -> None:
     domain = Neighbor(
         (Id(IdKind.CHASSIS_ID, "u.1", "nvlink"),),
         "nvlink-u-1",
@@ -173,7 +173,7 @@ def test_it_leaves_a_plane_without_ports_empty() -> None:
 
 @settings(max_examples=examples(30))
 @given(st.permutations(range(6)))
-def test_it_says_the_same_whoever_is_heard_first(order: list[int]) -> None:
+def test_it_gives_the_same_planes_for_any_order_of_claims(order: list[int]) -> None:
     devices = {
         **{f"h{k}": [rdma(linked("a", "leaf1")), linked("m", "oob1", 1)] for k in range(3)},
         "leaf1": [uplink("up", "spine", "1"), uplink("eth0", "oob1", "9")],
@@ -181,7 +181,7 @@ def test_it_says_the_same_whoever_is_heard_first(order: list[int]) -> None:
         "spine": [],
     }
     names = list(devices)
-    shuffled = split_of({names[at]: devices[names[at]] for at in order})
+    shuffled = split_of({names[position]: devices[names[position]] for position in order})
     straight = split_of(devices)
     assert shuffled.port_planes == straight.port_planes
     assert [shuffled.plane(name) for name in shuffled.names] == [

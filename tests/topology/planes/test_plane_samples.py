@@ -1,13 +1,13 @@
-"""What the default makes of networks that real devices told of.
+"""The planes of the default policy in networks of real devices.
 
 | sample | networks in it |
 |---|---|
-| superpod | compute alone: the management hosts are on its spines, not on a network of their own |
-| selene | one network, which is storage's; alone it is what there is |
+| superpod | only compute: the management hosts are on its spines, not on a separate network |
+| selene | only storage; without another network it counts as compute |
 | ufm_small | two switches of two generations, cabled to each other: one network |
 | own16 | one network of captures, without rates |
 
-So the default finds one network in each, and where people know better a policy says it.
+The default finds one network in each sample. A policy can assign ports otherwise.
 """
 
 import pytest
@@ -45,9 +45,9 @@ def split_dump(*names: str, policies: tuple[PlanePolicy, ...] = ()) -> PlaneSpli
     ("name", "num_hosts", "num_ports"),
     [
         pytest.param(SUPERPOD, 150, 1130, id="with management hosts on its spines"),
-        pytest.param(SELENE, 629, 1247, id="of storage alone"),
+        pytest.param(SELENE, 629, 1247, id="for storage only"),
         pytest.param("ufm_small_hdr-fdr.txt", 5, 12, id="of two generations"),
-        pytest.param("topograph_ndr_dgx.txt", 194, 542, id="with hosts that nobody named"),
+        pytest.param("topograph_ndr_dgx.txt", 194, 542, id="with unnamed hosts"),
     ],
 )
 def test_it_finds_one_network_in_a_fabric(name: str, num_hosts: int, num_ports: int) -> None:
@@ -66,16 +66,18 @@ def test_it_finds_one_network_in_captures_without_rates() -> None:
     assert len(split.plane(COMPUTE).switches) == 4
 
 
-def test_it_sets_management_hosts_apart_where_a_policy_names_them() -> None:
+def test_it_separates_management_hosts_by_a_policy() -> None:
     split = split_dump(SUPERPOD, policies=(MANAGED,))
     assert split.names == (COMPUTE, "management")
     assert len({edge.a for edge in split.plane("management").host_edges}) == 10
-    found = infer_tree(split.fabric, plane=split.plane(COMPUTE))
-    assert len(found.tree.nodes) == 140
-    assert not [one for one in found.findings if one.kind is FindingKind.HOST_ON_SPINE]
+    inference = infer_tree(split.fabric, plane=split.plane(COMPUTE))
+    assert len(inference.tree.nodes) == 140
+    assert not [
+        finding for finding in inference.findings if finding.kind is FindingKind.HOST_ON_SPINE
+    ]
 
 
-def test_it_gives_two_fabrics_the_trees_that_each_has_alone() -> None:
+def test_it_gives_two_fabrics_the_same_trees_as_each_alone() -> None:
     both = split_dump(STAGE, ONE_SWITCH, policies=(OF_STAGE,))
     assert both.names == (COMPUTE, "storage")
     for plane, name in ((COMPUTE, ONE_SWITCH), ("storage", STAGE)):
@@ -83,6 +85,6 @@ def test_it_gives_two_fabrics_the_trees_that_each_has_alone() -> None:
         expected = infer_tree(alone.fabric, plane=alone.plane(COMPUTE)).tree
         tree = infer_tree(both.fabric, plane=both.plane(plane)).tree
         assert tree.plane == plane
-        assert [(one.tier, one.nodes) for one in tree.domains if one.nodes] == [
-            (one.tier, one.nodes) for one in expected.domains if one.nodes
+        assert [(domain.tier, domain.nodes) for domain in tree.domains if domain.nodes] == [
+            (domain.tier, domain.nodes) for domain in expected.domains if domain.nodes
         ]

@@ -1,4 +1,4 @@
-"""Which ports a policy's rules take, one criterion at a time and together."""
+"""Which ports the rules of a policy match, by one condition and by several."""
 
 import pytest
 
@@ -34,17 +34,17 @@ PORTS = [
         pytest.param(
             PortRule(ports=("eno?", "MLX5_4/*")), ["mlx5_4/1", "eno1", "eno2"], id="ports"
         ),
-        pytest.param(PortRule(switches=("*-stor-*",)), ["mlx5_4/1"], id="names of switches"),
+        pytest.param(PortRule(switches=("*-stor-*",)), ["mlx5_4/1"], id="switch names"),
         pytest.param(PortRule(hosts=("h[2-9]",)), [], id="no other host"),
         pytest.param(
             PortRule(min_rate_bps=200 * GBIT),
             ["mlx5_0/1", "mlx5_4/1", "eno1", "eno2"],
-            id="a rate or more, and unknown ones",
+            id="a minimum rate and unknown rates",
         ),
         pytest.param(
             PortRule(max_rate_bps=200 * GBIT),
             ["mlx5_4/1", "ens1", "eno1", "eno2"],
-            id="a rate or less, and unknown ones",
+            id="a maximum rate and unknown rates",
         ),
         pytest.param(
             PortRule(subnets=frozenset({"fe80000000000001"})), ["mlx5_0/1"], id="a subnet"
@@ -54,30 +54,30 @@ PORTS = [
         pytest.param(
             PortRule(media=frozenset({Medium.INFINIBAND}), max_rate_bps=200 * GBIT),
             ["mlx5_4/1"],
-            id="what all of a rule says",
+            id="all conditions of a rule",
         ),
     ],
 )
-def test_it_takes_by(rule: PortRule, names: list[str]) -> None:
+def test_it_matches_by(rule: PortRule, names: list[str]) -> None:
     split = split_of({"h1": PORTS}, (PlanePolicy("x", (rule,)),))
-    found = planes_of_ports(split, "h1")
-    assert sorted(name for name, plane in found.items() if plane == "x") == sorted(names)
+    assigned = planes_of_ports(split, "h1")
+    assert sorted(name for name, plane in assigned.items() if plane == "x") == sorted(names)
 
 
-def test_it_takes_the_first_plane_of_which_a_rule_fits() -> None:
+def test_it_uses_the_first_policy_that_matches() -> None:
     policies = (
         PlanePolicy("first", (PortRule(ports=("eno1",)), PortRule(ports=("ens1",)))),
         PlanePolicy("second", (PortRule(ports=("en*",)),)),
     )
-    found = planes_of_ports(split_of({"h1": PORTS}, policies), "h1")
-    assert {name: found[name] for name in ("eno1", "ens1", "eno2")} == {
+    assigned = planes_of_ports(split_of({"h1": PORTS}, policies), "h1")
+    assert {name: assigned[name] for name in ("eno1", "ens1", "eno2")} == {
         "eno1": "first",
         "ens1": "first",
         "eno2": "second",
     }
 
 
-def test_it_leaves_the_rest_to_the_default() -> None:
+def test_it_leaves_other_ports_to_the_default() -> None:
     policies = (PlanePolicy("storage", (PortRule(ports=("mlx5_4/*",)),)),)
     split = split_of({"h1": PORTS}, policies)
     assert planes_of_ports(split, "h1") == {
@@ -89,13 +89,13 @@ def test_it_leaves_the_rest_to_the_default() -> None:
     assert split.names == ("compute", "storage", "management")
 
 
-def test_it_says_that_a_policy_decided() -> None:
+def test_it_reports_the_policy_as_the_reason() -> None:
     split = split_of({"h1": PORTS}, (PlanePolicy(COMPUTE, (PortRule(),)),))
     assert {share.reason for share in split.port_planes.values()} == {PlaneReason.POLICY}
 
 
-def test_it_knows_the_subnet_of_hosts_by_others_on_their_network() -> None:
-    """A node of which only the sweep tells reports no subnet."""
+def test_it_infers_the_subnet_of_a_host_from_others_on_its_network() -> None:
+    """A node that only the sweep knows reports no subnet."""
     here, there = "fe80000000000001", "fe80000000000002"
     uplink = [infiniband(Port("up", neighbors=linked("x", "spine").neighbors))]
     devices = {
@@ -115,7 +115,7 @@ def test_it_knows_the_subnet_of_hosts_by_others_on_their_network() -> None:
     assert planes == {"h1": "x", "h2": "x", "h3": COMPUTE, "h4": COMPUTE}
 
 
-def test_it_takes_a_plain_host_for_storage_only_where_no_policy_says_what_storage_is() -> None:
+def test_it_assigns_plain_hosts_to_storage_only_without_a_storage_policy() -> None:
     ports = [near(rdma(linked("a", "leaf1"))), rdma(linked("b", "sw7", 200))]
     hosts = {f"h{k}": ports for k in range(3)} | {"h9": [rdma(linked("x", "sw7", 200)), dark("y")]}
     by_policy = PlanePolicy("storage", (PortRule(ports=("b",)),))

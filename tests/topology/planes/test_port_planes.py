@@ -1,4 +1,4 @@
-"""Which plane ports are in, kept as an array, is a mapping like any other."""
+"""`PortPlanes`, an array, behaves like any mapping."""
 
 import numpy as np
 import pytest
@@ -10,10 +10,10 @@ FAST, FAR = PortPlane(COMPUTE, PlaneReason.FAST), PortPlane(STORAGE, PlaneReason
 
 
 def shares() -> PortPlanes:
-    found = PortPlanes(5)
-    found.put(FAST, np.array([4, 1]))
-    found.put_each([(3, FAR), (4, FAR)])
-    return found
+    port_planes = PortPlanes(5)
+    port_planes.put(FAST, np.array([4, 1]))
+    port_planes.put_each([(3, FAR), (4, FAR)])
+    return port_planes
 
 
 def test_it_is_a_mapping_in_the_order_of_ports() -> None:
@@ -22,21 +22,21 @@ def test_it_is_a_mapping_in_the_order_of_ports() -> None:
     assert len(shares()) == 3
 
 
-def test_it_knows_no_port_without_a_plane() -> None:
+def test_it_has_no_entry_for_a_port_without_a_plane() -> None:
     assert 0 not in shares()
     with pytest.raises(KeyError):
         shares()[2]
     assert shares().is_assigned().tolist() == [False, True, False, True, True]
 
 
-def test_it_tells_the_ports_of_a_plane() -> None:
+def test_it_returns_the_ports_of_a_plane() -> None:
     assert shares().is_in(COMPUTE).tolist() == [False, True, False, False, False]
     assert not shares().is_in("none").any()
 
 
-def test_it_tells_the_planes_that_still_have_ports() -> None:
-    found = shares()
-    assert found.planes() == {COMPUTE, STORAGE}
-    found.put(FAR, np.array([1]))
-    assert found.planes() == {STORAGE}
+def test_it_returns_only_planes_that_have_ports() -> None:
+    port_planes = shares()
+    assert port_planes.planes() == {COMPUTE, STORAGE}
+    port_planes.put(FAR, np.array([1]))
+    assert port_planes.planes() == {STORAGE}
     assert PortPlanes(2).planes() == set()

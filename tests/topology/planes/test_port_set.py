@@ -1,4 +1,4 @@
-"""Ports kept as flags are a set like any other."""
+"""`PortSet`, an array of flags, behaves like any set."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ flags = st.lists(st.booleans(), max_size=40)
 @given(flags)
 def test_it_equals_the_set_of_its_ports(are_in: list[bool]) -> None:
     ports = PortSet(np.array(are_in, np.bool_))
-    plain: AbstractSet[int] = {at for at, is_in in enumerate(are_in) if is_in}
+    plain: AbstractSet[int] = {number for number, is_in in enumerate(are_in) if is_in}
     assert ports == plain
     assert (list(ports), len(ports), bool(ports)) == (sorted(plain), len(plain), bool(plain))
-    assert all((at in ports) == (at in plain) for at in range(-2, len(are_in) + 2))
+    assert all((number in ports) == (number in plain) for number in range(-2, len(are_in) + 2))
 
 
 @given(flags, flags)
@@ -33,7 +33,7 @@ def test_its_operators_are_those_of_sets(one: list[bool], other: list[bool]) -> 
     assert (left == right) == (set(left) == set(right))
 
 
-def test_it_holds_a_number_of_an_array_and_nothing_that_is_no_number() -> None:
+def test_it_contains_array_numbers_and_no_other_values() -> None:
     ports = PortSet(np.array([False, True]))
     assert np.intp(1) in ports
     name: object = "1"

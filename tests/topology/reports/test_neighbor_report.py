@@ -1,6 +1,6 @@
-"""The message from agent to generator: round trips, refusals, and sweeps in parts."""
+"""NeighborReport: round trips, refusals, and sweeps split into parts."""
 
-import random  # noqa: TID251 - fills a sweep with what does not compress
+import random  # noqa: TID251 - text that does not compress
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -93,7 +93,7 @@ HOST = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_NAME, "n1"),))
 
 @settings(max_examples=examples(60))
 @given(DEVICES)
-def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
+def test_it_returns_the_device_that_it_was_built_from(device: Device) -> None:
     report = build_report(device, name="n1")
     assert extract_device(report) == device
     assert parse_report(render_report(report)) == report
@@ -101,7 +101,7 @@ def test_it_gives_back_the_device_that_it_was_made_of(device: Device) -> None:
 
 @settings(max_examples=examples(60))
 @given(JSON, JSON, JSON)
-def test_it_refuses_any_document_with_a_report_error_only(
+def test_it_raises_only_report_errors_for_any_document(
     spec: object, status: object, other: object
 ) -> None:
     head = {"apiVersion": "toponaut.io/v1alpha1", "kind": "NeighborReport"}
@@ -130,23 +130,25 @@ def edited(edit: Callable[[dict[str, Any]], object]) -> dict[str, Any]:
         pytest.param(
             edited(lambda d: d["spec"].update(ports=[{"name": "p", "rateBps": 10**40}])),
             "spec.ports.0.rateBps: expected less than or equal to",
-            id="a rate that no tree could be computed with",
+            id="a rate that is too large",
         ),
         pytest.param(edited(lambda d: d["spec"].clear()), "exactly one", id="an empty spec"),
         pytest.param(
-            edited(lambda d: d["spec"]["device"].update(name="x" * 513)), "device.name", id="length"
+            edited(lambda d: d["spec"]["device"].update(name="x" * 513)),
+            "device.name",
+            id="a name that is too long",
         ),
         pytest.param(
             edited(lambda d: d["spec"].update(ports=[{}] * 9)), "and 13 more", id="many faults"
         ),
     ],
 )
-def test_it_says_what_is_wrong_with_a_report(document: object, problem: str) -> None:
+def test_it_names_what_is_wrong_with_a_report(document: object, problem: str) -> None:
     with pytest.raises(ReportError, match=problem):
         parse_report(document)
 
 
-def test_it_caps_and_sorts_what_a_device_says() -> None:
+def test_it_caps_and_sorts_the_facts_of_a_device() -> None:
     long = "x" * 600
     odd = Port("eth2", bond_master=long, rdma_device=long, pci_address=long)
     report = build_report(Device(DeviceKind.UNKNOWN, long, (), (Port("eth10"), odd)), name="n1")
@@ -158,14 +160,14 @@ def test_it_caps_and_sorts_what_a_device_says() -> None:
     assert {len(text or "") for text in texts} == {MAX_TEXT}
 
 
-def test_it_leaves_out_numbers_that_are_too_large_to_be_true() -> None:
+def test_it_leaves_out_implausibly_large_numbers() -> None:
     port = Port("eth0", rate_bps=2**32 * 10**6, numa_node=2**31)
     device = extract_device(build_report(Device(DeviceKind.HOST, "n1", (), (port,)), name="n1"))
     assert device is not None
     assert device.ports == (Port("eth0"),)
 
 
-def test_it_takes_ids_in_canonical_form_and_drops_what_identifies_nothing() -> None:
+def test_it_canonicalizes_ids_and_drops_meaningless_ones() -> None:
     ids = (
         Id(IdKind.CHASSIS_ID, "AA-BB-CC-DD-EE-00", "mac"),
         Id(IdKind.MAC, "00:00:00:00:00:00"),
@@ -183,19 +185,19 @@ def test_it_takes_ids_in_canonical_form_and_drops_what_identifies_nothing() -> N
 def parts_of(text: str) -> list[SweepPart]:
     reports = split_sweep(text, node="n1", subnet="fe80000000000000")
     assert [report.metadata.name for report in reports] == [
-        f"n1.sweep.{at}" for at in range(len(reports))
+        f"n1.sweep.{number}" for number in range(len(reports))
     ]
     assert all(extract_device(report) is None for report in reports)
     return [report.spec.sweep for report in reports if report.spec.sweep]
 
 
 @given(st.text(max_size=200))
-def test_it_joins_what_it_split(text: str) -> None:
+def test_it_unpacks_what_it_split(text: str) -> None:
     kept = text.encode(errors="replace").decode()
     assert unpack_sweep(parts_of(text)).decode() == kept
 
 
-def test_it_joins_many_parts_in_any_order() -> None:
+def test_it_unpacks_many_parts_in_any_order() -> None:
     rng = random.Random(1)  # noqa: S311 - no secret
     text = rng.randbytes(300_000).hex()
     parts = parts_of(text)
@@ -218,17 +220,17 @@ def changed(**fields: object) -> list[SweepPart]:
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
-        pytest.param([], "incomplete: 0 of ?", id="none at all"),
-        pytest.param(WHOLE[1:], "incomplete", id="the first missing"),
-        pytest.param([*WHOLE, WHOLE[0]], "incomplete", id="one twice"),
+        pytest.param([], "incomplete: 0 of ?", id="no parts"),
+        pytest.param(WHOLE[1:], "incomplete", id="the first part missing"),
+        pytest.param([*WHOLE, WHOLE[0]], "incomplete", id="a part twice"),
         pytest.param(changed(sweep_id="other"), "different sweeps", id="parts of two sweeps"),
-        pytest.param(changed(facts="no base64!"), "damaged", id="no base64"),
+        pytest.param(changed(facts="no base64!"), "damaged", id="text that is not base64"),
         pytest.param(changed(facts="AAAA"), "damaged", id="not compressed"),
         pytest.param([WHOLE[0].model_copy(update={"of": 1})], "damaged or larger", id="cut short"),
         pytest.param(
             [one.model_copy(update={"sweep_id": "other"}) for one in WHOLE], "hash", id="a wrong id"
         ),
-        pytest.param(parts_of("0" * (4 << 20)), "damaged or larger", id="a bomb of zeros"),
+        pytest.param(parts_of("0" * (4 << 20)), "damaged or larger", id="a decompression bomb"),
     ],
 )
 def test_it_refuses_a_sweep(parts: list[SweepPart], problem: str) -> None:

@@ -1,4 +1,4 @@
-"""A packed claim is the claim that was packed, and bytes are equal where devices are."""
+"""Packing and unpacking keeps a claim, and equal devices have equal bytes."""
 
 import pytest
 from hypothesis import given
@@ -62,7 +62,7 @@ DEVICE = Device(DeviceKind.HOST, "n1", (Id(IdKind.HOSTNAME, "n1"), Id(IdKind.NOD
 
 
 @given(DEVICES)
-def test_it_spells_out_what_was_packed(device: Device) -> None:
+def test_it_unpacks_what_was_packed(device: Device) -> None:
     packed = pack_device(device)
     assert unpack_device(packed) == device
     claim = PackedClaim(packed, device.name, node=None)
@@ -73,15 +73,17 @@ def test_it_spells_out_what_was_packed(device: Device) -> None:
     assert claim.name == plain.name
 
 
-def test_it_stands_under_the_name_of_its_node_alone() -> None:
+def test_it_has_only_the_name_of_its_node() -> None:
     claim = PackedClaim(pack_device(DEVICE), "n1", node="n1")
     assert claim.device == bind_to_node(DEVICE, "n1")
-    assert [one.value for one in claim.device.ids if one.kind is IdKind.NODE_NAME] == ["n1"]
+    assert [
+        identifier.value for identifier in claim.device.ids if identifier.kind is IdKind.NODE_NAME
+    ] == ["n1"]
     assert claim != PackedClaim(claim.packed, "n1", node="n2")
 
 
 @pytest.mark.parametrize("origin", [Origin.INVENTORY, Origin.SWEEP])
-def test_it_tells_claims_of_other_origins_apart(origin: Origin) -> None:
+def test_it_differs_from_claims_of_other_origins(origin: Origin) -> None:
     claim = PackedClaim(pack_device(DEVICE), "n1", node=None)
     assert claim != Claim(DEVICE, origin)
     assert claim != SweptClaim((DEVICE,), 0, "n1")

@@ -1,4 +1,4 @@
-"""Reports of other versions, and parts that were withdrawn."""
+"""Reports of newer versions, and withdrawn parts of sweeps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NEWER = [
 
 
 def with_field(*paths: tuple[int | str, ...]) -> dict[str, Any]:
-    """Return the report as the next version may write it: with one field more at each place."""
+    """Return the report of a newer version, with one additional field at each path."""
     newer = copy.deepcopy(REPORT)
     for path in paths:
         owner: Any = newer
@@ -51,18 +51,18 @@ def with_field(*paths: tuple[int | str, ...]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", NEWER)
-def test_it_reads_the_next_versions_report_without_the_field_it_does_not_know(
+def test_it_drops_the_unknown_field_of_a_newer_version(
     path: tuple[int | str, ...],
 ) -> None:
     newer = with_field(path)
     assert parse_stored_report(newer) == parse_report(REPORT)
-    assert newer == with_field(path)  # what it was given is as it was
+    assert newer == with_field(path)  # the input is unchanged
     with pytest.raises(ReportError, match="novelty"):
-        parse_report(newer)  # in a file it is a mistake
+        parse_report(newer)  # in a file, an unknown field is an error
 
 
-def test_it_leaves_out_any_number_of_fields() -> None:
-    paths: list[Any] = [one.values[0] for one in NEWER]
+def test_it_drops_any_number_of_unknown_fields() -> None:
+    paths: list[Any] = [param.values[0] for param in NEWER]
     assert parse_stored_report(with_field(*paths)) == parse_report(REPORT)
 
 
@@ -71,21 +71,21 @@ def test_it_leaves_out_any_number_of_fields() -> None:
     [
         pytest.param({"apiVersion": "toponaut.io/v1"}, "toponaut.io/v1alpha1", id="version"),
         pytest.param({"spec": {"device": {"kind": "host"}, "x": 1}}, "name", id="missing field"),
-        pytest.param({"spec": {"novel": {}}}, "exactly one", id="a kind of spec not known"),
-        pytest.param({"spec": 7}, "spec", id="no mapping"),
+        pytest.param({"spec": {"novel": {}}}, "exactly one", id="an unknown kind of spec"),
+        pytest.param({"spec": 7}, "spec", id="a spec that is not a mapping"),
     ],
 )
-def test_it_refuses_what_is_more_than_a_field_too_many(change: dict[str, Any], told: str) -> None:
+def test_it_refuses_other_faults_than_unknown_fields(change: dict[str, Any], told: str) -> None:
     with pytest.raises(ReportError, match=told):
         parse_stored_report(REPORT | change)
 
 
-def test_it_refuses_what_is_no_object() -> None:
+def test_it_refuses_other_values_than_objects() -> None:
     with pytest.raises(ReportError, match="got list"):
         parse_stored_report([])
 
 
-def test_it_knows_a_withdrawn_part() -> None:
+def test_it_recognizes_a_withdrawn_part() -> None:
     gone = build_withdrawn_part("n1.sweep.3", "fe80000000000000")
     (part,) = split_sweep("x", node="n1", subnet="fe80000000000000")
     assert is_withdrawn(parse_stored_report(render_report(gone)))
@@ -93,6 +93,6 @@ def test_it_knows_a_withdrawn_part() -> None:
     assert not is_withdrawn(parse_report(REPORT))
 
 
-def test_it_is_no_fabric_even_to_a_reader_that_knows_nothing_of_withdrawing() -> None:
+def test_it_is_incomplete_for_a_reader_without_withdrawn_parts() -> None:
     taken = build_claims([build_withdrawn_part("n1.sweep.0", "fe80000000000000")])
     assert taken.claims == ()
