@@ -2,11 +2,12 @@
 
 - main: the command group, its errors and its exit codes
 - commands: one module per subcommand, named like it
-- exit_codes: what each exit code means
-- options: option values with a form of their own (durations, shares), and the options of a cluster
+- exit_codes: what each exit code means, and the code of an answer with skipped input
+- options: option values with a form of their own (durations, shares)
+- kube_options: `--kube`, `--kubeconfig` and `--context`
 - source_options: options that name the sources of a fabric
 - store_options: the store that a command writes to: a folder or a cluster
-- server_options: options to call a running server
+- client_options: options to call a running server
 - serve_options: options of `toponaut serve`, and the settings made of them
 - fabric_options: options that describe a synthetic fabric and its faults
 - silence: the option `--silence` and the file that it names

@@ -1,5 +1,8 @@
 """The exit codes of `toponaut`. Scripts depend on them."""
 
+from __future__ import annotations
+
+from collections.abc import Sized
 from enum import IntEnum
 
 
@@ -18,3 +21,12 @@ class ExitCode(IntEnum):
     CHECK_FAILED = 5
     """A check (`--check`, `verify`) failed, or `apply` did not write because the plan is held or
     writing is paused."""
+
+
+def code_for(problems: Sized) -> ExitCode:
+    """Return the code of a command that has answered: 3 if it skipped some input, else 0.
+
+    Args:
+        problems: the input that was skipped.
+    """
+    return ExitCode.SKIPPED if len(problems) else ExitCode.OK

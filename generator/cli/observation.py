@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, NoReturn
 
 import click
 
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import ExitCode, code_for
 from generator.cli.output import print_problems
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs
@@ -202,4 +202,4 @@ def exit_with_problems(
 ) -> NoReturn:
     """Print the skipped input; exit with the given code, else 3 if input was skipped, else 0."""
     print_problems(problems)
-    ctx.exit(code or (ExitCode.SKIPPED if problems else ExitCode.OK))
+    ctx.exit(code or code_for(problems))

@@ -9,57 +9,21 @@ from typing import Any, TypeVar
 
 import click
 
-from generator.kube.access import ClusterAccess
 from runtime import values
 from topology.model.errors import ConfigError, show
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
 
 
-def combine_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+def combine_options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
     """Return a decorator that adds options to a click command; --help lists them in this order."""
 
-    def decorate(command: _Command) -> _Command:
+    def decorate(command: CommandT) -> CommandT:
         return reduce(lambda made, option: option(made), reversed(options), command)
 
     return decorate
-
-
-def kube_options(purpose: str) -> Callable[[_Command], _Command]:
-    """Return a decorator that adds --kube, --kubeconfig and --context to a click command.
-
-    Args:
-        purpose: the help of --kube; it says what the command does with the cluster.
-    """
-    return combine_options(
-        click.option("--kube", is_flag=True, help=purpose),
-        click.option(
-            "--kubeconfig",
-            help="Kubeconfig file of the cluster.  [default: the file that kubectl uses; if there "
-            "is none, the pod's service account]",
-        ),
-        click.option(
-            "--context", help="Context in the kubeconfig file.  [default: the current context]"
-        ),
-    )
-
-
-def parse_access(options: dict[str, Any]) -> ClusterAccess | None:
-    """Remove the options of `kube_options` from a command's parameters, and return the cluster.
-
-    Returns None without --kube.
-
-    Raises:
-        click.UsageError: --kubeconfig or --context is given without --kube.
-    """
-    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
-    if options.pop("kube"):
-        return access
-    if any(access):
-        raise click.UsageError("--kubeconfig and --context need --kube")
-    return None
 
 
 def parse_duration(text: str) -> float:

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import combine_options, kube_options, parse_access, parse_duration
+from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.options import combine_options, parse_duration
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.settings import (

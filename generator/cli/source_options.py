@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options import combine_options, kube_options, parse_access
+from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.options import combine_options
 from generator.ingest.sources import Sources
 
 _FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)

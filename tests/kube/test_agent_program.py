@@ -59,12 +59,12 @@ class Program:
                 env=told | {"NODE_NAME": node.name, "PATH": os.environ["PATH"]},
             )
 
-    def fetch_rows(self) -> list[dict[str, str]]:
+    def rows(self) -> list[dict[str, str]]:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def get(self, path: str) -> tuple[int, str]:
         """Return a page, 0 where it is not served yet."""
-        served = [one for one in self.fetch_rows() if path in one.get("paths", "").split()]
+        served = [one for one in self.rows() if path in one.get("paths", "").split()]
         if not served:
             return 0, ""
         with closing(http.client.HTTPConnection(served[0]["address"], timeout=30)) as connection:
@@ -114,4 +114,4 @@ def test_it_publishes_is_probed_and_ends(api: ApiServer, tmp_path: Path) -> None
         assert 'toponaut_agent_api_requests_total{code="200"}' in program.get("/metrics")[1]
         program.process.send_signal(signal.SIGTERM)
         assert program.process.wait(timeout=DEADLINE_S) == 0
-        assert [row["event"] for row in program.fetch_rows() if row["level"] != "info"] == []
+        assert [row["event"] for row in program.rows() if row["level"] != "info"] == []

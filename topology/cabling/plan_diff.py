@@ -113,7 +113,7 @@ class UnplannedCable(NamedTuple):
 class CablingDiff:
     """All differences between a fabric and its plan."""
 
-    fetch_rows: tuple[Difference, ...] = ()
+    differences: tuple[Difference, ...] = ()
     """Differences in order of the plan, extra cables last."""
     moves: tuple[Move, ...] = ()
     """The shortest list; every target is free when its move comes, or is marked as full."""
@@ -142,7 +142,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
         *(builder.unknown_row(cable, reason) for cable, reason in resolved.unknown),
     ]
     return CablingDiff(
-        fetch_rows=tuple(sorted(rows, key=_row_order)),
+        differences=tuple(sorted(rows, key=_row_order)),
         moves=tuple(
             builder.build_move(step, group)
             for group, repair in enumerate(repairs)

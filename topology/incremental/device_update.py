@@ -109,7 +109,7 @@ class _DeviceUpdater:
         rows = self._new_rows(added_ports, numbers)
         removed_rows = np.array(self.neighbor_update.removed_rows, np.intp)
         removed_ports = np.concatenate(
-            [joined.fetch_rows.near[removed_rows], joined.fetch_rows.far[removed_rows]]
+            [joined.neighbor_rows.near[removed_rows], joined.neighbor_rows.far[removed_rows]]
         )
         touched = self._touched_rows(rows)
         # A cable has a rate too, so every cable of the device is paired again.
@@ -131,7 +131,7 @@ class _DeviceUpdater:
                 device_update.claims,
                 *joined.claims[device_update.device + 1 :],
             ),
-            fetch_rows=rows,
+            neighbor_rows=rows,
             added=(
                 *joined.added[: added_ports.first],
                 *added_ports.entries,
@@ -144,12 +144,12 @@ class _DeviceUpdater:
 
     def _row_range(self) -> tuple[int, int]:
         order = self.joined.entity_numbers[self.device_update.device]
-        start, stop = np.searchsorted(self.joined.fetch_rows.order, [order, order + 1])
+        start, stop = np.searchsorted(self.joined.neighbor_rows.order, [order, order + 1])
         return int(start), int(stop)
 
     def _old_ends(self) -> Index:
         start, stop = self._row_range()
-        rows = self.joined.fetch_rows
+        rows = self.joined.neighbor_rows
         return np.concatenate([rows.near[start:stop], rows.far[start:stop]])
 
     def _touched_rows(self, rows: NeighborRows) -> Index:
@@ -176,8 +176,8 @@ class _DeviceUpdater:
                 ends, owner = next(new_entries)
                 is_added, old = ends.far == NO_PORT, NEW_ROW
             else:
-                old = int(joined.fetch_rows.far[slot.row])
-                owner = int(joined.fetch_rows.peer[slot.row])
+                old = int(joined.neighbor_rows.far[slot.row])
+                owner = int(joined.neighbor_rows.peer[slot.row])
                 is_added = first <= old - base < stop and old not in added_ports.old_numbers
             if is_added:
                 added_ports.old_numbers.append(old)
@@ -202,7 +202,7 @@ class _DeviceUpdater:
         return numbers
 
     def _new_rows(self, added_ports: _AddedPorts, numbers: Index | None) -> NeighborRows:
-        rows, device = self.joined.fetch_rows, self.device_update.device
+        rows, device = self.joined.neighbor_rows, self.device_update.device
         start, stop = self._row_range()
         old = rows if numbers is None else rows._replace(far=_renumber(rows.far, numbers))
         added = iter(

@@ -117,7 +117,7 @@ class _FabricUpdater:
 
     @property
     def _rows(self) -> NeighborRows:
-        return self.joined.fetch_rows
+        return self.joined.neighbor_rows
 
     def match_slots(self, claim_index: int, new: Device) -> tuple[list[int], list[Neighbor]] | None:
         """Fill the slots; return the indexes and the entries of the removed rows.

@@ -53,7 +53,7 @@ class NeighborUpdater:
             old_entries: the removed entries.
             new_entries: the added entries.
         """
-        rows = self.joined.fetch_rows
+        rows = self.joined.neighbor_rows
         if not all(
             rows.is_independent[row]
             and int(rows.peer[row]) not in self.joined.inconsistent_mentions
@@ -102,7 +102,7 @@ class NeighborUpdater:
 
     def _keeps_devices(self, neighbor_update: NeighborUpdate) -> bool:
         """Return whether no device is added or removed, or changes its kind or name."""
-        rows = self.joined.fetch_rows
+        rows = self.joined.neighbor_rows
         touched = {
             *neighbor_update.peers,
             *(int(rows.peer[row]) for row in neighbor_update.removed_rows),
@@ -110,7 +110,7 @@ class NeighborUpdater:
         return all(self._keeps_device(peer, neighbor_update) for peer in touched)
 
     def _keeps_device(self, peer: int, neighbor_update: NeighborUpdate) -> bool:
-        rows = self.joined.fetch_rows
+        rows = self.joined.neighbor_rows
         old_rows = np.flatnonzero(rows.peer == peer)
         remaining_rows = old_rows[~np.isin(old_rows, neighbor_update.removed_rows)]
         added_styles = [
@@ -140,7 +140,7 @@ class NeighborUpdater:
     def _keeps_mention(self, old_rows: Index, remaining_rows: Index, is_added: bool) -> bool:  # noqa: FBT001 - stands for a count
         if not len(remaining_rows) and not is_added:
             return False
-        first = int(self.joined.fetch_rows.order[old_rows[0]])
+        first = int(self.joined.neighbor_rows.order[old_rows[0]])
         is_later = int(self.joined.entity_numbers[self.device]) > first
         is_first_kept = len(remaining_rows) > 0 and remaining_rows[0] == old_rows[0]
         if is_first_kept and (not is_added or is_later):

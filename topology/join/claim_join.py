@@ -61,7 +61,7 @@ class JoinedFabric:
     """Strong id to device; it does not change when cables move."""
     entity_numbers: Index
     """The number of each device while the fabric was built; it orders the neighbor entries."""
-    fetch_rows: NeighborRows
+    neighbor_rows: NeighborRows
     """All neighbor entries."""
     num_claimed: int
     """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
@@ -119,7 +119,7 @@ def join_claims(
         claims=own_claims,
         keys=pairing.keys.build(own_claims),
         entity_numbers=np.array(entity_order, np.intp),
-        fetch_rows=pairing.fetch_rows,
+        neighbor_rows=pairing.neighbor_rows,
         num_claimed=pairing.num_claimed,
         added=pairing.added,
         added_by=pairing.added_by,
@@ -198,7 +198,7 @@ def assemble_fabric(
     """Return a fabric of arrays, with rows that are built on demand."""
     return Fabric(
         devices=devices,
-        ports=table.fetch_rows(),
+        ports=table.rows(),
         links=link_rows(columns.links),
         findings=findings,
         columns=columns,

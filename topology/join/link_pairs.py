@@ -44,7 +44,7 @@ class PairingResult:
     table: PortTable
     num_claimed: int
     """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
-    fetch_rows: NeighborRows
+    neighbor_rows: NeighborRows
     links: LinkColumns
     is_confirmed: Flags
     """By port: whether it is on a cable that both ends report."""
@@ -75,7 +75,7 @@ def pair_entries(
     pairer.number_ports()
     entries.forget_names()
     num_claimed = len(pairer.table)
-    rows = pairer.fetch_rows(pairer.find_far_ends())
+    rows = pairer.neighbor_rows(pairer.find_far_ends())
     table = pairer.table.build()
     cables = pair_ends(rows)
     is_confirmed = np.zeros(table.size, np.bool_)
@@ -83,7 +83,7 @@ def pair_entries(
     return PairingResult(
         table=table,
         num_claimed=num_claimed,
-        fetch_rows=rows,
+        neighbor_rows=rows,
         links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
         added=tuple(pairer.added),
@@ -257,7 +257,7 @@ class _EntryPairer:
             for key, port in port_numbers.items()
         }
 
-    def fetch_rows(self, far: Numbers) -> NeighborRows:
+    def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry means."""
         entries, place = self._entries, self._place
         are_swept = np.array(entries.is_swept, np.uint8)

@@ -70,7 +70,7 @@ class PortTable(NamedTuple):
         is_known: Flags = self.distances > 0
         return is_known
 
-    def fetch_rows(self) -> LazyRows[FabricPort]:
+    def rows(self) -> LazyRows[FabricPort]:
         """Return the ports as rows that are built on demand."""
         return LazyRows(self.size, self._rows_at)
 

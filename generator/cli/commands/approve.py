@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.options import kube_options, parse_access
+from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.output import MAX_MESSAGE
 from generator.cli.store_options import open_plan_store
 from topology.model.errors import KubeError, StoreError, show

@@ -83,7 +83,9 @@ def command(
     if not inputs.claims:
         exit_without_data(inputs.problems)
     diff = compare_cabling(plan, build_fabric(inputs.all_claims))
-    rows = split_silenced(diff.fetch_rows, silences, today=utc_now().date(), subject=_build_subject)
+    rows = split_silenced(
+        diff.differences, silences, today=utc_now().date(), subject=_build_subject
+    )
     groups = {row.group for row in rows.active}
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
     print_document(_render_document(result), output, text=lambda: _render_text(result))

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import ExitCode, code_for
 from generator.cli.output import (
     MAX_PROBLEMS_SHOWN,
     output_option,
@@ -55,7 +55,7 @@ def command(ctx: click.Context, /, output: str, files: tuple[Path, ...], *, stri
         print_problems(problems, limit=len(problems) if strict else MAX_PROBLEMS_SHOWN)
     if not any(_is_usable(inspection) for _, inspection in rows):
         ctx.exit(ExitCode.NOTHING)
-    ctx.exit(ExitCode.SKIPPED if problems else ExitCode.OK)
+    ctx.exit(code_for(problems))
 
 
 def _is_usable(inspection: FileInspection) -> bool:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from generator.cli.client_options import ServerEndpoint, parse_server_endpoint, server_options
 from generator.cli.cluster_input import (
     ClusterInput,
     build_input_snapshot,
@@ -21,7 +22,6 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.output import output_option, print_document
 from generator.cli.placement_text import render_placement_text
-from generator.cli.server_options import ServerEndpoint, parse_server_endpoint, server_options
 from generator.cli.source_options import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place

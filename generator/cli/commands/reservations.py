@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
+from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.observation import exit_with_problems
-from generator.cli.options import kube_options, parse_access
 from generator.cli.output import output_option, print_document, render_table, shorten_names
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation

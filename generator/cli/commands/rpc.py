@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from generator.cli.client_options import parse_server_endpoint, server_options
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.options import parse_duration
-from generator.cli.server_options import parse_server_endpoint, server_options
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError, show
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import code_for
 from generator.cli.fabric_options import open_progress
 from generator.cli.observation import read_tree
 from generator.cli.options import parse_share
@@ -183,7 +183,7 @@ def jobs(
         text=lambda: render_table(HEADER, [render_table_row(result) for result in results]),
     )
     print_problems(trace.problems)
-    ctx.exit(ExitCode.SKIPPED if trace.problems else ExitCode.OK)
+    ctx.exit(code_for(trace.problems))
 
 
 def _read_trace(name: str, num: int | None, seed: int) -> Trace:

@@ -58,7 +58,7 @@ def compare(planned: Iterable[str], observed: Iterable[str]) -> CablingDiff:
 
 
 def kinds(diff: CablingDiff) -> list[DifferenceKind]:
-    return [row.kind for row in diff.fetch_rows]
+    return [row.kind for row in diff.differences]
 
 
 def show_move(move: Move) -> str:
@@ -135,11 +135,11 @@ def test_it_finds(observed: list[str], rows: list[DifferenceKind], moves: list[s
     diff = compare(PLAN, observed)
     assert kinds(diff) == rows
     assert [show_move(move) for move in diff.moves] == moves
-    assert diff.num_as_planned == 3 - len([row for row in diff.fetch_rows for _ in row.planned])
+    assert diff.num_as_planned == 3 - len([row for row in diff.differences for _ in row.planned])
 
 
 def test_it_makes_one_row_of_a_swap_with_all_its_cables() -> None:
-    (row,) = compare(PLAN, ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"]).fetch_rows
+    (row,) = compare(PLAN, ["h1:e0 leaf:2", "h2:e0 leaf:1", "h3:e0 leaf:3"]).differences
     assert {cable.line for cable in row.planned} == {1, 2}
     assert len(row.observed) == 2
     assert "leaf port 2" in row.message
@@ -152,7 +152,7 @@ def test_it_lists_moves_of_one_group_together_and_marks_full_ports() -> None:
     groups = [move.group for move in diff.moves]
     assert groups == [0, 0, 1, 1]
     assert [move.is_target_full for move in diff.moves] == [True, False, True, False]
-    assert sorted(row.group for row in diff.fetch_rows if row.group is not None) == [0, 1]
+    assert sorted(row.group for row in diff.differences if row.group is not None) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_it_marks_a_cable_without_a_reporting_end_as_unknown(
 ) -> None:
     diff = compare([*PLAN, cable], observed)
     assert kinds(diff) == [UNKNOWN]
-    assert reason in diff.fetch_rows[0].message
+    assert reason in diff.differences[0].message
     assert diff.moves == ()
 
 
@@ -182,19 +182,19 @@ def test_it_marks_a_listed_node_without_a_report_as_unknown() -> None:
     fabric = fabric_of(*PLAN, more=[listed("h9")])
     diff = compare_cabling(plan_of(*PLAN, "h9:e0 leaf:9"), fabric)
     assert kinds(diff) == [UNKNOWN]
-    assert "no report shows its ports" in diff.fetch_rows[0].message
+    assert "no report shows its ports" in diff.differences[0].message
 
 
 def test_it_marks_a_cable_with_one_reporting_end_as_missing() -> None:
     diff = compare([*PLAN, "m1:7 leaf:9"], [*PLAN, "m1:1 leaf:7"])
     assert kinds(diff) == [MISSING]
-    (row,) = diff.fetch_rows
+    (row,) = diff.differences
     assert "No report shows m1 port 7 or leaf port 9: check the name too." in row.message
 
 
 def test_it_shows_the_cable_in_the_port_of_an_unknown_device() -> None:
     diff = compare(["h1:e0 leaf:1", "gone:e0 leaf:2"], PLAN)
-    (row,) = diff.fetch_rows
+    (row,) = diff.differences
     assert row.kind is UNKNOWN
     assert [sorted(cable) for cable in row.observed] == [[("h2", "e0"), ("leaf", "2")]]
     assert "Observed instead" in row.message
@@ -203,7 +203,7 @@ def test_it_shows_the_cable_in_the_port_of_an_unknown_device() -> None:
 
 def test_it_lists_unplanned_cables_separately() -> None:
     diff = compare(PLAN[:2], [*PLAN, "h1:e1 leaf:8"])
-    assert diff.fetch_rows == ()
+    assert diff.differences == ()
     assert {(found.cable.a.device, found.reason) for found in diff.unplanned} == {
         ("h1", UnplannedReason.PORT),
         ("h3", UnplannedReason.DEVICE),
@@ -212,7 +212,7 @@ def test_it_lists_unplanned_cables_separately() -> None:
 
 def test_it_lists_a_second_cable_of_a_port_separately() -> None:
     diff = compare(PLAN, [*PLAN, "m9:e0 leaf:3"])
-    assert diff.fetch_rows == ()
+    assert diff.differences == ()
     assert [found.cable.b for found in diff.unplanned] == [("m9", "e0")]
     diff = compare([*PLAN, "m9:e1 leaf:9"], [*PLAN, "m9:e0 leaf:3", "m9:e1 leaf:9"])
     assert [found.reason for found in diff.unplanned] == [UnplannedReason.CONTESTED]
@@ -239,11 +239,11 @@ def test_it_returns_the_same_in_any_order_of_claims() -> None:
 
 def test_it_shows_hostile_names_escaped() -> None:
     diff = compare([*PLAN, "h\x1b[31m:e0 leaf:9"], PLAN)
-    (row,) = diff.fetch_rows
+    (row,) = diff.differences
     assert row.message.isprintable()
 
 
 def test_it_names_every_port_of_a_row_for_silencing() -> None:
-    (row,) = compare(PLAN, ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"]).fetch_rows
+    (row,) = compare(PLAN, ["h1:e0 leaf:1", "h2:e0 leaf:2", "h3:e0 leaf:9"]).differences
     assert isinstance(row, Difference)
     assert {("leaf", "3"), ("leaf", "9"), ("h3", "e0")} == set(row.ends)

@@ -51,7 +51,7 @@ def test_it_finds_the_faults_that_were_made(spec: SyntheticSpec, seed: int) -> N
         cable.low.device for cable in damaged.cables
     }
     diff = compare(damaged)
-    counts = Counter(row.kind for row in diff.fetch_rows)
+    counts = Counter(row.kind for row in diff.differences)
     moved = len(set(damaged.cables) - set(wiring.cables))
     assert lost > 0
     assert moved == 4

@@ -41,7 +41,7 @@ def test_it_returns_the_rows_with_a_span_replaced(
         span = (start, min(start + num_removed, len(expected)))
         table = table.replace_ports(span, new_ports)
         expected[slice(*span)] = new_ports
-    assert table.fetch_rows() == tuple(expected)
+    assert table.rows() == tuple(expected)
     assert table.port_names() == tuple(port.name for port in expected)
     assert table.has_gpu_distance.tolist() == [port.gpu_distance is not None for port in expected]
 
@@ -57,5 +57,5 @@ def test_it_numbers_the_names_of_some_ports(ports: list[FabricPort]) -> None:
 
 def test_it_builds_only_the_requested_rows() -> None:
     port = FabricPort(7, "1", Medium.ETHERNET, PortState.UP, None, None, None)
-    rows = table_of([port] * 100).fetch_rows()
+    rows = table_of([port] * 100).rows()
     assert rows_at(rows, [3, 99]) == [port, port]
