@@ -165,7 +165,7 @@ def test_it_changes_nothing_when_no_report_is_usable(
         loop.tick()
     assert loop.files() == before
     assert len(loop.snapshots) == 1
-    assert caplog.messages.count("fabric unknown, nothing is changed") == 1
+    assert caplog.messages.count("fabric unknown, nothing is written") == 1
 
 
 def test_it_changes_nothing_when_reports_know_no_links(scene: Scene) -> None:
