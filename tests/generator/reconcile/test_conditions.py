@@ -71,7 +71,7 @@ def test_it_keeps_the_time_of_a_condition_until_its_status_changes() -> None:
     )
     times = [one.last_transition_time for one in worse]
     assert times == ["2026-07-01T12:00:00Z", "2026-07-01T13:00:00Z", "2026-07-01T12:00:00Z"]
-    assert worse[1].message == "findings: a, miswire; some input cannot be used, the log names it"
+    assert worse[1].message == "findings: a, miswire; some input cannot be used; the log says which"
 
 
 def test_it_holds_a_plan_since_it_was_first_held() -> None:
