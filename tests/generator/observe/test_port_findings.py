@@ -114,7 +114,7 @@ def test_it_tells_nothing_where_all_is_well() -> None:
 def test_it_tells_a_port_that_is_down_where_its_fellows_are_up() -> None:
     (found,) = findings(FindingKind.DOWN_PORT, down(("n2", "eth1")))
     assert (found.device, found.port, found.ports) == ("n2", "eth1", (PortName("n2", "eth1"),))
-    assert "where 3 of 3 others of that name are up" in found.message
+    assert "but 3 of 3 ports of that name on other hosts are up" in found.message
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_it_tells_all_deaf_ports_of_a_host_at_once() -> None:
 
 def test_it_names_the_firmware_where_the_card_tells() -> None:
     (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0"), firmware=True))
-    assert "The LLDP agent in the card's firmware takes them" in found.message
+    assert "The LLDP agent in the card's firmware consumes the frames" in found.message
 
 
 @pytest.mark.parametrize(
