@@ -63,8 +63,7 @@ DEFAULT_PLANES: Final = PlaneChoice()
 
 
 class RuleModel(WireModel):
-    """A rule; a port matches if all given fields match. Patterns are shell wildcards; case does not
-    matter."""
+    """A port matches if all given fields do. Patterns are shell wildcards; case does not matter."""
 
     medium: Literal[Medium.INFINIBAND, Medium.ETHERNET] | None = None
     ports: Patterns | None = None

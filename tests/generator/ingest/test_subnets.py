@@ -80,7 +80,7 @@ def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("unknown", "severity", "words"),
     [
-        pytest.param([A], Severity.ERROR, "nothing is known of its cables", id="unknown"),
+        pytest.param([A], Severity.ERROR, "its cables are unknown", id="unknown"),
         pytest.param([], Severity.WARNING, "its last good sweep still counts", id="known"),
     ],
 )

@@ -55,7 +55,7 @@ def test_it_calls_a_switch_that_tells_no_name_as_its_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "no <device>.snmpwalk.txt in it"),
+        (None, "contains no <device>.snmpwalk.txt"),
         (b"", "no row: expected `snmpbulkwalk -On`"),
         (b"Timeout: No Response from 10.0.0.1\n", "not OID|tag|value"),
     ],

@@ -102,7 +102,7 @@ def test_it_prints_nothing_where_no_switch_told_anything(agent: SnmpAgent, tmp_p
     config = write_config(tmp_path, agent.port, community="mistyped")
     ran = walk(config, "-o", "json", "--deadline", "200ms")
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
-    assert "switch 127.0.0.1: unreachable: not done within 0.2 s" in ran.err
+    assert "switch 127.0.0.1: unreachable: the walk did not end within 0.2 s" in ran.err
     assert "error: no switch told anything" in ran.err
     assert "mistyped" not in ran.err
 
@@ -112,18 +112,18 @@ def test_it_warns_of_secrets_that_others_may_read(agent: SnmpAgent, tmp_path: Pa
     (tmp_path / "community").chmod(0o644)
     ran = walk(config)
     assert ran.code == ExitCode.SKIPPED
-    assert f"{tmp_path}/community: a secret that others may read: chmod 600" in ran.err
+    assert f"{tmp_path}/community: other users can read this secret: chmod 600" in ran.err
 
 
 @pytest.mark.parametrize(
     ("secret", "problem"),
     [
         (None, "cannot be read"),
-        (b"", "an empty secret"),
-        (b"\n", "an empty secret"),
-        (b"\xff\xfe", "not one line of printable ASCII"),
-        (b"\xef\xbb\xbfpublic\n", "not one line of printable ASCII"),
-        (b"public\nprivate\n", "not one line of printable ASCII"),
+        (b"", "the secret is empty"),
+        (b"\n", "the secret is empty"),
+        (b"\xff\xfe", "must be one line of printable ASCII"),
+        (b"\xef\xbb\xbfpublic\n", "must be one line of printable ASCII"),
+        (b"public\nprivate\n", "must be one line of printable ASCII"),
         (b"x" * 5000, "larger than 4096 bytes"),
     ],
     ids=[
@@ -169,7 +169,7 @@ def test_it_says_that_a_name_has_no_address(tmp_path: Path) -> None:
     config.write_text(config.read_text().replace("127.0.0.1", "no..name"))
     ran = walk(config)
     assert ran.code == ExitCode.NOTHING
-    assert "switch no..name: unreachable: no such host: its name has no address here" in ran.err
+    assert "switch no..name: unreachable: no such host: its name cannot be resolved" in ran.err
 
 
 def test_it_refuses_a_list_that_is_none(tmp_path: Path) -> None:

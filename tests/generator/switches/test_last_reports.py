@@ -72,7 +72,7 @@ def test_it_keeps_whom_a_switch_heard_while_its_lldp_agent_is_dead(tmp_path: Pat
         (after,) = walking.reports.values()
         assert after.spec == before.spec
         assert outcome(after) == ("failed", outcome(after)[1])
-        assert "no longer shows the tables of LLDP" in outcome(after)[1]
+        assert "no longer shows its LLDP tables" in outcome(after)[1]
     walking.tick({"10.0.0.1": switch_rows(1)})
     (after,) = walking.reports.values()
     assert outcome(after) == ("ok", "")

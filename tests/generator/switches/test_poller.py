@@ -260,7 +260,7 @@ def test_it_is_a_finding_that_a_switch_fails_or_that_nobody_walks_it(tmp_path: P
 
     (failed,) = found(99, None)
     assert failed[0] == name(1)
-    assert failed[1].startswith("Switch switch-1 was not walked to the end: no answer.")
+    assert failed[1].startswith("The walk of switch switch-1 is incomplete: no answer.")
     assert found(99, Periods(PERIOD)) == [failed]
     assert found(4, Periods(PERIOD, 2 * PERIOD)) == [failed]
     assert [device for device, _ in found(8, Periods(PERIOD, 2 * PERIOD))] == [name(1), name(2)]

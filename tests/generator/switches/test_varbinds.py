@@ -86,7 +86,7 @@ def test_it_takes_no_number_that_no_counter_holds() -> None:
     ],
 )
 def test_it_refuses_octets_that(raw: str) -> None:
-    with pytest.raises(SwitchRefused, match="makes no sense"):
+    with pytest.raises(SwitchRefused, match="malformed"):
         list(parse_varbinds(bytes.fromhex(raw)))
 
 

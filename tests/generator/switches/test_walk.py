@@ -99,7 +99,7 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
     found = outcomes(walks)
     assert found.pop("10.0.0.100") is WalkOutcome.UNREACHABLE
     assert set(found.values()) == {WalkOutcome.OK}
-    assert walks[-1].reason == "not done within 1 s"
+    assert walks[-1].reason == "the walk did not end within 1 s"
 
 
 @pytest.mark.parametrize(
