@@ -149,7 +149,7 @@ class ReconcileLoop:
         try:
             state = self._read_state()
         except KubeUnavailable:
-            # Not all is listed yet, of which who lists it tells: nothing may be concluded.
+            # Not every kind is listed yet (the reflectors log that): draw no conclusion.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
         problems: list[ParseError] = [*self._writer.read_policy(fabric)]

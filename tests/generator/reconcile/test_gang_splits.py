@@ -47,7 +47,7 @@ C_MOVES = changed(
         pytest.param(
             changed(leaf_1=hypernode("leaf-1", 1, "a", "b")),
             gang("a", "c"),
-            id="one of its nodes is in no domain any more",
+            id="one of its nodes leaves every domain",
         ),
         pytest.param(
             changed(pod_1=hypernode("pod-1", 2, "leaf-1"), pod_2=hypernode("pod-2", 2, "leaf-2")),
@@ -87,7 +87,7 @@ def test_it_holds_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
         pytest.param(BEFORE, gang("a", "b"), id="nothing changes"),
     ],
 )
-def test_it_lets_a_plan_pass_where(desired: list[HyperNode], running: Gang) -> None:
+def test_it_allows_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
     assert verdict(desired, running).is_allowed
 
 

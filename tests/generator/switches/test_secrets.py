@@ -1,4 +1,4 @@
-"""Which files of secrets are told of as open to others."""
+"""Which secret files count as readable by other users."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ CONFIG = "switches:\n  - addresses: [10.0.0.1]\n    communityFile: community\n"
         pytest.param(65532, 0o444, 1, id="another's, and open to everybody"),
     ],
 )
-def test_it_tells_of_secrets_that_strangers_can_read(
+def test_it_warns_of_secrets_that_other_users_can_read(
     owner: int, mode: int, told: int, tmp_path: Path
 ) -> None:
     config, secret = tmp_path / "switches.yaml", tmp_path / "community"

@@ -1,4 +1,4 @@
-"""The list of switches: what it may say, and what of it is refused, without showing secrets."""
+"""The list of switches: what it accepts and what it refuses, without showing secrets."""
 
 from __future__ import annotations
 
