@@ -180,7 +180,9 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
             claims.append(Claim(device, Origin.CAPTURE))
     if not claims and not problems:
         problems.append(
-            ParseError("contains no <device>.neighbors.json0", source=show(str(folder), 1024))
+            ParseError(
+                "no file <device>.neighbors.json0 in this folder", source=show(str(folder), 1024)
+            )
         )
     return claims, problems
 

@@ -49,5 +49,5 @@ def read_walks(
             named = device if device.name else replace(device, name=name["device"])
             claims.append(Claim(named, Origin.REPORT))
     if not claims and not problems:
-        problems.append(ParseError("contains no <device>.snmpwalk.txt", source=source))
+        problems.append(ParseError("no file <device>.snmpwalk.txt in this folder", source=source))
     return claims, problems

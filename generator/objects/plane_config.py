@@ -165,9 +165,7 @@ def _build_rule(rule: RuleModel, source: str) -> PortRule:
 def _parse_subnet(text: str, source: str) -> str:
     subnet = parse_guid(text)
     if subnet is None:
-        raise ConfigError(
-            f"{source}: expected a subnet prefix such as fe80000000000000, got '{show(text)}'"
-        )
+        raise ConfigError(f"{source}: '{show(text)}' is no subnet prefix such as fe80000000000000")
     return subnet
 
 

@@ -60,50 +60,50 @@ class LastReports:
         """Return whether a walk of this target ever gave a report."""
         return target in self._last
 
-    def mark_lost_lldp(self, found: SwitchWalk) -> SwitchWalk:
+    def mark_lost_lldp(self, walk: SwitchWalk) -> SwitchWalk:
         """Return a walk; as a partial one if the switch no longer shows its LLDP tables.
 
         SNMP and LLDP are two programs on most switches. Without the LLDP program, the walk shows
         a switch without neighbors, although its neighbors are unknown.
         """
-        last = self._find_last(found)
-        if found.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, found):
-            return replace(found, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
-        return found
+        last = self._find_last(walk)
+        if walk.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, walk):
+            return replace(walk, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
+        return walk
 
-    def write_whole(self, found: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
+    def write_whole(self, walk: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
         """Write the report of a complete walk.
 
         Args:
-            found: the walk.
+            walk: the walk.
             time: of the walk, RFC 3339.
             failed: the targets whose last walk failed or was partial.
 
         Raises:
             KubeError, StoreError: the report cannot be written; it still is the last report.
         """
-        (report,) = build_reports([found], observed_at=time)
+        (report,) = build_reports([walk], observed_at=time)
         name = report.metadata.name
-        self._replace(found, name)
-        owner = self._owners.get(name, found.target)
-        if owner != found.target and owner not in failed:
+        self._replace(walk, name)
+        owner = self._owners.get(name, walk.target)
+        if owner != walk.target and owner not in failed:
             return  # one switch at two addresses: the report would alternate between them
-        self._owners[name] = found.target
+        self._owners[name] = walk.target
         self._replaced.discard(name)
-        self._remember(found.target, report)
+        self._remember(walk.target, report)
 
-    def write_failed(self, found: SwitchWalk, *, time: str) -> None:
+    def write_failed(self, walk: SwitchWalk, *, time: str) -> None:
         """Add the failure to the last report; without one, write the facts of a partial walk.
 
         Raises:
             KubeError, StoreError: the report cannot be written; it still is the last report.
         """
-        last = self._find_last(found)
+        last = self._find_last(walk)
         if last is not None:
-            self._remember(found.target, build_failed_report(last, found))
-        elif found.device is not None:
-            (partial,) = build_reports([found], observed_at=time)
-            self._remember(found.target, partial)
+            self._remember(walk.target, build_failed_report(last, walk))
+        elif walk.device is not None:
+            (partial,) = build_reports([walk], observed_at=time)
+            self._remember(walk.target, partial)
 
     def withdraw_replaced(self) -> None:
         """Withdraw the reports of switches that another switch has replaced.
@@ -115,13 +115,13 @@ class LastReports:
             self._store.withdraw_report(name)
             self._replaced.discard(name)
 
-    def _replace(self, found: SwitchWalk, name: str) -> None:
+    def _replace(self, walk: SwitchWalk, name: str) -> None:
         """Mark the last report for withdrawal if another switch answers at its address now."""
-        last = self._find_last(found)
+        last = self._find_last(walk)
         if last is None or last.metadata.name == name:
             return
-        self._last.pop(found.target, None)
-        if self._owners.get(last.metadata.name, found.target) == found.target:
+        self._last.pop(walk.target, None)
+        if self._owners.get(last.metadata.name, walk.target) == walk.target:
             self._owners.pop(last.metadata.name, None)
             self._replaced.add(last.metadata.name)
 
@@ -129,10 +129,10 @@ class LastReports:
         self._last[target] = report
         self._store.write_report(report)
 
-    def _find_last(self, found: SwitchWalk) -> NeighborReport | None:
-        return self._last.get(found.target) or self._find_last_stored(found)
+    def _find_last(self, walk: SwitchWalk) -> NeighborReport | None:
+        return self._last.get(walk.target) or self._find_last_stored(walk)
 
-    def _find_last_stored(self, found: SwitchWalk) -> NeighborReport | None:
+    def _find_last_stored(self, walk: SwitchWalk) -> NeighborReport | None:
         """Return the report that the store had of a switch before the first round, if any.
 
         It is found by the report name of the walked device, else by the target's address.
@@ -145,7 +145,7 @@ class LastReports:
                 for id_ in (report.device.ids if report.device else ())
                 if id_.kind is IdKind.IP
             } | {report.metadata.name: report for report in reports}
-        by_name = self._stored.get(build_report_name(found.device)) if found.device else None
-        last = by_name or self._stored.get(found.target.address)
+        by_name = self._stored.get(build_report_name(walk.device)) if walk.device else None
+        last = by_name or self._stored.get(walk.target.address)
         is_free = last is not None and last.metadata.name not in self._owners
         return last.to_wire() if last is not None and is_free else None

@@ -55,7 +55,7 @@ def test_it_names_a_switch_without_a_name_after_its_file(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "contains no <device>.snmpwalk.txt"),
+        (None, "no file <device>.snmpwalk.txt in this folder"),
         (b"", "no row: expected `snmpbulkwalk -On`"),
         (b"Timeout: No Response from 10.0.0.1\n", "not OID|tag|value"),
     ],
