@@ -45,7 +45,7 @@ def test_it_recognises_a_real_capture(path: Path) -> None:
     assert found["format"] in FORMATS[path.relative_to(SAMPLES).parts[0]]
     if path.name in REFUSED or path.suffix == ".xml":
         assert found["problems"]
-    elif path.name not in {"vlan-only.keyvalue", "3560_CDP.pcap"}:  # which tell of no neighbor
+    elif path.name not in {"vlan-only.keyvalue", "3560_CDP.pcap"}:  # captures without a neighbor
         assert any(count for name, count in found["counts"].items() if not name.startswith("bad"))
 
 

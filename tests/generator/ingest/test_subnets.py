@@ -29,7 +29,7 @@ from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
         pytest.param([node("n1"), swept("n2")], (), id="known once swept by whomever"),
         pytest.param([node("n1"), swept("n1", B)], (A,), id="unknown when another was swept"),
         pytest.param(
-            [node("n1", sweeping=None)], (), id="not waited for where nobody takes part"
+            [node("n1", sweeping=None)], (), id="not expected if no node takes part"
         ),
         pytest.param(
             [node("n1", sweeping=SweepStanding(refused=(A,))), swept("n1")],

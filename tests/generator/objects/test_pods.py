@@ -62,7 +62,8 @@ def test_it_finds_the_gang(found: dict[str, Any], gang: str) -> None:
         pytest.param(pod(ownerReferences=owner("apps/v1", "DaemonSet")), id="it is everywhere"),
         pytest.param(pod(ownerReferences=owner("v1", "Node")), id="it is static"),
         pytest.param(
-            pod(ownerReferences=owner("batch/v1", "Job", controller=False)), id="nobody controls it"
+            pod(ownerReferences=owner("batch/v1", "Job", controller=False)),
+            id="it has no controller",
         ),
         pytest.param(
             pod(node="", annotations={"scheduling.k8s.io/group-name": "llm"}), id="it is nowhere"
@@ -115,7 +116,7 @@ def scheduled(status: str = "True", time: object = BOUND) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("conditions", "made", "since"),
     [
-        pytest.param([scheduled()], MADE, BOUND, id="a condition tells it"),
+        pytest.param([scheduled()], MADE, BOUND, id="a condition says so"),
         pytest.param([], MADE, MADE, id="nothing but its age does"),
         pytest.param([scheduled("False")], MADE, MADE, id="it waited for long"),
         pytest.param([{"type": "Ready", "status": "True"}, "junk"], MADE, MADE, id="others do"),

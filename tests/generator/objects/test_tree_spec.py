@@ -24,7 +24,7 @@ def fabric(**spec: object) -> dict[str, Any]:
         pytest.param({"spec": 5}, DEFAULT_TREE_SPEC, id="its spec is none"),
         pytest.param(fabric(), DEFAULT_TREE_SPEC, id="it says nothing"),
         pytest.param(
-            fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it tells networks apart"
+            fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it has rules for planes"
         ),
         pytest.param(
             fabric(tierNames=["rack", "row"]), TreeSpec(tier_names=("rack", "row")), id="tiers"
@@ -34,7 +34,7 @@ def fabric(**spec: object) -> dict[str, Any]:
             TreeSpec(PlaneChoice(plane_name="storage")),
             id="it asks for another network",
         ),
-        pytest.param(fabric(outputs=[]), TreeSpec(has_hypernodes=False), id="it asks for nothing"),
+        pytest.param(fabric(outputs=[]), TreeSpec(has_hypernodes=False), id="it has no output"),
     ],
 )
 def test_it_reads_the_settings_where(document: dict[str, Any] | None, expected: TreeSpec) -> None:

@@ -1,4 +1,4 @@
-"""Ports that are not as their fellows: which are told, and which are nobody's fault.
+"""Ports that differ from their peers: which give a finding, and which give none.
 
 Four hosts with two NICs each, both cabled to one pair of switches, unless a test says otherwise.
 """
@@ -83,11 +83,11 @@ def findings(
         )
         for host in HOSTS
     ]
-    seen = observe(
+    cached = observe(
         Inputs(build_claims(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    assert seen is not None
-    return [one for one in seen.findings if one.kind is kind]
+    assert cached is not None
+    return [one for one in cached.findings if one.kind is kind]
 
 
 def down(*ports: tuple[str, str]) -> Change:
@@ -220,10 +220,10 @@ def test_it_finds_the_same_with_a_cache_of_other_reports() -> None:
     for change in [*changes, changes[0]]:
         reports = tuple(report(host, change, ReportStatus(collectors=OK)) for host in HOSTS)
         inputs = Inputs(build_claims(reports).claims, reports)
-        seen, anew = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
-        assert seen is not None
-        assert seen == anew
-        found.append(ours & {one.kind for one in seen.findings})
+        cached, fresh = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
+        assert cached is not None
+        assert cached == fresh
+        found.append(ours & {one.kind for one in cached.findings})
     assert found == [set(), {FindingKind.DOWN_PORT}, {FindingKind.NO_LLDP}, set()]
 
 

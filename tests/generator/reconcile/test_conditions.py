@@ -36,8 +36,8 @@ def standing(*outcomes: ConditionChange, verdict: PlanVerdict | None = None) -> 
 
 
 def test_it_renders_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
-    told = standing(*WELL[:1], build_change_blocked(HELD), *WELL[2:], verdict=HELD)
-    document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
+    status = standing(*WELL[:1], build_change_blocked(HELD), *WELL[2:], verdict=HELD)
+    document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, status)
     read = parse_fabric_document(document)
     assert [(one.type.value, one.status, one.reason) for one in read.status.conditions] == [
         ("ChangeBlocked", "True", "TooManyNodes"),
@@ -52,7 +52,7 @@ def test_it_renders_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
         3,
     )
     assert read.spec.paused
-    assert parse_write_status(document) == told
+    assert parse_write_status(document) == status
 
 
 def test_it_removes_a_held_plan_that_is_no_longer_held() -> None:

@@ -146,13 +146,13 @@ def test_it_only_logs_planned_changes_in_a_dry_run(
         day.tick()
     assert day.files() == {}
     assert day.conditions()["Ready"] == "-DryRun"
-    told = [
+    logged = [
         (vars(row)["action"], vars(row)["hypernode"])
         for row in caplog.records
         if row.getMessage() == "planned change appeared"
     ]
     planned = run("plan", "--store", day.root, "-o", "json").document
-    assert sorted(told) == sorted((row["op"], row["name"]) for row in planned)
+    assert sorted(logged) == sorted((row["op"], row["name"]) for row in planned)
 
 
 @pytest.mark.parametrize(("known", "is_written"), [(4, True), (3, False)])

@@ -72,7 +72,7 @@ class Day:
             file.with_name(f"{name}.yaml").write_text(text)
 
     def lose(self, hosts: Collection[str]) -> None:
-        """Let hosts vanish: their reports, and what switches tell of them."""
+        """Remove hosts: their reports, and the neighbors that switches report of them."""
         for file in list(self.store.reports.iterdir()):
             if file.stem in hosts:
                 file.unlink()

@@ -69,5 +69,5 @@ def test_it_allows_at_least_the_minimum_time_for_a_round() -> None:
 
 
 def test_it_is_dead_when_a_required_thread_has_ended() -> None:
-    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()), dead="nobody follows nodes")
-    assert answers(pages)["/livez"] == (503, "nobody follows nodes")
+    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()), dead="no thread follows nodes")
+    assert answers(pages)["/livez"] == (503, "no thread follows nodes")

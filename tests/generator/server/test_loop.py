@@ -223,12 +223,12 @@ def test_it_logs_a_finding_when_it_appears_and_when_it_goes(
     for minutes in (0, 10, 20, 0):
         loop.now = NOON + minutes * MINUTE
         loop.tick()
-    told = [
+    logged = [
         (record.getMessage(), vars(record)["device"])
         for record in caplog.records
         if vars(record).get("kind") == "stale-report"
     ]
-    assert told == [("finding appeared", claim.report), ("finding gone", claim.report)]
+    assert logged == [("finding appeared", claim.report), ("finding gone", claim.report)]
 
 
 def test_it_continues_after_a_failed_round(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -49,7 +49,7 @@ class Serving:
         return self.program.wait(SOON_S)
 
     def status(self) -> int:
-        """Return what health says; 0 while nobody listens."""
+        """Return the status of a health page; 0 while the port is closed."""
         with grpc.insecure_channel(self.address) as channel:
             check = channel.unary_unary(
                 "/grpc.health.v1.Health/Check",

@@ -68,7 +68,7 @@ def test_it_tracks_the_tree_generation_of_the_leader(day: Day) -> None:
     replica = Replica(day)
     assert replica.tick().generation == day.fabric().status.generation == 1
     day.lose(day.some(1))
-    assert replica.tick().generation == 1, "the leader has not told of it yet"
+    assert replica.tick().generation == 1, "the leader has not written it yet"
     day.tick()
     assert replica.tick().generation == day.fabric().status.generation == 2
     replica.is_leader = True

@@ -111,7 +111,7 @@ def test_it_keeps_the_report_of_a_silent_switch(
     assert outcome(after[name(1)]) == ("failed", "no answer")
     assert outcome(after[name(2)]) == ("ok", "")
     assert quiet.messages == ["switch failure appeared"]
-    assert walking.findings() == []  # its report tells
+    assert walking.findings() == []  # its report shows the failure
     walking.seconds += 60
     walking.tick(tables)
     assert outcome(walking.reports[name(1)]) == ("ok", "")

@@ -12,7 +12,7 @@ CONFIG = "switches:\n  - addresses: [10.0.0.1]\n    communityFile: community\n"
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="gives files away: make test as root")
 @pytest.mark.parametrize(
-    ("owner", "mode", "told"),
+    ("owner", "mode", "num_warnings"),
     [
         pytest.param(0, 0o600, 0, id="ours alone"),
         pytest.param(0, 0o640, 1, id="ours, and open to a group"),
@@ -21,11 +21,11 @@ CONFIG = "switches:\n  - addresses: [10.0.0.1]\n    communityFile: community\n"
     ],
 )
 def test_it_warns_of_secrets_that_other_users_can_read(
-    owner: int, mode: int, told: int, tmp_path: Path
+    owner: int, mode: int, num_warnings: int, tmp_path: Path
 ) -> None:
     config, secret = tmp_path / "switches.yaml", tmp_path / "community"
     config.write_text(CONFIG)
     secret.write_text("public\n")
     secret.chmod(mode)
     os.chown(secret, owner, 0)
-    assert len(read_targets(config).problems) == told
+    assert len(read_targets(config).problems) == num_warnings

@@ -93,7 +93,7 @@ def test_it_continues_after_answers_that_are_no_snmp_and_logs_nothing(
 @pytest.mark.parametrize(
     ("manner", "reason"),
     [(Manner.REPEATING, "its OIDs do not increase"), (Manner.REFUSING, "error status noAccess")],
-    ids=["of one that goes in circles", "of one that may not tell"],
+    ids=["of a switch whose OIDs repeat", "of a switch that answers with an error"],
 )
 def test_it_reports_the_refusal(manner: Manner, reason: str) -> None:
     with (

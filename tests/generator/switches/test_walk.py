@@ -118,10 +118,10 @@ def test_it_delays_no_walk_because_of_a_dead_switch() -> None:
     ],
     ids=[
         "a switch that says nothing is unreachable",
-        "a switch that answers and will not tell has refused",
+        "a switch that answers without any table has refused",
         "a switch whose view is empty has refused",
-        "a switch that falls silent halfway told a part",
-        "a switch that shows a part told a part",
+        "a switch that stops answering halfway is partial",
+        "a switch that refuses the rest is partial",
     ],
 )
 def test_it_returns_the_outcome_of_a_walk(
@@ -232,12 +232,16 @@ def test_it_recognises_a_switch_by_its_own_address() -> None:
     cells: dict[int, Value] = {3: 1, 4: b"\x0a\0\0\3", 6: b"core(FOX1)", 7: b"Eth1"}
     cache: list[WalkRow] = [((*CDP_CACHE, at, 1, 1), cell) for at, cell in cells.items()]
     own: WalkRow = ((*LLDP, 3, 8, 1, 3, 1, 4, 10, 0, 0, 3), 1)
-    told = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": [*switch_rows(2), own]})
-    walk(told, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
-    assert told.walked == ["10.0.0.1", "10.0.0.2"]
-    untold = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": switch_rows(2)})
-    walk(untold, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
-    assert untold.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    session = FakeSession(
+        {"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": [*switch_rows(2), own]}
+    )
+    walk(session, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert session.walked == ["10.0.0.1", "10.0.0.2"]
+    without_address = FakeSession(
+        {"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": switch_rows(2)}
+    )
+    walk(without_address, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert without_address.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 
 
 def test_it_tries_the_next_address_if_one_does_not_answer() -> None:
