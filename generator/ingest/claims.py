@@ -1,4 +1,4 @@
-"""Reports to claims: sweeps put together, freshness judged, silent nodes named. Pure."""
+"""From reports to claims: one per device, and the newest complete sweep per subnet. Pure."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from topology.reports.sweep_parts import unpack_sweep
 
 
 class ReportClaims(NamedTuple):
-    """What the reports claim, and what of them could not be used."""
+    """The claims of reports, and the problems with unusable parts."""
 
     claims: tuple[Claim | SweptClaims, ...]
     problems: tuple[ParseError, ...]
     reporters: frozenset[str]
     """Names of the nodes that reported about themselves."""
     unknown_subnets: tuple[str, ...] = ()
-    """Subnets without a whole sweep: only parts of one are there, or it is still waited for."""
+    """Sorted subnets without a complete sweep: parts are missing, or no sweep has arrived yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class _ReportedSweep:
 
 
 class _DeviceClaim(NamedTuple):
-    """What one report says of its device."""
+    """The claim of one report about its device."""
 
     facts: Hashable
     claim: Claim
@@ -51,7 +51,7 @@ class _DeviceClaim(NamedTuple):
 
 
 class _ParsedSweep(NamedTuple):
-    """What one sweep says."""
+    """The claims of one complete sweep."""
 
     parts: tuple[SweepPart, ...]
     claims: tuple[Claim | SweptClaims, ...]
@@ -59,45 +59,47 @@ class _ParsedSweep(NamedTuple):
 
 
 class ClaimBuilder:
-    """The claims of reports, each made once as long as its report says the same.
+    """Builds the claims of reports, and returns identical objects for unchanged reports.
 
-    So whoever makes something of claims can tell by the objects which of them are new.
+    So a consumer sees by object identity which claims are new.
     """
 
     def __init__(self) -> None:
-        """Nothing was taken yet."""
+        """Start empty."""
         self._device_claims: dict[str, _DeviceClaim] = {}
         self._parsed_sweeps: dict[str, _ParsedSweep] = {}
 
     def build_claims(self, reports: Iterable[Report]) -> ReportClaims:
-        """Return the claims of reports; of each subnet the newest sweep whose parts are all there.
+        """Return the claims of reports; for each subnet those of the newest complete sweep.
 
-        An incomplete or damaged sweep is a problem and never an empty fabric. Cost: O(facts) of
-        the reports that are new or say something else.
+        An incomplete or damaged sweep is a problem, never an empty fabric. Cost: O(facts) of new
+        and changed reports.
         """
         reports = tuple(reports)
-        told, last = {}, self._device_claims
+        device_claims, previous = {}, self._device_claims
         parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
         for report in reports:
             name = report.metadata.name
-            found = last.get(name)
-            if found is not None and found.facts == report.content:
-                told[name] = found
+            known = previous.get(name)
+            if known is not None and known.facts == report.content:
+                device_claims[name] = known
             elif (device := report.device) is not None:
-                told[name] = _build_device_claim(report, device)
+                device_claims[name] = _build_device_claim(report, device)
             elif report.sweep is not None:
-                sweep = report.sweep
-                key = (sweep.subnet, name.partition(".sweep.")[0], sweep.sweep_id)
-                parts[key].append((report.status.observed_at or "", sweep))
-        self._device_claims = told
-        problems = [problem for one in told.values() for problem in one.problems]
-        read = self._select_sweeps(parts, problems)
-        awaited = {subnet for subnet, _, _ in parts} | find_expected_subnets(reports)
+                part = report.sweep
+                key = (part.subnet, name.partition(".sweep.")[0], part.sweep_id)
+                parts[key].append((report.status.observed_at or "", part))
+        self._device_claims = device_claims
+        problems = [problem for known in device_claims.values() for problem in known.problems]
+        sweeps = self._select_sweeps(parts, problems)
+        expected = {subnet for subnet, _, _ in parts} | find_expected_subnets(reports)
+        swept_claims = (claim for sweep in sweeps for claim in sweep.claims)
+        hosts = (report for report in reports if report.device_kind is DeviceKind.HOST)
         return ReportClaims(
-            (*(one.claim for one in told.values()), *(one for row in read for one in row.claims)),
-            (*problems, *(error for row in read for error in row.errors)),
-            frozenset(one.metadata.name for one in reports if one.device_kind is DeviceKind.HOST),
-            tuple(sorted(awaited - self._parsed_sweeps.keys())),
+            (*(known.claim for known in device_claims.values()), *swept_claims),
+            (*problems, *(error for sweep in sweeps for error in sweep.errors)),
+            frozenset(host.metadata.name for host in hosts),
+            tuple(sorted(expected - self._parsed_sweeps.keys())),
         )
 
     def _select_sweeps(
@@ -105,14 +107,14 @@ class ClaimBuilder:
         parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]],
         problems: list[ParseError],
     ) -> list[_ParsedSweep]:
-        """Return the sweep that counts for each subnet, and remember it."""
+        """Return the sweep that counts for each subnet, and store it for the next call."""
         by_subnet: dict[str, list[_ReportedSweep]] = defaultdict(list)
         for (subnet, node, _), rows in parts.items():
             observed = max(when for when, _ in rows)
             by_subnet[subnet].append(
                 _ReportedSweep(node, observed, tuple(part for _, part in rows))
             )
-        read: dict[str, _ParsedSweep] = {}
+        parsed: dict[str, _ParsedSweep] = {}
         for subnet in sorted(by_subnet):
             newest_first = sorted(
                 by_subnet[subnet],
@@ -121,25 +123,25 @@ class ClaimBuilder:
             )
             for sweep in newest_first:
                 try:
-                    read[subnet] = _parse_sweep_report(sweep, self._parsed_sweeps.get(subnet))
+                    parsed[subnet] = _parse_sweep_report(sweep, self._parsed_sweeps.get(subnet))
                 except ReportError as error:
                     problems.append(ParseError(str(error), source=sweep.title))
                     continue
                 break
-        self._parsed_sweeps = read
-        return [*read.values()]
+        self._parsed_sweeps = parsed
+        return [*parsed.values()]
 
 
 def build_claims(reports: Iterable[Report]) -> ReportClaims:
-    """Return the claims of reports, as an `ClaimBuilder` takes them that took none before."""
+    """Return the claims of reports, as a new `ClaimBuilder` does."""
     return ClaimBuilder().build_claims(reports)
 
 
 def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _ParsedSweep:
-    """Return what a sweep says; the last one where it is the same.
+    """Return the claims of a sweep; the previous object if its parts are unchanged.
 
     Raises:
-        ReportError: it is incomplete or damaged.
+        ReportError: the sweep is incomplete or damaged.
     """
     if last is not None and last.parts == sweep.parts:
         return last
@@ -148,16 +150,16 @@ def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _Pa
 
 
 def _build_device_claim(report: Report, device: Device) -> _DeviceClaim:
-    """Return what a device says, a host under its report's own name.
+    """Return the claim of a device; a host is always the node that its report is named after.
 
-    An agent may write no other report, but may say that it is another node.
+    RBAC lets an agent write no other report, but its content may name another node.
     """
     problems: list[ParseError] = []
     name, is_host = report.metadata.name, device.kind is DeviceKind.HOST
-    others = {one.value for one in device.ids if one.kind is IdKind.NODE_NAME} - {name}
+    others = {id_.value for id_ in device.ids if id_.kind is IdKind.NODE_NAME} - {name}
     if others and is_host:
         claimed = ", ".join(show(other) for other in sorted(others))
-        problem = f"it claims to be node {claimed}; that claim does not count"
+        problem = f"the report claims to be from node {claimed}; that claim is ignored"
         problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
     packed = (
         report.facts.packed

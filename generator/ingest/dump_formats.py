@@ -1,4 +1,4 @@
-"""Saved dumps of InfiniBand subnets, whoever wrote them, told apart by their content."""
+"""Saved dumps of InfiniBand subnets: detects the format by content, and parses the dump. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _HEAD_BYTES: Final = 64 * 1024
 
 
 class DumpFormat(StrEnum):
-    """Whose file it is."""
+    """The format of a dump, named after the tool that writes it."""
 
     IBNETDISCOVER = "ibnetdiscover"
-    """Of the tool in any of its forms, and ibdiagnet's `.ibnetdiscover`."""
+    """Any form of ibnetdiscover's output, and ibdiagnet's `.ibnetdiscover`."""
     DB_CSV = "ibdiagnet-db_csv"
     NET_DUMP = "ibdiagnet-net_dump"
     SUBNET_LST = "subnet-lst"
@@ -46,13 +46,14 @@ _SIGNATURES: Final[Mapping[DumpFormat, re.Pattern[bytes]]] = {
 
 
 def detect_dump_format(raw: bytes) -> DumpFormat | None:
-    """Return whose dump a file is, None where it looks like none; only its start is looked at."""
+    """Return the format of a dump by its first 64 KiB, None if it looks like no dump."""
     head = raw[:_HEAD_BYTES]
-    return next((form for form, sign in _SIGNATURES.items() if sign.search(head)), None)
+    matches = (form for form, signature in _SIGNATURES.items() if signature.search(head))
+    return next(matches, None)
 
 
 def parse_dump(raw: bytes, *, source: str) -> ParseResult:
-    """Return the devices of a dump in any form; what looks like none is read as ibnetdiscover's."""
+    """Return the devices of a dump in any format; an unknown one is parsed as ibnetdiscover's."""
     parse = _PARSERS.get(detect_dump_format(raw) or DumpFormat.IBNETDISCOVER, parse_sweep)
     return parse(raw, source=source)
 

@@ -1,4 +1,4 @@
-"""What a file holds, told from its content alone: format, counts, bad lines. Pure."""
+"""Inspects a file by its content alone: its format, counts and bad lines. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
 from topology.model.errors import ParseError, TopologyError
-from topology.model.facts import Device, DeviceKind, ParseResult
+from topology.model.facts import Device, DeviceKind, Neighbor, ParseResult
 from topology.model.ids import IdKind
 from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
@@ -38,20 +38,21 @@ _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MU
 
 @dataclass(frozen=True, slots=True)
 class FileInspection:
-    """What one file holds."""
+    """The format and the counts of one file."""
 
     format: str
-    """A form of `DumpFormat`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
-    cabling- and the form of a plan, nodes, unknown, or the kind of an object; several joined by a
-    comma."""
+    """A value of `DumpFormat`, lldpcli-neighbors, lldpcli-chassis, frames, snmpwalk, nvidia-smi,
+    `cabling-` and the form of a plan, nodes, unknown, or the kind of an object; several kinds are
+    joined by a comma."""
     counts: Mapping[str, int] = field(default_factory=dict)
+    """By name, such as `devices`, `links` or `bad_lines`."""
     unresolved_guids: tuple[str, ...] = ()
     """GUIDs of CAs whose description names no host."""
     problems: tuple[ParseError, ...] = ()
 
 
 def inspect_bytes(raw: bytes, *, source: str) -> FileInspection:
-    """Return what a file's content is; never raises on any bytes."""
+    """Return the format and counts of a file; never raises on any bytes."""
     if not raw.strip():
         return _build_unknown("empty: expected a capture or an object", source)
     return _inspect_frames(raw, source) if is_saved_frames(raw) else _inspect_text(raw, source)
@@ -74,9 +75,9 @@ def _inspect_text(raw: bytes, source: str) -> FileInspection:
 
 
 def inspect_strictly(raw: bytes, *, source: str) -> FileInspection:
-    """Return what a file's content is, without its counts where anything in it is bad.
+    """Return the format and counts of a file; of a file with any bad line, only the problems.
 
-    Every bad line is among the problems; nothing of such a file is to be relied on.
+    The problems contain every bad line. Such a file must not be relied on.
     """
     if detect_dump_format(raw) is DumpFormat.IBNETDISCOVER:
         try:
@@ -84,8 +85,12 @@ def inspect_strictly(raw: bytes, *, source: str) -> FileInspection:
         except ExceptionGroup as group:
             return _build_refused(DumpFormat.IBNETDISCOVER.value, group.exceptions)
         return _inspect_dump(DumpFormat.IBNETDISCOVER, ParseResult(devices))
-    found = inspect_bytes(raw, source=source)
-    return _build_refused(found.format, found.problems) if found.problems else found
+    inspection = inspect_bytes(raw, source=source)
+    return (
+        _build_refused(inspection.format, inspection.problems)
+        if inspection.problems
+        else inspection
+    )
 
 
 def _build_refused(form: str, problems: Iterable[Exception]) -> FileInspection:
@@ -109,11 +114,11 @@ def _inspect_dump(form: DumpFormat, parsed: ParseResult) -> FileInspection:
         counts[names[device.kind]] += 1
     counts |= _count_wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
     unresolved = tuple(
-        found.value
+        id_.value
         for device in parsed.devices
         if device.kind is DeviceKind.HOST and not device.name
-        for found in device.ids
-        if found.kind is IdKind.NODE_GUID
+        for id_ in device.ids
+        if id_.kind is IdKind.NODE_GUID
     )
     return FileInspection(form.value, counts, unresolved, parsed.errors)
 
@@ -124,10 +129,14 @@ def _inspect_frames(raw: bytes, source: str) -> FileInspection:
         "frames": saved.num_frames,
         "lldp_frames": saved.num_lldp,
         "neighbors": len(saved.neighbors),
-        "devices": len({(one.device_ids, one.device_name) for one in saved.neighbors}),
+        "devices": _count_senders(saved.neighbors),
         "bad_tlvs": len(saved.errors),
     }
     return FileInspection("frames", counts, (), saved.errors)
+
+
+def _count_senders(neighbors: Iterable[Neighbor]) -> int:
+    return len({(neighbor.device_ids, neighbor.device_name) for neighbor in neighbors})
 
 
 def _count_wiring(devices: Iterable[Device]) -> dict[str, int]:
@@ -137,11 +146,11 @@ def _count_wiring(devices: Iterable[Device]) -> dict[str, int]:
     for device in devices:
         for port in device.ports:
             own = _build_port_key(port.ids) or (device.ids, port.name)
-            for heard in port.neighbors:
-                far = _build_port_key(heard.port_ids) or (
-                    heard.device_ids,
-                    heard.port_ids,
-                    heard.port_name,
+            for neighbor in port.neighbors:
+                far = _build_port_key(neighbor.port_ids) or (
+                    neighbor.device_ids,
+                    neighbor.port_ids,
+                    neighbor.port_name,
                 )
                 links.add(frozenset((own, far)))
     ports = [port for device in devices for port in device.ports]
@@ -154,19 +163,19 @@ def _count_wiring(devices: Iterable[Device]) -> dict[str, int]:
 
 
 def _build_port_key(ids: Iterable[Any]) -> tuple[str, str] | None:
-    return next((one[1:] for one in ids if one.kind is IdKind.NODE_GUID and one.subtype), None)
+    return next((id_[1:] for id_ in ids if id_.kind is IdKind.NODE_GUID and id_.subtype), None)
 
 
 def _inspect_neighbors(raw: bytes, source: str) -> FileInspection:
-    found = parse_neighbors(raw, source=source)
-    heard = [neighbor for _, neighbors in found.ports for neighbor in neighbors]
+    parsed = parse_neighbors(raw, source=source)
+    neighbors = [neighbor for _, neighbors in parsed.ports for neighbor in neighbors]
     counts = {
-        "ports": len(found.ports),
-        "neighbors": len(heard),
-        "devices": len({(one.device_ids, one.device_name) for one in heard}),
-        "bad_lines": len(found.errors),
+        "ports": len(parsed.ports),
+        "neighbors": len(neighbors),
+        "devices": _count_senders(neighbors),
+        "bad_lines": len(parsed.errors),
     }
-    return FileInspection("lldpcli-neighbors", counts, (), found.errors)
+    return FileInspection("lldpcli-neighbors", counts, (), parsed.errors)
 
 
 def _inspect_chassis(raw: bytes, source: str) -> FileInspection:
@@ -182,13 +191,16 @@ def _inspect_walk(raw: bytes, source: str) -> FileInspection:
 
 
 def _inspect_gpus(raw: bytes, source: str) -> FileInspection:
-    found, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=source)
-    counts = {"gpus": len(found), "cliques": int(derive_clique(found).clique is not None)}
+    gpus, errors = parse_gpu_fabrics(raw.decode("utf-8", "replace"), source=source)
+    counts = {"gpus": len(gpus), "cliques": int(derive_clique(gpus).clique is not None)}
     return FileInspection(_NVLINK, counts | {"bad_lines": len(errors)}, (), errors)
 
 
 def _inspect_cabling_plan(raw: bytes, source: str) -> FileInspection | None:
-    """Return what a cabling plan holds, None where it is none; JSON has keys of its own."""
+    """Return the counts of a cabling plan, None if the file is none.
+
+    Of JSON files, only NetBox exports with their own keys are plans.
+    """
     head = raw[:_HEAD_BYTES].lstrip()
     if head.startswith((b"{", b"[")) and not _NETBOX.search(head):
         return None
@@ -204,25 +216,25 @@ def _inspect_objects(raw: bytes, source: str) -> FileInspection:
     counts: dict[str, int] = {}
     problems: list[ParseError] = []
     documents: list[YamlDocument] = []
-    for found in parse_documents(raw, source=source):
-        if isinstance(found, ParseError):
-            problems.append(found)
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(document)
         else:
-            documents.append(found)
-    if any(_is_node_list(found.value) for found in documents):
+            documents.append(document)
+    if any(_is_node_list(document.value) for document in documents):
         listed = parse_nodes(raw, source=source)
         return FileInspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
-    for found in documents:
+    for document in documents:
         try:
-            name, more = _inspect_object(found.value)
+            name, more = _inspect_object(document.value)
         except TopologyError as error:
-            problems.append(ParseError(str(error), source=source, line=found.line))
+            problems.append(ParseError(str(error), source=source, line=document.line))
             continue
         formats[name] = None
         for key, count in more.items():
             counts[key] = counts.get(key, 0) + count
     if not formats and not problems:
-        return _build_unknown("no object in it", source)
+        return _build_unknown("the file contains no object", source)
     counts["bad_documents"] = len(problems)
     return FileInspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
 
@@ -235,7 +247,7 @@ def _inspect_object(value: object) -> tuple[str, dict[str, int]]:
     """Return (format, counts) of one decoded document.
 
     Raises:
-        TopologyError: it is none that we know, or a wrong one of its kind.
+        TopologyError: the kind is unknown, or the object is malformed.
     """
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if kind == "HyperNode":

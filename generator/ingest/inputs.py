@@ -1,4 +1,4 @@
-"""The inputs of one observation: claims, reports and inventory, with what could not be read."""
+"""The inputs of one observation: claims, reports and inventory, with the problems in them."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ from topology.reports.compact_reports import Report
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Everything that was read, as claims."""
+    """All inputs of one observation."""
 
     claims: tuple[Claim | SweptClaims, ...] = ()
-    """Without the inventory's."""
+    """Without those of the inventory."""
     reports: tuple[Report, ...] = ()
     inventory: Inventory | None = None
     problems: tuple[ParseError, ...] = ()
     unknown_subnets: tuple[str, ...] = ()
-    """InfiniBand subnets without a whole sweep, so that what they cable is not known."""
+    """InfiniBand subnets without a complete sweep: their cables are unknown."""
     planes: PlaneChoice = DEFAULT_PLANES
     tier_names: tuple[str, ...] = ()
-    """As the Fabric object says; the usual ones where empty."""
+    """As the Fabric object says; empty: the default names."""
 
     @property
     def all_claims(self) -> tuple[Claim | SweptClaims, ...]:
-        """Claims including the inventory's."""
+        """All claims, with those of the inventory."""
         return (*self.listed_claims, *self.claims)
 
     @property
     def listed_claims(self) -> tuple[Claim, ...]:
-        """The inventory's."""
+        """The claims of the inventory, one per node."""
         listed = self.inventory.nodes if self.inventory else ()
         return tuple(Claim(node.device, Origin.INVENTORY) for node in listed)

@@ -1,7 +1,7 @@
-"""What the reading commands read: reports, sweeps, captures, an inventory, HyperNodes.
+"""Reads the inputs of commands: reports, sweeps, captures, walks, an inventory, planes.
 
-The only place that opens such files. Each file that cannot be used costs itself and is named;
-when nothing usable is left, that is told apart from a fabric with nothing in it.
+Only this module opens such files. An unusable file is skipped and reported. No usable file at all
+is different from an empty fabric.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)
 
 
 class Sources(NamedTuple):
-    """Where to read from, as the options say."""
+    """The sources to read, as given by the options."""
 
     reports: Path | None = None
     ibnetdiscover: tuple[Path, ...] = ()
@@ -55,17 +55,17 @@ class Sources(NamedTuple):
     hypernodes: Path | None = None
     nodes: Path | None = None
     planes: Path | None = None
-    """Tells networks apart where the default is wrong."""
+    """The planes file."""
     plane: str | None = None
-    """The network asked for; compute where not given."""
+    """The plane of the tree; None: compute."""
     cluster: ClusterAccess | None = None
-    """Where reports, nodes and HyperNodes are objects."""
+    """The cluster to read reports, nodes and HyperNodes from."""
     tree_spec: TreeSpec = DEFAULT_TREE_SPEC
-    """What the Fabric object of a store says, where no option does."""
+    """The settings in the Fabric object of a store; options take precedence."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether no source of a fabric was named."""
+        """Whether no source of a fabric was given."""
         captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
         return not (self.reports or captures or self.hypernodes or self.cluster)
 
@@ -74,64 +74,71 @@ def read_inputs(sources: Sources) -> Inputs:
     """Read all sources of a fabric and the inventory.
 
     Raises:
-        ConfigError: the inventory cannot be read, or no node in it.
+        ConfigError: the inventory or the planes file cannot be read, or the inventory has no
+            usable node.
         KubeError: the cluster cannot be read.
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
-    listed, read, shape, problems = _read_store(sources)
-    choice = shape.planes
+    inventory, stored, tree_spec, problems = _read_store(sources)
+    choice = tree_spec.planes
     if sources.planes or sources.plane:
         choice = PlaneChoice(policies, sources.plane or COMPUTE)
-    problems += listed.problems if listed else ()
-    found = Inputs(inventory=listed, planes=choice, tier_names=shape.tier_names, problems=problems)
-    if read is not None:
-        taken = build_claims(read.reports)
-        unlisted = _find_unlisted_reports(found.inventory, taken.reporters)
-        found = _add_claims(found, taken.claims, [*read.problems, *taken.problems, *unlisted])
-        found = replace(found, reports=read.reports, unknown_subnets=taken.unknown_subnets)
+    problems += inventory.problems if inventory else ()
+    inputs = Inputs(
+        inventory=inventory, planes=choice, tier_names=tree_spec.tier_names, problems=problems
+    )
+    if stored is not None:
+        report_claims = build_claims(stored.reports)
+        unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
+        inputs = _add_claims(
+            inputs, report_claims.claims, [*stored.problems, *report_claims.problems, *unlisted]
+        )
+        inputs = replace(
+            inputs, reports=stored.reports, unknown_subnets=report_claims.unknown_subnets
+        )
     for file in sources.ibnetdiscover:
-        found = _add_claims(found, *_read_sweep(file))
+        inputs = _add_claims(inputs, *_read_sweep(file))
     if sources.ibnetdiscover:
-        swept = (claim for claim in expand_claims(found.claims) if claim.origin is Origin.SWEEP)
-        unknown = find_uncovered_subnets(found.unknown_subnets, found.reports, swept)
-        found = replace(found, unknown_subnets=unknown)
+        swept = (claim for claim in expand_claims(inputs.claims) if claim.origin is Origin.SWEEP)
+        unknown = find_uncovered_subnets(inputs.unknown_subnets, inputs.reports, swept)
+        inputs = replace(inputs, unknown_subnets=unknown)
     if sources.lldpcli:
-        found = _add_claims(found, *read_captures(sources.lldpcli))
+        inputs = _add_claims(inputs, *read_captures(sources.lldpcli))
     if sources.snmpwalk:
-        found = _add_claims(found, *read_walks(sources.snmpwalk, read_regular_file))
-    return found
+        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, read_regular_file))
+    return inputs
 
 
 class _StoreContents(NamedTuple):
-    """What a store holds: the folder of reports, or the cluster."""
+    """The contents of a store: the folder of reports, or the cluster."""
 
     inventory: Inventory | None
     reports: StoredReports | None
     tree_spec: TreeSpec
     problems: tuple[ParseError, ...] = ()
-    """What of the Fabric object is no use."""
+    """Wrong values in the Fabric object."""
 
 
 def _read_store(sources: Sources) -> _StoreContents:
-    """Return the inventory and the reports, of files or of the cluster; None where not asked."""
+    """Return the inventory and the reports of files or of the cluster; None if not requested."""
     if sources.cluster is None:
         reports = read_reports(sources.reports) if sources.reports else None
         return _StoreContents(read_inventory(sources.nodes), reports, sources.tree_spec)
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy, and rarely needed
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
     with open_cluster(sources.cluster, os.environ) as store:
-        listed = read_inventory(sources.nodes) or store.read_nodes()
-        if not listed.nodes:
-            raise ConfigError("the cluster has no node that can be used")
-        shape, problems = parse_tree_spec(store.read_fabric())
-        return _StoreContents(listed, store.read_reports(), shape, problems)
+        inventory = read_inventory(sources.nodes) or store.read_nodes()
+        if not inventory.nodes:
+            raise ConfigError("the cluster has no usable node")
+        tree_spec, problems = parse_tree_spec(store.read_fabric())
+        return _StoreContents(inventory, store.read_reports(), tree_spec, problems)
 
 
 def _find_unlisted_reports(
     inventory: Inventory | None, reporters: Iterable[str]
 ) -> Iterator[ParseError]:
-    """Yield a problem per report of a node that the inventory lacks."""
+    """Yield a problem per report of a node that is not in the inventory."""
     listed = {node.name for node in inventory.nodes} if inventory else set(reporters)
     for name in sorted(set(reporters) - listed):
         problem = "no such node in the inventory: its cables count, but it is not placed"
@@ -139,9 +146,9 @@ def _find_unlisted_reports(
 
 
 def _add_claims(
-    found: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
+    inputs: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
 ) -> Inputs:
-    return replace(found, claims=(*found.claims, *claims), problems=(*found.problems, *problems))
+    return replace(inputs, claims=(*inputs.claims, *claims), problems=(*inputs.problems, *problems))
 
 
 def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]]:
@@ -155,7 +162,7 @@ def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]
 def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
     """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
 
-    Other files of the folder are left alone.
+    Other files in the folder are ignored.
     """
     claims: list[Claim] = []
     problems: list[ParseError] = []
@@ -167,13 +174,15 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
         name = _CAPTURE.match(file.name)
         if name is None:
             continue
-        device, found = _read_capture(file, name["device"])
-        problems += found
+        device, file_problems = _read_capture(file, name["device"])
+        problems += file_problems
         if device is not None:
             claims.append(Claim(device, Origin.CAPTURE))
     if not claims and not problems:
         problems.append(
-            ParseError("no <device>.neighbors.json0 in it", source=show(str(folder), 1024))
+            ParseError(
+                "no file <device>.neighbors.json0 in this folder", source=show(str(folder), 1024)
+            )
         )
     return claims, problems
 
@@ -182,13 +191,13 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
-    heard = parse_neighbors(raw, source=show(str(file), 1024))
-    if heard.errors and not heard.ports:
-        return None, list(heard.errors)
+    parsed = parse_neighbors(raw, source=show(str(file), 1024))
+    if parsed.errors and not parsed.ports:
+        return None, list(parsed.errors)
     chassis, problems = _read_chassis(file.with_name(f"{name}.chassis.json0"))
     ports = tuple(
         Port(name=port, ids=(Id(IdKind.IFNAME, port),), neighbors=neighbors)
-        for port, neighbors in heard.ports
+        for port, neighbors in parsed.ports
     )
     device = Device(
         kind=DeviceKind.UNKNOWN,
@@ -196,7 +205,7 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
         ids=chassis.ids if chassis else (),
         ports=ports,
     )
-    return device, [*heard.errors, *problems]
+    return device, [*parsed.errors, *problems]
 
 
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:

@@ -1,4 +1,4 @@
-"""InfiniBand subnets by what nodes report: which are waited for, which refuse a sweep. Pure.
+"""InfiniBand subnets in reports: which need a sweep, which are covered, which refuse it. Pure.
 
 A subnet without a sweep is unknown, never empty.
 """
@@ -17,40 +17,40 @@ _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 
 
 def find_subnets(reports: Iterable[Report]) -> frozenset[str]:
-    """Return the subnets that hosts have ports in that are up."""
+    """Return the subnets in which a host has a port that is up."""
     return frozenset(port.subnet for report in reports for port in report.swept_ports)
 
 
 def find_expected_subnets(reports: Iterable[Report]) -> frozenset[str]:
-    """Return the subnets that nodes which take part in sweeping have ports in.
+    """Return the subnets of the nodes that take part in sweeps: each of them needs a sweep.
 
-    One of them without a sweep is unknown. Where nobody takes part nobody is waited for.
+    If no node takes part, no sweep is expected.
     """
-    taking_part = (report for report in reports if report.status.sweeping is not None)
-    return find_subnets(taking_part)
+    participants = (report for report in reports if report.status.sweeping is not None)
+    return find_subnets(participants)
 
 
 def find_uncovered_subnets(
     subnets: Collection[str], reports: Iterable[Report], swept: Iterable[Claim]
 ) -> tuple[str, ...]:
-    """Return those of the subnets, sorted, of which no port is in what was swept.
+    """Return the subnets that no given sweep covers, sorted: none of their ports is in it.
 
     Args:
-        subnets: that lack a sweep of their own.
-        reports: whose ports tell what is in a subnet.
-        swept: claims of sweeps that do not say of which subnet they are, as saved files.
+        subnets: subnets without a reported sweep.
+        reports: they show which ports are in which subnet.
+        swept: claims of sweeps that do not name their subnet, such as saved files.
     """
     if not subnets:
         return ()
     devices = [claim.device for claim in swept]
-    ids = [one for device in devices for one in device.ids]
-    ids += [one for device in devices for port in device.ports for one in port.ids]
-    guids = {(one.kind, one.value) for one in ids if one.kind in _GUIDS}
+    ids = [id_ for device in devices for id_ in device.ids]
+    ids += [id_ for device in devices for port in device.ports for id_ in port.ids]
+    guids = {(id_.kind, id_.value) for id_ in ids if id_.kind in _GUIDS}
     covered = {
         port.subnet
         for report in reports
         for port in _find_subnet_ports(report)
-        if port.subnet and any((one.kind, one.value) in guids for one in port.ids)
+        if port.subnet and any((id_.kind, id_.value) in guids for id_ in port.ids)
     }
     return tuple(sorted(set(subnets) - covered))
 
@@ -64,11 +64,11 @@ def _find_subnet_ports(report: Report) -> list[Port]:
 def derive_refusal_findings(
     reports: Iterable[Report], *, unknown: Collection[str]
 ) -> list[Finding]:
-    """Return a finding per node and subnet that let all of its queries time out.
+    """Return a finding per node and subnet that let every query of the node's sweep time out.
 
     Args:
-        reports: all that there are.
-        unknown: subnets of which no sweep is known, so that nothing is known of their cables.
+        reports: all reports.
+        unknown: subnets without any known sweep, whose cables are unknown.
     """
     return [
         _build_refused_finding(report, subnet, is_unknown=subnet in unknown)
@@ -81,16 +81,16 @@ def derive_refusal_findings(
 def _build_refused_finding(report: Report, subnet: str, *, is_unknown: bool) -> Finding:
     name = report.metadata.name
     ports: Mapping[str, str] = {port.subnet: port.name for port in reversed(report.swept_ports)}
-    state = "nothing is known of its cables" if is_unknown else "its last good sweep still counts"
+    state = "its cables are unknown" if is_unknown else "its last good sweep still counts"
     return Finding(
         kind=FindingKind.SWEEP_REFUSED,
         device=name,
         port=ports.get(subnet),
         severity=Severity.ERROR if is_unknown else Severity.WARNING,
         message=(
-            f"Every query of the sweep of subnet {subnet} from {name} timed out, as where an M_Key "
-            f"guards the fabric; {state}. Read what its own manager writes (ibdiagnet's files, "
-            "opensm-subnet.lst) with --ibnetdiscover, or give the sweep the key (m_key in "
-            "/etc/infiniband-diags/ibdiag.conf)."
+            f"Every query of the sweep of subnet {subnet} from {name} timed out, as happens when "
+            f"an M_Key protects the fabric; {state}. Read the files of its own manager "
+            "(ibdiagnet's files, opensm-subnet.lst) with --ibnetdiscover, or give the sweep the "
+            "key (m_key in /etc/infiniband-diags/ibdiag.conf)."
         ),
     )

@@ -1,4 +1,4 @@
-"""Walks of switches that people saved: the agentless twin of `toponaut switches`."""
+"""Reads saved snmpwalk files of switches: the facts of `toponaut switches`, from files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from topology.model.claims import Claim, Origin
 from topology.model.errors import ParseError, show
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
-MAX_WALK_BYTES: Final = 64 << 20  # a whole MIB of a large switch prints ten
+MAX_WALK_BYTES: Final = 64 << 20  # the whole MIB of a large switch takes 10 MB
 _WALK = re.compile(r"(?P<device>.+?)(?:\.snmpwalk)?\.(?:txt|snmpwalk|snmprec)\Z")
 
 
@@ -21,12 +21,12 @@ def read_walks(
 ) -> tuple[list[Claim], list[ParseError]]:
     """Read `<device>.snmpwalk.txt`, `.txt`, `.snmpwalk` or `.snmprec` files, one per switch.
 
-    Other files of the folder are left alone. A switch that does not tell its name is called as
-    its file is.
+    Other files in the folder are ignored. A switch without a name in its walk is named after its
+    file.
 
     Args:
-        folder: holds the files.
-        read: returns the content of a file of a limited size, or what is wrong with it.
+        folder: contains the files.
+        read: returns the content of a file of at most this size, or the problem with it.
     """
     source = show(str(folder), 1024)
     try:
@@ -49,5 +49,5 @@ def read_walks(
             named = device if device.name else replace(device, name=name["device"])
             claims.append(Claim(named, Origin.REPORT))
     if not claims and not problems:
-        problems.append(ParseError("no <device>.snmpwalk.txt in it", source=source))
+        problems.append(ParseError("no file <device>.snmpwalk.txt in this folder", source=source))
     return claims, problems

@@ -1,1 +1,17 @@
-"""TODO."""
+"""The objects and files that the generator reads and writes, as models with their parsers.
+
+- `fabric`: the Fabric object: configuration and status.
+- `write_policy`: its settings for writing: change budget, pause, approval.
+- `tree_spec`: its settings for the tree: planes, outputs, tier names.
+- `plane_config`: the planes file: which ports are in which plane.
+- `inventory`: the list of a cluster's nodes, with ids and capacity.
+- `pods`: running pods: gangs, bound pods, agents.
+- `pod_resources`: the resources that pods use, and the free capacity of nodes.
+- `quantities`: Kubernetes quantities.
+- `reservation`: the PlacementReservation object.
+- `tree_document`: the printed TopologyTree, for its schema.
+- `yaml_document`: JSON and YAML text to plain documents.
+
+May import `topology` and `placement.cluster` (node specs). Pure; only `plane_config.read_planes`
+reads a file.
+"""

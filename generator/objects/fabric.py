@@ -1,8 +1,8 @@
-"""Fabric: the object by which people say what they want, and see what is known and withheld.
+"""The Fabric object: people configure Toponaut in its spec and read the result in its status.
 
-`fabrics.toponaut.io`, one a cluster, named `default`. Agents read the elected sweepers in its
-status by `topology.reports.fabric_status`; the rest is the generator's. The CRD in `daemonset/crds/` says
-the same, and a test holds the two equal.
+`fabrics.toponaut.io`, one per cluster, named `default`. Agents read the elected sweepers in its
+status with `topology.reports.fabric_status`; only the generator uses the rest. The CRD in
+`daemonset/crds/` has the same fields, and a test keeps both equal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_TIERS: Final = 16
 TierName = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z]([-A-Za-z0-9_.]*[A-Za-z0-9])?$", max_length=63)
 ]
-"""Begins with a letter: a number is a tier already."""
+"""Begins with a letter, because a number selects a tier by its number."""
 Count = Annotated[int, Field(ge=0)]
 Percent = Annotated[int, Field(ge=0, le=100)]
 Timestamp = Annotated[
@@ -38,57 +38,57 @@ PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
 
 
 class OutputType(StrEnum):
-    """What a tree is written as."""
+    """The kind of object that a tree is written as."""
 
     HYPERNODE = "hypernode"
 
 
 class Output(WireModel):
-    """One form in which a tree is written into the cluster."""
+    """One kind of objects that a tree is written as."""
 
     type: OutputType
     plane: PlaneName = COMPUTE
-    """Whose tree."""
+    """The plane of the tree."""
 
 
 class ChangeBudget(WireModel):
-    """How much may change at once before a person is asked."""
+    """How much may change at once without an approval."""
 
     nodes_percent: Percent = 10
-    """Of all nodes may be moved or removed in one pass."""
+    """Share of all nodes that one plan may take out of a domain."""
     domains_percent: Percent = 25
-    """Of the domains of any tier may go in one pass."""
+    """Share of the domains of a tier that one plan may delete."""
     release_after_seconds: Annotated[int, Field(ge=60, le=604_800)] | None = None
-    """What was held back for so long is let through; None: never by time alone."""
+    """A plan that was held for this long is written; None: never by time alone."""
 
 
 class FabricSpec(WireModel):
-    """What people want. All of it has a default."""
+    """The configuration. Every field has a default."""
 
     planes: Annotated[tuple[PlaneModel, ...], Field(max_length=64)] = ()
-    """Networks that the default tells wrongly, in the order in which they are looked at."""
+    """Planes that the default rules get wrong; a port is in the first that matches."""
     tier_names: Annotated[tuple[TierName, ...], Field(max_length=MAX_TIERS)] = ()
-    """Bottom-up; tiers beyond them keep their own names."""
+    """Bottom-up; further tiers keep their default names."""
     outputs: Annotated[tuple[Output, ...], Field(max_length=8)] = (
         Output(type=OutputType.HYPERNODE),
     )
     change_budget: ChangeBudget = ChangeBudget()
     paused: Annotated[bool, Field(strict=True)] = False
-    """Nothing is written to outputs meanwhile; what is seen is told all the same."""
+    """While true, no output is written; the status is still updated."""
 
 
 class TierCount(WireModel):
-    """One tier of the tree of compute."""
+    """The size of one tier of the tree."""
 
     tier: Annotated[int, Field(ge=1, le=MAX_TIERS)]
     name: TierName
     domains: Count
     nodes: Count
-    """Nodes that are in a domain of this tier."""
+    """Nodes in a domain of this tier."""
 
 
 class FindingCount(WireModel):
-    """How often one thing is wrong."""
+    """The number of findings of one kind and severity."""
 
     kind: Annotated[str, StringConstraints(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=63)]
     severity: Severity
@@ -99,33 +99,34 @@ class HeldPlan(WireModel):
     """A plan that exceeds the budget and waits for approval."""
 
     hash: PlanHash
-    """What an approval names."""
+    """Names the plan in an approval."""
     since: Timestamp
+    """When the plan was first held."""
     creates: Count = 0
     updates: Count = 0
     deletes: Count = 0
     moved_nodes: Count = 0
-    """Nodes that would leave a domain that they are in."""
+    """Nodes that would leave one of their domains."""
 
 
 class ConditionType(StrEnum):
-    """What a condition is about."""
+    """The subject of a condition."""
 
     READY = "Ready"
-    """A tree is known, and the outputs say what it says."""
+    """A tree is known, and the outputs agree with it."""
     DEGRADED = "Degraded"
-    """Some of the evidence is missing or contradicts itself."""
+    """Some of the data is missing or contradictory."""
     CHANGE_BLOCKED = "ChangeBlocked"
-    """A plan exceeds the budget."""
+    """A plan is held."""
 
 
 class Condition(WireModel):
-    """A condition as all of Kubernetes has them."""
+    """A condition with the usual fields of Kubernetes conditions."""
 
     type: ConditionType
     status: Literal["True", "False", "Unknown"]
     observed_generation: Count | None = None
-    """Of the spec that it was found for."""
+    """Generation of the spec that the condition is about."""
     last_transition_time: Timestamp
     reason: Annotated[
         str,
@@ -135,19 +136,20 @@ class Condition(WireModel):
 
 
 class FabricState(FabricStatus):
-    """What the generator found out, beside who sweeps."""
+    """The status: the elected sweepers, and the result of the last round."""
 
     observed_generation: Count | None = None
-    """Of the spec that all this was found for."""
+    """Generation of the spec that this status is about."""
     generation: Count = 0
-    """Of the tree: grows with every tree that differs from the last."""
+    """Generation of the tree: grows with every tree that differs from the last."""
     tiers: Annotated[tuple[TierCount, ...], Field(max_length=MAX_TIERS)] = ()
     """Bottom-up."""
     unplaced: Count = 0
-    """Nodes that are in no domain."""
+    """Number of nodes in no domain."""
     findings: Annotated[tuple[FindingCount, ...], Field(max_length=128)] = ()
     """Sorted by kind."""
     held: HeldPlan | None = None
+    """The held plan; None if no plan is held."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
 
 
@@ -162,29 +164,29 @@ class FabricDocument(WireModel):
 
 
 def parse_fabric_document(document: object) -> FabricDocument:
-    """Return the whole Fabric of a decoded object.
+    """Return the Fabric of a decoded object, with spec and status.
 
     Raises:
         ConfigError: another kind, version or name, or a field that is unknown or wrong; the
-            message names each.
+            message names each field.
     """
     if not isinstance(document, Mapping):
         raise ConfigError(f"expected a {FABRIC_KIND} object, got {type(document).__name__}")
     try:
-        found = FabricDocument.model_validate(document)
+        fabric = FabricDocument.model_validate(document)
     except ValidationError as error:
         raise ConfigError("; ".join(describe_validation(error))) from error
-    if found.metadata.name != FABRIC_NAME:
-        name = show(found.metadata.name)
-        raise ConfigError(f"metadata.name: the one {FABRIC_KIND} is named {FABRIC_NAME}: '{name}'")
-    _refuse_duplicates("spec.planes", [plane.name for plane in found.spec.planes])
-    _refuse_duplicates("spec.tierNames", found.spec.tier_names)
-    _refuse_duplicates("spec.outputs", [output.type for output in found.spec.outputs])
-    return found
+    if fabric.metadata.name != FABRIC_NAME:
+        name = show(fabric.metadata.name)
+        raise ConfigError(f"metadata.name: expected {FABRIC_NAME}, got '{name}'")
+    _refuse_duplicates("spec.planes", [plane.name for plane in fabric.spec.planes])
+    _refuse_duplicates("spec.tierNames", fabric.spec.tier_names)
+    _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
+    return fabric
 
 
 def _refuse_duplicates(field: str, names: Sequence[str]) -> None:
-    """Raise where a name is there twice; the API server sees to that by itself, files do not."""
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"{field}: '{show(twice)}' is there twice")
+    """Raise if a name is repeated. The API server refuses that by itself; files need the check."""
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ConfigError(f"{field}: '{show(duplicate)}' is there twice")

@@ -1,7 +1,7 @@
-"""The list of a cluster's nodes: their ids for the fabric, their capacity for placement.
+"""The inventory of a cluster's nodes: their ids for the fabric, their capacity for placement.
 
-Two forms are read: `kubectl get nodes -o json|yaml`, and our own `nodes: [{name, ids, capacity,
-free, labels, taints, schedulable}]`. A wrong node costs itself and is named.
+Two forms are read: `kubectl get nodes -o json|yaml`, and Toponaut's own form `nodes: [{name, ids,
+capacity, free, labels, taints, schedulable}]`. A malformed node is left out and reported.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ class ListedNode:
 
     name: str
     ids: tuple[Id, ...]
-    """Sorted, its node name among them."""
+    """Sorted; the node name is one of them."""
     spec: NodeSpec
+    """Its capacity, labels and taints."""
 
     @property
     def device(self) -> Device:
-        """What the list claims about the device that the node is."""
+        """The node as a host device with its ids."""
         return Device(DeviceKind.HOST, self.name, self.ids)
 
 
 class Inventory(NamedTuple):
-    """All nodes that could be read, and what could not."""
+    """All usable nodes, and the problems with others."""
 
     nodes: tuple[ListedNode, ...]
     """Sorted by name."""
@@ -118,26 +119,26 @@ class _KubeNode(_LenientModel):
 
 
 def parse_nodes(raw: bytes, *, source: str) -> Inventory:
-    """Return the nodes of a file in either form; a node listed twice counts once, the first time.
+    """Return the nodes of a file in either form; if a node is repeated, its first entry counts.
 
     Cost: O(bytes).
     """
     nodes: dict[str, ListedNode] = {}
     problems: list[ParseError] = []
-    for found in parse_documents(raw, source=source):
-        if isinstance(found, ParseError):
-            problems.append(found)
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(document)
             continue
-        for path, row in _iterate_rows(found.value):
+        for path, row in _iterate_rows(document.value):
             try:
                 node = _parse_row(row)
             except (ValidationError, ValueError) as error:
                 problem = f"{path} is left out: {_describe_error(error)}"
-                problems.append(ParseError(problem, source=source, line=found.line))
+                problems.append(ParseError(problem, source=source, line=document.line))
                 continue
             if node.name in nodes:
                 problem = f"{path} is left out: {node.name} is listed already"
-                problems.append(ParseError(problem, source=source, line=found.line))
+                problems.append(ParseError(problem, source=source, line=document.line))
                 continue
             nodes[node.name] = node
     return Inventory(tuple(nodes[name] for name in sorted(nodes)), tuple(problems))
@@ -147,7 +148,7 @@ def parse_node(document: Mapping[str, object]) -> ListedNode:
     """Return the node of a decoded Node object.
 
     Raises:
-        ConfigError: it is none, or a field that counts is malformed.
+        ConfigError: it is no Node, or a field that is read is malformed.
     """
     try:
         return _parse_row(document)
@@ -162,10 +163,10 @@ def _describe_error(error: ValidationError | ValueError) -> str:
 
 
 def _iterate_rows(document: object) -> Iterator[tuple[str, object]]:
-    """Yield (path, node in either form); anything else is yielded whole, to be refused."""
+    """Yield (path, node in either form); any other document is yielded as a whole, for an error."""
     if isinstance(document, Mapping) and isinstance(document.get("nodes"), Sequence):
-        for number, row in enumerate(document["nodes"]):
-            yield f"nodes[{number}]", row
+        for index, row in enumerate(document["nodes"]):
+            yield f"nodes[{index}]", row
     elif isinstance(document, Mapping) and document.get("kind") == "Node":
         metadata = document.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
@@ -194,7 +195,7 @@ def _build_from_row(row: _NodeRow) -> ListedNode:
         schedulable=row.schedulable,
     )
     return ListedNode(
-        row.name, _collect_ids(row.name, (_normalize_id(found) for found in row.ids)), spec
+        row.name, _collect_ids(row.name, (_normalize_id(id_row) for id_row in row.ids)), spec
     )
 
 
@@ -202,9 +203,9 @@ def _build_from_kube(node: _KubeNode) -> ListedNode:
     name = _check_name(node.metadata.name)
     kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
     ids = (
-        Id(kinds[found.type], found.address)
-        for found in node.status.addresses
-        if found.type in kinds
+        Id(kinds[address.type], address.address)
+        for address in node.status.addresses
+        if address.type in kinds
     )
     spec = NodeSpec(
         name=name,
@@ -223,7 +224,7 @@ def _check_name(name: str) -> str:
 
 
 def _normalize_id(row: _IdRow) -> Id:
-    """Return an id in canonical form, so that it meets what agents and sweeps report."""
+    """Return an id in canonical form, so that it equals the id that agents and sweeps report."""
     value: str | None = row.value
     if row.type in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
         value = parse_guid(row.value)
@@ -234,8 +235,8 @@ def _normalize_id(row: _IdRow) -> Id:
     return Id(row.type, value, row.subtype)
 
 
-def _collect_ids(name: str, found: Iterator[Id]) -> tuple[Id, ...]:
-    return tuple(sorted({Id(IdKind.NODE_NAME, name), *found}))
+def _collect_ids(name: str, ids: Iterator[Id]) -> tuple[Id, ...]:
+    return tuple(sorted({Id(IdKind.NODE_NAME, name), *ids}))
 
 
 def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
@@ -243,7 +244,12 @@ def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
 
 
 def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
-    """Return the capacity of every node: as listed, one slot where there is no list."""
+    """Return the spec of every node: as listed; without an inventory, one slot each.
+
+    Args:
+        inventory: the listed nodes; None: there is no list.
+        placed: names of the nodes in the tree.
+    """
     if inventory is None:
         return {name: NodeSpec(name) for name in placed}
     return {node.name: node.spec for node in inventory.nodes}

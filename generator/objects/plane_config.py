@@ -1,4 +1,4 @@
-"""The file that tells networks apart where the default is wrong: which ports are whose plane's.
+"""The planes file: rules that assign ports to planes where the default is wrong.
 
     planes:
       - name: storage
@@ -12,8 +12,9 @@
             minRateGbps: 200
             gpu: same-numa
 
-A port is in the first plane of which it fits a rule, and it fits a rule when it is all that the
-rule says. Ports that fit none go where the default puts them, but into no plane of the file.
+A port is in the first plane that has a matching rule. A rule matches if all its fields match. A
+port that matches no rule is in the plane that the default gives it, but never in a plane of the
+file.
 """
 
 from __future__ import annotations
@@ -50,50 +51,52 @@ Gbps = Annotated[float, Field(gt=0, le=1_000_000, strict=True)]
 
 
 class PlaneChoice(NamedTuple):
-    """How the networks of a fabric are told apart, and which of them is asked for."""
+    """The rules for planes, and the selected plane."""
 
     policies: tuple[PlanePolicy, ...] = ()
+    """In order of precedence; empty: the default rules."""
     plane_name: str = COMPUTE
+    """The plane of the tree."""
 
 
 DEFAULT_PLANES: Final = PlaneChoice()
 
 
 class RuleModel(WireModel):
-    """What a port must be. Patterns have the shell's wildcards; case does not matter."""
+    """A port matches if all given fields do. Patterns are shell wildcards; case does not matter."""
 
     medium: Literal[Medium.INFINIBAND, Medium.ETHERNET] | None = None
     ports: Patterns | None = None
     """Names of ports, such as `mlx5_4/1` or `eth0`."""
     hosts: Patterns | None = None
     switches: Patterns | None = None
-    """Names of switches that the port is cabled to."""
+    """Names of the switches that the port is connected to."""
     subnets: Annotated[tuple[SubnetText, ...], Field(min_length=1, max_length=64)] | None = None
     """Prefixes of InfiniBand subnets, 16 hex digits."""
     min_rate_gbps: Gbps | None = None
     max_rate_gbps: Gbps | None = None
     gpu: GpuDistance | None = None
-    """The farthest from the nearest GPU on PCI Express."""
+    """The greatest allowed PCI Express distance to the nearest GPU."""
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Refuse bounds that no rate is within."""
-        least, most = self.min_rate_gbps, self.max_rate_gbps
-        if least is not None and most is not None and least > most:
+        """Refuse a lower bound above the upper bound."""
+        minimum, maximum = self.min_rate_gbps, self.max_rate_gbps
+        if minimum is not None and maximum is not None and minimum > maximum:
             raise ValueError("minRateGbps is above maxRateGbps")
         return self
 
 
 class PlaneModel(WireModel):
-    """One network, and the ports that are its own."""
+    """One plane, and the rules that select its ports."""
 
     name: PlaneName
     any: Annotated[tuple[RuleModel, ...], Field(min_length=1, max_length=256)]
-    """Rules, of which a port must fit one."""
+    """A port must match at least one of these rules."""
 
 
 class PlanesFile(WireModel):
-    """The networks that the default tells wrongly, in the order in which they are looked at."""
+    """The planes that the default rules get wrong; a port is in the first plane that matches."""
 
     planes: Annotated[tuple[PlaneModel, ...], Field(min_length=1, max_length=64)]
 
@@ -102,26 +105,26 @@ def parse_planes(raw: bytes, *, source: str) -> tuple[PlanePolicy, ...]:
     """Return the policies of a planes file.
 
     Raises:
-        ConfigError: the file is no such document, names every field that is wrong.
+        ConfigError: the document is wrong; the message names every wrong field.
     """
-    found = parse_document(raw, source=source)
+    document = parse_document(raw, source=source)
     try:
-        parsed = PlanesFile.model_validate(found.value)
+        parsed = PlanesFile.model_validate(document.value)
     except ValidationError as error:
         problems = "; ".join(describe_validation(error))
-        raise ConfigError(f"{source}:{found.line}: {problems}") from error
+        raise ConfigError(f"{source}:{document.line}: {problems}") from error
     names = [plane.name for plane in parsed.planes]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice:
-        raise ConfigError(f"{source}:{found.line}: plane {twice} is there twice")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate:
+        raise ConfigError(f"{source}:{document.line}: plane {duplicate} is there twice")
     return build_policies(parsed.planes, source=source)
 
 
 def build_policies(planes: Iterable[PlaneModel], *, source: str) -> tuple[PlanePolicy, ...]:
-    """Return the policies of networks that were read, in the same order.
+    """Return the policies of parsed planes, in the same order.
 
     Raises:
-        ConfigError: a prefix of a subnet is none; the message begins with the source.
+        ConfigError: a subnet prefix is malformed; the message begins with the source.
     """
     return tuple(
         PlanePolicy(plane.name, tuple(_build_rule(rule, source) for rule in plane.any))
@@ -133,7 +136,7 @@ def read_planes(file: Path) -> tuple[PlanePolicy, ...]:
     """Read the policies of a planes file.
 
     Raises:
-        ConfigError: it cannot be read, or is no such file.
+        ConfigError: the file cannot be read, or is malformed.
     """
     source = show(str(file), 1024)
     try:

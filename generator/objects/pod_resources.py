@@ -1,8 +1,8 @@
-"""What running pods take from their nodes. Pure.
+"""The resources that running pods use, and the free capacity of their nodes. Pure.
 
-A pod takes what the scheduler counts: the sum over its containers, or what its init containers
-need while they run if that is more, what the pod asks for as a whole in place of both, and the
-overhead of its runtime. Source: k8s.io/component-helpers, resource/helpers.go.
+A pod uses what the scheduler counts: the sum of its containers' requests, or the peak of its init
+containers if that is higher. Requests at pod level replace both, and the overhead of the runtime
+is added. Source: k8s.io/component-helpers, resource/helpers.go.
 """
 
 from __future__ import annotations
@@ -25,90 +25,93 @@ _NO_AMOUNTS: Final[Mapping[str, Decimal]] = MappingProxyType({})
 
 
 class PodUsage(NamedTuple):
-    """What one pod takes."""
+    """The resources that one pod uses on its node."""
 
     node: str
     amounts: Mapping[str, Decimal]
+    """By resource, in base units; pods with devices use one slot each."""
 
 
-def parse_pod_usage(found: Mapping[str, Any]) -> PodUsage | None:
-    """Return what a decoded Pod takes; None where it is on no node, or has ended.
+def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
+    """Return the resources that a decoded Pod uses; None if it has no node or has ended.
 
     Raises:
-        ConfigError: a field that counts is malformed.
+        ConfigError: a field that is read is malformed.
     """
-    spec, status = _get_mapping(found, "spec"), _get_mapping(found, "status")
+    spec, status = _get_mapping(pod, "spec"), _get_mapping(pod, "status")
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node or status.get("phase") in _ENDED_PHASES:
         return None
     amounts = _compute_pod_request(spec)
     amounts[PODS_RESOURCE] = Decimal(1)
     if any("/" in name and amount for name, amount in amounts.items()):
-        # Slots count jobs of whole nodes; what serves every node, without devices, takes none.
+        # A slot is a job's share of a node. Pods without devices, such as those of DaemonSets,
+        # use none.
         amounts[SLOTS] = Decimal(1)
     return PodUsage(node, _intern_amounts(tuple(sorted(amounts.items()))))
 
 
 @lru_cache(maxsize=4096)
 def _intern_amounts(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
-    """Return one mapping for all pods that take the same, which are most."""
+    """Return one shared mapping for equal amounts: most pods of a cluster are alike."""
     return dict(amounts)
 
 
 class _NodeUsage(NamedTuple):
-    """What pods leave of one node."""
+    """The usage and the free capacity of one node."""
 
     node: ListedNode
     used: Mapping[str, Decimal]
     free_node: ListedNode
+    """The node with its free capacity."""
 
 
 class FreeCapacity:
-    """What pods left of nodes last, so that only nodes are counted again where that changed."""
+    """Computes the free capacity of nodes; nodes whose usage did not change are not recomputed."""
 
     def __init__(self) -> None:
-        """Nothing was counted yet."""
+        """Start empty."""
         self._known: dict[str, _NodeUsage] = {}
         self._last_inventory: Inventory | None = None
 
     def subtract(self, inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
-        """Return the nodes with what pods leave of them; less than nothing is nothing.
+        """Return the inventory with the capacity that pods leave free, clamped at zero.
 
-        The very same value where it is as last time. Cost: O(pods + nodes), and O(resources) for
+        An unchanged result is the identical object. Cost: O(pods + nodes), and O(resources) for
         each node that changed.
         """
-        taken: dict[str, Amounts] = {}
+        used: dict[str, Amounts] = {}
         for usage in usages:
             if usage is not None:
-                _add_amounts(taken.setdefault(usage.node, {}), usage.amounts)
-        known = self._known
-        found = [
-            _compute_free(node, taken.get(node.name, _NO_AMOUNTS), known.get(node.name))
+                _add_amounts(used.setdefault(usage.node, {}), usage.amounts)
+        previous = self._known
+        node_usages = [
+            _compute_free(node, used.get(node.name, _NO_AMOUNTS), previous.get(node.name))
             for node in inventory.nodes
         ]
-        self._known = {one.node.name: one for one in found}
-        left = inventory._replace(nodes=tuple(one.free_node for one in found))
-        if self._last_inventory != left:
-            self._last_inventory = left
+        self._known = {node_usage.node.name: node_usage for node_usage in node_usages}
+        free = inventory._replace(nodes=tuple(node_usage.free_node for node_usage in node_usages))
+        if self._last_inventory != free:
+            self._last_inventory = free
         return self._last_inventory
 
 
 def subtract_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
-    """Return the nodes with what pods leave of them, as `FreeCapacity` does, once."""
+    """Return the inventory with its free capacity, as `FreeCapacity` does, for one call."""
     return FreeCapacity().subtract(inventory, usages)
 
 
 def _compute_free(
-    node: ListedNode, taken: Mapping[str, Decimal], last: _NodeUsage | None
+    node: ListedNode, used: Mapping[str, Decimal], last: _NodeUsage | None
 ) -> _NodeUsage:
-    if last is not None and last.node is node and last.used == taken:
+    if last is not None and last.node is node and last.used == used:
         return last
-    return _NodeUsage(node, taken, _subtract_amounts(node, taken))
+    return _NodeUsage(node, used, _subtract_amounts(node, used))
 
 
-def _subtract_amounts(node: ListedNode, taken: Mapping[str, Decimal]) -> ListedNode:
+def _subtract_amounts(node: ListedNode, used: Mapping[str, Decimal]) -> ListedNode:
     free = {
-        name: max(0, num - int(taken.get(name, Decimal(0)).to_integral_value(ROUND_CEILING)))
+        name: max(0, num - int(used.get(name, Decimal(0)).to_integral_value(ROUND_CEILING)))
         for name, num in node.spec.initial_free.items()
     }
     return replace(node, spec=replace(node.spec, free=free))
@@ -118,23 +121,23 @@ def _compute_pod_request(spec: Mapping[str, Any]) -> Amounts:
     total: Amounts = {}
     for container in _get_list(spec, "containers"):
         _add_amounts(total, _parse_container_request(container))
-    beside: Amounts = {}
-    """Of those init containers that go on running."""
-    most: Amounts = {}
+    sidecars: Amounts = {}
+    """Of sidecars: init containers that keep running."""
+    init_peak: Amounts = {}
     for container in _get_list(spec, "initContainers"):
         own = _parse_container_request(container)
         if container.get("restartPolicy") == "Always":
-            _add_amounts(beside, own)
+            _add_amounts(sidecars, own)
             own = {}
-        for name, amount in _sum_amounts(own, beside).items():
-            most[name] = max(most.get(name, Decimal(0)), amount)
-    total = _sum_amounts(total, beside)
-    found = {
-        name: max(total.get(name, Decimal(0)), most.get(name, Decimal(0)))
-        for name in {*total, *most}
+        for name, amount in _sum_amounts(own, sidecars).items():
+            init_peak[name] = max(init_peak.get(name, Decimal(0)), amount)
+    total = _sum_amounts(total, sidecars)
+    request = {
+        name: max(total.get(name, Decimal(0)), init_peak.get(name, Decimal(0)))
+        for name in {*total, *init_peak}
     }
     return _sum_amounts(
-        found | _parse_container_request(spec), _parse_amounts(_get_mapping(spec, "overhead"))
+        request | _parse_container_request(spec), _parse_amounts(_get_mapping(spec, "overhead"))
     )
 
 
@@ -142,9 +145,9 @@ def _parse_container_request(holder: Mapping[str, Any]) -> Amounts:
     return _parse_amounts(_get_mapping(_get_mapping(holder, "resources"), "requests"))
 
 
-def _parse_amounts(found: Mapping[str, Any]) -> Amounts:
+def _parse_amounts(quantities: Mapping[str, Any]) -> Amounts:
     try:
-        return {str(name): parse_amount(value) for name, value in found.items()}
+        return {str(name): parse_amount(value) for name, value in quantities.items()}
     except ValueError as error:
         raise ConfigError(f"requests: {show(str(error))}") from error
 
@@ -154,17 +157,17 @@ def _add_amounts(total: Amounts, more: Mapping[str, Decimal]) -> None:
         total[name] = total.get(name, Decimal(0)) + amount
 
 
-def _sum_amounts(one: Mapping[str, Decimal], other: Mapping[str, Decimal]) -> Amounts:
-    found = dict(one)
-    _add_amounts(found, other)
-    return found
+def _sum_amounts(first: Mapping[str, Decimal], second: Mapping[str, Decimal]) -> Amounts:
+    total = dict(first)
+    _add_amounts(total, second)
+    return total
 
 
-def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = found.get(key)
+def _get_mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = parent.get(key)
     return part if isinstance(part, Mapping) else {}
 
 
-def _get_list(found: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
-    rows = found.get(key)
+def _get_list(parent: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:
+    rows = parent.get(key)
     return [row for row in rows if isinstance(row, Mapping)] if isinstance(rows, list) else ()

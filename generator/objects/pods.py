@@ -1,8 +1,8 @@
-"""Running pods: which gangs run where, and which agents are well. Pure.
+"""Reads running pods: the gangs and the nodes they run on, and which agents are ready. Pure.
 
-Gangs are told by what schedulers and batch systems put on their pods; nothing needs their own
-kinds, which may be absent. Pods of a Deployment, StatefulSet or DaemonSet serve one by one, and
-are no gang.
+A gang is recognised by the labels and annotations that schedulers and batch systems put on its
+pods, else by the controller of the pods. Their own object kinds are not read, since they may be
+absent. Pods of a Deployment, StatefulSet or DaemonSet work independently and are no gang.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ class BoundPod(NamedTuple):
     """`NAMESPACE/NAME`."""
     node: str
     bound_at: datetime | None
-    """When it was bound; None: nobody knows."""
+    """When it was bound to the node; None: unknown."""
     requests: Mapping[str, Decimal]
-    """What it takes there."""
+    """The resources that it uses there, in base units."""
 
 
 class Gang(NamedTuple):
@@ -43,7 +43,7 @@ _GANG_KEYS: Final = (
     "kueue.x-k8s.io/pod-group-name",
     "pod-group-name",  # KAI
 )
-"""Annotations or labels that hold the name of a group in the pod's namespace."""
+"""Annotations or labels with the name of the pod's group, in the pod's namespace."""
 _INDEPENDENT_OWNER_GROUPS: Final = frozenset({"apps", "v1"})
 """Groups of owners whose pods are no gang; `v1` is a static pod's Node."""
 _NAME: Final = "app.kubernetes.io/name"
@@ -51,63 +51,63 @@ _COMPONENT: Final = "app.kubernetes.io/component"
 
 
 class RunningPod(NamedTuple):
-    """All that is kept of a pod."""
+    """A pod of a gang, or of a Toponaut agent."""
 
     node: str
     gang: str = ""
-    """`NAMESPACE/NAME`, empty where it is in none."""
+    """`NAMESPACE/NAME`, empty if it is in no gang."""
     is_agent: bool = False
-    """Whether it is an agent of ours."""
+    """Whether it is a Toponaut agent."""
     is_ready: bool = True
-    """Whether it says that it is well; only kept of agents."""
+    """The Ready condition of an agent; always True for other pods."""
 
 
 class FollowedPod(NamedTuple):
-    """What is kept of a pod that has not ended."""
+    """The facts about a pod that is on a node and has not ended."""
 
     running: RunningPod | None
-    """None where it does not run yet, or counts for nothing that is told by pods."""
+    """None if it does not run yet, or is neither in a gang nor an agent."""
     resource_usage: PodUsage | None
     bound: BoundPod | None = None
-    """None where it is in no gang."""
+    """None if it is in no gang."""
 
 
-def parse_followed_pod(found: Mapping[str, Any]) -> FollowedPod | None:
-    """Return what counts of a pod on a node, None where it is on none.
+def parse_followed_pod(pod: Mapping[str, Any]) -> FollowedPod | None:
+    """Return the facts about a decoded Pod, None if it has no node or has ended.
 
     Raises:
-        ConfigError: what it asks for is malformed.
+        ConfigError: its requests are malformed.
     """
-    usage = parse_pod_usage(found)
+    usage = parse_pod_usage(pod)
     if usage is None:
         return None
-    is_running = _get_mapping(found, "status").get("phase") == "Running"
-    pod = parse_gang_pod(found)
+    is_running = _get_mapping(pod, "status").get("phase") == "Running"
+    running = parse_gang_pod(pod)
     bound = None
-    if pod is not None and pod.gang:
-        bound = BoundPod(pod.gang, pod.node, _parse_bound_at(found), usage.amounts)
-    return FollowedPod(pod if is_running else None, usage, bound)
+    if running is not None and running.gang:
+        bound = BoundPod(running.gang, running.node, _parse_bound_at(pod), usage.amounts)
+    return FollowedPod(running if is_running else None, usage, bound)
 
 
-def parse_bound_pod(found: Mapping[str, Any]) -> BoundPod | None:
-    """Return what a pod of a gang uses up of what was reserved for it; None for any other.
+def parse_bound_pod(pod: Mapping[str, Any]) -> BoundPod | None:
+    """Return a decoded Pod as a bound pod of a gang; None for any other pod.
 
     Raises:
-        ConfigError: what it asks for is malformed.
+        ConfigError: its requests are malformed.
     """
-    followed = parse_followed_pod(found)
+    followed = parse_followed_pod(pod)
     return None if followed is None else followed.bound
 
 
-def parse_gang_pod(found: Mapping[str, Any]) -> RunningPod | None:
-    """Return what counts of a pod, None where nothing does."""
-    metadata, spec = _get_mapping(found, "metadata"), _get_mapping(found, "spec")
+def parse_gang_pod(pod: Mapping[str, Any]) -> RunningPod | None:
+    """Return a decoded Pod if it is in a gang or is an agent, else None."""
+    metadata, spec = _get_mapping(pod, "metadata"), _get_mapping(pod, "spec")
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node:
         return None
     labels = _get_mapping(metadata, "labels")
     if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
-        return RunningPod(node, is_agent=True, is_ready=_is_ready(found))
+        return RunningPod(node, is_agent=True, is_ready=_is_ready(pod))
     group = _find_gang_name(metadata) or _find_controller(metadata)
     return RunningPod(node, f"{metadata.get('namespace')}/{group}") if group else None
 
@@ -124,15 +124,15 @@ def find_gangs(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
 
 
 def find_unready_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
-    """Return the nodes whose agent runs and does not collect, or not any more."""
+    """Return the nodes that have a running agent but no ready one."""
     agents = [pod for pod in pods if pod.is_agent]
-    well = {pod.node for pod in agents if pod.is_ready}
-    return frozenset(pod.node for pod in agents if pod.node not in well)
+    ready_nodes = {pod.node for pod in agents if pod.is_ready}
+    return frozenset(pod.node for pod in agents if pod.node not in ready_nodes)
 
 
-def _parse_bound_at(found: Mapping[str, Any]) -> datetime | None:
-    """Return when a pod got its node; where no condition tells, when it was made."""
-    rows = _get_mapping(found, "status").get("conditions")
+def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
+    """Return when a pod was scheduled; without that condition, when it was created."""
+    rows = _get_mapping(pod, "status").get("conditions")
     times = [
         row.get("lastTransitionTime")
         for row in (rows if isinstance(rows, list) else ())
@@ -140,16 +140,16 @@ def _parse_bound_at(found: Mapping[str, Any]) -> datetime | None:
         and (row.get("type"), row.get("status")) == ("PodScheduled", "True")
     ]
     try:
-        told = datetime.fromisoformat(
-            str((*times, _get_mapping(found, "metadata").get("creationTimestamp"))[0])
+        bound_at = datetime.fromisoformat(
+            str((*times, _get_mapping(pod, "metadata").get("creationTimestamp"))[0])
         )
     except ValueError:
         return None
-    return None if told.tzinfo is None else told
+    return None if bound_at.tzinfo is None else bound_at
 
 
-def _is_ready(found: Mapping[str, Any]) -> bool:
-    rows = _get_mapping(found, "status").get("conditions")
+def _is_ready(pod: Mapping[str, Any]) -> bool:
+    rows = _get_mapping(pod, "status").get("conditions")
     return any(
         isinstance(row, Mapping) and (row.get("type"), row.get("status")) == ("Ready", "True")
         for row in (rows if isinstance(rows, list) else ())
@@ -157,13 +157,13 @@ def _is_ready(found: Mapping[str, Any]) -> bool:
 
 
 def _find_gang_name(metadata: Mapping[str, Any]) -> str:
-    marks = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
-    found = (marks.get(key) for key in _GANG_KEYS)
-    return next((name for name in found if isinstance(name, str) and name), "")
+    labels = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
+    names = (labels.get(key) for key in _GANG_KEYS)
+    return next((name for name in names if isinstance(name, str) and name), "")
 
 
 def _find_controller(metadata: Mapping[str, Any]) -> str:
-    """Return the controller of a pod, empty for one whose pods do not run together."""
+    """Return the controller of a pod, empty if the controller's pods work independently."""
     owners = metadata.get("ownerReferences")
     for owner in owners if isinstance(owners, list) else ():
         if not isinstance(owner, Mapping) or owner.get("controller") is not True:
@@ -175,6 +175,6 @@ def _find_controller(metadata: Mapping[str, Any]) -> str:
     return ""
 
 
-def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = found.get(key)
+def _get_mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = parent.get(key)
     return part if isinstance(part, Mapping) else {}

@@ -27,15 +27,15 @@ def parse_amount(value: object) -> Decimal:
     Source: Kubernetes apimachinery, pkg/api/resource/quantity.go.
 
     Raises:
-        ValueError: it is no quantity, or negative.
+        ValueError: the value is no quantity, or is negative.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a quantity, got {type(value).__name__}")  # noqa: TRY004 - pydantic reports ValueError
     text = str(value).strip()
-    found = _QUANTITY.match(text)
-    if found is None:
+    match = _QUANTITY.match(text)
+    if match is None:
         raise ValueError(f"expected a quantity such as 8, 500m or 16Gi, got {text[:64]!r}")
-    amount = Decimal(found["number"]) * _SUFFIXES[found["suffix"]]
+    amount = Decimal(match["number"]) * _SUFFIXES[match["suffix"]]
     if not 0 <= amount <= _MAX_QUANTITY:
         raise ValueError(f"expected a quantity from 0 to {_MAX_QUANTITY}, got {text!r}")
     return amount
@@ -44,9 +44,9 @@ def parse_amount(value: object) -> Decimal:
 def parse_quantity(value: object) -> int:
     """Return a Kubernetes quantity as a whole number of its base unit, rounded down.
 
-    `64` and `"64"` give 64, `"63850m"` 63, `"1Gi"` 1073741824: what a node has room for.
+    `64` and `"64"` give 64, `"63850m"` 63, `"1Gi"` 1073741824: the capacity of a node.
 
     Raises:
-        ValueError: it is no quantity, or negative.
+        ValueError: the value is no quantity, or is negative.
     """
     return int(parse_amount(value))

@@ -1,9 +1,9 @@
-"""PlacementReservation: nodes that are kept for a gang until it runs, or until time is up.
+"""The PlacementReservation object: nodes reserved for a gang until it runs, or until it expires.
 
 `placementreservations.toponaut.io`, cluster-scoped like the nodes. The spec is written once and
-never changed; what becomes of it stands in the status. Each writer puts the epoch of its
-leadership there, and the API server refuses a smaller one: a leader that was replaced while it
-was writing changes nothing any more. `Reservation` without a prefix is Koordinator's.
+never changed; the status holds the phase. Each writer puts the epoch of its leadership into the
+status, and the API server refuses a smaller one: so a late write of a former leader has no
+effect. The kind has a prefix because `Reservation` is Koordinator's.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Quantity = Annotated[int, Field(ge=0, le=1 << 53)]
 
 
 class GangRef(WireModel):
-    """Whose pods will run there."""
+    """The gang whose pods will run on the reserved nodes."""
 
     namespace: GroupName | None = None
-    """None: it belongs to no namespace, so that its pods are not known when they run."""
+    """None: the gang has no namespace, so its running pods cannot be recognised."""
     name: Name
 
 
@@ -44,22 +44,22 @@ class PodRun(WireModel):
     """Pods of consecutive ranks on one node."""
 
     node: Name | None = None
-    """None: these pods have no place; a gang may run with fewer."""
+    """None: these pods have no node; the gang may run with fewer pods."""
     count: Annotated[int, Field(ge=1, le=MAX_PODS)]
 
 
 class ReservedGroup(WireModel):
-    """The places of one group of pods."""
+    """The reserved nodes of one group of pods."""
 
     name: GroupName
     request: Annotated[dict[Name, Quantity], Field(max_length=16)]
-    """Of each pod, per resource."""
+    """The request of each pod, per resource."""
     pods: Annotated[tuple[PodRun, ...], Field(min_length=1, max_length=8192)]
     """In the order of ranks."""
 
 
 class ReservationSpec(WireModel):
-    """What is reserved, and for whom."""
+    """The reserved nodes, the gang and the holder."""
 
     request_id: Annotated[
         str,
@@ -67,26 +67,27 @@ class ReservationSpec(WireModel):
             pattern=r"^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$"
         ),
     ]
-    """UUID of version 4: the same request, sent again, gets the same reservation."""
+    """A UUID of version 4: the same request, sent again, gets the same reservation."""
     request_hash: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-    """Of the whole request: another one with the same id is refused."""
+    """Hash of the whole request: a different request with the same id is refused."""
     holder: Name
-    """Who asked, by its proven name."""
+    """The authenticated name of the client that reserved."""
     gang: GangRef
     priority: Annotated[int, Field(ge=-MAX_PRIORITY, le=MAX_PRIORITY)] = 0
-    """Until it is confirmed, gangs of a higher one do not see it."""
+    """Until it is confirmed, gangs of higher priority ignore this reservation."""
     plane: PlaneName = COMPUTE
+    """The plane of the tree that the gang was placed by."""
     tier: GroupName
-    """Of the lowest domain around the whole gang."""
+    """Name of the tier of the lowest domain that contains the whole gang."""
     is_proved: Annotated[bool, Field(alias="proved")] = False
-    """Whether nothing better existed."""
+    """Whether it is proved that no better placement existed."""
     groups: Annotated[tuple[ReservedGroup, ...], Field(min_length=1, max_length=128)]
     ttl_seconds: Annotated[int, Field(ge=1, le=86_400)]
-    """Without confirmation it expires after this."""
+    """The reservation expires after this time unless it is confirmed."""
 
 
 class ReservationPhase(StrEnum):
-    """What became of a reservation."""
+    """The phase of a reservation's life."""
 
     RESERVED = "reserved"
     CONFIRMED = "confirmed"
@@ -95,21 +96,21 @@ class ReservationPhase(StrEnum):
 
 
 class ReservationStatus(WireModel):
-    """What became of it."""
+    """The phase of a reservation, and its times."""
 
     phase: ReservationPhase
     epoch: Count
-    """Of the leader that wrote this; never shrinks."""
+    """Epoch of the leader that wrote this status; never decreases."""
     expires_at: Timestamp | None = None
-    """None once it is confirmed."""
+    """None once the reservation is confirmed."""
     ended_at: Timestamp | None = None
-    """When it was released, or expired."""
+    """When the reservation was released or expired."""
     message: Annotated[str, StringConstraints(max_length=512)] = ""
     """For people."""
 
 
 class ReservationMetadata(BaseModel):
-    """The object's name and age; what else an API server adds is accepted and dropped."""
+    """The object's name and age; all other metadata of an API server is ignored."""
 
     model_config = ConfigDict(
         alias_generator=to_camel, extra="ignore", frozen=True, populate_by_name=True
@@ -120,14 +121,14 @@ class ReservationMetadata(BaseModel):
 
 
 class PlacementReservation(WireModel):
-    """The whole object."""
+    """A reservation of nodes for a gang."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["PlacementReservation"] = RESERVATION_KIND
     metadata: ReservationMetadata
     spec: ReservationSpec
     status: ReservationStatus | None = None
-    """None for a moment after it was made."""
+    """None for a moment after the object is created."""
 
 
 def parse_reservation(document: object) -> PlacementReservation:
@@ -140,11 +141,11 @@ def parse_reservation(document: object) -> PlacementReservation:
     if not isinstance(document, Mapping):
         raise ConfigError(f"expected a {RESERVATION_KIND}, got {type(document).__name__}")
     try:
-        found = PlacementReservation.model_validate(document)
+        reservation = PlacementReservation.model_validate(document)
     except ValidationError as error:
         raise ConfigError("; ".join(describe_validation(error))) from error
-    names = [group.name for group in found.spec.groups]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"spec.groups: two of them are named '{show(twice)}'")
-    return found
+    names = [group.name for group in reservation.spec.groups]
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ConfigError(f"spec.groups: two groups are named '{show(duplicate)}'")
+    return reservation

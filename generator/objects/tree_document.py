@@ -1,4 +1,4 @@
-"""The printed TopologyTree as a model, for its schema; `topology.model.tree` renders and parses it."""
+"""The printed TopologyTree as a model, for its JSON schema; `topology.model.tree` renders it."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ class DomainRow(_TreeModel):
 
     name: str
     parent: str | None
-    """A domain of a higher tier, not always the next."""
+    """The domain of a higher tier that contains this one; not always of the next tier."""
     nodes: list[str] = Field(default_factory=list)
-    """Of tier 1: all its nodes, sorted."""
+    """In tier 1: all nodes, sorted."""
     children: list[str] = Field(default_factory=list)
-    """Above tier 1: its child domains, sorted."""
+    """Above tier 1: the child domains, sorted."""
     switches: list[str]
-    """By name, or by id where unnamed."""
+    """Names of the switches, or ids of unnamed ones."""
     margin: Annotated[float, Field(ge=0, le=1)]
-    """How far the decisions behind it were from a tie."""
+    """How far the decisions behind this domain were from a tie."""
 
 
 class TierRow(_TreeModel):
@@ -44,7 +44,7 @@ class UnplacedRow(_TreeModel):
 
 
 class TreeDocument(_TreeModel):
-    """What `toponaut tree -o json` prints."""
+    """The output of `toponaut tree -o json`."""
 
     api_version: Literal["toponaut.io/v1alpha1"] = Field(alias="apiVersion")
     kind: Literal["TopologyTree"]

@@ -1,7 +1,7 @@
-"""What people say in the Fabric object about the tree: its network, its tiers' names. Pure.
+"""The settings of the tree in the Fabric object: planes, outputs and tier names. Pure.
 
-A bad value costs itself and is named, and what was said last counts instead: a typing error must
-not change a tree that jobs are placed by.
+A wrong value is reported, and the last good value counts instead: a typing error must not change
+the tree that jobs are placed by.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)]
 
 
 class TreeSpec(NamedTuple):
-    """What holds for the tree."""
+    """The settings of the tree."""
 
     planes: PlaneChoice = DEFAULT_PLANES
-    """How networks are told apart, and which of them the tree is of."""
+    """The rules for planes, and the plane of the tree."""
     tier_names: tuple[str, ...] = ()
-    """Bottom-up; the usual ones where empty."""
+    """Bottom-up; empty: the default names."""
     has_hypernodes: bool = True
-    """Whether it is to become HyperNodes."""
+    """Whether the tree is written as HyperNodes."""
 
 
 DEFAULT_TREE_SPEC: Final = TreeSpec()
@@ -41,21 +41,21 @@ DEFAULT_TREE_SPEC: Final = TreeSpec()
 def parse_tree_spec(
     document: Mapping[str, Any] | None, last: TreeSpec = DEFAULT_TREE_SPEC
 ) -> tuple[TreeSpec, tuple[ParseError, ...]]:
-    """Return what a Fabric object says, and what of it is no use.
+    """Return the settings in a Fabric object, and its wrong values.
 
     Args:
-        document: the object, None where there is none.
-        last: counts for values that are no use.
+        document: the object; None: there is none, and the defaults count.
+        last: the last good settings, which replace wrong values.
     """
-    found = document.get("spec") if document else None
-    spec: Mapping[str, Any] = found if isinstance(found, Mapping) else {}
+    raw_spec = document.get("spec") if document else None
+    spec: Mapping[str, Any] = raw_spec if isinstance(raw_spec, Mapping) else {}
     problems: list[ParseError] = []
 
-    def take(field: str, adapter: TypeAdapter[Any]) -> Any:  # noqa: ANN401 - of each field another
-        """Return a value, an empty one where it is absent, None where it is no use."""
+    def take(field: str, adapter: TypeAdapter[Any]) -> Any:  # noqa: ANN401 - differs by field
+        """Return the value of a field: empty if it is absent, None if it is wrong."""
         try:
             parsed = adapter.validate_python(spec.get(field) or ())
-            _refuse_duplicates([_parse_plane_name(one) for one in parsed])
+            _refuse_duplicates([_get_name(item) for item in parsed])
         except (ValidationError, ConfigError) as error:
             problems.append(_build_problem(field, error))
             return None
@@ -67,9 +67,11 @@ def parse_tree_spec(
     outputs = take("outputs", _OUTPUTS)
     plane, has_hypernodes = last.planes.plane_name, last.has_hypernodes
     if outputs is not None:
-        wanted = [one.plane for one in outputs if one.type is OutputType.HYPERNODE]
-        has_hypernodes = bool(wanted) or "outputs" not in spec
-        plane = wanted[0] if wanted else COMPUTE
+        planes_of_outputs = [
+            output.plane for output in outputs if output.type is OutputType.HYPERNODE
+        ]
+        has_hypernodes = bool(planes_of_outputs) or "outputs" not in spec
+        plane = planes_of_outputs[0] if planes_of_outputs else COMPUTE
     tier_names = last.tier_names if names is None else names
     return TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes), tuple(problems)
 
@@ -89,20 +91,20 @@ def _parse_policies(
         return last
 
 
-def _parse_plane_name(found: PlaneModel | Output | str) -> str:
-    if isinstance(found, str):
-        return found
-    return found.name if isinstance(found, PlaneModel) else found.type
+def _get_name(item: PlaneModel | Output | str) -> str:
+    if isinstance(item, str):
+        return item
+    return item.name if isinstance(item, PlaneModel) else item.type
 
 
 def _refuse_duplicates(names: list[str]) -> None:
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ConfigError(f"'{show(twice)}' is there twice")
+    duplicate = next((name for name in names if names.count(name) > 1), None)
+    if duplicate is not None:
+        raise ConfigError(f"'{show(duplicate)}' is there twice")
 
 
 def _build_problem(field: str, error: ValidationError | ConfigError) -> ParseError:
     why = (
         "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
     )
-    return ParseError(f"spec.{field}: {why}; what was said before counts", source=_SOURCE)
+    return ParseError(f"spec.{field}: {why}; the last good value counts", source=_SOURCE)

@@ -1,7 +1,7 @@
-"""What people say in the Fabric object about writing: the budget, a pause, an approval. Pure.
+"""The settings for writing in the Fabric object: the change budget, a pause, an approval. Pure.
 
-A bad value costs itself and is named: a typing error in the budget must neither stop the loop nor
-lift a pause.
+A wrong value is reported, and a default counts instead: a typing error in the budget must neither
+stop the loop nor end a pause.
 """
 
 from __future__ import annotations
@@ -19,42 +19,42 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 from topology.reports.neighbor_report import API_VERSION
 
 APPROVED_PLAN_ANNOTATION: Final = "toponaut.io/approved-plan"
-"""Annotation: the hash of the held plan that may be carried out."""
+"""Annotation: the hash of the held plan that is approved."""
 _HASH: Final = re.compile(r"[0-9a-f]{16,64}")
 _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 
 
 class WritePolicy(NamedTuple):
-    """What holds for writing HyperNodes."""
+    """The settings for writing HyperNodes."""
 
     budget: ChangeBudget = ChangeBudget()
     is_paused: bool = False
     approved_plan: str = ""
-    """Hash of a plan, empty where none is approved."""
+    """Hash of the approved plan, empty if there is none."""
     problems: tuple[ParseError, ...] = ()
-    """Values that were no use, whose default counts instead."""
+    """Wrong values, which a default replaces."""
 
     def is_approved(self, plan: str) -> bool:
         """Return whether a person has approved the plan of this hash."""
         return plan == self.approved_plan
 
     def with_approved_plan(self, plan: str) -> WritePolicy:
-        """Return the same with a plan approved.
+        """Return a copy with a plan approved.
 
         Raises:
-            ConfigError: it is no hash of a plan.
+            ConfigError: `plan` is no plan hash.
         """
         return self._replace(approved_plan=_check_hash(plan))
 
 
 def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
-    """Return what a Fabric object says, the defaults where there is none."""
+    """Return the settings in a Fabric object; without an object the defaults."""
     spec = _get_mapping(document, "spec")
     problems: list[ParseError] = []
     budget = _parse_budget(spec.get("changeBudget"), problems)
     paused = spec.get("paused")
     if paused is not None and not isinstance(paused, bool):
-        # Whoever wrote `paused: "yes"` wanted a pause.
+        # `paused: "yes"` means a pause.
         problem = "spec.paused: expected true or false; it counts as true"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(paused)))
     approved = _get_mapping(_get_mapping(document, "metadata"), "annotations").get(
@@ -68,21 +68,21 @@ def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
 
 
 def is_plan_hash(text: object) -> bool:
-    """Return whether it looks like the hash of a plan."""
+    """Return whether a value has the form of a plan hash."""
     return isinstance(text, str) and _HASH.fullmatch(text) is not None
 
 
 def _check_hash(plan: str) -> str:
     if not is_plan_hash(plan):
-        raise ConfigError(f"'{show(plan)}' is no hash of a plan: 16 to 64 digits 0-9, a-f")
+        raise ConfigError(f"'{show(plan)}' is no hash of a plan: expected 16 to 64 digits 0-9, a-f")
     return plan
 
 
 def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str, Any]:
-    """Return the Fabric object with a plan approved; all else in it stays as it is.
+    """Return the Fabric object with a plan approved; all other fields stay.
 
     Raises:
-        ConfigError: it is no hash of a plan.
+        ConfigError: `approved` is no plan hash.
     """
     metadata = {"name": FABRIC_NAME} | _get_mapping(document, "metadata")
     metadata["annotations"] = _get_mapping(metadata, "annotations") | {
@@ -93,17 +93,19 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
 
 
 def without_approval(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the Fabric object with no plan approved: an approval is for one time."""
+    """Return the Fabric object without its approval: an approval is for one time."""
     metadata = _get_mapping(document, "metadata")
-    kept = _get_mapping(metadata, "annotations")
-    kept.pop(APPROVED_PLAN_ANNOTATION, None)
+    annotations = _get_mapping(metadata, "annotations")
+    annotations.pop(APPROVED_PLAN_ANNOTATION, None)
     metadata.pop("annotations", None)
-    return dict(document) | {"metadata": metadata | ({"annotations": kept} if kept else {})}
+    return dict(document) | {
+        "metadata": metadata | ({"annotations": annotations} if annotations else {})
+    }
 
 
-def _parse_budget(found: object, problems: list[ParseError]) -> ChangeBudget:
+def _parse_budget(raw_budget: object, problems: list[ParseError]) -> ChangeBudget:
     try:
-        return ChangeBudget() if found is None else ChangeBudget.model_validate(found)
+        return ChangeBudget() if raw_budget is None else ChangeBudget.model_validate(raw_budget)
     except ValidationError as error:
         why = "; ".join(describe_validation(error))
         problem = f"spec.changeBudget: {why}; the default counts"
@@ -111,7 +113,7 @@ def _parse_budget(found: object, problems: list[ParseError]) -> ChangeBudget:
         return ChangeBudget()
 
 
-def _get_mapping(found: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
-    """Return an object within another, an empty one where it is not there or is none."""
-    part = found.get(key) if found is not None else None
+def _get_mapping(parent: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
+    """Return a mapping within another; empty if it is absent or is no mapping."""
+    part = parent.get(key) if parent is not None else None
     return dict(part) if isinstance(part, Mapping) else {}

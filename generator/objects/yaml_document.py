@@ -1,10 +1,10 @@
-"""Text of a file to plain documents: JSON or YAML, bounded in depth, without tags and aliases.
+"""Parses JSON or YAML text into plain documents, with limited depth, no tags and no aliases.
 
-Files may come from anywhere, and PyYAML's own loaders are no match for that: the C one crashes
-the interpreter on deep nesting, aliases expand without bound, tags raise odd errors, and YAML 1.1
-takes an unquoted MAC for a number in base 60 and a time for a date. So documents are built here
-from the parser's events, with JSON's scalars only. Text that starts with `{` is read by json
-first, which is some 50 times faster.
+Files may come from anywhere, and PyYAML's own loaders are not safe enough for that: the C loader
+crashes the interpreter on deep nesting, aliases expand without limit, tags raise unexpected
+errors, and YAML 1.1 reads an unquoted MAC as a number in base 60 and a time as a date. So this
+module builds documents from the parser's events, with JSON's scalars only. It tries the json
+module first on text that starts with `{`, which is about 50 times faster.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?\Z
 
 
 class _TextPosition(Protocol):
-    """A place in the text; the C parser and the Python one have a type each."""
+    """A position in the text; the C parser and the Python parser have a type each."""
 
     line: int
     """0-based."""
@@ -51,50 +51,50 @@ class YamlDocument(NamedTuple):
 
 
 def parse_documents(raw: bytes, *, source: str) -> Iterator[YamlDocument | ParseError]:
-    """Yield the documents of JSON or YAML in UTF-8, and an error for each that is refused.
+    """Yield the documents of UTF-8 JSON or YAML, and an error for each refused document.
 
-    After an error of syntax or too deep nesting the rest cannot be read; any other refused
-    document costs itself alone. Empty documents are left out. The members of a `kind: List` are
-    documents of their own. Cost: O(bytes); YAML about 1 MB/s.
+    After a syntax error or too deep nesting, the rest of the file is not read; after any other
+    error the next document is. Empty documents are left out. Each member of a `kind: List` is
+    yielded as a document. Cost: O(bytes); YAML about 1 MB/s.
     """
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         yield ParseError(f"not UTF-8 at byte {error.start}", source=source)
         return
-    for found in _parse_json(text, source) or _parse_yaml(text, source):
-        if isinstance(found, ParseError):
-            yield found
+    for document in _parse_json(text, source) or _parse_yaml(text, source):
+        if isinstance(document, ParseError):
+            yield document
         else:
-            yield from _expand_list(found)
+            yield from _expand_list(document)
 
 
 def parse_document(raw: bytes, *, source: str) -> YamlDocument:
-    """Return the one document of a file that people write.
+    """Return the single document of a configuration file.
 
     Raises:
-        ConfigError: it holds none, several, or one that is refused.
+        ConfigError: the file has no document, several, or a refused one.
     """
-    found = list(parse_documents(raw, source=source))
-    for one in found:
-        if isinstance(one, ParseError):
-            raise ConfigError(str(one))
-        if len(found) == 1:
-            return one
-    raise ConfigError(f"{source}: expected one document, got {len(found)}")
+    documents = list(parse_documents(raw, source=source))
+    for document in documents:
+        if isinstance(document, ParseError):
+            raise ConfigError(str(document))
+        if len(documents) == 1:
+            return document
+    raise ConfigError(f"{source}: expected one document, got {len(documents)}")
 
 
-def _expand_list(found: YamlDocument) -> Iterator[YamlDocument]:
-    value = found.value
+def _expand_list(document: YamlDocument) -> Iterator[YamlDocument]:
+    value = document.value
     kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
-        yield from (YamlDocument(item, found.line) for item in items)
+        yield from (YamlDocument(item, document.line) for item in items)
     elif value is not None:
-        yield found
+        yield document
 
 
 def _parse_json(text: str, source: str) -> list[YamlDocument | ParseError]:
-    """Return the one document of a JSON text; empty where the text may be YAML."""
+    """Return the document of a JSON text; empty if the text may be YAML."""
     if not text.lstrip().startswith("{"):
         return []
     try:
@@ -124,8 +124,8 @@ def _build_documents(
     for event in events:
         depth += _DEPTH_CHANGES.get(type(event), 0)
         if depth > MAX_DEPTH:
-            # libyaml takes quadratic time for deep flow collections, so nothing more is read,
-            # not even of a document that is refused already.
+            # libyaml needs quadratic time for deep flow collections, so reading stops here,
+            # even within a document that is refused already.
             line = _line_number(event.start_mark)
             yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
             return
@@ -152,27 +152,27 @@ class _DocumentBuilder:
     def __init__(self) -> None:
         self.value: Any = None
         self.problem = ""
-        """Why the document is refused; empty while it is not."""
+        """Why the document is refused; empty if it is not."""
         self.line = 1
-        """Of the last event taken."""
+        """Line of the last event."""
         self._open: list[dict[str, Any] | list[Any]] = []
         self._keys: list[str | None] = []
-        """Per open container the key that waits for its value."""
+        """For each open container, the key whose value comes next."""
 
     def add(self, event: yaml.Event) -> str:
-        """Take the next event; return what is wrong with it, empty if nothing is."""
+        """Add the next event; return the problem with it, empty if there is none."""
         if isinstance(event, yaml.ScalarEvent):
             if event.tag not in _PLAIN_TAGS:
                 return f"tag {show(str(event.tag))} is not accepted"
             return self._add_scalar(event)
         if isinstance(event, yaml.CollectionStartEvent):
-            made: dict[str, Any] | list[Any] = (
+            container: dict[str, Any] | list[Any] = (
                 {} if isinstance(event, yaml.MappingStartEvent) else []
             )
             if event.tag not in _COLLECTION_TAGS:
                 return f"tag {show(str(event.tag))} is not accepted"
-            problem = self._attach(made)
-            self._open.append(made)
+            problem = self._attach(container)
+            self._open.append(container)
             self._keys.append(None)
             return problem
         if isinstance(event, yaml.CollectionEndEvent):
@@ -183,9 +183,9 @@ class _DocumentBuilder:
         return ""
 
     def _add_scalar(self, event: yaml.ScalarEvent) -> str:
-        above = self._open[-1] if self._open else None
-        if isinstance(above, dict) and self._keys[-1] is None:
-            if event.value in above:
+        parent = self._open[-1] if self._open else None
+        if isinstance(parent, dict) and self._keys[-1] is None:
+            if event.value in parent:
                 return f"key {show(event.value)} given twice"
             self._keys[-1] = event.value
             return ""
@@ -196,19 +196,19 @@ class _DocumentBuilder:
         if not self._open:
             self.value = value
             return ""
-        above = self._open[-1]
-        if isinstance(above, list):
-            above.append(value)
+        parent = self._open[-1]
+        if isinstance(parent, list):
+            parent.append(value)
             return ""
         key, self._keys[-1] = self._keys[-1], None
         if key is None:
             return "keys must be text"
-        above[key] = value
+        parent[key] = value
         return ""
 
 
 def _resolve_scalar(text: str) -> object:
-    """Return what a plain scalar means: JSON's constants and numbers, all else is text."""
+    """Return the value of a plain scalar: a JSON constant or number, else text."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if _INTEGER.match(text):

@@ -1,1 +1,10 @@
-"""TODO."""
+"""From inputs to an observation: the tree and its findings.
+
+- `observation`: one pass from inputs to the tree and its findings. Pure.
+- `observer`: holds the last observation; infers again only when the facts changed.
+- `port_findings`: host ports that differ from the same ports of other hosts. Pure.
+- `freshness`: missing and stale reports, failed walks, refused sweeps. Pure.
+- `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
+
+May import `ingest`, `switches` (their report names), `objects` and `topology`. Never `reconcile`.
+"""

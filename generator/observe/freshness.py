@@ -14,7 +14,7 @@ from topology.model.facts import Finding, FindingKind, Severity
 from topology.reports.compact_reports import Report
 
 STALE_PERIODS = 3
-"""A report is stale when it is older than so many collection periods."""
+"""A report is stale when it is older than this many collection periods."""
 
 
 def derive_freshness_findings(
@@ -25,16 +25,16 @@ def derive_freshness_findings(
     period: timedelta | None,
     advice: str = "Check the agent there.",
 ) -> list[Finding]:
-    """Return a finding per listed node without any report, and per report that is too old.
+    """Return a finding per listed node without a report, and per stale report.
 
-    One as far ahead of the time counts as too old: nobody would see it grow old.
+    A report that is as far ahead of the clock is stale too: its age would never show.
 
     Args:
-        reports: all reports at hand; without any of them nothing is known, so nobody is silent.
+        reports: all reports. Without any report nothing is known, so no node is silent.
         listed: names of the nodes that should report.
         now: with a time zone.
-        period: how often agents collect; None where ages mean nothing, as in saved reports.
-        advice: what to do about a report that is too old.
+        period: how often agents collect; None if ages mean nothing, as in saved reports.
+        advice: what to do about a stale report.
     """
     names = {report.metadata.name for report in reports if report.device_kind is not None}
     findings = [_build_silent_finding(name) for name in sorted(set(listed) - names) if names]
@@ -62,25 +62,25 @@ def _build_silent_finding(name: str) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"Node {name} has sent no report; it is placed only as far as others see it. "
-            "Check that the agent runs there."
+            f"Node {name} has sent no report; its place is known only from what other devices "
+            "report. Check that the agent runs there."
         ),
     )
 
 
 def _build_stale_finding(report: Report, age: timedelta, advice: str) -> Finding:
     name, age_s = report.metadata.name, int(age.total_seconds())
-    what, advised = (
+    state, repair = (
         (f"is {age_s} s old", advice)
         if age_s >= 0
         else (f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP).")
     )
-    return _stale_report(
-        report, f"The report of {show(name, 253)} {what}; its facts still count. {advised}"
+    return _build_report_finding(
+        report, f"The report of {show(name, 253)} {state}; its facts still count. {repair}"
     )
 
 
-def _stale_report(report: Report, message: str) -> Finding:
+def _build_report_finding(report: Report, message: str) -> Finding:
     return Finding(
         kind=FindingKind.STALE_REPORT,
         device=report.metadata.name,
@@ -92,32 +92,34 @@ def _stale_report(report: Report, message: str) -> Finding:
 
 
 def derive_unready_findings(
-    reports: Iterable[Report], ailing: Collection[str]
+    reports: Iterable[Report], unready: Collection[str]
 ) -> tuple[Finding, ...]:
-    """Return a finding per report whose agent is not ready; of nodes without one others tell.
+    """Return a finding per report whose agent is not ready.
+
+    Nodes without a report are silent nodes, which `derive_freshness_findings` returns.
 
     Args:
-        reports: all that there are.
-        ailing: names of nodes.
+        reports: all reports.
+        unready: names of nodes whose agent is not ready.
     """
     return tuple(
-        _stale_report(
+        _build_report_finding(
             report,
             f"The agent on {show(report.metadata.name, 253)} is not ready, so its report may "
-            "be old; its facts still count. See what its pod says.",
+            "be old; its facts still count. Check the status and the log of its pod.",
         )
         for report in reports
-        if report.device_kind is not None and report.metadata.name in ailing
+        if report.device_kind is not None and report.metadata.name in unready
     )
 
 
 def derive_walk_findings(reports: Iterable[Report]) -> list[Finding]:
-    """Return a finding per report whose switch did not tell everything the last time."""
+    """Return a finding per report of a switch whose last walk failed or was incomplete."""
     return [
-        _stale_report(
+        _build_report_finding(
             report,
-            f"Switch {show(device.name or report.metadata.name)} was not walked "
-            f"to the end: {row.message}. What it told before still counts. Check that it "
+            f"The walk of switch {show(device.name or report.metadata.name)} is incomplete: "
+            f"{row.message}. The facts of earlier walks still count. Check that the switch "
             "answers SNMP.",
         )
         for report in reports
@@ -129,38 +131,38 @@ def derive_walk_findings(reports: Iterable[Report]) -> list[Finding]:
 
 
 class Periods(NamedTuple):
-    """How often facts are collected, to judge the age of reports by."""
+    """How often facts are collected: decides which reports are stale."""
 
     agents: timedelta | None
-    """Between collections of agents; None: their pods tell whether they collect."""
+    """Between collections of agents; None if the state of their pods shows whether they collect."""
     switches: timedelta | None = None
-    """Between walks of a switch; None: nobody walks them, and their age means nothing."""
+    """Between walks of a switch; None if this server walks none, so ages mean nothing."""
 
 
 def derive_report_findings(
     inputs: Inputs, *, now: datetime, periods: Periods | None
 ) -> list[Finding]:
-    """Return what the reports lack: those missing or too old, and collectors that failed.
+    """Return the findings about missing or stale reports, failed walks and refused sweeps.
 
     Args:
-        inputs: the reports, and the inventory of who should report.
+        inputs: the reports, and the inventory of nodes that should report.
         now: with a time zone.
-        ages: None for saved reports.
+        periods: how often facts are collected; None for saved reports.
     """
-    listed = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
+    node_names = [node.name for node in inputs.inventory.nodes] if inputs.inventory else []
     refused = derive_refusal_findings(inputs.reports, unknown=inputs.unknown_subnets)
     failed = derive_walk_findings(inputs.reports)
-    found = [*refused, *failed]
-    names = {finding.device for finding in failed}
+    failed_devices = {finding.device for finding in failed}
     agents = [report for report in inputs.reports if not is_switch_report(report)]
     walked = [report for report in inputs.reports if is_switch_report(report)]
     period = periods.agents if periods else None
-    found += derive_freshness_findings(agents, listed=listed, now=now, period=period)
+    agent_findings = derive_freshness_findings(agents, listed=node_names, now=now, period=period)
     stale = derive_freshness_findings(
         walked,
         listed=(),
         now=now,
         period=periods.switches if periods else None,
-        advice="Check that it answers SNMP; where it is gone for good, remove its report.",
+        advice="Check that it answers SNMP. If it is gone for good, remove its report.",
     )
-    return [*found, *(one for one in stale if one.device not in names)]
+    new_stale = (finding for finding in stale if finding.device not in failed_devices)
+    return [*refused, *failed, *agent_findings, *new_stale]

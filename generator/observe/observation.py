@@ -1,4 +1,4 @@
-"""The one line from inputs to a tree with its findings, shared by every command and the server."""
+"""From inputs to a tree with its findings: shared by every command and the server. Pure."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from topology.model.tree import TopologyTree
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What the inputs say about the fabric."""
+    """The tree and the findings that follow from the inputs."""
 
     tree: TopologyTree
     findings: tuple[Finding, ...]
     """Sorted by kind, device and port."""
     unknown_subnets: tuple[str, ...] = ()
-    """InfiniBand subnets whose cables are not known; the tree lacks what hangs on them."""
+    """InfiniBand subnets whose cables are unknown, so the tree lacks their connections."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
     owners: PreviousOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
-    """By id the node that has it, where nodes report: who had it first when another claims it."""
+    """The node that owns each id. It keeps the id when another node claims it. Empty without
+    reports."""
     path: RebuildScope = field(default=RebuildScope.WHOLE, compare=False)
-    """How much was done anew for it."""
+    """How much of the tree was rebuilt."""
 
 
 def observe(
@@ -50,35 +51,35 @@ def observe(
 ) -> Observation | None:
     """Return the tree and the findings of saved inputs, whose age means nothing.
 
-    No data is unknown, never an empty fabric: what to do about it is the caller's choice.
+    No data means unknown, never an empty fabric; the caller decides what to do then.
 
     Args:
-        inputs: claims and reports; None is returned where nothing usable was read.
-        now: with a time zone, to judge ages by.
-        previous: the last generation's tree, whose names are carried over.
-        names_of_tiers: bottom-up; the usual ones when empty.
+        inputs: claims and reports; without a usable claim None is returned.
+        now: with a time zone.
+        previous: the previous generation's tree, whose names are carried over.
+        names_of_tiers: bottom-up; empty: the default names.
     """
-    found = observe_fabric(inputs, previous=previous, names_of_tiers=names_of_tiers)
-    if found is None:
+    observation = observe_fabric(inputs, previous=previous, names_of_tiers=names_of_tiers)
+    if observation is None:
         return None
     findings = sort_findings(
-        [*found.findings, *derive_report_findings(inputs, now=now, periods=None)]
+        [*observation.findings, *derive_report_findings(inputs, now=now, periods=None)]
     )
-    return replace(found, findings=findings)
+    return replace(observation, findings=findings)
 
 
 class ObservationCache:
-    """What was made of the last inputs, so that the next are only looked at where they differ."""
+    """The state of the last observation, so that only changed inputs are evaluated again."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without a state."""
         self.known: TreeState | None = None
         self.port_cache = HostPortCache()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
         self._owners: PreviousOwners | None = None
 
     def collect_claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
-        """Return all claims, those of the same inventory as the same objects."""
+        """Return all claims; an unchanged inventory gives the identical claim objects."""
         inventory, claims = self._listed
         if inventory is not inputs.inventory:
             claims = inputs.listed_claims
@@ -86,14 +87,14 @@ class ObservationCache:
         return (*claims, *inputs.claims)
 
     def update(self, inputs: Inputs, wanted: TreeOptions, context: PreviousGeneration) -> TreeState:
-        """Return what the inputs tell, and remember it."""
+        """Return the tree state of the inputs, and store it for the next call."""
         self.known = build_tree_state(
             self.collect_claims(inputs), options=wanted, context=context, last=self.known
         )
         return self.known
 
     def find_owners(self, known: TreeState) -> PreviousOwners:
-        """Return who has which id: the same as before where no more than cables moved."""
+        """Return the owner of each id; the previous result if only cables changed."""
         if known.scope is RebuildScope.WHOLE or self._owners is None:
             self._owners = index_id_owners(known.fabric)
         return self._owners
@@ -107,25 +108,27 @@ def observe_fabric(
     names_of_tiers: Sequence[str] = (),
     memory: ObservationCache | None = None,
 ) -> Observation | None:
-    """Return the tree and those findings that follow from facts alone, not from their status.
+    """Return the tree and the findings that follow from facts, not from the age of reports.
 
     Args:
-        inputs: claims and reports; None is returned where nothing usable was read.
-        previous: the last generation's tree, whose names are carried over.
-        first_owners: the last generation's owners, who keep what another claims without proof.
-        names_of_tiers: bottom-up; the usual ones when empty.
-        memory: what was observed last; without it all is looked at.
+        inputs: claims and reports; without a usable claim None is returned.
+        previous: the previous generation's tree, whose names are carried over.
+        first_owners: the previous owner of each id, which keeps it against an unproved claim.
+        names_of_tiers: bottom-up; empty: the default names.
+        memory: the state of the last observation; without it everything is computed.
     """
     if not inputs.claims:
         return None
     memory = memory or ObservationCache()
     choice = inputs.planes
     wanted = TreeOptions(choice.plane_name, tuple(choice.policies), tuple(names_of_tiers))
-    known = memory.update(inputs, wanted, PreviousGeneration(previous, first_owners))
-    found = known.inference_state.inference
-    told = derive_port_findings(known.fabric, known.plane, inputs.reports, memory=memory.port_cache)
-    findings = sort_findings([*found.findings, *told])
-    owners: PreviousOwners = memory.find_owners(known) if inputs.reports else {}
+    state = memory.update(inputs, wanted, PreviousGeneration(previous, first_owners))
+    inference = state.inference_state.inference
+    port_findings = derive_port_findings(
+        state.fabric, state.plane, inputs.reports, memory=memory.port_cache
+    )
+    findings = sort_findings([*inference.findings, *port_findings])
+    owners: PreviousOwners = memory.find_owners(state) if inputs.reports else {}
     return Observation(
-        found.tree, findings, inputs.unknown_subnets, known.split.names, owners, known.scope
+        inference.tree, findings, inputs.unknown_subnets, state.split.names, owners, state.scope
     )

@@ -1,4 +1,4 @@
-"""From reports to a tree and its findings, only where the facts are others than last time."""
+"""From reports to a tree and its findings; infers again only when the facts changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from topology.reports.compact_reports import Report
 
 
 class TreeInputs(NamedTuple):
-    """All that a tree is made of."""
+    """All inputs of a tree."""
 
     reports: tuple[Report, ...]
     inventory: Inventory | None
@@ -24,37 +24,38 @@ class TreeInputs(NamedTuple):
 
 
 class FabricObserver:
-    """The memory of what was inferred last."""
+    """Holds the last observation and renews it when the inputs change."""
 
     def __init__(self) -> None:
-        """Nothing is known yet."""
+        """Start without an observation."""
         self.observation: Observation | None = None
-        """None where nothing usable was reported."""
+        """None if no report is usable."""
         self.problems: tuple[ParseError, ...] = ()
-        """What of the reports could not be used."""
+        """Parts of the reports that could not be used."""
         self._claim_builder = ClaimBuilder()
         self._cache = ObservationCache()
         self._last_facts: object = None
         self._last_inputs: TreeInputs | None = None
 
     def update(self, evidence: TreeInputs, previous: TopologyTree | None) -> None:
-        """Infer the tree and the findings, if the facts are others than in the last round.
+        """Infer the tree and the findings if the facts changed since the last round.
 
         Args:
-            evidence: as it is now.
-            previous: whose names are carried over.
+            evidence: the inputs of this round.
+            previous: the tree whose names are carried over.
         """
         if self._is_same(evidence):
             return
-        taken = self._claim_builder.build_claims(evidence.reports)
+        report_claims = self._claim_builder.build_claims(evidence.reports)
         inputs = Inputs(
-            taken.claims,
+            report_claims.claims,
             evidence.reports,
             evidence.inventory,
-            unknown_subnets=taken.unknown_subnets,
+            unknown_subnets=report_claims.unknown_subnets,
             planes=evidence.tree_spec.planes,
         )
-        # Ages and outcomes change without a new fact, so they are judged apart.
+        # Ages of reports and outcomes of collectors change without a new fact; the loop adds
+        # their findings itself.
         self.observation = observe_fabric(
             inputs,
             previous=previous,
@@ -62,14 +63,14 @@ class FabricObserver:
             names_of_tiers=evidence.tree_spec.tier_names,
             memory=self._cache,
         )
-        self.problems = taken.problems
+        self.problems = report_claims.problems
 
     def _is_same(self, evidence: TreeInputs) -> bool:
         last, self._last_inputs = self._last_inputs, evidence
         if last is not None and last.reports is evidence.reports and last[1:] == evidence[1:]:
             return True
         listed = evidence.inventory.nodes if evidence.inventory else None
-        # What pods leave of a node says nothing of its cables.
+        # The free capacity of a node has no effect on its cables.
         nodes = None if listed is None else [(node.name, node.ids) for node in listed]
         facts = (_extract_facts(evidence.reports), nodes, evidence.tree_spec)
         is_same = facts == self._last_facts
@@ -78,7 +79,12 @@ class FabricObserver:
 
 
 def explain_unknown(observation: Observation | None, plane: str) -> str:
-    """Return why nothing is known to be anywhere."""
+    """Return why no node has a place in the tree.
+
+    Args:
+        observation: of this round; None if no report is usable.
+        plane: the plane of the tree.
+    """
     if observation is None:
         return "no usable report"
     if plane not in observation.planes:
@@ -87,12 +93,10 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
 
 
 def _extract_facts(reports: Iterable[Report]) -> list[object]:
-    """Return all that the tree and the plan depend on, of reports.
+    """Return the parts of reports that the tree and the plan depend on.
 
-    That is specs, who takes part in sweeping and how, ports that flap, and times where they
-    choose between sweeps.
-
-    Agents renew the times of unchanged facts every period.
+    These are the specs, the sweep state of agents, flapping ports, and, if a subnet has several
+    sweeps, their times. Other times do not count: agents renew them every period.
     """
     reports = tuple(reports)
     sweeps: dict[str, set[str]] = {}

@@ -1,7 +1,8 @@
-"""Ports of hosts that are not as their fellows: down, deaf to LLDP, or up and down. Pure.
+"""Findings about host ports that differ from their peers: `down-port`, `no-lldp`, `flapping-link`.
 
-Fellows are the ports of one plane that have the same name on other hosts: what most of them do
-is what was meant. A second port that no host has a cable in is no fault of any.
+Pure. The peers of a port are the ports of the same name on other hosts, in the same plane: what
+most of them do is taken as intended. So a second port that has no cable on any host gives no
+finding.
 """
 
 from __future__ import annotations
@@ -39,48 +40,49 @@ class _LinkedPort(NamedTuple):
 
     name: str
     has_neighbor: bool
-    """Anybody."""
+    """Whether the port hears any LLDP neighbor."""
     firmware_lldp: bool | None
+    """Whether the card's firmware runs an LLDP agent; None: unknown."""
 
 
 class _HostPorts(NamedTuple):
-    """What one report of a host says of its ports."""
+    """The ports of one host, from its report."""
 
     report: Report
-    """Of which it is; the same says the same."""
+    """The source; an identical report object has the same ports."""
     name: str
-    """The node's."""
+    """The node's name."""
     down_ports: tuple[str, ...]
     """Names of the ports without a link."""
     linked_ports: tuple[str, ...]
-    """Names of those with one."""
+    """Names of the ports with a link."""
     ethernet_ports: tuple[_LinkedPort, ...]
     """Ethernet ports that have a link."""
     is_listening: bool
-    """Somebody on that node listens for LLDP, and could."""
+    """Whether an LLDP collector of the node worked."""
     has_neighbor: bool
-    """Any of its Ethernet ports hears anybody."""
+    """Whether any of its Ethernet ports hears a neighbor."""
 
 
 class HostPortCache:
-    """What was read of the last reports, so that the next are only read where they differ."""
+    """The ports of the last reports, so that only changed reports are read again."""
 
     def __init__(self) -> None:
-        """Nothing was read yet."""
+        """Start empty."""
         self._hosts: dict[str, _HostPorts] = {}
         self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
-        """Rows of ports that many nodes have alike."""
+        """Equal rows of ports, shared by all nodes that have them."""
 
     def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
-        """Return what each host says of its ports, and remember it for reports of these names."""
-        found = []
+        """Return the ports of each host, and store them for the next call."""
+        hosts = []
         for report in reports:
             if report.device_kind is DeviceKind.HOST:
                 last = self._hosts.get(report.metadata.name)
                 is_known = last is not None and last.report is report
-                found.append(last if last is not None and is_known else self._read_report(report))
-        self._hosts = {node.name: node for node in found}
-        return found
+                hosts.append(last if last is not None and is_known else self._read_report(report))
+        self._hosts = {node.name: node for node in hosts}
+        return hosts
 
     def _read_report(self, report: Report) -> _HostPorts:
         if len(self._pool) > _MAX_POOLED:
@@ -102,8 +104,8 @@ def derive_port_findings(
 ) -> Iterator[Finding]:
     """Yield down-port, no-lldp and flapping-link findings. Cost: O(ports in reports + links).
 
-    Only reports tell what they are made of; of the fabric no more is looked at than the ports
-    in question.
+    The state of ports comes from the reports alone; in the fabric, only the affected ports are
+    looked up.
     """
     nodes = (memory or HostPortCache()).read_hosts(reports)
     yield from _find_down_ports(fabric, plane, nodes)
@@ -115,7 +117,9 @@ def _parse_host(report: Report) -> _HostPorts:
     device = report.device
     ports = device.ports if device is not None else ()
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
-    working = {one.name for one in report.status.collectors if one.outcome == "ok"}
+    working = {
+        collector.name for collector in report.status.collectors if collector.outcome == "ok"
+    }
     return _HostPorts(
         report=report,
         name=report.metadata.name,
@@ -132,15 +136,19 @@ def _parse_host(report: Report) -> _HostPorts:
 
 
 def _find_ports(fabric: Fabric, wanted: Collection[_PortKey]) -> dict[_PortKey, int]:
-    """Return the numbers of ports by the node and their name; unknown ones are left out."""
+    """Return the port index of each (node, port name); ports that the fabric lacks are left out."""
     if not wanted:
         return {}
     nodes = {node for node, _ in wanted}
-    names = {at: one.node for at, one in enumerate(fabric.devices) if one.node in nodes}
-    places = np.flatnonzero(np.isin(columns_of(fabric).port_devices, list(names))).tolist()
-    rows = zip(places, rows_at(fabric.ports, places), strict=True)
-    ends = ((at, (names[port.device] or "", port.name)) for at, port in rows)
-    return {end: at for at, end in ends if end in wanted}
+    names = {
+        device_index: device.node
+        for device_index, device in enumerate(fabric.devices)
+        if device.node in nodes
+    }
+    indexes = np.flatnonzero(np.isin(columns_of(fabric).port_devices, list(names))).tolist()
+    rows = zip(indexes, rows_at(fabric.ports, indexes), strict=True)
+    keys = ((index, (names[port.device] or "", port.name)) for index, port in rows)
+    return {key: index for index, key in keys if key in wanted}
 
 
 def _find_down_ports(
@@ -150,30 +158,35 @@ def _find_down_ports(
     if not down:
         return
     up = Counter(name for node in nodes for name in node.linked_ports)
-    odd = {name for name in down if up[name] > down[name] - 1}
-    places = _find_ports(
+    suspicious = {name for name in down if up[name] > down[name] - 1}
+    port_indexes = _find_ports(
         fabric,
-        {(node.name, show(name)) for node in nodes for name in node.down_ports if name in odd},
+        {
+            (node.name, show(name))
+            for node in nodes
+            for name in node.down_ports
+            if name in suspicious
+        },
     )
     links = columns_of(fabric).links
     is_linked = np.zeros(len(fabric.ports), bool)
     is_linked[links.a] = is_linked[links.b] = True
-    by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in odd}
-    for (_, name), at in sorted(places.items(), key=lambda row: row[1]):
-        if at in plane.ports and not is_linked[at]:
-            yield _build_down_finding(fabric, at, "{} of {}".format(*by_shown[name]))
+    by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in suspicious}
+    for (_, name), port_index in sorted(port_indexes.items(), key=lambda row: row[1]):
+        if port_index in plane.ports and not is_linked[port_index]:
+            yield _build_down_finding(fabric, port_index, "{} of {}".format(*by_shown[name]))
 
 
-def _build_down_finding(fabric: Fabric, at: int, fellows: str) -> Finding:
-    end = fabric.port_name(at)
+def _build_down_finding(fabric: Fabric, port_index: int, num_up: str) -> Finding:
+    end = fabric.port_name(port_index)
     return Finding(
         kind=FindingKind.DOWN_PORT,
         device=end.device,
         port=end.port,
         severity=Severity.WARNING,
         message=(
-            f"Port {end.port} of {end.device} is down, where {fellows} others of that name are up. "
-            "Check the cable and the transceivers, and that neither end is switched off."
+            f"Port {end.port} of {end.device} is down, but {num_up} ports of that name on other "
+            "hosts are up. Check the cable and the transceivers, and that both ends are enabled."
         ),
         ports=(end,),
     )
@@ -187,41 +200,41 @@ def _find_ports_without_lldp(
     )
     total = Counter(port.name for node in nodes for port in node.ethernet_ports)
     usual = {name for name, count in hearing.items() if 2 * count > total[name]}
-    deaf = [
+    candidates = [
         (node, [port for port in node.ethernet_ports if _is_missing_lldp(port, node, usual)])
         for node in nodes
         if node.is_listening
     ]
-    places = _find_ports(
-        fabric, {(node.name, show(one.name)) for node, ports in deaf for one in ports}
+    port_indexes = _find_ports(
+        fabric, {(node.name, show(port.name)) for node, ports in candidates for port in ports}
     )
-    for node, ports in deaf:
-        ends = [(places.get((node.name, show(port.name)), -1), port) for port in ports]
-        own = [(at, port) for at, port in ends if at in plane.ports]
-        if own:
+    for node, ports in candidates:
+        ends = [(port_indexes.get((node.name, show(port.name)), -1), port) for port in ports]
+        in_plane = [(index, port) for index, port in ends if index in plane.ports]
+        if in_plane:
             yield _build_no_lldp_finding(
-                [fabric.port_name(at) for at, _ in own], [port for _, port in own]
+                [fabric.port_name(index) for index, _ in in_plane], [port for _, port in in_plane]
             )
 
 
 def _is_missing_lldp(port: _LinkedPort, node: _HostPorts, usual: set[str]) -> bool:
-    """Whether a port should hear somebody: a port beside it does, or most of its fellows do."""
+    """Return whether a port hears nothing, but another port of its node or most peers do."""
     expects = node.has_neighbor or port.name in usual or port.firmware_lldp is True
     return expects and not port.has_neighbor
 
 
 def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort]) -> Finding:
     names = [end.port for end in ends]
-    listed = ", ".join(names[:_MAX_SHOWN]) + (
+    port_names = ", ".join(names[:_MAX_SHOWN]) + (
         f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
     )
-    eaten = all(port.firmware_lldp is True for port in ports)
+    is_consumed_by_firmware = all(port.firmware_lldp is True for port in ports)
     advice = (
-        "The LLDP agent in the card's firmware takes them: turn it off (ethtool "
+        "The LLDP agent in the card's firmware consumes the frames: turn it off (ethtool "
         "--set-priv-flags: fw-lldp-agent off, or disable-fw-lldp on)."
-        if eaten
-        else "An LLDP agent in the card's firmware may take them, or the switch sends none: turn "
-        "the one off, or LLDP on the switch's ports on."
+        if is_consumed_by_firmware
+        else "Either an LLDP agent in the card's firmware consumes the frames, or the switch "
+        "sends none: turn that agent off, or turn LLDP on for the switch's ports."
     )
     return Finding(
         kind=FindingKind.NO_LLDP,
@@ -229,42 +242,43 @@ def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort
         port=names[0] if len(names) == 1 else None,
         severity=Severity.WARNING,
         message=(
-            f"{ends[0].device} hears no LLDP frame on {listed}, where others hear some. {advice}"
+            f"{ends[0].device} hears no LLDP frame on {port_names}, but comparable ports do. "
+            f"{advice}"
         ),
         ports=tuple(ends),
     )
 
 
 def _find_flapping_links(fabric: Fabric, reports: Iterable[Report]) -> Iterator[Finding]:
-    told = {
+    reported = {
         (report.metadata.name, show(port)) for report in reports for port in report.status.flapping
     }
-    flapping = sorted(_find_ports(fabric, told).values())
+    flapping = sorted(_find_ports(fabric, reported).values())
     peers = _map_peers(fabric, flapping)
     done: set[int] = set()
-    for at in flapping:
-        if at not in done:
-            peer = peers.get(at)
-            done.update([at] if peer is None else [at, peer])
-            yield _build_flapping_finding(fabric, at, peer)
+    for port_index in flapping:
+        if port_index not in done:
+            peer = peers.get(port_index)
+            done.update([port_index] if peer is None else [port_index, peer])
+            yield _build_flapping_finding(fabric, port_index, peer)
 
 
 def _map_peers(fabric: Fabric, ports: Sequence[int]) -> dict[int, int]:
-    """Return the far end of each port whose cable is known; of several, the first."""
+    """Return the peer of each port whose link is known; of several, the first."""
     if not ports:
         return {}
     links = columns_of(fabric).links
-    places = np.flatnonzero(np.isin(links.a, ports) | np.isin(links.b, ports))
-    found: dict[int, int] = {}
-    for link in rows_at(fabric.links, places.tolist()):
+    link_indexes = np.flatnonzero(np.isin(links.a, ports) | np.isin(links.b, ports))
+    peers: dict[int, int] = {}
+    for link in rows_at(fabric.links, link_indexes.tolist()):
         for near, far in ((link.a, link.b), (link.b, link.a)):
             if near in ports and not link.is_disputed:
-                found.setdefault(near, far)
-    return found
+                peers.setdefault(near, far)
+    return peers
 
 
-def _build_flapping_finding(fabric: Fabric, at: int, peer: int | None) -> Finding:
-    near = fabric.port_name(at)
+def _build_flapping_finding(fabric: Fabric, port_index: int, peer: int | None) -> Finding:
+    near = fabric.port_name(port_index)
     ends = (near,) if peer is None else (near, fabric.port_name(peer))
     to = f" to {ends[1].device} port {ends[1].port}" if len(ends) > 1 else ""
     return Finding(
@@ -274,7 +288,7 @@ def _build_flapping_finding(fabric: Fabric, at: int, peer: int | None) -> Findin
         severity=Severity.WARNING,
         message=(
             f"The link of {near.device} port {near.port}{to} went down several times within the "
-            "last hour. Reseat or exchange the cable and the transceivers at both ends."
+            "last hour. Reseat or replace the cable and the transceivers at both ends."
         ),
         ports=ends,
     )

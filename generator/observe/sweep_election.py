@@ -1,8 +1,8 @@
-"""Which node sweeps which InfiniBand subnet. Pure.
+"""Elects the node that sweeps each InfiniBand subnet. Pure.
 
 One node of each subnet is elected and one more is its spare, each with the HCA and port to sweep
-from. Who is elected stays so while it reports and has not failed; then the spare takes over. A
-subnet that refuses is refused to all, so that moves nobody.
+from. A node stays elected while it reports and its sweeps do not fail; then the spare takes over.
+A refused sweep triggers no new election, because the subnet refuses every node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, 
 
 _ROLE_ORDER: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
-_LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")  # it becomes a word of a command
+# The device name becomes an argument of a command.
+_LABEL: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}\Z")
 
 
 _CandidateKey = tuple[str, str, str, int]
@@ -33,11 +34,11 @@ class _SweepCandidate(NamedTuple):
 
     has_failed: bool
     role_rank: int
-    """What it is now: the elected one comes first, then the spare."""
+    """Its current role: 0 elected, 1 spare, 2 none."""
     node_rank: int
-    """Of its node by name, as people sort names."""
+    """Position of its node in natural order of names."""
     port_position: int
-    """Among the ports of its node, which reports have in order."""
+    """Position among the ports of its node, in the order of the report."""
     key: _CandidateKey
 
 
@@ -49,32 +50,37 @@ def elect_sweepers(
     period: timedelta | None,
     unready: Collection[str] = (),
 ) -> FabricStatus:
-    """Return who sweeps now, and whose sweep counts; equal inputs in any order give equal answers.
+    """Return the sweepers of each subnet, and the node whose sweep counts.
 
-    A subnet whose nodes are all silent keeps what it had: nothing better is known. Cost: O(ports).
+    The order of the reports does not matter. A subnet whose nodes are all silent keeps its
+    sweepers. Cost: O(ports).
 
     Args:
-        reports: all that there are.
-        previous: what was elected last.
+        reports: all reports.
+        previous: the result of the last election.
         now: with a time zone.
-        period: how often agents report; after three without a word a node is silent. None where
-            times of reports do not tell.
-        ailing: nodes that are known to be silent.
+        period: how often agents report; a node is silent after three periods without a report.
+            None if times of reports are not renewed, so that only `unready` counts.
+        unready: nodes whose agent is known not to be ready.
     """
-    reports = sorted(reports, key=lambda one: (natural_key(one.metadata.name), one.metadata.name))
+    reports = sorted(
+        reports, key=lambda report: (natural_key(report.metadata.name), report.metadata.name)
+    )
     before: dict[str, list[Sweeper]] = defaultdict(list)
     for sweeper in previous.sweepers:
         before[sweeper.subnet].append(sweeper)
-    standing = {
-        (one.subnet, one.node, one.device, one.port): _ROLE_ORDER.index(one.role)
-        for one in previous.sweepers
+    role_ranks = {
+        (sweeper.subnet, sweeper.node, sweeper.device, sweeper.port): _ROLE_ORDER.index(
+            sweeper.role
+        )
+        for sweeper in previous.sweepers
     }
     candidates: dict[str, list[_SweepCandidate]] = defaultdict(list)
     for rank, report in enumerate(reports):
         is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
         if _is_sweep_capable(report) and is_fresh and report.metadata.name not in unready:
-            for found in _find_candidates(report, rank, standing):
-                candidates[found.key[0]].append(found)
+            for candidate in _find_candidates(report, rank, role_ranks):
+                candidates[candidate.key[0]].append(candidate)
     known = find_subnets(reports)
     sweepers = [
         sweeper
@@ -85,11 +91,11 @@ def elect_sweepers(
 
 
 def _elect_for_subnet(candidates: Sequence[_SweepCandidate]) -> list[Sweeper]:
-    """Return the elected and the spare of one subnet, none where there is no candidate."""
+    """Return the elected node and the spare of one subnet; empty without a candidate."""
     if not candidates:
         return []
     elected = min(candidates).key
-    others = [one for one in candidates if one.key[1] != elected[1]]
+    others = [candidate for candidate in candidates if candidate.key[1] != elected[1]]
     spares = [min(others).key] if others else []
     return [
         Sweeper(subnet=subnet, node=node, device=device, port=port, role=role)
@@ -98,33 +104,33 @@ def _elect_for_subnet(candidates: Sequence[_SweepCandidate]) -> list[Sweeper]:
 
 
 def _is_sweep_capable(report: Report) -> bool:
-    standing = report.status.sweeping
-    return standing is not None and standing.able
+    sweeping = report.status.sweeping
+    return sweeping is not None and sweeping.able
 
 
 def _find_candidates(
-    report: Report, rank: int, standing: Mapping[_CandidateKey, int]
+    report: Report, rank: int, role_ranks: Mapping[_CandidateKey, int]
 ) -> Iterator[_SweepCandidate]:
     failed = report.status.sweeping.failed if report.status.sweeping else ()
-    seen: set[str] = set()
+    seen_subnets: set[str] = set()
     for position, port in enumerate(report.swept_ports):
         device, _, number = port.name.partition("/")
         if not (port.subnet and _LABEL.match(device) and _NUMBER.match(number)):
             continue
-        seat = (port.subnet, report.metadata.name, device, int(number))
-        now = standing.get(seat, len(_ROLE_ORDER))
-        if port.subnet in seen and now == len(_ROLE_ORDER):
-            continue  # of a node's ports in a subnet the first is as good as any other
-        seen.add(port.subnet)
-        yield _SweepCandidate(port.subnet in failed, now, rank, position, seat)
+        key = (port.subnet, report.metadata.name, device, int(number))
+        role_rank = role_ranks.get(key, len(_ROLE_ORDER))
+        if port.subnet in seen_subnets and role_rank == len(_ROLE_ORDER):
+            continue  # one port of a node in a subnet is enough
+        seen_subnets.add(port.subnet)
+        yield _SweepCandidate(port.subnet in failed, role_rank, rank, position, key)
 
 
 def _find_counted_sweeps(
     reports: Iterable[Report], known: Collection[str]
 ) -> tuple[CountedSweep, ...]:
-    """Return whose sweep of each subnet is whole and newest, by what its parts say."""
+    """Return the node with the newest complete sweep of each subnet."""
     parts: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    wholes: dict[str, tuple[str, str]] = {}
+    newest: dict[str, tuple[str, str]] = {}
     for report in reports:
         sweep = report.sweep
         if sweep is None or sweep.subnet not in known:
@@ -133,10 +139,10 @@ def _find_counted_sweeps(
         key = (sweep.subnet, node, sweep.sweep_id)
         parts[key].add(sweep.part)
         if len(parts[key]) == sweep.of:
-            found = (report.status.observed_at or "", node)
-            wholes[sweep.subnet] = max(found, wholes.get(sweep.subnet, found))
+            sweep_key = (report.status.observed_at or "", node)
+            newest[sweep.subnet] = max(sweep_key, newest.get(sweep.subnet, sweep_key))
     return tuple(
-        CountedSweep(subnet=subnet, node=node) for subnet, (_, node) in sorted(wholes.items())
+        CountedSweep(subnet=subnet, node=node) for subnet, (_, node) in sorted(newest.items())
     )
 
 
@@ -145,5 +151,6 @@ def _is_fresh(report: Report, now: datetime, limit: timedelta) -> bool:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:
         return False
-    # A clock that is ahead would keep a node that is long gone elected.
+    # Reports from the future count as silent too: with a clock that is ahead, a node that is
+    # long gone would stay elected.
     return observed.tzinfo is not None and abs(now - observed) <= limit

@@ -1,1 +1,19 @@
-"""Desired and observed objects to an ordered plan, and its execution."""
+"""From the tree of a round to written HyperNodes, and to the status of the Fabric object.
+
+- `desired`: observation and observed HyperNodes to planned changes and their problems. Pure.
+- `plan`: the ordered actions that keep the cluster valid after each one. Pure.
+- `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
+- `guard`: whether a plan may be written, or is held for an approval. Pure.
+- `node_domains`: the domains of each node, before and after a plan. Pure.
+- `gang_splits`: domains that a plan would split under a running gang. Pure.
+- `debounce`: how long a plan waits before it is written. Pure.
+- `apply`: runs the actions of a plan in order, up to the first failure.
+- `writer`: decides in each round whether the plan is written, and writes it.
+- `conditions`: the conditions and the held plan in the Fabric object. Pure.
+- `summary`: tiers and findings of a tree in numbers, for the Fabric object. Pure.
+- `status`: reads the Fabric object and writes its status.
+- `sweepers`: elects sweepers each round and writes changes.
+- `result`: the outcome of a round, as a value for metrics, Events and the log.
+
+May import `observe`, `store` and the packages below them. Never `telemetry`, `rpc` or `server`.
+"""

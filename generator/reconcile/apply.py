@@ -1,6 +1,6 @@
-"""Carrying out a plan, one action after the other, up to the first failure.
+"""Applies a plan: one action after the other, up to the first failure.
 
-Each action leaves a valid cluster, so stopping needs no undoing: the next pass plans anew.
+Each action leaves a valid cluster, so a stop needs no rollback: the next round plans again.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from topology.model.errors import TopologyError
 
 
 class HyperNodeStore(Protocol):
-    """Where HyperNodes live. Each call is done whole or fails with a TopologyError."""
+    """Stores HyperNodes. Each call takes effect completely, or fails with a TopologyError."""
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode; return whether anything was written."""
         ...
 
     def remove(self, name: str) -> bool:
-        """Delete a HyperNode; return whether it was there."""
+        """Delete a HyperNode; return whether it existed."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """How far a plan got."""
+    """The done and pending actions of a plan."""
 
     done: tuple[Action, ...]
-    """In the order of the plan."""
+    """Written actions, in the order of the plan."""
     pending: tuple[Action, ...] = ()
-    """Not done; the first of them is the one that failed."""
+    """Actions that were not written; the first of them failed."""
     error: TopologyError | None = None
 
     @property
@@ -48,15 +48,15 @@ def apply_plan(
     *,
     on_done: Callable[[Action], None] | None = None,
 ) -> ApplyResult:
-    """Write the actions in order and stop at the first that fails.
+    """Write the actions in order and stop at the first failure.
 
-    `on_done` is called after each action that was written.
+    `on_done` is called after each written action.
     """
-    for at, action in enumerate(actions):
+    for index, action in enumerate(actions):
         try:
             _apply_action(action, target)
         except TopologyError as error:
-            return ApplyResult(tuple(actions[:at]), tuple(actions[at:]), error)
+            return ApplyResult(tuple(actions[:index]), tuple(actions[index:]), error)
         if on_done is not None:
             on_done(action)
     return ApplyResult(tuple(actions))

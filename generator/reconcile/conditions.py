@@ -1,7 +1,7 @@
-"""What the Fabric object tells of writing: conditions and the plan that is held. Pure.
+"""The conditions and the held plan in the status of the Fabric object. Pure.
 
-What stands is compared with what is to be told, so that nothing is written where nothing changed:
-times are those of the change, never of the last look.
+Times are those of a change, never of the last round. So an unchanged status stays equal, and
+nothing is written.
 """
 
 from __future__ import annotations
@@ -25,54 +25,63 @@ _MAX_MESSAGE: Final = 1000
 
 
 class ConditionChange(NamedTuple):
-    """How a pass ended, for one condition."""
+    """The result of a round for one condition, without times."""
 
     type: ConditionType
     is_true: bool
     reason: str
-    """In CamelCase, as of a closed set."""
+    """In CamelCase, from a closed set."""
     message: str = ""
 
 
 class WriteStatus(NamedTuple):
-    """What the status says of writing."""
+    """The part of the status that is about writing."""
 
     conditions: tuple[Condition, ...] = ()
     held: HeldPlan | None = None
 
 
 def parse_write_status(document: Mapping[str, Any] | None) -> WriteStatus:
-    """Return what stands in a Fabric object; what cannot be read counts as absent."""
+    """Return the conditions and held plan of a Fabric object; unreadable parts count as absent."""
     status = document.get("status") if document else None
     if not isinstance(status, Mapping):
         return WriteStatus()
     rows = status.get("conditions")
-    found = [_parse_model(Condition, row) for row in (rows if isinstance(rows, list) else ())]
+    parsed = [_parse_model(Condition, row) for row in (rows if isinstance(rows, list) else ())]
     held = _parse_model(HeldPlan, status.get("held"))
-    return WriteStatus(tuple(one for one in found if one is not None), held)
+    return WriteStatus(tuple(condition for condition in parsed if condition is not None), held)
 
 
 def build_ready(*, reason: str = "", message: str = "") -> ConditionChange:
-    """Return whether a tree is known and the HyperNodes say what it says."""
+    """Return the Ready condition: a tree is known, and the HyperNodes agree with it.
+
+    Args:
+        reason: why it is false; empty if it is true.
+        message: details for people.
+    """
     return ConditionChange(ConditionType.READY, not reason, reason or "HyperNodesWritten", message)
 
 
 def build_degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
-    """Return whether evidence is missing or contradicts itself.
+    """Return the Degraded condition: data is missing or contradictory.
 
     Args:
-        kinds: of the findings that are warnings or worse.
-        num_problems: inputs, or parts of them, that could not be used.
+        kinds: of the findings that are warnings or errors.
+        num_problems: number of inputs, or parts of them, that cannot be used.
     """
     parts = [f"findings: {', '.join(sorted(kinds))}"] if kinds else []
     if num_problems:
-        parts.append("some input cannot be used, the log names it")
+        parts.append("some input cannot be used; the log says which")
     reason = "FindingsStand" if kinds else "InputSkipped" if num_problems else "EvidenceWhole"
     return ConditionChange(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
 
 
 def build_change_blocked(verdict: PlanVerdict | None) -> ConditionChange:
-    """Return whether a plan is held; None where there is none, or it may be carried out."""
+    """Return the ChangeBlocked condition: true if a plan is held.
+
+    Args:
+        verdict: on the plan; None if there is no plan, or it may be written.
+    """
     if verdict is None or verdict.is_allowed:
         return ConditionChange(ConditionType.CHANGE_BLOCKED, is_true=False, reason="WithinBudget")
     message = f"plan {verdict.hash} is held: {verdict.reason_text}"
@@ -83,7 +92,7 @@ def build_change_blocked(verdict: PlanVerdict | None) -> ConditionChange:
 
 
 def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
-    """Return the held plan as it is told, with the time at which it was first held."""
+    """Return the held plan for the status, with the time at which it was first held."""
     counts = verdict.counts
     same = before if before is not None and before.hash == verdict.hash else None
     return HeldPlan(
@@ -97,7 +106,7 @@ def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datet
 
 
 def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> bool:
-    """Return whether a plan was held for as long as the budget says; never where it says none."""
+    """Return whether a plan was held for `release_after_s`; with None it is never released."""
     if release_after_s is None:
         return False
     try:
@@ -110,38 +119,40 @@ def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> b
 def merge_conditions(
     before: tuple[Condition, ...], changes: Collection[ConditionChange], now: datetime
 ) -> tuple[Condition, ...]:
-    """Return the conditions with these outcomes, sorted by type; others stay as they are.
+    """Return the conditions with these changes, sorted by type; other conditions stay.
 
-    The time of a condition changes with its status alone.
+    The transition time of a condition changes only when its status changes.
     """
-    found = {one.type: one for one in before}
+    conditions = {condition.type: condition for condition in before}
     for change in changes:
-        last = found.get(change.type)
+        last = conditions.get(change.type)
         status: Literal["True", "False"] = "True" if change.is_true else "False"
-        stays = last is not None and last.status == status
-        found[change.type] = Condition(
+        is_unchanged = last is not None and last.status == status
+        conditions[change.type] = Condition(
             type=change.type,
             status=status,
-            last_transition_time=last.last_transition_time if last and stays else _render_time(now),
+            last_transition_time=last.last_transition_time
+            if last and is_unchanged
+            else _render_time(now),
             reason=change.reason,
             message=show(change.message, _MAX_MESSAGE),
         )
-    return tuple(found[kind] for kind in sorted(found))
+    return tuple(conditions[kind] for kind in sorted(conditions))
 
 
 def with_write_status(
     document: Mapping[str, Any] | None, write_status: WriteStatus
 ) -> dict[str, Any]:
-    """Return the Fabric object that tells this; all else in it stays as it is."""
-    kept = dict(document or {})
-    told = kept.get("status")
-    status = dict(told) if isinstance(told, Mapping) else {}
-    status["conditions"] = [_render_model(one) for one in write_status.conditions]
+    """Return the Fabric object with these conditions and this held plan; all other fields stay."""
+    unchanged = dict(document or {})
+    previous = unchanged.get("status")
+    status = dict(previous) if isinstance(previous, Mapping) else {}
+    status["conditions"] = [_render_model(condition) for condition in write_status.conditions]
     status.pop("held", None)
     if write_status.held is not None:
         status["held"] = _render_model(write_status.held)
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
-    return head | kept | {"status": status}
+    return head | unchanged | {"status": status}
 
 
 def _parse_model(model: type[ModelT], row: object) -> ModelT | None:
@@ -151,8 +162,8 @@ def _parse_model(model: type[ModelT], row: object) -> ModelT | None:
         return None
 
 
-def _render_model(found: BaseModel) -> dict[str, Any]:
-    return found.model_dump(mode="json", by_alias=True, exclude_none=True)
+def _render_model(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
 def _render_time(now: datetime) -> str:

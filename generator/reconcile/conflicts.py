@@ -1,8 +1,9 @@
-"""Where foreign HyperNodes stand in the way of ours.
+"""Conflicts of our HyperNodes with foreign ones, which lack our source label. Pure.
 
-The scheduler merges HyperNodes of every origin into one forest, so a name or a child that a
-foreign object has taken cannot be ours too. Adopting it is a person's decision.
-A node may be in a HyperNode of each, but then the scheduler takes either for it.
+The scheduler merges the HyperNodes of every origin into one forest. So Toponaut cannot write a
+name that a foreign object has, nor a child that a foreign object lists; only a person may adopt
+such an object. A node may be in a foreign HyperNode and in ours, but then the scheduler may use
+either of them for the node.
 """
 
 from __future__ import annotations
@@ -17,18 +18,19 @@ from topology.model.ids import natural_key
 
 
 class ConflictKind(StrEnum):
-    """What a foreign HyperNode has taken."""
+    """What a foreign HyperNode has in common with ours."""
 
     NAME = "name"
-    """It has the name of a desired one, which is not written."""
+    """It has the name of a desired HyperNode, which is not written."""
     CHILD = "child"
-    """It lists a HyperNode of ours, which gets no second parent and is not deleted."""
+    """It lists one of our HyperNodes, which gets no second parent and is not deleted."""
 
 
 class Conflict(NamedTuple):
-    """One HyperNode of ours that a foreign one stands in the way of."""
+    """One of our HyperNodes that conflicts with a foreign one."""
 
     name: str
+    """The name of our HyperNode."""
     kind: ConflictKind
     foreign: str
     """The name of the foreign HyperNode."""
@@ -38,27 +40,30 @@ def find_conflicts(
     desired: Iterable[HyperNode], observed: Iterable[HyperNode]
 ) -> tuple[Conflict, ...]:
     """Return the conflicts, in natural order of their names."""
-    seen = tuple(observed)
-    ours = {found.name for found in desired} | {found.name for found in seen if found.is_ours}
-    found = [
+    all_observed = tuple(observed)
+    our_names = {hypernode.name for hypernode in desired} | {
+        hypernode.name for hypernode in all_observed if hypernode.is_ours
+    }
+    conflicts = [
         conflict
-        for other in seen
-        if not other.is_ours
+        for foreign in all_observed
+        if not foreign.is_ours
         for conflict in (
-            Conflict(other.name, ConflictKind.NAME, other.name),
-            *(Conflict(child, ConflictKind.CHILD, other.name) for child in other.children),
+            Conflict(foreign.name, ConflictKind.NAME, foreign.name),
+            *(Conflict(child, ConflictKind.CHILD, foreign.name) for child in foreign.children),
         )
-        if conflict.name in ours
+        if conflict.name in our_names
     ]
-    return tuple(sorted(set(found), key=lambda row: (natural_key(row.name), row)))
+    return tuple(sorted(set(conflicts), key=lambda row: (natural_key(row.name), row)))
 
 
 class Overlap(NamedTuple):
-    """A foreign HyperNode that has, or may have, nodes of ours beside our own."""
+    """A foreign HyperNode that contains, or may contain, nodes of our HyperNodes."""
 
     foreign: str
+    """Its name."""
     nodes: tuple[str, ...]
-    """In natural order; empty where it selects by patterns or labels, which are not looked at."""
+    """In natural order; empty if it selects by patterns or labels, which are not evaluated."""
 
 
 def find_overlaps(
@@ -66,16 +71,18 @@ def find_overlaps(
 ) -> tuple[Overlap, ...]:
     """Return the overlaps, in natural order of their names.
 
-    Nothing of ours is left out for them: the scheduler takes either HyperNode for such a node, and
-    which of the two should go is for people to say.
+    Our HyperNodes are written all the same: the scheduler may use either HyperNode for such a
+    node, and a person decides which of the two to delete.
     """
-    ours = {node for found in desired for node in found.nodes}
+    our_nodes = {node for hypernode in desired for node in hypernode.nodes}
     overlaps = [
-        Overlap(found.name, tuple(sorted(ours.intersection(found.nodes), key=natural_key)))
-        for found in observed
-        if not found.is_ours
-        and ours
-        and (found.num_inexact_members or ours.intersection(found.nodes))
+        Overlap(
+            hypernode.name, tuple(sorted(our_nodes.intersection(hypernode.nodes), key=natural_key))
+        )
+        for hypernode in observed
+        if not hypernode.is_ours
+        and our_nodes
+        and (hypernode.num_inexact_members or our_nodes.intersection(hypernode.nodes))
     ]
     return tuple(sorted(overlaps, key=lambda row: natural_key(row.foreign)))
 
@@ -83,25 +90,25 @@ def find_overlaps(
 def without_conflicts(
     desired: Sequence[HyperNode], observed: Iterable[HyperNode]
 ) -> dict[str, HyperNode]:
-    """Return by name what of the desired set can be written beside the foreign HyperNodes.
+    """Return by name the desired HyperNodes that can exist beside the foreign ones.
 
-    A name in conflict is left out, a child in conflict is listed by no parent of ours, and a
-    HyperNode that is left without members goes too. Cost: O(members).
+    A name in conflict is left out, none of our parents lists a child in conflict, and a HyperNode
+    without remaining members is left out too. Cost: O(members).
     """
     conflicts = find_conflicts(desired, observed)
     unlisted = {conflict.name for conflict in conflicts}
-    gone = {found.name for found in conflicts if found.kind is ConflictKind.NAME}
-    wanted: dict[str, HyperNode] = {}
-    for found in sorted(desired, key=lambda found: found.tier):
+    blocked = {conflict.name for conflict in conflicts if conflict.kind is ConflictKind.NAME}
+    writable: dict[str, HyperNode] = {}
+    for hypernode in sorted(desired, key=lambda hypernode: hypernode.tier):
         members = tuple(
             member
-            for member in found.members
+            for member in hypernode.members
             if member.type is MemberType.NODE or member.name not in unlisted
         )
-        if found.name in gone or not members:
-            unlisted.add(found.name)
-        elif len(members) < len(found.members):
-            wanted[found.name] = replace(found, members=members)
+        if hypernode.name in blocked or not members:
+            unlisted.add(hypernode.name)
+        elif len(members) < len(hypernode.members):
+            writable[hypernode.name] = replace(hypernode, members=members)
         else:
-            wanted[found.name] = found
-    return wanted
+            writable[hypernode.name] = hypernode
+    return writable

@@ -1,4 +1,8 @@
-"""Sources and observed HyperNodes to a plan: shared by `plan`, `apply` and the server."""
+"""From an observation and the observed HyperNodes to a plan. Pure.
+
+Shared by the commands `plan` and `apply` and by the server. It decides what should change, not
+whether it may be written: `guard` decides that.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Final
 from generator.objects.inventory import Inventory
 from generator.observe.observation import Observation
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, lint, render_hypernodes
-from generator.reconcile.conflicts import Overlap, find_conflicts, find_overlaps
+from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
 from topology.model.errors import InvariantError, ParseError, show
@@ -16,6 +20,10 @@ from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 
 _MAX_SHOWN: Final = 5
+_CONFLICT_TEXT: Final = {
+    ConflictKind.NAME: "has the same name",
+    ConflictKind.CHILD: "lists it as a child",
+}
 
 
 def compute_coverage(
@@ -25,73 +33,81 @@ def compute_coverage(
     *,
     stale: Collection[str] = (),
 ) -> Coverage:
-    """Return how many of the listed nodes are known: by a fresh report, or seen by others.
+    """Return how many of the listed nodes are known: by a fresh report, a sweep or a switch.
 
     Args:
-        inventory: who should be known; nobody is missed where it is None.
-        reports: all at hand.
-        tree: what was made of them; who is in it without a report is seen by a sweep or a switch.
-        stale: names of reports that are too old. A sweep sees their nodes all the same.
+        inventory: the nodes that should be known; None: no node is expected.
+        reports: all reports.
+        tree: inferred from them. A node in it without a report was seen by a sweep or a switch.
+        stale: names of stale reports. With a sweep, their nodes count as known if in the tree.
     """
     if inventory is None:
         return Coverage()
     listed = {node.name for node in inventory.nodes}
     is_swept = any(report.sweep is not None for report in reports)
-    fresh = {one.metadata.name for one in reports if one.device_kind is not None} - set(stale)
+    device_reports = (report for report in reports if report.device_kind is not None)
+    fresh = {report.metadata.name for report in device_reports} - set(stale)
     placed = set(tree.nodes) - (set() if is_swept else set(stale))
     return Coverage(len(listed), len(listed & (fresh | placed)))
 
 
 def derive_previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
-    """Return the last generation's tree, None where nothing of ours exists."""
-    ours = [found for found in observed if found.is_ours]
+    """Return the previous generation's tree, None if no HyperNode of ours exists."""
+    ours = [hypernode for hypernode in observed if hypernode.is_ours]
     return build_hypernode_tree(ours).tree if ours else None
 
 
 PlannedChanges = tuple[tuple[Action, ...], tuple[ParseError, ...]]
-"""Actions in their order, and what stands in the way."""
+"""Ordered actions, and the problems that stop or limit them."""
 
 
 def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -> PlannedChanges:
-    """Return the actions towards a tree's HyperNodes, and what stands in their way.
+    """Return the actions that write a tree's HyperNodes, and the problems that limit them.
 
-    A tree without any domain is a sweep that failed or captures that miss, not a fabric without
-    switches, and a subnet without a whole sweep is unknown: what exists stays.
+    A tree without any domain means a failed sweep or missing captures, not a fabric without
+    switches; and the cables of a subnet without a complete sweep are unknown. In both cases the
+    existing HyperNodes stay unchanged.
 
     Raises:
-        InvariantError: what we rendered is not what Volcano accepts.
+        InvariantError: Volcano would refuse the rendered HyperNodes.
     """
-    ours = sum(found.is_ours for found in observed)
+    num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
-    if ours and unknown:
-        held = f"{unknown}: {ours} HyperNodes stay as they are"
-        return (), (ParseError(held, source="HyperNodes"),)
+    if num_ours and unknown:
+        problem = f"{unknown}; {num_ours} HyperNodes stay unchanged"
+        return (), (ParseError(problem, source="HyperNodes"),)
     desired = render_hypernodes(observation.tree)
     faults = lint(desired)
     if faults:
         raise InvariantError("; ".join(faults[:5]))
     conflicts = tuple(
         ParseError(
-            f"HyperNode {found.name} is left out: foreign {found.foreign} has its {found.kind}",
+            f"HyperNode {conflict.name} is left out: the foreign HyperNode {conflict.foreign} "
+            f"{_CONFLICT_TEXT[conflict.kind]}",
             source="HyperNodes",
         )
-        for found in find_conflicts(desired, observed)
+        for conflict in find_conflicts(desired, observed)
     )
     overlaps = tuple(map(_build_overlap_problem, find_overlaps(desired, observed)))
     return plan_changes(desired, observed), (*conflicts, *overlaps)
 
 
-def _build_overlap_problem(found: Overlap) -> ParseError:
-    shown = ", ".join(map(show, found.nodes[:_MAX_SHOWN]))
-    more = f" and {len(found.nodes) - _MAX_SHOWN} more" if len(found.nodes) > _MAX_SHOWN else ""
-    has = f"has {shown}{more} too" if found.nodes else "selects nodes that may be ours too"
-    problem = f"foreign HyperNode {show(found.foreign)} {has}: the scheduler takes either"
+def _build_overlap_problem(overlap: Overlap) -> ParseError:
+    shown = ", ".join(map(show, overlap.nodes[:_MAX_SHOWN]))
+    more = f" and {len(overlap.nodes) - _MAX_SHOWN} more" if len(overlap.nodes) > _MAX_SHOWN else ""
+    has = (
+        f"also contains {shown}{more}" if overlap.nodes else "selects nodes that may be in ours too"
+    )
+    problem = (
+        f"the foreign HyperNode {show(overlap.foreign)} {has}: the scheduler may use either "
+        "HyperNode for them"
+    )
     return ParseError(problem, source="HyperNodes")
 
 
 def describe_unknown(observation: Observation) -> str:
-    """Return what is not known of the fabric, empty where that is nothing."""
+    """Return which part of the fabric is unknown, empty if all of it is known."""
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))
-        return f"there is no whole sweep of subnet {subnets}, which is no data"
-    return "" if observation.tree.domains else "no domain was found, which is no data"
+        return f"there is no complete sweep of subnet {subnets}, so its cables are unknown"
+    return "" if observation.tree.domains else "no domain was found, so the fabric is unknown"

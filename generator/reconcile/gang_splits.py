@@ -1,8 +1,8 @@
-"""Running gangs, and the domains that a plan would split under them. Pure.
+"""Domains that a plan would split under a running gang. Pure.
 
-A gang was placed by the domains that existed then. While it runs, a domain that holds two or more
-of its nodes is not taken apart unasked: they would be told apart by a tree that the gang was not
-placed by, and what restarts of it would be placed elsewhere.
+A gang was placed by the domains that existed then. While it runs, a domain that contains two or
+more of its nodes is not split without an approval: pods of the gang that restart would be placed
+by another tree than the rest of the gang.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ _NO_TIER: Final = 1 << 31
 
 
 class GangSplit(NamedTuple):
-    """A domain that would no longer hold all nodes of a gang that it holds now."""
+    """A domain whose nodes of one gang would no longer share a domain."""
 
     gang: str
     domain: str
     num_nodes: int
-    """Of the gang, in the domain."""
+    """Nodes of the gang in the domain."""
 
 
 def find_splits(
@@ -36,20 +36,29 @@ def find_splits(
     after: Mapping[str, HyperNode],
     domains_after: NodeDomains,
 ) -> Iterator[GangSplit]:
-    """Yield the domains that a plan would split, at most one a gang: the lowest, then by name.
+    """Yield the domains that a plan would split: per gang the lowest one, then the first by name.
 
-    A domain is whole where its nodes of the gang share it afterwards, or share another one of its
-    tier or lower. Cost: O(nodes of gangs times tiers).
+    A domain is not split if the gang's nodes in it share it afterwards, or share another domain
+    of the same tier or a lower one. Cost: O(nodes of gangs times tiers).
+
+    Args:
+        gangs: running gangs.
+        before: our HyperNodes by name, as observed.
+        domains: the domains of each node before the plan.
+        after: our HyperNodes by name after the plan.
+        domains_after: the domains of each node after the plan.
     """
     for gang in sorted(gangs):
         shared: dict[str, list[str]] = {}
         for node in gang.nodes:
             for domain in domains.get(node, ()):
                 shared.setdefault(domain, []).append(node)
-        for name in sorted(shared, key=lambda one: (before[one].tier, natural_key(one))):
+        for name in sorted(shared, key=lambda domain: (before[domain].tier, natural_key(domain))):
             nodes = shared[name]
-            common = frozenset.intersection(*(domains_after.get(one, frozenset()) for one in nodes))
-            tiers = [after[one].tier for one in common]
+            common = frozenset.intersection(
+                *(domains_after.get(node, frozenset()) for node in nodes)
+            )
+            tiers = [after[domain].tier for domain in common]
             is_whole = name in common or min(tiers, default=_NO_TIER) <= before[name].tier
             if len(nodes) > 1 and not is_whole:
                 yield GangSplit(gang.name, name, len(nodes))

@@ -1,13 +1,13 @@
-"""Whether a plan may be carried out, or is too large to believe without a person's word.
+"""Whether a plan may be written, or is held because it needs an approval. Pure.
 
-A cluster rarely changes much at once; evidence that is lost, cut short or renamed looks as if it
-did. So a plan is held that takes more nodes out of their domains, or ends more domains of a tier,
-than the budget says, and so is a first one from too few nodes. Pure: what is planned, what exists
-and what is known come in, a verdict comes out; who approves what is the caller's.
+A cluster rarely changes much at once, but lost, truncated or renamed data looks as if it did. So
+a plan is held if it takes more nodes out of their domains, or deletes more domains of a tier,
+than the budget allows. The first plan is held if too few nodes are known. Approvals are not
+handled here: the caller knows them.
 
-Budgets are shares, and a share of a small cluster is less than one node. So the budget is never
-smaller than two nodes, the number that one swapped pair of cables concerns, and one domain of a
-tier; but it never reaches half of them by that alone, and a budget of 0 % stays 0.
+Budgets are percentages, and a percentage of a small cluster is less than one node. So two nodes
+(one swapped pair of cables concerns two) and one domain of a tier are always allowed. These
+minimums stay below half of the total, and a budget of 0 % stays 0.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from topology.model.errors import show
 from topology.model.ids import natural_key
 
 QUORUM_PERCENT: Final = 50
-"""Of the listed nodes must be known before anything is written for the first time. Later trees
-carry over the names of those domains that keep most of their nodes: what most nodes say at first
-is what stays."""
+"""Share of the listed nodes that must be known before the first HyperNodes are written. Later
+trees carry over the name of a domain that keeps most of its nodes, so the first names must come
+from most of the nodes."""
 ALWAYS_ALLOWED_NODES: Final = 2
 ALWAYS_ALLOWED_DOMAINS: Final = 1
 _MAX_SHOWN: Final = 5
@@ -40,16 +40,16 @@ _HASH_DIGITS: Final = 16
 
 
 class HoldKind(StrEnum):
-    """Why a plan is held; as the reason of a condition."""
+    """Why a plan is held: the reason of the condition ChangeBlocked."""
 
     TOO_MANY_NODES = "TooManyNodes"
-    """More nodes than the budget would leave a domain that they are in."""
+    """More nodes would leave one of their domains than the budget allows."""
     TOO_MANY_DOMAINS = "TooManyDomains"
-    """A tier would lose more of its domains than the budget."""
+    """A tier would lose more of its domains than the budget allows."""
     NO_QUORUM = "NoQuorum"
-    """Nothing exists yet, and too few of the listed nodes are known."""
+    """No HyperNode exists yet, and too few of the listed nodes are known."""
     RUNNING_GANG = "RunningGang"
-    """A domain would be split under a gang that runs in it."""
+    """A domain would be split while a gang runs in it."""
 
 
 class HoldReason(NamedTuple):
@@ -61,39 +61,40 @@ class HoldReason(NamedTuple):
 
 
 class Coverage(NamedTuple):
-    """How many of the nodes that should be known are."""
+    """How many of the listed nodes are known."""
 
     num_listed: int = 0
-    """0: nobody has listed the nodes, so none is missed."""
+    """Nodes in the inventory; 0 without an inventory, and then no node is missed."""
     num_known: int = 0
-    """Of those: have a fresh report, or are seen by a sweep or a switch."""
+    """Listed nodes that have a fresh report, or that a sweep or a switch sees."""
 
     @property
     def is_quorate(self) -> bool:
-        """Whether enough is known to begin with."""
+        """Whether enough nodes are known to write the first HyperNodes."""
         return self.num_known * 100 >= self.num_listed * QUORUM_PERCENT
 
 
 @dataclass(frozen=True, slots=True)
 class PlanVerdict:
-    """What a plan would do, and why it is held; `allowed` where nothing holds it."""
+    """The effect of a plan, and the reasons to hold it."""
 
     hash: str
-    """Of the ordered writes, to approve them by; the same for the same writes."""
+    """Hash of the ordered writes; an approval names it. The same writes have the same hash."""
     hold_reasons: tuple[HoldReason, ...] = ()
+    """Empty if the plan may be written."""
     num_moved: int = 0
-    """Nodes that would leave a domain that they are in."""
+    """Nodes that would leave one of their domains."""
     counts: Mapping[Op, int] = field(default_factory=dict)
-    """Actions of the plan by what they do."""
+    """Number of actions by operation."""
 
     @property
     def is_allowed(self) -> bool:
-        """Whether it may be carried out unasked."""
+        """Whether the plan may be written without an approval."""
         return not self.hold_reasons
 
     @property
     def reason_text(self) -> str:
-        """Return the reasons as one line."""
+        """The reasons as one line."""
         return "; ".join(hold.message for hold in self.hold_reasons)
 
 
@@ -105,24 +106,31 @@ def judge_plan(
     coverage: Coverage,
     gangs: Collection[Gang] = (),
 ) -> PlanVerdict:
-    """Return whether a plan may be carried out unasked.
+    """Return the verdict on a plan: its effect, and the reasons to hold it.
 
-    What counts is the end of the plan, not its steps: a name that a HyperNode keeps on another
-    tier is no loss, nor is padding. An empty plan is always allowed.
+    The state after the whole plan counts, not its steps. A HyperNode that keeps its name but
+    moves to another tier is no loss, and neither is padding. An empty plan is always allowed.
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
+
+    Args:
+        actions: the plan.
+        observed: the HyperNodes that exist, foreign ones included.
+        budget: how much may change without an approval.
+        coverage: how many of the listed nodes are known.
+        gangs: running gangs.
     """
-    before = {found.name: found for found in observed if found.is_ours}
+    before = {hypernode.name: hypernode for hypernode in observed if hypernode.is_ours}
     after = simulate_plan(before, actions)
-    homes, homes_after = find_node_domains(before), find_node_domains(after)
-    moved = sorted(_find_moved(homes, homes_after), key=natural_key)
+    domains, domains_after = find_node_domains(before), find_node_domains(after)
+    moved = sorted(_find_moved(domains, domains_after), key=natural_key)
     holds: list[HoldReason] = []
     if actions and not before and not coverage.is_quorate:
         holds.append(_build_quorum_hold(coverage))
     if before:
-        holds += _check_node_budget(moved, len(homes), budget)
+        holds += _check_node_budget(moved, len(domains), budget)
         holds += _check_domain_budget(before, actions, budget)
         splits = find_splits(
-            gangs, before=before, domains=homes, after=after, domains_after=homes_after
+            gangs, before=before, domains=domains, after=after, domains_after=domains_after
         )
         holds += _check_gang_splits(tuple(splits))
     counts = Counter(action.op for action in actions)
@@ -130,33 +138,33 @@ def judge_plan(
 
 
 def hash_plan(actions: Iterable[Action]) -> str:
-    """Return 16 hex digits of what would be written and in which order, reasons left out."""
+    """Return 16 hex digits that identify the writes and their order; reasons do not count."""
     digest = hashlib.sha256()
     for action in actions:
-        wanted = None if action.object is None else render_manifest(action.object)
-        row = [action.op.value, action.name, wanted]
+        manifest = None if action.object is None else render_manifest(action.object)
+        row = [action.op.value, action.name, manifest]
         digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()[:_HASH_DIGITS]
 
 
 def compute_allowance(num: int, percent: int, *, always_allowed: int) -> int:
-    """Return how many of a number may go: the share, or the few that always may.
+    """Return how many of `num` may change: `percent` of them, but at least `always_allowed`.
 
-    Those few are less than half, and none where the share is 0 %.
+    That minimum stays below half of `num`, and is 0 if `percent` is 0.
     """
-    few = min(always_allowed, (num - 1) // 2) if percent and num else 0
-    return max(num * percent // 100, few)
+    minimum = min(always_allowed, (num - 1) // 2) if percent and num else 0
+    return max(num * percent // 100, minimum)
 
 
-def _find_moved(then: NodeDomains, now: NodeDomains) -> list[str]:
-    return [node for node, domains in then.items() if not domains <= now.get(node, frozenset())]
+def _find_moved(before: NodeDomains, after: NodeDomains) -> list[str]:
+    return [node for node, domains in before.items() if not domains <= after.get(node, frozenset())]
 
 
 def _build_quorum_hold(coverage: Coverage) -> HoldReason:
     return HoldReason(
         HoldKind.NO_QUORUM,
-        f"{coverage.num_known} of {coverage.num_listed} listed nodes are known; the first "
-        f"HyperNodes need {QUORUM_PERCENT} %",
+        f"{coverage.num_known} of {coverage.num_listed} listed nodes are known; at least "
+        f"{QUORUM_PERCENT} % must be known before the first HyperNodes are written",
     )
 
 
@@ -177,31 +185,34 @@ def _check_node_budget(
 def _check_domain_budget(
     before: Mapping[str, HyperNode], actions: Iterable[Action], budget: ChangeBudget
 ) -> Iterator[HoldReason]:
-    doomed = {action.name for action in actions if action.op is Op.DELETE}
+    deleted_names = {action.name for action in actions if action.op is Op.DELETE}
     tiers: dict[int, list[str]] = {}
-    for found in before.values():
-        if not found.is_padding:
-            tiers.setdefault(found.tier, []).append(found.name)
+    for hypernode in before.values():
+        if not hypernode.is_padding:
+            tiers.setdefault(hypernode.tier, []).append(hypernode.name)
     for tier in sorted(tiers):
-        gone = sorted(doomed.intersection(tiers[tier]), key=natural_key)
+        deleted = sorted(deleted_names.intersection(tiers[tier]), key=natural_key)
         num = len(tiers[tier])
         allowed = compute_allowance(
             num, budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
         )
-        if len(gone) > allowed:
+        if len(deleted) > allowed:
             yield HoldReason(
                 HoldKind.TOO_MANY_DOMAINS,
-                f"tier {tier} would lose {len(gone)} of {num} domains, at most {allowed} may "
-                f"({budget.domains_percent} %): {_join_names(gone)}",
+                f"tier {tier} would lose {len(deleted)} of {num} domains, at most {allowed} may "
+                f"({budget.domains_percent} %): {_join_names(deleted)}",
             )
 
 
 def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:
     if splits:
-        told = [f"{one.domain} under {one.gang} on {one.num_nodes} nodes of it" for one in splits]
+        shown = [
+            f"{split.domain} ({split.gang} runs on {split.num_nodes} of its nodes)"
+            for split in splits
+        ]
         yield HoldReason(
             HoldKind.RUNNING_GANG,
-            f"domains would be split under {len(splits)} running gangs: {_join_names(told)}",
+            f"domains would be split under {len(splits)} running gangs: {_join_names(shown)}",
         )
 
 

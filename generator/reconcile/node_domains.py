@@ -1,4 +1,4 @@
-"""Which HyperNodes each node is in, on every tier: what a plan is judged by. Pure."""
+"""The domains of each node on every tier, before and after a plan. Pure."""
 
 from __future__ import annotations
 
@@ -8,36 +8,36 @@ from generator.outputs.hypernode import HyperNode
 from generator.reconcile.plan import Action
 
 NodeDomains = Mapping[str, frozenset[str]]
-"""By node the names of all domains that it is in."""
+"""By node name the names of all domains that contain the node."""
 
 
 def find_node_domains(hypernodes: Mapping[str, HyperNode]) -> NodeDomains:
-    """Return by node the names of all domains that it is in, padding left out.
+    """Return by node the names of all domains that contain it, without padding.
 
     Cost: O(nodes times tiers).
     """
     parents: dict[str, list[str]] = {}
-    for found in hypernodes.values():
-        for child in found.children:
-            parents.setdefault(child, []).append(found.name)
-    homes: dict[str, frozenset[str]] = {}
-    for found in hypernodes.values():
-        if not found.nodes:
+    for hypernode in hypernodes.values():
+        for child in hypernode.children:
+            parents.setdefault(child, []).append(hypernode.name)
+    domains: dict[str, frozenset[str]] = {}
+    for hypernode in hypernodes.values():
+        if not hypernode.nodes:
             continue
         above = frozenset(
             name
-            for name in _iterate_ancestors(found.name, parents)
+            for name in _iterate_ancestors(hypernode.name, parents)
             if not hypernodes[name].is_padding
         )
-        for node in found.nodes:
-            homes[node] = homes[node] | above if node in homes else above
-    return homes
+        for node in hypernode.nodes:
+            domains[node] = domains[node] | above if node in domains else above
+    return domains
 
 
 def simulate_plan(
     before: Mapping[str, HyperNode], actions: Iterable[Action]
 ) -> Mapping[str, HyperNode]:
-    """Return what exists of ours when the plan is done."""
+    """Return our HyperNodes by name as they are after the plan."""
     after = dict(before)
     for action in actions:
         if action.object is None:
@@ -48,11 +48,11 @@ def simulate_plan(
 
 
 def _iterate_ancestors(name: str, parents: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Yield a HyperNode and all above it; what is observed may have cycles and two parents."""
+    """Yield a HyperNode and all above it. Observed ones may have cycles and two parents."""
     seen, stack = {name}, [name]
     while stack:
-        one = stack.pop()
-        yield one
-        fresh = [parent for parent in parents.get(one, ()) if parent not in seen]
+        current = stack.pop()
+        yield current
+        fresh = [parent for parent in parents.get(current, ()) if parent not in seen]
         seen.update(fresh)
         stack += fresh

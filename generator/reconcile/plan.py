@@ -1,27 +1,29 @@
-"""Desired and observed HyperNodes to actions that keep the cluster valid after every single one.
+"""Plans the ordered actions from observed to desired HyperNodes. Pure.
 
-Volcano's scheduler crashes on a parent that lists a missing HyperNode, and stops placing every
-topology job while a HyperNode has two parents. So actions come in five passes:
+The cluster is valid after every single action. Volcano's scheduler crashes on a parent that lists
+a missing HyperNode, and places no topology job while a HyperNode has two parents. So the actions
+come in five passes:
 
-1. **release**: HyperNodes give up children that move, stay without parent or are missing; a list
-   that would become empty holds the placeholder. An update that only shrinks is done here at once.
-2. **leaves**: new HyperNodes of nodes only; nothing lists them yet.
-3. **raise**: HyperNodes whose tier rises, top-down, so that no parent is at or below its child.
-4. **settle**: bottom-up, every other create and update; within a tier those that add come last.
-5. **delete**: top-down, when nobody lists the HyperNode any more.
+1. **release**: HyperNodes drop children that move, stay without a parent or are missing; a member
+   list that would become empty gets the placeholder. An update that only removes is done here.
+2. **leaves**: create HyperNodes that contain only nodes; no parent lists them yet.
+3. **raise**: update HyperNodes whose tier rises, top-down, so no parent is at or below its child.
+4. **final writes**: bottom-up, all other creates and updates; within a tier, updates that add
+   members come last.
+5. **delete**: top-down, once no parent lists the HyperNode.
 
-After pass 1 every link between two HyperNodes that stay is a desired one, and links below a
-doomed HyperNode lead to doomed ones of a lower tier. Hence later passes may add links in any
-state without making a second parent or a cycle, and stopping anywhere leaves a state from which
-planning anew arrives at the same end.
+After pass 1, every parent-child link between two HyperNodes that stay is a desired one, and the
+links below a HyperNode that will be deleted lead to HyperNodes of lower tiers that will be deleted
+too. So later passes can add links in any state without creating a second parent or a cycle. After
+a stop at any point, a new plan arrives at the same result.
 
 A HyperNode that keeps its name but changes its tier is updated in place: Volcano's cache moves it
-to its new tier on the update, while delete and create would tear the tree apart around it. While
-a whole tree changes its depth, a tier name is used at two tiers for some writes; only deleting
+to its new tier on the update, while delete and create would break the tree around it. While a
+whole tree changes its depth, two tiers have the same tier name for a few writes; only deleting
 the tree first would avoid that.
 
-In a damaged cluster a link that was missing, cyclic or doubled stays so until the action that
-repairs it; pass 1 comes first for that reason, and no action adds to the damage.
+In a damaged cluster, a missing, cyclic or doubled link remains until the action that repairs it.
+That is why pass 1 comes first. No action adds damage.
 """
 
 from __future__ import annotations
@@ -56,12 +58,12 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One write; valid only after those before it."""
+    """One write; valid only after the actions before it."""
 
     op: Op
     name: str
     tier: int
-    """The tier after the write; of a deleted HyperNode the one it had."""
+    """The tier after the write; for a delete, the tier before it."""
     reason: str
     """Short, lower-case, for people and logs."""
     object: HyperNode | None
@@ -69,18 +71,18 @@ class Action:
 
 
 def plan_changes(desired: Sequence[HyperNode], observed: Sequence[HyperNode]) -> tuple[Action, ...]:
-    """Return ordered actions that turn what is observed of ours into what is desired.
+    """Return ordered actions that turn our observed HyperNodes into the desired ones.
 
-    Objects without our source label are never touched; where they stand in the way,
-    `conflicts.find_conflicts` tells what is left out. Equal sets give no action. The order of
-    the inputs does not matter. Cost: O(n log n) in members.
+    Objects without our source label are never changed; `conflicts.find_conflicts` returns what
+    is left out because of them. Equal sets give no action. The order of the inputs does not
+    matter. Cost: O(n log n) in members.
 
     Raises:
-        InvariantError: the desired set is no forest of non-empty HyperNodes.
+        InvariantError: the desired set is not a forest of non-empty HyperNodes.
     """
-    broken = find_structure_problems(desired)
-    if broken:
-        raise InvariantError(f"desired HyperNodes: {broken[0]}")
+    problems = find_structure_problems(desired)
+    if problems:
+        raise InvariantError(f"desired HyperNodes: {problems[0]}")
     planner = _Planner(without_conflicts(desired, observed), observed)
     planner.release()
     planner.create_leaves()
@@ -102,42 +104,48 @@ def render_action(action: Action) -> dict[str, Any]:
 
 
 class _Planner:
-    """The state of the cluster as the actions so far leave it, and those actions."""
+    """The actions so far, and the state of the cluster after them."""
 
-    def __init__(self, wanted: Mapping[str, HyperNode], observed: Iterable[HyperNode]) -> None:
+    def __init__(self, desired: Mapping[str, HyperNode], observed: Iterable[HyperNode]) -> None:
         self.actions: list[Action] = []
-        self._wanted = wanted
-        self._parents = {child: found.name for found in wanted.values() for child in found.children}
+        self._desired = desired
+        self._parents = {
+            child: hypernode.name for hypernode in desired.values() for child in hypernode.children
+        }
         self._current: dict[str, HyperNode] = {}
-        self._held: set[str] = set()
-        """What foreign HyperNodes list: deleting it would leave them with a missing child."""
-        for found in observed:
-            self._current[found.name] = found
-            if not found.is_ours:
-                self._held.update(found.children)
+        self._listed_by_foreign: set[str] = set()
+        """Children of foreign HyperNodes, which are not deleted: a child would be missing there."""
+        for hypernode in observed:
+            self._current[hypernode.name] = hypernode
+            if not hypernode.is_ours:
+                self._listed_by_foreign.update(hypernode.children)
 
     def release(self) -> None:
-        for name in _top_down(found for found in self._current.values() if found.is_ours):
-            old, goal = self._current[name], self._wanted.get(name)
+        for name in _top_down(
+            hypernode for hypernode in self._current.values() if hypernode.is_ours
+        ):
+            old, goal = self._current[name], self._desired.get(name)
             if goal is not None and self._only_shrinks(old, goal):
                 self._put(goal, _describe_update(old, goal))
                 continue
-            kept = tuple(member for member in old.members if self._is_member_allowed(member, old))
-            if len(kept) < len(old.members):
-                reason = _describe_release(old, kept, present=self._current)
+            remaining = tuple(
+                member for member in old.members if self._is_member_allowed(member, old)
+            )
+            if len(remaining) < len(old.members):
+                reason = _describe_release(old, remaining, present=self._current)
                 self._put(
-                    replace(old, members=kept or _PLACEHOLDER_MEMBERS, num_inexact_members=0),
+                    replace(old, members=remaining or _PLACEHOLDER_MEMBERS, num_inexact_members=0),
                     reason,
                 )
 
     def create_leaves(self) -> None:
-        for name in _bottom_up(self._wanted.values()):
-            if name not in self._current and not self._wanted[name].children:
-                self._put(self._wanted[name], "new domain")
+        for name in _bottom_up(self._desired.values()):
+            if name not in self._current and not self._desired[name].children:
+                self._put(self._desired[name], "new domain")
 
     def raise_tiers(self) -> None:
-        for name in _top_down(self._wanted.values()):
-            old, goal = self._current.get(name), self._wanted[name]
+        for name in _top_down(self._desired.values()):
+            old, goal = self._current.get(name), self._desired[name]
             if old is None or goal.tier <= old.tier:
                 continue
             if not self._is_ready(goal):
@@ -148,19 +156,21 @@ class _Planner:
     def write_final(self) -> None:
         rows = [
             (goal.tier, self._adds(goal), natural_key(goal.name), goal)
-            for goal in self._wanted.values()
+            for goal in self._desired.values()
         ]
         for *_, goal in sorted(rows, key=lambda row: row[:3]):
             old = self._current.get(goal.name)
             self._put(goal, "new domain" if old is None else _describe_update(old, goal))
 
     def delete(self) -> None:
-        gone = [
-            found
-            for found in self._current.values()
-            if found.is_ours and found.name not in self._wanted and found.name not in self._held
+        obsolete = [
+            hypernode
+            for hypernode in self._current.values()
+            if hypernode.is_ours
+            and hypernode.name not in self._desired
+            and hypernode.name not in self._listed_by_foreign
         ]
-        for name in _top_down(gone):
+        for name in _top_down(obsolete):
             old = self._current.pop(name)
             self.actions.append(Action(Op.DELETE, name, old.tier, "no longer in the tree", None))
 
@@ -180,19 +190,19 @@ class _Planner:
         )
 
     def _is_member_allowed(self, member: Member, parent: HyperNode) -> bool:
-        """Return whether a parent that is not final yet may go on listing a member."""
+        """Return whether a parent that is not final yet may still list a member."""
         if member.type is MemberType.NODE:
-            return parent.name in self._wanted or parent.name not in self._held
+            return parent.name in self._desired or parent.name not in self._listed_by_foreign
         child = self._current.get(member.name)
         if child is None:
             return False
-        if member.name in self._wanted:
+        if member.name in self._desired:
             return self._parents.get(member.name) == parent.name
-        # A doomed child leaves with its parent's last update or deletion, top-down by tier.
-        return child.tier < parent.tier and parent.name not in self._held
+        # A child that will be deleted leaves with its parent's last update or delete, top-down.
+        return child.tier < parent.tier and parent.name not in self._listed_by_foreign
 
     def _is_ready(self, goal: HyperNode) -> bool:
-        """Return whether all children exist on lower tiers already."""
+        """Return whether all children already exist on lower tiers."""
         return all(
             child in self._current and self._current[child].tier < goal.tier
             for child in goal.children
@@ -204,23 +214,27 @@ class _Planner:
 
 
 def _top_down(hypernodes: Iterable[HyperNode]) -> list[str]:
-    rows = [(-found.tier, natural_key(found.name), found.name) for found in hypernodes]
+    rows = [
+        (-hypernode.tier, natural_key(hypernode.name), hypernode.name) for hypernode in hypernodes
+    ]
     return [name for *_, name in sorted(rows)]
 
 
 def _bottom_up(hypernodes: Iterable[HyperNode]) -> list[str]:
-    rows = [(found.tier, natural_key(found.name), found.name) for found in hypernodes]
+    rows = [
+        (hypernode.tier, natural_key(hypernode.name), hypernode.name) for hypernode in hypernodes
+    ]
     return [name for *_, name in sorted(rows)]
 
 
 def _describe_release(
-    old: HyperNode, kept: tuple[Member, ...], *, present: Mapping[str, HyperNode]
+    old: HyperNode, remaining: tuple[Member, ...], *, present: Mapping[str, HyperNode]
 ) -> str:
-    lost = [member for member in old.members if member not in set(kept)]
-    missing = [member for member in lost if member.name not in present]
-    if len(missing) == len(lost):
-        return f"drop missing children: -{len(lost)}"
-    return f"release children before they move: -{len(lost)}"
+    dropped = [member for member in old.members if member not in set(remaining)]
+    missing = [member for member in dropped if member.name not in present]
+    if len(missing) == len(dropped):
+        return f"drop missing children: -{len(dropped)}"
+    return f"release children before they move: -{len(dropped)}"
 
 
 def _describe_update(old: HyperNode, new: HyperNode) -> str:

@@ -1,7 +1,7 @@
-"""The results of rounds, placement calls and Events, for metrics, Events and the log.
+"""The results of rounds, placement queries and Events, for metrics, Events and the log.
 
-Each is one frozen value. Producers do not know their listeners; a listener returns soon and never
-raises.
+Each result is a frozen value. Producers do not know their listeners. A listener returns quickly
+and never raises.
 """
 
 from __future__ import annotations
@@ -25,36 +25,37 @@ class RoundOutcome:
 
     duration_s: float
     is_failed: bool = False
-    """Whether it saw nothing: by an error that nobody foresaw, or since nothing is known yet. All
-    else but its duration then says nothing."""
+    """Whether the round read nothing: after an unexpected error, or because the cluster is not
+    listed yet. Then only the duration and the snapshot are meaningful."""
     generation: int = 0
-    """Grows with each tree that is published; 0 before the first."""
+    """Grows with each new tree; 0 before the first."""
     tree: TopologyTree | None = None
-    """As seen now; None while the fabric is not known."""
+    """The tree of this round; None while the fabric is unknown."""
     snapshot: Snapshot | None = None
-    """That placement is answered from."""
+    """The snapshot that answers placement queries."""
     num_reports: int = 0
-    """That could be read, parts of sweeps among them."""
+    """Usable reports, parts of sweeps included."""
     num_refused_reports: int = 0
-    """That could not."""
+    """Reports that could not be used."""
     findings: tuple[Finding, ...] = ()
     problems: tuple[ParseError, ...] = ()
     """Inputs, or parts of them, that could not be used, and writes of the status that failed."""
     why_unknown: str = ""
     """Why the fabric is unknown; empty while it is known."""
     observed_hypernodes: tuple[HyperNode, ...] = ()
-    """As they stood when the round began, foreign ones among them."""
+    """All HyperNodes at the start of the round, foreign ones included."""
     conditions: tuple[Condition, ...] = ()
     """Of the Fabric object, after the round."""
     held: HeldPlan | None = None
+    """The held plan after the round."""
     completed_actions: tuple[Action, ...] = ()
-    """Writes of this round, in their order."""
+    """Writes of this round, in order."""
     failed_action: Action | None = None
     """The write that failed, which ended the plan."""
     completed_plan: str = ""
-    """Hash of the plan that this round carried out whole; empty where it wrote none."""
+    """Hash of the plan that this round wrote completely; empty if there is none."""
     is_approved: bool = False
-    """Whether a person had approved the plan that was carried out."""
+    """Whether a person had approved the plan of this round."""
 
 
 OnRound = Callable[[RoundOutcome], None]
@@ -62,25 +63,25 @@ OnRound = Callable[[RoundOutcome], None]
 
 
 class QueryResult(StrEnum):
-    """How a call for a placement ended."""
+    """How a placement query ended."""
 
     PLACED = "placed"
     INFEASIBLE = "infeasible"
     REFUSED = "refused"
-    """The request makes no sense, or its sender may not ask."""
+    """The request is malformed, or its sender has no permission."""
     UNAVAILABLE = "unavailable"
-    """No tree was known."""
+    """No tree is known yet."""
     FAILED = "failed"
 
 
 OnQuery = Callable[[QueryResult, float], None]
-"""Called once at the end of each call, with the seconds that it took, in its thread."""
+"""Called once at the end of each query, with its duration in seconds, in its thread."""
 
 
 class EventResult(StrEnum):
-    """What became of a Kubernetes Event."""
+    """How the write of a Kubernetes Event ended."""
 
     WRITTEN = "written"
     FAILED = "failed"
     DROPPED = "dropped"
-    """The queue was full, or the same thing kept turning."""
+    """The queue was full, or the same change kept repeating."""

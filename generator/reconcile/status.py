@@ -59,7 +59,7 @@ class FabricStatusWriter:
         Args:
             store: holds the Fabric object.
             now: clock for the times of conditions.
-            leads: whether this replica is the leader.
+            is_leader: whether this replica is the leader.
         """
         self._store = store
         self._now = now

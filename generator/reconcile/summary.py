@@ -1,4 +1,4 @@
-"""What the status of the Fabric object tells of a tree and its findings, in numbers. Pure."""
+"""The tiers and findings of a tree in numbers, for the status of the Fabric object. Pure."""
 
 from __future__ import annotations
 
@@ -12,35 +12,41 @@ from topology.model.tree import TopologyTree
 
 
 def parse_tree_generation(document: Mapping[str, Any] | None) -> int:
-    """Return the generation of the tree that a Fabric object tells, 0 where it tells none."""
+    """Return the generation of the tree in a Fabric object's status, 0 if it has none."""
     status = document.get("status") if document else None
-    found = status.get("generation") if isinstance(status, Mapping) else None
-    return found if isinstance(found, int) and not isinstance(found, bool) and found > 0 else 0
+    generation = status.get("generation") if isinstance(status, Mapping) else None
+    return (
+        generation
+        if isinstance(generation, int) and not isinstance(generation, bool) and generation > 0
+        else 0
+    )
 
 
 def parse_spec_generation(document: Mapping[str, Any] | None) -> int | None:
-    """Return the generation of the spec, None where nobody counts it, as in a folder."""
+    """Return the generation of the spec, None if the store does not count it, as in a folder."""
     metadata = document.get("metadata") if document else None
-    found = metadata.get("generation") if isinstance(metadata, Mapping) else None
-    return found if isinstance(found, int) else None
+    generation = metadata.get("generation") if isinstance(metadata, Mapping) else None
+    return generation if isinstance(generation, int) else None
 
 
 def summarise(tree: TopologyTree, findings: Iterable[Finding]) -> dict[str, Any]:
-    """Return the fields of a status that tell of a tree. Cost: O(domains + findings)."""
+    """Return the status fields that describe a tree. Cost: O(domains + findings)."""
     return {
         "tiers": [
-            one.model_dump(mode="json", by_alias=True) for one in _count_tiers(tree) if one.domains
+            tier.model_dump(mode="json", by_alias=True)
+            for tier in _count_tiers(tree)
+            if tier.domains
         ],
         "unplaced": len(tree.unplaced),
         "findings": [
-            one.model_dump(mode="json", by_alias=True) for one in count_findings(findings)
+            count.model_dump(mode="json", by_alias=True) for count in count_findings(findings)
         ],
     }
 
 
 def count_findings(findings: Iterable[Finding]) -> tuple[FindingCount, ...]:
-    """Return how often each kind is there, sorted by kind and severity."""
-    counts = Counter((one.kind.value, one.severity) for one in findings)
+    """Return the number of findings of each kind and severity, sorted by both."""
+    counts = Counter((finding.kind.value, finding.severity) for finding in findings)
     return tuple(
         FindingCount(kind=kind, severity=severity, count=num)
         for (kind, severity), num in sorted(counts.items())

@@ -1,4 +1,4 @@
-"""The election of sweepers, round by round; the result is written only when it changes."""
+"""Runs the election of sweepers each round; writes the result only when it changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SweepElection:
         period: timedelta,
         now: Callable[[], datetime],
     ) -> None:
-        """Elect nobody yet.
+        """Start without an election.
 
         Args:
             write: writes the elected sweepers into the status of the Fabric object.
@@ -47,7 +47,7 @@ class SweepElection:
         """Elect sweepers and write them if they changed; log a failure once.
 
         Args:
-            fabric: the Fabric object; without it nobody is elected.
+            fabric: the Fabric object; if it could not be read, there is no election.
             reports: all reports.
             unready: nodes whose agent is not ready; None if only the ages of reports show that.
         """

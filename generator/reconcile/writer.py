@@ -1,8 +1,8 @@
-"""Writing HyperNodes under guard: when a plan is written, and when it is held.
+"""Writes HyperNodes: in each round, decides whether the plan is written, waits or is held.
 
-The decisions are those of `reconcile.guard`, `reconcile.policy` and `debounce`; here they meet
-the store. Nothing is written while the plan still changes, exceeds the budget, or writing is
-paused, nor by a replica that does not lead.
+The rules are in `guard`, `debounce` and `objects.write_policy`; this module applies them to the
+store. Nothing is written while the plan still changes, exceeds the budget or awaits an approval,
+while writing is paused, or by a replica that is not the leader.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 def always_leader() -> bool:
-    """Return that we lead: nobody else writes into a folder."""
+    """Return True: a folder has one writer, this process."""
     return True
 
 
@@ -54,68 +54,71 @@ class WriteSettings(NamedTuple):
 
     debounce: DebounceConfig = NO_DEBOUNCE
     clock: Callable[[], float] = lambda: 0.0
-    """In seconds, never going back."""
+    """Monotonic, in seconds."""
     is_dry_run: bool = False
-    """Whether what would be written is only told."""
+    """Whether planned changes are logged and not written."""
     is_leader: Callable[[], bool] = always_leader
-    """Whether we are the one replica that writes."""
+    """Whether this replica is the leader, which alone writes."""
 
 
 class WriteRequest(NamedTuple):
-    """What one pass wants to write."""
+    """The planned changes of one round, and what they are judged by."""
 
     actions: Sequence[Action]
     observed: Sequence[HyperNode]
     coverage: Coverage
     conflicts: Sequence[ParseError] = ()
-    """Why foreign HyperNodes are in the way of ours."""
+    """Conflicts with foreign HyperNodes."""
     gangs: Collection[Gang] = ()
 
 
 class WriteResult(NamedTuple):
-    """What one pass has written."""
+    """What one round has written."""
 
     completed_actions: tuple[Action, ...] = ()
     failed_action: Action | None = None
     completed_plan: str = ""
-    """Hash of a plan that was carried out whole."""
+    """Hash of the plan if it was written completely, else empty."""
     is_approved: bool = False
-    """Whether a person had approved it."""
+    """Whether a person had approved the plan."""
 
 
 class WriterState(NamedTuple):
-    """What the last pass of the writer left behind."""
+    """The state of the writer after a round."""
 
     conditions: tuple[ConditionChange, ...] = ()
     held: PlanVerdict | None = None
-    """On the plan that is held; None if no plan is held."""
+    """The verdict on the held plan; None if no plan is held."""
     is_in_sync: bool = True
-    """Whether the HyperNodes say what was last planned, as far as that could be written."""
+    """Whether the HyperNodes agree with the last plan, as far as it can be written."""
 
 
 class HyperNodeWriter:
-    """The memory of writing from pass to pass; what is held stands in the store."""
+    """Writes plans, and remembers pending plans and past writes from round to round.
+
+    The held plan is also in the store, so its start time survives a restart.
+    """
 
     def __init__(
         self, store: ServedStore, *, now: Callable[[], datetime], settings: WriteSettings
     ) -> None:
-        """Keep the place.
+        """Write nothing yet.
 
         Args:
-            store: whose HyperNodes are written.
-            now: the clock of what is told.
-            writing: how.
+            store: the HyperNodes to write.
+            now: the clock for times in the status.
+            settings: how HyperNodes are written.
         """
         self.policy = WritePolicy(is_paused=True)
-        """As last read; until it could be read, a pause may stand in it."""
+        """As last read. Paused until the first read, since the Fabric object may say so."""
         self.tree_spec = DEFAULT_TREE_SPEC
-        """Of the tree that is request, as last read."""
+        """The requested form of the tree, as last read."""
         self._conditions: tuple[ConditionChange, ...] = ()
-        """How the last pass ended, for the conditions."""
+        """The conditions after the last round."""
         self._held: PlanVerdict | None = None
-        """Of the plan that is held."""
+        """The verdict on the held plan."""
         self.last_result = WriteResult()
-        """By the last pass."""
+        """The writes of the last round."""
         self._store = store
         self._now = now
         self._settings = settings
@@ -127,10 +130,10 @@ class HyperNodeWriter:
         self._dry_run_log = TransitionLog(log, "planned change")
 
     def read_policy(self, fabric: FabricRead) -> tuple[ParseError, ...]:
-        """Start a pass with the Fabric object; return the parts of its spec that are unusable.
+        """Start a round with the Fabric object; return the parts of its spec that are unusable.
 
-        If the Fabric object could not be read, its last version counts. Before the first version
-        was read, writing is paused.
+        If the Fabric object could not be read, its last version counts. Until a version was read,
+        writing is paused.
         """
         self.last_result = WriteResult()
         if fabric.problems:
@@ -142,16 +145,19 @@ class HyperNodeWriter:
 
     @property
     def state(self) -> WriterState:
-        """What the last pass left behind, for the status of the Fabric object."""
+        """The state after the last round, for the status of the Fabric object."""
         return WriterState(self._conditions, self._held, self.is_in_sync)
 
     def record_not_ready(self, why: str, *, reason: str = "NoData") -> None:
-        """Take note that the fabric is not known, which is no reason to write anything."""
+        """Record why nothing is planned in this round, and write nothing."""
         self._pending = None
         self._conditions = (build_ready(reason=reason, message=why),)
 
     def write(self, request: WriteRequest) -> float | None:
-        """Carry out the plan if it may be; return in how many seconds to ask again, if so."""
+        """Write the plan if it is allowed; return the seconds until a retry, None if none is due.
+
+        A follower writes nothing.
+        """
         if not request.actions:
             self._record_in_sync(request)
             return None
@@ -163,7 +169,8 @@ class HyperNodeWriter:
         wait_s = self._pending.compute_wait_s(now_s, self._settings.debounce)
         if wait_s > 0 or not self._is_write_allowed(request):
             return wait_s or None
-        wait_s = compute_damping_s(self._last_writes, [one.name for one in request.actions], now_s)
+        names = [action.name for action in request.actions]
+        wait_s = compute_damping_s(self._last_writes, names, now_s)
         if wait_s > 0:
             return wait_s
         self._apply(request)
@@ -171,21 +178,21 @@ class HyperNodeWriter:
 
     @property
     def is_in_sync(self) -> bool:
-        """Whether the HyperNodes say what was last planned, as far as that could be written."""
+        """Whether the HyperNodes agree with the last plan, as far as it can be written."""
         return self._pending is None
 
     def _record_in_sync(self, request: WriteRequest) -> None:
-        """Take note that nothing is left to write."""
+        """Record that nothing is left to write."""
         self._pending = None
         self._clear_hold()
-        told = "; ".join(one.problem for one in request.conflicts[:3])
-        why_not = "ForeignHyperNodes" if request.conflicts else ""
-        self._conditions = (build_ready(reason=why_not, message=told), build_change_blocked(None))
+        message = "; ".join(conflict.problem for conflict in request.conflicts[:3])
+        reason = "ForeignHyperNodes" if request.conflicts else ""
+        self._conditions = (build_ready(reason=reason, message=message), build_change_blocked(None))
         self._pause_log.update({})
         self._dry_run_log.update({})
 
     def _is_write_allowed(self, request: WriteRequest) -> bool:
-        """Return whether the guard and people let a plan be written; take note where not."""
+        """Return whether a plan may be written: allowed, not paused, no dry run; record why not."""
         verdict = judge_plan(
             request.actions,
             request.observed,
@@ -205,25 +212,25 @@ class HyperNodeWriter:
             )
             return False
         self._clear_hold()
-        why_not = (
+        block_reason = (
             "Paused" if self.policy.is_paused else "DryRun" if self._settings.is_dry_run else ""
         )
-        self._pause_log.update({why_not: {"reason": why_not}} if why_not else {})
-        if not why_not:
+        self._pause_log.update({block_reason: {"reason": block_reason}} if block_reason else {})
+        if not block_reason:
             return True
         message = f"plan {verdict.hash} of {len(request.actions)} changes is not written"
         self._conditions = (
-            build_ready(reason=why_not, message=message),
+            build_ready(reason=block_reason, message=message),
             build_change_blocked(None),
         )
         if self._settings.is_dry_run:
             self._dry_run_log.update(
-                {(one.op, one.name): _build_log_fields(one) for one in request.actions}
+                {(action.op, action.name): _build_log_fields(action) for action in request.actions}
             )
         return False
 
     def _is_approved(self, verdict: PlanVerdict) -> bool:
-        """Return whether a person has approved a plan, or as much time passed as they allow."""
+        """Return whether a person approved the plan, or its hold has lasted until the release."""
         if self.policy.is_approved(verdict.hash):
             return True
         now = self._now()
@@ -239,23 +246,23 @@ class HyperNodeWriter:
         is_approved = self.policy.is_approved(plan)
         result = apply_plan(request.actions, self._store)
         failed = result.pending[0] if result.error is not None else None
-        whole = plan if failed is None else ""
-        self.last_result = WriteResult(result.done, failed, whole, is_approved)
+        completed_plan = plan if failed is None else ""
+        self.last_result = WriteResult(result.done, failed, completed_plan, is_approved)
         now_s, pace = self._settings.clock(), self._settings.debounce
-        done = [action.name for action in result.done]
-        self._last_writes = record_writes(self._last_writes, done, now_s, pace=pace)
+        names = [action.name for action in result.done]
+        self._last_writes = record_writes(self._last_writes, names, now_s, pace=pace)
         log.info("hypernodes written", extra=_count_by_op(result.done))
         if result.error is not None:
             self._record_failure(result, result.error)
             return
         self._record_in_sync(request)
         if is_approved:
-            self._store.consume_approval(plan)  # the same plan is asked for again
+            self._store.consume_approval(plan)  # the same plan needs a new approval next time
 
     def _record_failure(self, result: ApplyResult, error: Exception) -> None:
         fields = {"error": str(error), "pending": len(result.pending)}
         if isinstance(error, KubeFenced):
-            log.info("writing hypernodes broken off", extra=fields)
+            log.info("writing hypernodes stopped", extra=fields)
             return
         log.error("writing hypernodes failed", extra=fields)
         self._conditions = (

@@ -1,1 +1,12 @@
-"""TODO."""
+"""The server that `toponaut serve` runs: its loop, its ports, and its part in a cluster.
+
+- `settings`: the settings of a server.
+- `server`: starts and stops everything that runs; the folder as a backend.
+- `loop`: the reconcile loop, one round after the other.
+- `replica`: the cluster as a backend: watches, leader election, fenced writes.
+- `endpoints`: the metrics and health ports, Events, and the security of the gRPC port.
+- `replica_endpoints`: what a replica of a cluster adds to them.
+- `health`: liveness, startup and readiness.
+
+May import every package of the generator but `cli`. Only `cli` imports it.
+"""

@@ -1,4 +1,8 @@
-"""What a server tells the world beside its answers: metrics, health, Events, and to whom."""
+"""The ports of a server besides the gRPC port: metrics and health; also its Events and security.
+
+It opens and closes these ports, and passes rounds and queries on to metrics and Events. The gRPC
+port is not opened here.
+"""
 
 from __future__ import annotations
 
@@ -23,36 +27,37 @@ from runtime.values import parse_address
 log = logging.getLogger(__name__)
 
 EVENT_FLUSH_S: Final = 2.0
-"""Longest wait for Events that are not written yet."""
+"""Longest wait at the end for queued Events."""
 
 
 class RoundListener(Protocol):
-    """Tells the cluster of rounds."""
+    """Publishes the outcomes of rounds, as Events do."""
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Take the outcome of a round; returns at once."""
+        """Receive the outcome of a round; return at once."""
         ...
 
     def stop(self, *, deadline_s: float) -> None:
-        """Tell what waits, as far as the deadline allows."""
+        """Publish what is queued, as far as the deadline allows."""
         ...
 
 
 class ReplicaEndpoints(NamedTuple):
-    """What a replica of a cluster adds."""
+    """What a replica in a cluster adds to the endpoints."""
 
     cluster_view: Callable[[], LeadershipSample]
+    """Returns the leadership metrics."""
     readiness_problem: Callable[[], str]
-    """Why it cannot answer yet, empty where it can."""
+    """Why it cannot answer yet, empty if it can."""
     liveness_problem: Callable[[], str]
-    """Why it needs a restart, empty where it does not."""
+    """Why it needs a restart, empty if it does not."""
     events: RoundListener
     token_check: TokenCheck | None
-    """None: no token is asked for."""
+    """Checks callers' tokens; None: callers need no token."""
 
 
 class Endpoints:
-    """The ports beside that of calls, from the start to the end of a server."""
+    """The metrics and health ports and the Events of a running server."""
 
     def __init__(
         self,
@@ -62,33 +67,33 @@ class Endpoints:
         period_s: float,
         replica: ReplicaEndpoints | None = None,
     ) -> None:
-        """Bind and start.
+        """Bind the ports and start.
 
         Args:
-            settings: where, and to whom.
-            metrics: what is shown.
+            settings: addresses, certificates and audience.
+            metrics: the metrics to show.
             period_s: from one round to the next.
-            membership: of the cluster that is served; None: a folder is.
+            replica: what a replica of a cluster adds; None: the server serves a folder.
 
         Raises:
-            ConfigError: an address cannot be had, or a file cannot be used.
+            ConfigError: an address cannot be bound, or a file cannot be used.
         """
         self._replica_endpoints = replica
         self.add_reservation_metrics = metrics.add_reservation_metrics
-        """Takes what tells how much is reserved."""
+        """Adds the reservation metrics to the page."""
         heartbeat = Heartbeat(period_s=period_s, clock=time.monotonic)
-        on_rounds: list[OnRound] = [heartbeat.beat, metrics.on_round]
+        listeners: list[OnRound] = [heartbeat.beat, metrics.on_round]
         if replica is not None:
             metrics.add_cluster_metrics(replica.cluster_view)
-            on_rounds.append(replica.events.on_round)
-        self.round_listeners = tuple(on_rounds)
-        """Told how each round ended."""
+            listeners.append(replica.events.on_round)
+        self.round_listeners = tuple(listeners)
+        """Called with the outcome of each round."""
         self.on_query: OnQuery = metrics.on_query
-        """Told how each call ended."""
+        """Called with the result of each placement query."""
         tokens = replica.token_check if replica else None
         credentials = ServerCertificates(settings.tls).credentials if settings.tls else None
         self.security = ServerSecurity(credentials, tokens)
-        """Of the port of calls."""
+        """Certificates and token check of the gRPC port."""
         self._servers: list[PageServer] = []
         try:
             self._open_servers(settings, metrics, heartbeat)
@@ -102,21 +107,21 @@ class Endpoints:
         if settings.metrics is not None:
             self._open_server("metrics", settings.metrics, {"/metrics": metrics.render_page})
         if settings.health is not None:
-            member = self._replica_endpoints
+            replica = self._replica_endpoints
             pages = build_health_pages(
                 heartbeat,
-                readiness_problem=member.readiness_problem if member else _no_problem,
-                liveness_problem=member.liveness_problem if member else _no_problem,
+                readiness_problem=replica.readiness_problem if replica else _no_problem,
+                liveness_problem=replica.liveness_problem if replica else _no_problem,
             )
             self._open_server("health", settings.health, pages)
 
-    def _open_server(self, what: str, address: str, pages: Mapping[str, Render]) -> None:
+    def _open_server(self, endpoint_name: str, address: str, pages: Mapping[str, Render]) -> None:
         server = PageServer(parse_address(address), pages, other_methods=HTTPStatus.NOT_IMPLEMENTED)
         self._servers.append(server)
-        log.info("port open", extra={"what": what, "address": str(server.address)})
+        log.info("port open", extra={"what": endpoint_name, "address": str(server.address)})
 
     def stop(self) -> None:
-        """Tell what waits, and answer no more."""
+        """Write queued Events, then close the ports."""
         if self._replica_endpoints is not None:
             self._replica_endpoints.events.stop(deadline_s=EVENT_FLUSH_S)
         for server in self._servers:
@@ -124,7 +129,7 @@ class Endpoints:
 
 
 def build_metrics() -> GeneratorMetrics:
-    """Return the metrics of this program, all at 0."""
+    """Return the metrics of this program, with all counters at 0."""
     return GeneratorMetrics(version=version("toponaut"), now=utc_now)
 
 

@@ -1,8 +1,8 @@
 """Liveness, startup and readiness of the server: the answers to a kubelet's probes.
 
-The server is alive while its loop ends rounds; what rounds find makes no difference, since no
-restart repairs a fabric or an API server. It is ready when it has the data that it answers from:
-followers are, as well as the leader.
+The server is alive while its loop completes rounds. Findings and API errors make no difference,
+since no restart repairs a fabric or an API server. The server is ready when it has the data that
+it answers from; followers become ready as the leader does.
 """
 
 from __future__ import annotations
@@ -14,36 +14,36 @@ from generator.reconcile.result import RoundOutcome
 from runtime.http import Render, health_page
 
 MISSED_ROUNDS: Final = 3
-"""Periods without the end of a round that make a loop hang."""
+"""A loop that completes no round for this many periods hangs."""
 MIN_LIMIT_S: Final = 60.0
-"""A loop is never given up sooner: the first rounds of a large fabric take their time."""
+"""The shortest such limit: the first rounds of a large fabric take longer."""
 
 
 class Heartbeat:
-    """When the loop last ended a round."""
+    """Records when the loop last completed a round."""
 
     def __init__(self, *, period_s: float, clock: Callable[[], float]) -> None:
-        """Begin to count.
+        """Start the first period now.
 
         Args:
             period_s: from one round to the next.
-            clock: seconds, never going back.
+            clock: monotonic, in seconds.
         """
         self._limit_s = max(MIN_LIMIT_S, MISSED_ROUNDS * period_s)
         self._clock = clock
         self._last_beat_s = clock()
         self.has_begun = False
-        """Whether a round has ended at all."""
+        """Whether a first round has ended."""
 
     def beat(self, _: RoundOutcome | None = None) -> None:
-        """Take note that a round ended."""
+        """Record that a round ended."""
         self._last_beat_s = self._clock()
         self.has_begun = True
 
     def liveness_problem(self) -> str:
-        """Return why the loop hangs, empty while it lives."""
-        silent_s = self._clock() - self._last_beat_s
-        return "" if silent_s <= self._limit_s else f"no round ended for {silent_s:.0f} s"
+        """Return why the loop counts as hung, empty if it does not."""
+        elapsed_s = self._clock() - self._last_beat_s
+        return "" if elapsed_s <= self._limit_s else f"no round ended for {elapsed_s:.0f} s"
 
 
 def build_health_pages(
@@ -52,12 +52,12 @@ def build_health_pages(
     readiness_problem: Callable[[], str],
     liveness_problem: Callable[[], str],
 ) -> Mapping[str, Render]:
-    """Return the pages of health by their paths.
+    """Return the health pages by path.
 
     Args:
         heartbeat: of the loop.
-        why_not_ready: returns why nothing can be answered yet, empty where it can.
-        why_dead: returns what else than the loop hangs, empty where nothing does.
+        readiness_problem: returns why the server cannot answer yet, empty if it can.
+        liveness_problem: returns what hangs apart from the loop, empty if nothing does.
     """
 
     def why_not_started() -> str:

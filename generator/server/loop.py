@@ -1,10 +1,10 @@
 """The reconcile loop: reports to a tree, the tree to HyperNodes and a snapshot.
 
-One round reads, infers, publishes the snapshot, plans and applies. No data is unknown, never
-empty: without a usable tree nothing is published, planned or deleted. Nothing is written where
-nothing changed, and nothing is inferred anew from the same facts. What is written and when is
-`guarding`'s to say, and what the Fabric object tells of it `telling`'s. A replica that does not
-lead goes through the same rounds, so that it answers from the same tree, and writes nothing.
+One round reads, infers, publishes the snapshot, plans and applies. No data means unknown, never
+empty: without a usable tree nothing is published, planned or deleted. Unchanged facts are not
+inferred again, and unchanged objects are not written. `reconcile.writer` decides what is written
+and when; `reconcile.status` writes the Fabric object. A follower runs the same rounds, so that it
+answers from the same tree, but writes nothing.
 """
 
 from __future__ import annotations
@@ -58,31 +58,32 @@ _DEFAULT_WRITE_SETTINGS: Final = WriteSettings()
 
 @dataclass(frozen=True, slots=True)
 class LoopConfig:
-    """How rounds are held."""
+    """The settings of the loop."""
 
     period: timedelta
-    """How often agents collect, to judge the age of reports by."""
+    """How often agents collect; decides which reports are stale."""
     now: Callable[[], datetime]
+    """The wall clock, with a time zone."""
     writing: WriteSettings = _DEFAULT_WRITE_SETTINGS
-    """How fast HyperNodes are written, if at all."""
+    """How HyperNodes are written."""
     planes: PlaneChoice | None = None
-    """Which network the HyperNodes are made of; None: what the Fabric object says."""
+    """The plane of the HyperNodes; None: as the Fabric object says."""
     switch_poller: SwitchPoller | None = None
-    """Who walks switches meanwhile, to tell of those that never answer."""
+    """Walks switches in another thread; reports those that never answered."""
     round_listeners: tuple[OnRound, ...] = ()
-    """Told how each round ended, in their order."""
+    """Called with the outcome of each round, in this order."""
 
 
 class PublishSnapshot(Protocol):
-    """Takes each new state of the cluster."""
+    """Receives each new snapshot of the cluster."""
 
     def __call__(self, snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
-        """Take a snapshot, and pods of gangs that its capacity was counted with."""
+        """Receive a snapshot, and the pods of gangs whose usage its free capacity includes."""
         ...
 
 
 class ClusterState(NamedTuple):
-    """All that one round reads."""
+    """Everything that one round reads, apart from the Fabric object."""
 
     reports: StoredReports
     hypernodes: StoredHyperNodes
@@ -90,21 +91,21 @@ class ClusterState(NamedTuple):
     inventory: Inventory | None
     gangs: tuple[Gang, ...]
     unready_agents: frozenset[str] | None
-    """Nodes whose agent does not collect; None where ages of reports tell it."""
+    """Nodes whose agent does not collect; None if only the ages of reports show that."""
     store_problems: tuple[str, ...]
-    """Why some of it may not be current."""
+    """Why some of this may be out of date."""
 
 
 class ReconcileLoop:
-    """The memory of the loop from one round to the next."""
+    """Runs the rounds, and holds what one round passes to the next."""
 
     def __init__(self, store: ServedStore, config: LoopConfig, *, publish: PublishSnapshot) -> None:
         """Read nothing yet.
 
         Args:
-            store: what is read and written.
-            config: how rounds are held.
-            publish: takes each new snapshot, with the pods that it was counted with.
+            store: the objects to read and write.
+            config: the settings of the loop.
+            publish: receives each new snapshot, with the pods whose usage it includes.
         """
         self._store = store
         self._config = config
@@ -116,20 +117,20 @@ class ReconcileLoop:
         self._observer = FabricObserver()
         self._listeners = (RoundLog().on_round, *config.round_listeners)
         self._named_tree: TopologyTree | None = None
-        """The last one that HyperNodes stood for, whose names are carried over."""
+        """The last tree that was written as HyperNodes; its names are carried over."""
         self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
         self._plane = ""
-        """The plane that the tree is made of."""
+        """The plane of the tree."""
         self._last_plan: tuple[object, PlannedChanges] | None = None
-        """The last plan, and what it was made of."""
+        """The inputs of the last plan, and the plan."""
 
     def tick(self) -> float | None:
-        """Run one round; whatever goes wrong is logged and the next round tries again.
+        """Run one round; an error is logged, and the next round tries again.
 
-        Return in how many seconds that should be, where it is sooner than usual.
+        Return the seconds until the next round if it should be sooner than usual, else None.
         """
         started_s = self._config.writing.clock()
         wait_s, outcome = None, None
@@ -148,7 +149,7 @@ class ReconcileLoop:
         try:
             state = self._read_state()
         except KubeUnavailable:
-            # Not all is listed yet, of which who lists it tells: nothing may be concluded.
+            # Not every kind is listed yet (the reflectors log that): draw no conclusion.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
         problems: list[ParseError] = [*self._writer.read_policy(fabric)]
@@ -181,41 +182,43 @@ class ReconcileLoop:
         )
 
     def _observe(self, state: ClusterState) -> Observation | None:
-        shape = self._writer.tree_spec
+        tree_spec = self._writer.tree_spec
         if self._config.planes is not None:
-            shape = shape._replace(planes=self._config.planes)
+            tree_spec = tree_spec._replace(planes=self._config.planes)
         previous = self._named_tree or derive_previous_tree(state.hypernodes.hypernodes)
-        self._observer.update(TreeInputs(state.reports.reports, state.inventory, shape), previous)
-        self._plane = shape.planes.plane_name
+        self._observer.update(
+            TreeInputs(state.reports.reports, state.inventory, tree_spec), previous
+        )
+        self._plane = tree_spec.planes.plane_name
         return self._observer.observation
 
     def _publish_and_write(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
-        """Publish what is known, and carry out the plan where it may be.
+        """Publish the tree, and write the plan if it is allowed.
 
-        Return in how many seconds to try again, if so, and what stood in the way.
+        Return the seconds until a retry, None if none is due, and the conflicts of the plan.
         """
         if observation is None or not observation.tree.nodes:
-            self._writer.record_not_ready("no node is known to be anywhere")
+            self._writer.record_not_ready("no node could be placed in the tree")
             return None, ()
         self._publish_state(observation.tree, state)
         return self._write_hypernodes(observation, state)
 
     def _publish_state(self, tree: TopologyTree, state: ClusterState) -> None:
-        """Publish a new snapshot where the tree, the inventory or pods of gangs are others."""
+        """Publish a new snapshot if the tree, the inventory or the pods of gangs changed."""
         inventory = state.inventory
-        served = (tree, inventory.nodes if inventory else None, state.bound_pods)
-        if served == self._published:
+        published = (tree, inventory.nodes if inventory else None, state.bound_pods)
+        if published == self._published:
             return
         self._snapshot = build_snapshot(tree, build_node_specs(inventory, tree.nodes))
         self._publish(self._snapshot, state.bound_pods)
         is_known = self._published is not None and self._published[0] == tree
         if self._published is None:
             freeze_gc()
-        self._published = served
+        self._published = published
         if is_known:
-            return  # what is free changes with each pod
+            return  # free capacity changes with each pod: no news for the log
         log.info("tree published", extra={"nodes": len(tree.nodes), "domains": len(tree.domains)})
 
     def _write_hypernodes(
@@ -223,8 +226,8 @@ class ReconcileLoop:
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         observed = state.hypernodes.hypernodes
         if not self._writer.tree_spec.has_hypernodes:
-            why = "spec.outputs of the Fabric object asks for no HyperNodes"
-            self._writer.record_not_ready(why, reason="NotWanted")
+            message = "spec.outputs of the Fabric object has no entry of type hypernode"
+            self._writer.record_not_ready(message, reason="NotWanted")
             return None, ()
         actions, conflicts = self._plan_changes(observation, observed)
         unknown = describe_unknown(observation)
@@ -236,28 +239,28 @@ class ReconcileLoop:
             WriteRequest(actions, observed, coverage, conflicts, state.gangs)
         )
         if self._writer.is_in_sync:
-            # Of what is not written, names are not carried over: evidence that comes back must
-            # lead to the HyperNodes that stand.
+            # Names are carried over from written trees only: when lost data comes back, the
+            # result must be the HyperNodes that exist.
             self._named_tree = observation.tree
         return wait_s, conflicts
 
     def _plan_changes(
         self, observation: Observation, observed: tuple[HyperNode, ...]
     ) -> PlannedChanges:
-        """Return what to do, worked out anew only where what it depends on is another."""
-        asked = (observation.tree, observation.unknown_subnets, observed)
-        if self._last_plan is None or self._last_plan[0] != asked:
-            self._last_plan = asked, plan_tree_changes(observation, observed)
+        """Return the plan; it is computed again only if its inputs changed."""
+        plan_inputs = (observation.tree, observation.unknown_subnets, observed)
+        if self._last_plan is None or self._last_plan[0] != plan_inputs:
+            self._last_plan = plan_inputs, plan_tree_changes(observation, observed)
         return self._last_plan[1]
 
     def _compute_coverage(self, tree: TopologyTree, state: ClusterState) -> Coverage:
         reports = state.reports.reports
         stale = state.unready_agents
         if stale is None:
-            agents = [one for one in reports if not is_switch_report(one)]
+            agents = [report for report in reports if not is_switch_report(report)]
             now, period = self._config.now(), self._config.period
-            aged = derive_freshness_findings(agents, listed=(), now=now, period=period)
-            stale = frozenset(one.device for one in aged)
+            findings = derive_freshness_findings(agents, listed=(), now=now, period=period)
+            stale = frozenset(finding.device for finding in findings)
         return compute_coverage(state.inventory, reports, tree, stale=stale)
 
     def _collect_findings(
@@ -265,16 +268,17 @@ class ReconcileLoop:
     ) -> tuple[Finding, ...]:
         if observation is None:
             return ()
-        reports, walks = state.reports.reports, self._config.switch_poller
+        reports, switch_poller = state.reports.reports, self._config.switch_poller
         unknown = observation.unknown_subnets
         inputs = Inputs((), reports, state.inventory, unknown_subnets=unknown)
         period = self._config.period if state.unready_agents is None else None
-        # Where pods tell of agents, reports are only written when they change.
-        ages = Periods(period, walks.period if walks and period else None)
-        reported = derive_report_findings(inputs, now=self._config.now(), periods=ages)
-        ailing = derive_unready_findings(reports, state.unready_agents or ())
-        silent = walks.derive_findings() if walks else ()
-        return (*observation.findings, *reported, *ailing, *silent)
+        # In a cluster, agents write a report only when it changes, so its age means nothing;
+        # the pods show whether agents collect.
+        periods = Periods(period, switch_poller.period if switch_poller and period else None)
+        report_findings = derive_report_findings(inputs, now=self._config.now(), periods=periods)
+        unready = derive_unready_findings(reports, state.unready_agents or ())
+        silent = switch_poller.derive_findings() if switch_poller else ()
+        return (*observation.findings, *report_findings, *unready, *silent)
 
     def _why_unknown(self) -> str:
         observation = self._observer.observation

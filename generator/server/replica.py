@@ -1,9 +1,9 @@
-"""One replica of a generator in a cluster: it follows, stands for leader, and leaves in order.
+"""One replica of the generator in a cluster: follows objects, and takes part in leader election.
 
-A write is fenced twice. Before each request the lease must still be ours, by our own clock, and
-the request may last no longer than that; and an object is only changed from the version that was
-read for it. So what a former leader sends late meets either an answer that it no longer waits
-for, or an object that another has changed, and is refused.
+Every write is fenced twice. First, this replica must hold the lease before each request, by its
+own clock, and the request times out when the lease expires. Second, an object is only changed
+from the version that was read. So a late write of a former leader either has timed out, or is
+refused because another replica changed the object.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/nam
 
 
 class Replica:
-    """A cluster to serve; writes to it while it leads."""
+    """A backend that serves a cluster, and writes to it while it is the leader."""
 
     def __init__(self, transport: KubeTransport, lease: LeaseName, *, pod_ip: str = "") -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
-            transport: to the API server; closed in the end.
-            lease: which one, and who we are.
-            pod_ip: at which the others reach us, empty where nothing tells it.
+            transport: to the API server; `follow` closes it at the end.
+            lease: the lease, and the identity of this replica.
+            pod_ip: the address at which other replicas reach this one; empty if unknown.
         """
         self._pod_ip = pod_ip
         uniform = random.SystemRandom().uniform
         self.transport = transport
         self.identity = lease.identity
-        """Ours alone, as it stands in the lease."""
+        """The unique name of this replica in the lease."""
         self._stop = Stop()
         self.elector = Elector(
             transport, lease, now=utc_now, pace=WaitContext(self._stop, monotonic, uniform)
@@ -76,12 +76,12 @@ class Replica:
             ),
             on_change=self._notify,
         )
-        self._thread = Thread(target=self._run_election, name="stand for leader")
+        self._thread = Thread(target=self._run_election, name="leader election")
 
     @classmethod
     def from_settings(
         cls,
-        seat: ReplicaSettings,
+        settings: ReplicaSettings,
         environ: Mapping[str, str],
         *,
         on_answer: OnAnswer = ignore_answer,
@@ -89,30 +89,30 @@ class Replica:
         """Return the replica that the options and the pod's environment name.
 
         Args:
-            seat: which cluster, and as whom.
+            settings: the cluster, and the name of this replica.
             environ: the environment.
-            on_answer: told how each request to the API server ended.
+            on_answer: called with the status of each request to the API server.
 
         Raises:
-            ConfigError: there are no credentials, or they are no use.
+            ConfigError: there are no credentials, or they are unusable.
         """
-        access = seat.access
+        access = settings.access
         load = find_credentials(
             kubeconfig=access.kubeconfig, context=access.context, environ=environ
         )
-        namespace = seat.namespace or find_namespace(environ)
-        name = seat.identity or environ.get("POD_NAME") or socket.gethostname()
+        namespace = settings.namespace or find_namespace(environ)
+        name = settings.identity or environ.get("POD_NAME") or socket.gethostname()
         identity = f"{name}_{secrets.token_hex(8)}"
         lease = LeaseName(namespace, LEASE_NAME, identity)
         return cls(KubeTransport(load, on_answer), lease, pod_ip=environ.get("POD_IP", ""))
 
     def is_leader(self) -> bool:
-        """Return whether we lead at this moment and have not begun to leave."""
+        """Return whether this replica holds the lease and is not stopping."""
         return self._lease_left_s() > 0
 
     @contextmanager
     def follow(self, wake: Callable[[], None]) -> Iterator[None]:
-        """Follow the cluster and stand for leader; changes of either wake."""
+        """Follow the cluster and take part in the election; a change of either calls `wake`."""
         self._wake = wake
         try:
             with self.store, self.reservations:
@@ -125,10 +125,10 @@ class Replica:
             self.transport.close()
 
     def advertise(self, address: str) -> None:
-        """Tell the other replicas where we answer, for calls that only the leader grants.
+        """Publish the address of this replica in the lease; followers send writes to the leader.
 
         Args:
-            address: as bound; where that is every address of this machine, the pod's is told.
+            address: as bound. A wildcard address is replaced by the pod's address.
         """
         host, port = parse_address(address)
         if host in _WILDCARD_HOSTS:
@@ -136,17 +136,17 @@ class Replica:
         self.elector.address = str(Address(host, port))
 
     def stop_writing(self) -> None:
-        """Begin no further write."""
+        """Start no further write."""
         self._is_stopping = True
 
     def release(self) -> None:
-        """Release the lease, so that another one need not wait for its expiry."""
+        """Release the lease, so that another replica need not wait until it expires."""
         self._stop.set()
         self._thread.join()
 
     @property
     def is_alive(self) -> bool:
-        """Whether all threads that should run do; before they are started none should."""
+        """Whether all started threads still run; True before the start."""
         has_begun = self._thread.ident is not None
         follows = self.store.is_alive and self.reservations.is_alive
         return not has_begun or (self._thread.is_alive() and follows)
@@ -161,12 +161,12 @@ class Replica:
         try:
             self.elector.run(on_gained=lambda _: self._notify(), on_lost=self._notify)
         except Exception as error:
-            # Without this thread nobody renews, so that leadership ends by itself.
-            log.exception("election ended", extra={"error": str(error)})
+            # Without this thread nothing renews the lease, so leadership ends by itself.
+            log.exception("leader election ended", extra={"error": str(error)})
 
 
 def find_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> str:
-    """Return the namespace that we run in, `default` where nothing tells it."""
+    """Return the namespace of this pod, `default` if it is unknown."""
     named = environ.get("POD_NAMESPACE")
     if named:
         return named
@@ -177,4 +177,4 @@ def find_namespace(environ: Mapping[str, str], file: Path = _NAMESPACE_FILE) -> 
 
 
 def _ignore_change() -> None:
-    """Wake nobody: nothing runs yet."""
+    """Do nothing: no round runs yet."""

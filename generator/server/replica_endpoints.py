@@ -1,4 +1,4 @@
-"""What a replica of a cluster adds to a server's ports: its standing, Events, judged tokens."""
+"""What a replica of a cluster adds to a server's endpoints: leadership, Events, token checks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from runtime.clock import utc_now
 def build_replica_endpoints(
     replica: Replica, metrics: GeneratorMetrics, *, audience: str | None
 ) -> ReplicaEndpoints:
-    """Return what this replica adds.
+    """Return what this replica adds to the endpoints.
 
     Args:
-        replica: that is served.
-        metrics: take what becomes of Events.
-        audience: that tokens must be made for; None: no token is asked for.
+        replica: the replica.
+        metrics: count the results of Events.
+        audience: the audience that tokens must have; None: callers need no token.
     """
     store, elector = replica.store, replica.elector
 
@@ -29,18 +29,18 @@ def build_replica_endpoints(
         watches = {**store.watches, RESERVATIONS.plural: replica.reservations.num_watches}
         return LeadershipSample(elector.is_leader, elector.epoch, watches)
 
-    def why_not_ready() -> str:
+    def readiness_problem() -> str:
         if store.is_synced:
             return ""
         return "; ".join(store.problems) or "the cluster is not listed yet"
 
-    def why_dead() -> str:
-        return "" if replica.is_alive else "a thread ended that follows, or stands for leader"
+    def liveness_problem() -> str:
+        return "" if replica.is_alive else "a thread for watches or leader election ended"
 
     return ReplicaEndpoints(
         cluster_view=view,
-        readiness_problem=why_not_ready,
-        liveness_problem=why_dead,
+        readiness_problem=readiness_problem,
+        liveness_problem=liveness_problem,
         events=EventWriter(
             replica.transport,
             EventSource(replica.identity, utc_now(), utc_now, monotonic),

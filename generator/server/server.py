@@ -1,7 +1,7 @@
-"""What runs while a server serves: the loop, the calls, the walks, and an end in order.
+"""Runs a server: the reconcile loop, the gRPC port, the walks of switches, and an orderly stop.
 
-The order of the end matters in a cluster: no new write, the one in progress done, then the lease
-released, so that the next leader never meets a write of ours.
+The order of the stop matters in a cluster: start no new write, let the current one end, then
+release the lease. So the next leader never meets a write of this replica.
 """
 
 from __future__ import annotations
@@ -39,52 +39,56 @@ from topology.model.errors import ConfigError
 log = logging.getLogger(__name__)
 
 SHUTDOWN_S: Final = 10.0
-"""From the signal to the end; calls and the round in progress may finish meanwhile."""
+"""From the signal to the end; calls and the current round may finish in this time."""
 RESERVATION_PERIOD_S: Final = 5.0
-"""Between looks at what has become due; that it holds no more is known at once."""
+"""How often expired reservations are written as expired. Their capacity is free at once."""
 WAKE_DELAY_S: Final = 1.0
-"""From a change to the round that sees it, and what else changes meanwhile."""
+"""From a change to its round, so that one round sees several changes."""
 
 
 class Backend(Protocol):
-    """What is served: a folder, or a cluster as one of its replicas."""
+    """The data of a server: a folder, or a cluster that this replica serves."""
 
     @property
     def store(self) -> ServedStore:
-        """What is read and written."""
+        """The objects to read and write."""
         ...
 
     @property
     def reservations(self) -> ReservationStore:
-        """What keeps reservations."""
+        """The store of reservations."""
         ...
 
     def is_leader(self) -> bool:
-        """Return whether we are the one that writes."""
+        """Return whether this server is the one that writes."""
         ...
 
     def advertise(self, address: str) -> None:
-        """Let others know where we answer calls; before `following`."""
+        """Publish the gRPC address for other replicas; call it before `follow`."""
         ...
 
     def follow(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
-        """Return a context in which `wake` is called when something changed."""
+        """Return a context in which each change calls `wake`."""
         ...
 
     def stop_writing(self) -> None:
-        """Begin no further write; the one in progress may end."""
+        """Start no further write; the current one may end."""
         ...
 
     def release(self) -> None:
-        """Let another one write: none of ours is under way any more."""
+        """Let another replica write; call it when no write is in progress."""
         ...
 
 
 class FolderBackend:
-    """A folder: nobody else writes into it, and nothing tells of changes."""
+    """A backend in a folder: this process is the only writer, and no change calls `wake`."""
 
     def __init__(self, root: Path, nodes: Path | None) -> None:
-        """Read what is stored.
+        """Read the folder.
+
+        Args:
+            root: the folder of the store.
+            nodes: the inventory file; None: there is none.
 
         Raises:
             ConfigError: the inventory cannot be read.
@@ -94,57 +98,57 @@ class FolderBackend:
         self.reservations = SqliteReservations(root / FILE_NAME)
 
     def is_leader(self) -> bool:
-        """Return that we are the one."""
+        """Return True: a folder has one writer."""
         return always_leader()
 
     def advertise(self, address: str) -> None:
-        """Do nothing: there is nobody else."""
+        """Do nothing: a folder has no other replicas."""
 
     def follow(self, wake: Callable[[], None]) -> AbstractContextManager[object]:
-        """Return a context that tells nothing."""
+        """Return a context that never calls `wake`."""
         return nullcontext(wake)
 
     def stop_writing(self) -> None:
-        """Do nothing: every write to a folder is whole or not there at all."""
+        """Do nothing: every write to a folder is atomic."""
 
     def release(self) -> None:
-        """Close what is open; nothing would be lost without it."""
+        """Close the database of reservations; nothing would be lost without it."""
         self.reservations.close()
 
 
 class GeneratorServer:
-    """Everything that runs, from its start to its end."""
+    """A running server: the gRPC port and the periodic jobs."""
 
-    def __init__(self, settings: ServerSettings, ground: Backend, ports: Endpoints) -> None:
-        """Start to answer and to turn.
+    def __init__(self, settings: ServerSettings, backend: Backend, endpoints: Endpoints) -> None:
+        """Open the gRPC port and start the periodic jobs.
 
         Args:
             settings: how to serve.
-            ground: what to serve.
-            ports: that are open already; told how rounds and calls ended.
+            backend: the data to serve.
+            endpoints: open already; receive the results of rounds and queries.
 
         Raises:
-            ConfigError: an address is taken, or a file cannot be used.
+            ConfigError: an address is in use, or a file cannot be used.
         """
-        self._backend = ground
+        self._backend = backend
         self._ready_file = settings.ready_file
         self._switch_poller = (
-            _build_poller(settings.switches, ground.store) if settings.switches else None
+            _build_poller(settings.switches, backend.store) if settings.switches else None
         )
         published = PublishedState(read_occupied=lambda: reservations.snapshot)
         self._reservations = reservations = ReservationLedger(
-            ground.reservations,
+            backend.reservations,
             now=utc_now,
             clock=time.monotonic,
             on_change=published.notify_changed,
         )
-        ports.add_reservation_metrics(reservations.count_reserved)
-        self._endpoints = ports
+        endpoints.add_reservation_metrics(reservations.count_reserved)
+        self._endpoints = endpoints
         self._server = PlacementServer(
             settings.listen,
             published,
-            security=ports.security,
-            on_query=ports.on_query,
+            security=endpoints.security,
+            on_query=endpoints.on_query,
             reservation_calls=ReservationServicer(reservations),
         )
 
@@ -154,35 +158,35 @@ class GeneratorServer:
             self._server.set_serving()
 
         try:
-            pace = WriteSettings(
+            write_settings = WriteSettings(
                 DebounceConfig(),
                 time.monotonic,
                 is_dry_run=settings.is_dry,
-                is_leader=ground.is_leader,
+                is_leader=backend.is_leader,
             )
-            course = LoopConfig(
+            config = LoopConfig(
                 period=timedelta(seconds=settings.period_s),
                 now=utc_now,
-                writing=pace,
+                writing=write_settings,
                 planes=settings.planes,
                 switch_poller=self._switch_poller,
-                round_listeners=(*ports.round_listeners, published.on_round),
+                round_listeners=(*endpoints.round_listeners, published.on_round),
             )
-            rounds = ReconcileLoop(ground.store, course, publish=publish)
-            ground.advertise(self._server.address)
+            loop = ReconcileLoop(backend.store, config, publish=publish)
+            backend.advertise(self._server.address)
             report_address(self._server.address, settings.ready_file)
-            self._schedules = self._start_schedules(rounds, settings)
+            self._schedules = self._start_schedules(loop, settings)
         except BaseException:
             self._server.stop(deadline_s=0)
             raise
 
     def wake(self) -> None:
-        """Let a round begin soon; any thread may ask."""
-        for one in self._schedules[:2]:
-            one.wake(WAKE_DELAY_S)
+        """Start a round soon, and look at reservations. Thread-safe."""
+        for job in self._schedules[:2]:
+            job.wake(WAKE_DELAY_S)
 
     def stop(self) -> None:
-        """End it all within seconds; the process ends here where a round does not."""
+        """Stop everything within `SHUTDOWN_S`; if a round does not end, end the process here."""
         ends_at = time.monotonic() + SHUTDOWN_S
         if self._switch_poller is not None:
             self._switch_poller.stop()
@@ -191,16 +195,16 @@ class GeneratorServer:
         self._backend.stop_writing()
         self._server.stop(deadline_s=SHUTDOWN_S / 2)
         ended = [
-            one.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for one in self._schedules
+            job.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for job in self._schedules
         ]
         self._endpoints.stop()
         if all(ended):
             self._backend.release()
             log.info("generator stopped")
             return
-        # Every write is whole or not there at all, so a round may be left in the middle; its
-        # thread would keep the interpreter from ending. A lease is left to expire.
-        log.warning("generator stopped within a round")
+        # Every write is atomic, so a round may be interrupted; its thread would keep the
+        # interpreter from ending. The lease is not released: it expires.
+        log.warning("generator stopped during a round")
         os._exit(0)
 
     def _start_schedules(
@@ -216,7 +220,7 @@ class GeneratorServer:
         return schedules
 
     def _poll_switches(self) -> None:
-        """Walk switches, if their reports are ours to write, and those of before are known."""
+        """Walk switches if this replica is the leader and knows the earlier reports."""
         if (
             self._switch_poller is not None
             and self._backend.is_leader()
@@ -226,25 +230,34 @@ class GeneratorServer:
 
 
 def serve(
-    settings: ServerSettings, ground: Backend, ports: Endpoints, wait_for_stop: Callable[[], str]
+    settings: ServerSettings,
+    backend: Backend,
+    endpoints: Endpoints,
+    wait_for_stop: Callable[[], str],
 ) -> None:
-    """Serve until a signal comes; the ports are stopped, however it ends.
+    """Serve until a signal comes; the endpoints are closed in every case.
+
+    Args:
+        settings: how to serve.
+        backend: the data to serve.
+        endpoints: open already.
+        wait_for_stop: blocks until a stop signal; returns its name.
 
     Raises:
-        ConfigError: an address is taken, or a file cannot be used.
+        ConfigError: an address is in use, or a file cannot be used.
     """
     try:
-        running = GeneratorServer(settings, ground, ports)
+        running = GeneratorServer(settings, backend, endpoints)
     except BaseException:
-        ports.stop()
+        endpoints.stop()
         raise
-    with ground.follow(running.wake):
+    with backend.follow(running.wake):
         log.info("generator stopping", extra={"signal": wait_for_stop()})
         running.stop()
 
 
 def report_address(address: str, ready_file: Path | None) -> None:
-    """Tell the bound address; the file appears whole or not at all.
+    """Log the bound address and write it into the ready file; the file appears atomically.
 
     Raises:
         ConfigError: the file cannot be written.
@@ -253,22 +266,22 @@ def report_address(address: str, ready_file: Path | None) -> None:
     if ready_file is None:
         return
     try:
-        number, temporary = tempfile.mkstemp(prefix=".", dir=ready_file.parent)
-        with open(number, "w", encoding="ascii") as stream:  # noqa: PTH123 - an open descriptor
+        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=ready_file.parent)
+        with open(descriptor, "w", encoding="ascii") as stream:  # noqa: PTH123 - an open descriptor
             stream.write(f"{address}\n")
         Path(temporary).replace(ready_file)
     except OSError as error:
         raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
 
 
-def _build_poller(walked: SwitchPollSettings, store: ServedStore) -> SwitchPoller:
-    from generator.switches.session import SnmpSession  # noqa: PLC0415 - who walks no switch pays none
+def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPoller:
+    from generator.switches.session import SnmpSession  # noqa: PLC0415 - only if switches are walked
 
     return SwitchPoller(
-        walked.config,
+        settings.config,
         store=store,
-        period=timedelta(seconds=walked.period_s),
-        deadline=timedelta(seconds=walked.deadline_s),
+        period=timedelta(seconds=settings.period_s),
+        deadline=timedelta(seconds=settings.deadline_s),
         now=utc_now,
         clock=time.monotonic,
         open_session=SnmpSession,

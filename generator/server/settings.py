@@ -1,4 +1,4 @@
-"""The settings of a server: what it serves, how, on which ports and to which callers."""
+"""The settings of a server: its data, how it writes, its ports and its callers."""
 
 from __future__ import annotations
 
@@ -14,43 +14,54 @@ class SwitchPollSettings(NamedTuple):
     """Which switches are walked, and how."""
 
     config: Path
+    """The file that lists the switches."""
     period_s: float
+    """From one walk of a switch to the next."""
     deadline_s: float
+    """Of the walk of one switch."""
 
 
 class ReplicaSettings(NamedTuple):
-    """Which cluster is served, and as whom among its replicas."""
+    """The cluster, and the name of this replica."""
 
     access: ClusterAccess
     namespace: str | None
-    """Of the Lease; None: the one that the credentials or the pod name."""
+    """Of the Lease; None: the namespace of this pod."""
     identity: str | None
-    """None: the pod's name, and a part that is drawn."""
+    """Name of this replica, without its random suffix; None: the pod's name, else the host's."""
 
 
 class ServerSettings(NamedTuple):
-    """What is served, and how."""
+    """The data of a server, and how it is served."""
 
     folder: Path
-    """Means nothing where a cluster is served."""
+    """Not used for a cluster."""
     cluster: ReplicaSettings | None
+    """None: the folder is served."""
     nodes: Path | None
+    """The inventory file; None: there is none."""
     period_s: float
+    """From one round to the next."""
     planes: PlaneChoice | None
-    """None: what the Fabric object says."""
+    """The plane of the tree; None: as the Fabric object says."""
     switches: SwitchPollSettings | None
+    """None: no switch is walked."""
     is_dry: bool
+    """Whether planned changes are logged and not written."""
     listen: str
+    """`HOST:PORT` of the gRPC port."""
     ready_file: Path | None
+    """Receives the bound address once the server is ready; None: no such file."""
 
 
 class EndpointSettings(NamedTuple):
-    """Where to serve what, and to whom."""
+    """The metrics and health ports, and the security of the gRPC port."""
 
     metrics: str | None = None
-    """`HOST:PORT`; None: nowhere."""
+    """`HOST:PORT`; None: no such port."""
     health: str | None = None
+    """`HOST:PORT`; None: no such port."""
     tls: TlsFiles | None = None
-    """None: callers on this machine are not asked who they are, and there are no others."""
+    """None: only callers on this machine can connect, and they need no credentials."""
     audience: str | None = None
-    """That tokens must be made for; None: no token is asked for."""
+    """The audience that tokens must have; None: callers need no token."""

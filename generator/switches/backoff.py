@@ -1,4 +1,4 @@
-"""How long to leave a switch alone that fails again and again. Pure."""
+"""The wait before the next walk of a switch that fails repeatedly. Pure."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ MAX_BACKOFF_S: Final = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class SwitchBackoff:
-    """How patient to be with one switch."""
+    """The failures of one switch, and when it is walked again."""
 
     num_failures: int = 0
-    """In a row."""
+    """Failed walks in a row."""
     retry_at_s: float = 0.0
-    """When to try again, by the clock of the walks."""
+    """Time of the next walk, in seconds of the clock of the walks."""
 
     def after_walk(self, outcome: WalkOutcome, *, now_s: float, period_s: float) -> SwitchBackoff:
-        """Return the state after a walk: each failure in a row doubles the wait, to an hour.
+        """Return the state after a walk: each failure in a row doubles the wait, up to an hour.
 
-        A period longer than an hour stays what it is.
+        If the period is longer than an hour, the wait is one period.
         """
         if outcome in {WalkOutcome.OK, WalkOutcome.PARTIAL}:
             return SwitchBackoff()
         failures = self.num_failures + 1
-        longest = max(period_s, MAX_BACKOFF_S)
-        return SwitchBackoff(failures, now_s + min(period_s * 2.0 ** min(failures, 32), longest))
+        max_wait_s = max(period_s, MAX_BACKOFF_S)
+        return SwitchBackoff(failures, now_s + min(period_s * 2.0 ** min(failures, 32), max_wait_s))
 
 
 def find_due_targets(
@@ -39,9 +39,9 @@ def find_due_targets(
     """Return the targets to be walked now.
 
     Args:
-        targets: all of them.
-        waits: the state of those that failed.
-        now_s: by the same clock as the states.
+        targets: all targets.
+        waits: the state of targets that failed.
+        now_s: in seconds of the same clock.
     """
-    never = SwitchBackoff()
-    return [target for target in targets if waits.get(target, never).retry_at_s <= now_s]
+    no_wait = SwitchBackoff()
+    return [target for target in targets if waits.get(target, no_wait).retry_at_s <= now_s]

@@ -1,4 +1,4 @@
-"""Reading the list of switches to walk, and the files of secrets that it names."""
+"""Reads the list of switches to walk, and the secret files that it names."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _OTHERS_MODE: Final = 0o007
 
 
 class LoadedTargets(NamedTuple):
-    """The list, and what is doubtful about it."""
+    """The list, and warnings about it."""
 
     targets: TargetList
     problems: tuple[ParseError, ...]
 
 
 def read_targets(config: Path) -> LoadedTargets:
-    """Read the list of switches and the files of secrets that it names, beside it if relative.
+    """Read the list of switches and its secret files; relative names start at the list's folder.
 
     Raises:
-        ConfigError: one of them cannot be read or is wrong.
+        ConfigError: one of the files cannot be read or is wrong.
     """
     raw = read_whole_file(config, _MAX_CONFIG_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     problems: list[ParseError] = []
     read_secret = partial(_read_secret, config.parent, problems)
-    found = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
-    return LoadedTargets(found, tuple(problems))
+    targets = parse_switches(raw, source=show(str(config), 1024), read_secret=read_secret)
+    return LoadedTargets(targets, tuple(problems))
 
 
 def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
@@ -46,20 +46,20 @@ def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     if _is_exposed(file.stat()):
-        problems.append(ParseError("a secret that others may read: chmod 600", source=source))
+        problems.append(ParseError("other users can read this secret: chmod 600", source=source))
     secret = raw.decode("ascii", "replace").rstrip("\r\n")
     if not secret:
-        raise ConfigError(f"{source}: an empty secret")
+        raise ConfigError(f"{source}: the secret is empty")
     if not (secret.isascii() and secret.isprintable()):
-        raise ConfigError(f"{source}: a secret that is not one line of printable ASCII")
+        raise ConfigError(f"{source}: the secret must be one line of printable ASCII")
     return secret
 
 
-def _is_exposed(found: os.stat_result) -> bool:
-    """Return whether more than we may read a file.
+def _is_exposed(status: os.stat_result) -> bool:
+    """Return whether other users can read a file.
 
-    Of a file that is not ours the group is how we get at it: a kubelet gives Secrets to root and
-    to the group of the pod.
+    If another user owns the file, this process may read it through the group: a kubelet gives
+    Secrets to root and to the group of the pod.
     """
-    is_ours = found.st_uid == os.geteuid()
-    return bool(found.st_mode & (_GROUP_AND_OTHERS_MODE if is_ours else _OTHERS_MODE))
+    is_owner = status.st_uid == os.geteuid()
+    return bool(status.st_mode & (_GROUP_AND_OTHERS_MODE if is_owner else _OTHERS_MODE))

@@ -1,7 +1,7 @@
-"""Which of the devices that switches hear are to be walked too. Pure.
+"""Selects the neighbors of walked switches that are walked too. Pure.
 
-A neighbor says itself what its address is, so only networks that are listed are tried, with the
-credentials of the switch that hears it.
+A neighbor announces its address itself, so it may be false. Only addresses in the listed networks
+are tried, with the credentials of the switch that hears the neighbor.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from topology.model.facts import Device, Neighbor
 from topology.model.ids import Id, IdKind
 
 TargetKey = tuple[str, int]
-"""Address and port: who walks a switch with other credentials walks it at the same place."""
+"""Address and port. Credentials do not count: they do not make another switch."""
 
 
 def get_target_key(target: Target) -> TargetKey:
-    """Return where a target is walked."""
+    """Return the address and port of a target."""
     return target.address, target.port
 
 
 class _DiscoveredDevice(NamedTuple):
-    """A device that is being tried."""
+    """A neighbor that is being walked at one of its addresses."""
 
     keys: frozenset[Key]
-    """By which it will be known again."""
+    """Its MACs, which identify it."""
     untried_targets: tuple[Target, ...]
-    """Its further addresses."""
+    """Its other addresses."""
 
 
 class Frontier:
-    """What was walked already, and how far from the listed switches."""
+    """The walked targets with their distance from the listed switches, and the next ones."""
 
     def __init__(self, listed: Iterable[Target], discovery: Discovery | None) -> None:
-        """Begin with the listed switches; without `discovery` no other is walked."""
+        """Start with the listed switches; without `discovery` no neighbor is walked."""
         self._discovery = discovery
         self._depths = {get_target_key(target): 0 for target in listed}
         self._known: set[Key] = set()
@@ -46,11 +46,11 @@ class Frontier:
 
     @property
     def discovered(self) -> tuple[Target, ...]:
-        """The targets beside the listed ones, in the order of discovery."""
+        """The targets besides the listed ones, in the order of discovery."""
         return tuple(self._discovered)
 
     def record_walk(self, target: Target, device: Device | None) -> None:
-        """Take note of a walk, before asking what follows from it or from another."""
+        """Record the result of a walk. Record all ended walks before a call of `find_next`."""
         candidate = self._candidates.get(get_target_key(target))
         if device is not None:
             self._known.update(_collect_keys(device))
@@ -58,38 +58,42 @@ class Frontier:
             self._known -= candidate.keys
 
     def find_next(self, target: Target, device: Device | None) -> list[Target]:
-        """Return what is to be walked next: each device that is heard, at one of its addresses.
+        """Return the targets that follow from a walk: each new neighbor, at one of its addresses.
 
-        Devices that were walked under another address are known by what they told. Where an
-        address told nothing, it is the next one of the same device. O(neighbors).
+        Devices that were walked at another address are recognised by their ids. If the walk gave
+        no device, the next address of the same neighbor is returned. O(neighbors).
+
+        Args:
+            target: the walked target.
+            device: the result of the walk; None: nothing usable.
         """
-        place = get_target_key(target)
-        candidate = self._candidates.pop(place, None)
+        target_key = get_target_key(target)
+        candidate = self._candidates.pop(target_key, None)
         if self._discovery is None:
             return []
         if device is None:
-            return self._try_next_address(candidate, self._depths[place]) if candidate else []
-        depth = self._depths[place] + 1
-        heard = (one for port in device.ports for one in port.neighbors)
+            return self._try_next_address(candidate, self._depths[target_key]) if candidate else []
+        depth = self._depths[target_key] + 1
+        neighbors = (neighbor for port in device.ports for neighbor in port.neighbors)
         return [
-            found
-            for neighbor in (heard if depth <= self._discovery.max_depth else ())
-            for found in self._add_neighbor(neighbor, target, depth)
+            next_target
+            for neighbor in (neighbors if depth <= self._discovery.max_depth else ())
+            for next_target in self._add_neighbor(neighbor, target, depth)
         ]
 
-    def _add_neighbor(self, neighbor: Neighbor, hearing: Target, depth: int) -> list[Target]:
-        strong = frozenset(key for one in neighbor.device_ids if (key := strong_key(one)))
-        told = {(IdKind.IP.value, one.value) for one in neighbor.device_ids}
-        if self._known & (strong | told):
+    def _add_neighbor(self, neighbor: Neighbor, reporter: Target, depth: int) -> list[Target]:
+        mac_keys = frozenset(key for id_ in neighbor.device_ids if (key := strong_key(id_)))
+        ip_keys = {(IdKind.IP.value, id_.value) for id_ in neighbor.device_ids}
+        if self._known & (mac_keys | ip_keys):
             return []
         targets = tuple(
-            hearing._replace(address=address, is_expected=False)
+            reporter._replace(address=address, is_expected=False)
             for address in self._find_allowed_addresses(neighbor.device_ids)
         )
-        return self._try_next_address(_DiscoveredDevice(strong, targets), depth)
+        return self._try_next_address(_DiscoveredDevice(mac_keys, targets), depth)
 
     def _try_next_address(self, candidate: _DiscoveredDevice, depth: int) -> list[Target]:
-        """Return the first address of a device that was not tried, if there is one."""
+        """Return the first untried address of a device, empty if there is none."""
         for number, target in enumerate(candidate.untried_targets, 1):
             is_full = (
                 self._discovery is None or len(self._discovered) >= self._discovery.max_switches
@@ -107,18 +111,18 @@ class Frontier:
 
     def _find_allowed_addresses(self, ids: Iterable[Id]) -> Iterator[str]:
         networks = self._discovery.networks if self._discovery else ()
-        for found in ids:
-            if found.kind is IdKind.IP:
-                address = ipaddress.ip_address(found.value)
+        for id_ in ids:
+            if id_.kind is IdKind.IP:
+                address = ipaddress.ip_address(id_.value)
                 if any(address in network for network in networks):
-                    yield found.value
+                    yield id_.value
 
 
 def _collect_keys(device: Device) -> Iterator[Key]:
-    """Yield what a walked device is known by: its MACs, and its own addresses."""
-    for found in device.ids:
-        key = strong_key(found)
+    """Yield the keys that identify a walked device: its MACs and its IP addresses."""
+    for id_ in device.ids:
+        key = strong_key(id_)
         if key is not None:
             yield key
-        elif found.kind is IdKind.IP:
-            yield (IdKind.IP.value, found.value)
+        elif id_.kind is IdKind.IP:
+            yield (IdKind.IP.value, id_.value)

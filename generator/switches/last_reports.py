@@ -1,8 +1,8 @@
-"""The last report of each switch that is walked, and what becomes of it in the store.
+"""Keeps the last report of each walked switch, and writes or withdraws reports in the store.
 
-What a switch told last stays its report, with its time, until it tells something new. A report is
-withdrawn once another switch answers at its address: one that was replaced, or that calls itself
-by another MAC since it restarted, would else stay in the tree beside itself.
+The last report of a switch stays in the store, with its time, until a walk gives new facts. A
+report is withdrawn when another switch answers at its address. Otherwise a switch that was
+replaced, or that has another MAC after a restart, would be in the tree twice.
 """
 
 from __future__ import annotations
@@ -25,103 +25,103 @@ from topology.model.ids import IdKind
 from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import NeighborReport
 
-_NO_LLDP_ADVICE: Final = "it answers, but no longer shows the tables of LLDP: check its LLDP agent"
+_NO_LLDP_ADVICE: Final = "it answers, but no longer shows its LLDP tables: check its LLDP agent"
 
 
 class ReportStore(Protocol):
-    """Where reports of switches are kept."""
+    """Stores reports of switches."""
 
     def read_reports(self) -> StoredReports:
         """Return all reports."""
         ...
 
     def write_report(self, report: NeighborReport) -> bool:
-        """Write a report; return False where that would say nothing new."""
+        """Write a report; return False if the store has the same report already."""
         ...
 
     def withdraw_report(self, name: str) -> None:
-        """Delete the report of a switch; one that is not there is no error."""
+        """Delete the report of a switch; a missing report is no error."""
         ...
 
 
 class LastReports:
-    """What the switches of one list told, by the address that was asked."""
+    """The last report of each switch of one list, by target."""
 
     def __init__(self, store: ReportStore) -> None:
-        """Know only what the store holds, which is read at the first walk that asks for it."""
+        """Start with the reports in the store, which are read when a walk first needs them."""
         self._store = store
         self._last: dict[Target, NeighborReport] = {}
         self._owners: dict[str, Target] = {}
         self._replaced: set[str] = set()
-        """Reports that are to be withdrawn."""
+        """Names of reports to withdraw."""
         self._stored: dict[str, Report] | None = None
 
     def __contains__(self, target: object) -> bool:
-        """Return whether a switch ever told anything at an address."""
+        """Return whether a walk of this target ever gave a report."""
         return target in self._last
 
-    def mark_lost_lldp(self, found: SwitchWalk) -> SwitchWalk:
-        """Return a walk, as a part of one where LLDP fell silent on a switch that answers.
+    def mark_lost_lldp(self, walk: SwitchWalk) -> SwitchWalk:
+        """Return a walk; as a partial one if the switch no longer shows its LLDP tables.
 
-        SNMP and LLDP are two programs on most switches. Without the second one the walk shows a
-        switch that hears nobody, which is not known at all.
+        SNMP and LLDP are two programs on most switches. Without the LLDP program, the walk shows
+        a switch without neighbors, although its neighbors are unknown.
         """
-        last = self._find_last(found)
-        if found.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, found):
-            return replace(found, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
-        return found
+        last = self._find_last(walk)
+        if walk.outcome is WalkOutcome.OK and last is not None and has_lost_lldp(last, walk):
+            return replace(walk, outcome=WalkOutcome.PARTIAL, reason=_NO_LLDP_ADVICE)
+        return walk
 
-    def write_whole(self, found: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
-        """Write what a whole walk told.
+    def write_whole(self, walk: SwitchWalk, *, time: str, failed: Collection[Target]) -> None:
+        """Write the report of a complete walk.
 
         Args:
-            found: the walk.
+            walk: the walk.
             time: of the walk, RFC 3339.
-            failed: the switches whose last walk did not tell all.
+            failed: the targets whose last walk failed or was partial.
 
         Raises:
-            KubeError, StoreError: it cannot be written; it counts as told all the same.
+            KubeError, StoreError: the report cannot be written; it still is the last report.
         """
-        (report,) = build_reports([found], observed_at=time)
+        (report,) = build_reports([walk], observed_at=time)
         name = report.metadata.name
-        self._replace(found, name)
-        owner = self._owners.get(name, found.target)
-        if owner != found.target and owner not in failed:
-            return  # one switch at two addresses: the report would change with each of them
-        self._owners[name] = found.target
+        self._replace(walk, name)
+        owner = self._owners.get(name, walk.target)
+        if owner != walk.target and owner not in failed:
+            return  # one switch at two addresses: the report would alternate between them
+        self._owners[name] = walk.target
         self._replaced.discard(name)
-        self._remember(found.target, report)
+        self._remember(walk.target, report)
 
-    def write_failed(self, found: SwitchWalk, *, time: str) -> None:
-        """Note a failure in the last report; what a part told counts where there is none.
+    def write_failed(self, walk: SwitchWalk, *, time: str) -> None:
+        """Add the failure to the last report; without one, write the facts of a partial walk.
 
         Raises:
-            KubeError, StoreError: it cannot be written; it counts as told all the same.
+            KubeError, StoreError: the report cannot be written; it still is the last report.
         """
-        last = self._find_last(found)
+        last = self._find_last(walk)
         if last is not None:
-            self._remember(found.target, build_failed_report(last, found))
-        elif found.device is not None:
-            (part,) = build_reports([found], observed_at=time)
-            self._remember(found.target, part)
+            self._remember(walk.target, build_failed_report(last, walk))
+        elif walk.device is not None:
+            (partial,) = build_reports([walk], observed_at=time)
+            self._remember(walk.target, partial)
 
     def withdraw_replaced(self) -> None:
-        """Withdraw the reports of switches that are not where they were.
+        """Withdraw the reports of switches that another switch has replaced.
 
         Raises:
-            KubeError, StoreError: one cannot be withdrawn; the next call tries it again.
+            KubeError, StoreError: a report cannot be withdrawn; the next call tries again.
         """
         for name in sorted(self._replaced):
             self._store.withdraw_report(name)
             self._replaced.discard(name)
 
-    def _replace(self, found: SwitchWalk, name: str) -> None:
-        """Take note where another switch answers at an address than the last time."""
-        last = self._find_last(found)
+    def _replace(self, walk: SwitchWalk, name: str) -> None:
+        """Mark the last report for withdrawal if another switch answers at its address now."""
+        last = self._find_last(walk)
         if last is None or last.metadata.name == name:
             return
-        self._last.pop(found.target, None)
-        if self._owners.get(last.metadata.name, found.target) == found.target:
+        self._last.pop(walk.target, None)
+        if self._owners.get(last.metadata.name, walk.target) == walk.target:
             self._owners.pop(last.metadata.name, None)
             self._replaced.add(last.metadata.name)
 
@@ -129,23 +129,23 @@ class LastReports:
         self._last[target] = report
         self._store.write_report(report)
 
-    def _find_last(self, found: SwitchWalk) -> NeighborReport | None:
-        return self._last.get(found.target) or self._find_last_stored(found)
+    def _find_last(self, walk: SwitchWalk) -> NeighborReport | None:
+        return self._last.get(walk.target) or self._find_last_stored(walk)
 
-    def _find_last_stored(self, found: SwitchWalk) -> NeighborReport | None:
-        """Return what the store had of a switch before the first round, if anything.
+    def _find_last_stored(self, walk: SwitchWalk) -> NeighborReport | None:
+        """Return the report that the store had of a switch before the first round, if any.
 
-        It is found by what the switch calls itself, else by the address that was asked.
+        It is found by the report name of the walked device, else by the target's address.
         """
         if self._stored is None:
-            walked = [one for one in self._store.read_reports().reports if is_switch_report(one)]
+            reports = [row for row in self._store.read_reports().reports if is_switch_report(row)]
             self._stored = {
-                known.value: one
-                for one in walked
-                for known in (one.device.ids if one.device else ())
-                if known.kind is IdKind.IP
-            } | {one.metadata.name: one for one in walked}
-        by_name = self._stored.get(build_report_name(found.device)) if found.device else None
-        last = by_name or self._stored.get(found.target.address)
+                id_.value: report
+                for report in reports
+                for id_ in (report.device.ids if report.device else ())
+                if id_.kind is IdKind.IP
+            } | {report.metadata.name: report for report in reports}
+        by_name = self._stored.get(build_report_name(walk.device)) if walk.device else None
+        last = by_name or self._stored.get(walk.target.address)
         is_free = last is not None and last.metadata.name not in self._owners
         return last.to_wire() if last is not None and is_free else None

@@ -1,8 +1,8 @@
-"""Walks of switches again and again: reports into the store, patience with those that fail.
+"""Walks switches periodically and writes their reports into the store.
 
-A round walks the listed switches and those found from them, each at its own time: one that fails
-is left alone for longer and longer, and one whose neighbors did not change is only asked that.
-What a switch told last stays its report, with its time, until it tells something new.
+A round walks the listed switches and the discovered ones. A switch that fails is walked less and
+less often. A switch that reports unchanged neighbors is not walked again, only queried for
+changes. The last report of a switch stays, with its time, until a walk gives new facts.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from topology.model.facts import Finding
 log = logging.getLogger(__name__)
 
 MAX_UNCHANGED: Final = 10
-"""Rounds in a row that take a switch's word for it that nothing changed."""
+"""After this many rounds without a reported change, a switch is walked again all the same."""
 
 
 class SwitchPoller:
-    """The memory of the walks from one round to the next."""
+    """Runs the rounds of walks, and holds what one round passes to the next."""
 
-    def __init__(  # noqa: PLR0913 - what a round needs of the world
+    def __init__(  # noqa: PLR0913 - the edges of a round
         self,
         config: Path,
         *,
@@ -50,13 +50,13 @@ class SwitchPoller:
         """Read the list of switches.
 
         Args:
-            config: the list; read again every round.
-            store: gets the reports.
+            config: the file with the list; read again every round.
+            store: receives the reports.
             period: from one round to the next.
-            deadline: for one switch; where it is longer than a period, rounds are left out.
-            now: the time of day.
-            clock: seconds that only go forward.
-            open_session: makes what fetches rows, for one round.
+            deadline: for one switch; if it is longer than the period, rounds are skipped.
+            now: the wall clock.
+            clock: monotonic, in seconds.
+            open_session: opens the SNMP session of one round.
 
         Raises:
             ConfigError: the list or a secret that it names cannot be read or is wrong.
@@ -70,120 +70,124 @@ class SwitchPoller:
         self._open_session = open_session
         self._problems = TransitionLog(log, "switch problem", level=logging.WARNING)
         self._failures = TransitionLog(log, "switch failure", level=logging.WARNING)
-        self._troubles: dict[Hashable, Mapping[str, object]] = {}
+        self._current_problems: dict[Hashable, Mapping[str, object]] = {}
         self._running: tuple[asyncio.AbstractEventLoop, asyncio.Task[None]] | None = None
         self._reset_targets(read_targets(config))
 
-    def _reset_targets(self, read: LoadedTargets) -> None:
-        """Begin anew with a list: what was known of its switches may come from elsewhere."""
-        self._read = read
-        self._frontier = Frontier(read.targets.targets, read.targets.discovery)
+    def _reset_targets(self, loaded: LoadedTargets) -> None:
+        """Start over with a new list: an address may belong to another switch now."""
+        self._loaded = loaded
+        self._frontier = Frontier(loaded.targets.targets, loaded.targets.discovery)
         self._waits: dict[Target, SwitchBackoff] = {}
-        self._whole: dict[Target, SwitchWalk] = {}
+        self._complete_walks: dict[Target, SwitchWalk] = {}
         self._unchanged: dict[Target, int] = {}
         self._failed: dict[Target, SwitchWalk] = {}
-        self._kept = LastReports(self._store)
+        self._last_reports = LastReports(self._store)
 
     def derive_findings(self) -> list[Finding]:
-        """Return a finding per listed switch that never told anything; any thread may ask."""
+        """Return a finding per listed switch that never gave a report. Thread-safe."""
         failed = list(self._failed.values())
         return derive_silent_findings(
-            one for one in failed if one.target.is_expected and one.target not in self._kept
+            walk
+            for walk in failed
+            if walk.target.is_expected and walk.target not in self._last_reports
         )
 
     def tick(self) -> None:
-        """Run one round; whatever goes wrong is logged and the next round tries again."""
-        self._troubles = {}
+        """Run one round; an error is logged, and the next round tries again."""
+        self._current_problems = {}
         try:
             self._read_config()
             asyncio.run(self._run_round())
             self._log_failures()
-            self._problems.update(self._troubles)
+            self._problems.update(self._current_problems)
         except asyncio.CancelledError:
             log.info("switch walks stopped")
         except Exception as error:  # the named catch-all: the loop goes on
             log.exception("switch round failed", extra={"error": str(error)})
 
     def stop(self) -> None:
-        """End the round in progress, from another thread; walks that ended are in the store."""
+        """Cancel the current round, from another thread; ended walks are in the store already."""
         running = self._running
         if running is not None:
             loop, task = running
             loop.call_soon_threadsafe(task.cancel)
 
     def _read_config(self) -> None:
-        """Take over a list that changed; the last good one counts while it cannot be read."""
+        """Load the list again if it changed; while it cannot be read, the last good one counts."""
         try:
-            read = read_targets(self._config)
+            loaded = read_targets(self._config)
         except ConfigError as error:
-            self._troubles[str(error)] = {"problem": str(error)}
+            self._current_problems[str(error)] = {"problem": str(error)}
             return
-        self._troubles |= {str(one): {"problem": str(one)} for one in read.problems}
-        if read.targets != self._read.targets:
-            log.info("switches listed", extra={"num": len(read.targets.targets)})
-            self._reset_targets(read)
+        self._current_problems |= {
+            str(problem): {"problem": str(problem)} for problem in loaded.problems
+        }
+        if loaded.targets != self._loaded.targets:
+            log.info("switches listed", extra={"num": len(loaded.targets.targets)})
+            self._reset_targets(loaded)
 
     async def _run_round(self) -> None:
         task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - a coroutine that runs has one
+        assert task is not None  # noqa: S101 - a running coroutine has a task
         self._running = (asyncio.get_running_loop(), task)
         try:
-            targets = (*self._read.targets.targets, *self._frontier.discovered)
+            targets = (*self._loaded.targets.targets, *self._frontier.discovered)
             due = find_due_targets(targets, self._waits, now_s=self._clock())
             async with self._open_session() as session:
                 walk = partial(self._walk_or_check, session)
-                async for found in walk_all(due, walk=walk, frontier=self._frontier):
-                    self._record_walk(found)
+                async for result in walk_all(due, walk=walk, frontier=self._frontier):
+                    self._record_walk(result)
             with self._log_store_errors():
-                self._kept.withdraw_replaced()
+                self._last_reports.withdraw_replaced()
         finally:
             self._running = None
 
     async def _walk_or_check(self, session: WalkSession, target: Target) -> SwitchWalk:
-        """Walk a switch, or ask it whether anything changed since its tables were fetched."""
-        last = self._whole.get(target)
+        """Walk a switch; if it reports no change since its last walk, return that one's device."""
+        last = self._complete_walks.get(target)
         is_trusted = self._unchanged.get(target, 0) < MAX_UNCHANGED
-        found = await walk_switch(
+        result = await walk_switch(
             target,
             session=session,
             clock=self._clock,
             deadline_s=self._deadline_s,
             last=last if is_trusted else None,
         )
-        is_same = last is not None and found.device is last.device
+        is_same = last is not None and result.device is last.device
         self._unchanged[target] = self._unchanged.get(target, 0) + 1 if is_same else 0
-        return found
+        return result
 
-    def _record_walk(self, walked: SwitchWalk) -> None:
-        """Remember how a walk ended, and write what it told."""
-        found = self._kept.mark_lost_lldp(walked)
-        target = found.target
+    def _record_walk(self, walk: SwitchWalk) -> None:
+        """Record the outcome of a walk, and write its report."""
+        result = self._last_reports.mark_lost_lldp(walk)
+        target = result.target
         wait = self._waits.pop(target, SwitchBackoff())
         period_s = self.period.total_seconds()
-        wait = wait.after_walk(found.outcome, now_s=self._clock(), period_s=period_s)
+        wait = wait.after_walk(result.outcome, now_s=self._clock(), period_s=period_s)
         if wait != SwitchBackoff():
             self._waits[target] = wait
         with self._log_store_errors():
-            if found.outcome is WalkOutcome.OK:
+            if result.outcome is WalkOutcome.OK:
                 self._failed.pop(target, None)
-                self._whole[target] = found
-                self._kept.write_whole(found, time=self._render_now(), failed=self._failed)
+                self._complete_walks[target] = result
+                self._last_reports.write_whole(result, time=self._render_now(), failed=self._failed)
             else:
-                self._failed[target] = found
-                self._kept.write_failed(found, time=self._render_now())
+                self._failed[target] = result
+                self._last_reports.write_failed(result, time=self._render_now())
 
     @contextmanager
     def _log_store_errors(self) -> Iterator[None]:
         try:
             yield
         except (KubeError, StoreError) as error:
-            self._troubles[str(error)] = {"problem": str(error)}
+            self._current_problems[str(error)] = {"problem": str(error)}
 
     def _render_now(self) -> str:
         return f"{self._now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def _log_failures(self) -> None:
-        """Tell whose walks began to fail; silence where nobody need be is none."""
+        """Log switches that start or stop to fail; an unlisted silent address is no failure."""
         self._failures.update(
             {
                 (target.address, target.port): {
@@ -193,7 +197,7 @@ class SwitchPoller:
                 }
                 for target, walk in self._failed.items()
                 if target.is_expected
-                or target in self._kept
+                or target in self._last_reports
                 or walk.outcome is not WalkOutcome.UNREACHABLE
             }
         )

@@ -1,4 +1,4 @@
-"""Walks to reports `switch-MAC`, and what walks that failed leave of the reports before. Pure."""
+"""From walks to reports named `switch-MAC`, and the reports of failed walks. Pure."""
 
 from __future__ import annotations
 
@@ -22,33 +22,32 @@ COLLECTOR: Final = "snmp"
 
 
 def build_report_name(device: Device) -> str:
-    """Return the name of a switch's report: its chassis MAC, else its first; else a hash.
+    """Return the name of a switch's report: by its chassis MAC, else its first MAC, else a hash.
 
-    Nothing that a switch says of itself but a MAC becomes a part of a file's name.
+    Only MACs are used: other text from a switch must not become part of a file name.
     """
-    chassis = [
-        found.value
-        for found in device.ids
-        if found.kind is IdKind.CHASSIS_ID and found.subtype == "mac"
+    chassis_macs = [
+        id_.value for id_ in device.ids if id_.kind is IdKind.CHASSIS_ID and id_.subtype == "mac"
     ]
-    macs = chassis or [found.value for found in device.ids if found.kind is IdKind.MAC]
-    told = macs[0].replace(":", "") if macs else ""
-    return f"switch-{told or hashlib.sha256(repr(device.ids).encode()).hexdigest()[:12]}"
+    macs = chassis_macs or [id_.value for id_ in device.ids if id_.kind is IdKind.MAC]
+    mac = macs[0].replace(":", "") if macs else ""
+    return f"switch-{mac or hashlib.sha256(repr(device.ids).encode()).hexdigest()[:12]}"
 
 
 def build_reports(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[NeighborReport]:
-    """Return a report per switch, whole walks before partial ones, sorted by name.
+    """Return a report per switch, sorted by name.
 
-    A switch that was walked under two addresses has one report: of the first whole walk.
+    A switch that was walked at two addresses has one report: of its first complete walk, else of
+    its first walk.
     """
     chosen: dict[str, SwitchWalk] = {}
     for walk in walks:
         if walk.device is None:
             continue
         name = build_report_name(walk.device)
-        kept = chosen.get(name)
-        is_better = kept is not None and walk.outcome is WalkOutcome.OK is not kept.outcome
-        if kept is None or is_better:
+        earlier = chosen.get(name)
+        is_better = earlier is not None and walk.outcome is WalkOutcome.OK is not earlier.outcome
+        if earlier is None or is_better:
             chosen[name] = walk
     return [
         build_report(
@@ -64,32 +63,32 @@ def build_reports(walks: Iterable[SwitchWalk], *, observed_at: str) -> list[Neig
 
 
 def build_failed_report(last: NeighborReport, walk: SwitchWalk) -> NeighborReport:
-    """Return the last report of a switch whose walk failed: old facts, their time, the failure."""
+    """Return the last report of a switch, with its facts and their time, plus the failed walk."""
     status = last.status.model_copy(update={"collectors": (_build_collector_outcome(walk),)})
     return last.model_copy(update={"status": status})
 
 
 def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
-    """Return whether a switch that had a chassis id shows none now, nor anybody that it hears."""
+    """Return whether a switch had an LLDP chassis ID, but now shows neither one nor a neighbor."""
     before, now = last.spec.device, walk.device
     if before is None or now is None or any(port.neighbors for port in now.ports):
         return False
-    had_one = any(known.type is IdKind.CHASSIS_ID for known in before.ids)
-    return had_one and all(known.kind is not IdKind.CHASSIS_ID for known in now.ids)
+    had_chassis_id = any(id_.type is IdKind.CHASSIS_ID for id_ in before.ids)
+    return had_chassis_id and all(id_.kind is not IdKind.CHASSIS_ID for id_ in now.ids)
 
 
 def is_switch_report(report: Report) -> bool:
-    """Return whether a report is of a walk, and not an agent's."""
+    """Return whether a report comes from a walk, not from an agent."""
     return any(row.name == COLLECTOR for row in report.status.collectors)
 
 
 def is_complete(report: NeighborReport) -> bool:
-    """Return whether everything that was collected for a report was told."""
+    """Return whether every collector of a report succeeded."""
     return all(row.outcome == "ok" for row in report.status.collectors)
 
 
 def derive_silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
-    """Return a finding per address that ought to be a switch's and never told anything."""
+    """Return a finding per failed walk of a listed switch that never gave a report."""
     return [
         Finding(
             kind=FindingKind.SILENT_NODE,
@@ -98,7 +97,7 @@ def derive_silent_findings(walks: Iterable[SwitchWalk]) -> list[Finding]:
             severity=Severity.WARNING,
             message=(
                 f"Switch {show(walk.target.address, 253)} was never walked: {show(walk.reason)}. "
-                "Check its address, its credentials, and that it answers SNMP from here."
+                "Check its address, its credentials, and that it answers SNMP from this machine."
             ),
         )
         for walk in walks

@@ -1,9 +1,9 @@
-"""SNMP to switches, v2c and v3: the only file that knows pysnmp.
+"""SNMP sessions with switches, v2c and v3: the only module that imports pysnmp.
 
-Numeric OIDs and raw values only, as with `lookupMib=False`: nothing is looked up in a MIB, since
-names of MIB files and printed forms differ by device and version. pysnmp carries, checks and
-decrypts messages; the cells in them, nine tenths of its work, are unpacked by `snmp_binds`.
-Source: pysnmp 7.1, hlapi.v3arch.asyncio and what it is made of.
+It uses numeric OIDs and raw values only, as with `lookupMib=False`: names of MIB files and printed
+forms differ by device and version. pysnmp sends, checks and decrypts messages. `varbinds` unpacks
+the cells in them, which would be nine tenths of pysnmp's work.
+Source: pysnmp 7.1, hlapi.v3arch.asyncio and the modules that it uses.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _PRIV: Final = {
 
 
 def _replace_components(kind: type, **others: object) -> NamedTypes:
-    """Return the components of a type, some of them replaced by name."""
+    """Return the components of an ASN.1 type, with some of them replaced by name."""
     return NamedTypes(
         *(
             NamedType(part.name, others.get(part.name, part.asn1Object))
@@ -89,7 +89,7 @@ def _replace_components(kind: type, **others: object) -> NamedTypes:
 
 
 class _RawBinds(RawElement):  # type: ignore[misc]
-    """A VarBindList that stays octets."""
+    """A VarBindList that is not decoded."""
 
     tagSet = SequenceOf.tagSet  # noqa: N815 - pyasn1's
 
@@ -127,12 +127,12 @@ class _RawV3(SnmpV3MessageProcessingModel):  # type: ignore[misc]
 
 
 class _RawBulkGenerator(BulkCommandGenerator):  # type: ignore[misc]
-    """Hands over the answer as it is, where the library would unpack its cells."""
+    """Returns the answer without decoding its cells, which the library would do."""
 
     def process_response_varbinds(
         self, engine: object, handle: object, failure: object, pdu: object, context: tuple[Any, ...]
     ) -> None:
-        """Resolve the future that came with the question; nobody waits for a late answer."""
+        """Resolve the future of the request; a late answer is dropped."""
         del engine, handle
         answered: asyncio.Future[tuple[object, object]] = context[-1]
         if not answered.done():
@@ -140,25 +140,25 @@ class _RawBulkGenerator(BulkCommandGenerator):  # type: ignore[misc]
 
 
 class SnmpSession:
-    """Fetches rows by GETBULK; lives in one event loop."""
+    """Fetches rows with GETBULK; used within one event loop."""
 
     def __init__(self, *, timeout_s: float = TIMEOUT_S, retries: int = RETRIES) -> None:
         """Open nothing yet.
 
         Args:
-            timeout_s: of one request.
-            retries: of one request, after the first try.
+            timeout_s: of one attempt.
+            retries: further attempts of a request.
         """
         self._timeout_s = timeout_s
         self._retries = retries
-        # One engine per credentials: an engine keeps users by name, and two switches may know
-        # one name by different keys. It takes 0.2 s to make.
+        # One engine per credentials: an engine stores users by name, and two switches may have
+        # different keys for one name. An engine takes 0.2 s to create.
         self._engines: dict[SnmpCredentials, SnmpEngine] = {}
         self._addresses: dict[tuple[str, int], Any] = {}
         self._names = CommandGeneratorLcdConfigurator()
 
     async def __aenter__(self) -> Self:
-        """Take over what pysnmp leaves to the event loop: answers that nobody can use."""
+        """Handle the errors that pysnmp leaves to the event loop: undecodable answers."""
         asyncio.get_running_loop().set_exception_handler(_ignore_decode_error)
         return self
 
@@ -168,51 +168,51 @@ class SnmpSession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close its sockets."""
+        """Close the sockets."""
         for engine in self._engines.values():
             engine.close_dispatcher()
-        await asyncio.sleep(0)  # answers that came late are still on their way to the engines
+        await asyncio.sleep(0)  # let late answers reach the engines
 
     async def fetch_rows(self, target: Target, span: ColumnSpan) -> AsyncIterator[WalkRow]:
-        """Yield the rows of a span in order; nothing where the switch lacks it.
+        """Yield the rows of a span in order; nothing if the switch lacks the table.
 
         Raises:
             SwitchSilent: no answer within the timeouts, or no such host.
-            SwitchRefused: an answer that refuses, or does not get on.
+            SwitchRefused: the answer is an error, or its OIDs do not increase.
         """
-        at, last = span.first, span.last
+        current, last = span.first, span.last
         while True:
             num_cells = 0
-            for oid, value, is_absent in parse_varbinds(await self._request(target, at, span)):
+            for oid, value, is_absent in parse_varbinds(await self._request(target, current, span)):
                 num_cells += 1
                 if is_absent or oid[: len(last)] > last:
                     return
-                if oid <= at:
+                if oid <= current:
                     raise SwitchRefused("its OIDs do not increase")
-                at = oid
+                current = oid
                 last = oid[: len(last)] if span.is_any_column else last
                 if value is not None:
                     yield oid, value
             if not num_cells:
                 return
 
-    async def _request(self, target: Target, at: Oid, span: ColumnSpan) -> bytes:
-        """Return the cells that follow an OID, as they came."""
+    async def _request(self, target: Target, after: Oid, span: ColumnSpan) -> bytes:
+        """Return the cells that follow an OID, not decoded."""
         count = MAX_REPETITIONS if span.num_rows is None else span.num_rows + 1
-        asked = ((ObjectIdentifier(at), Null("")),)
-        answered: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
-        place = await self._resolve_address(target)
+        varbinds = ((ObjectIdentifier(after), Null("")),)
+        answer: asyncio.Future[tuple[Any, Any]] = asyncio.get_running_loop().create_future()
+        address = await self._resolve_address(target)
         try:
             engine = self._get_engine(target.credentials)
-            name, _ = self._names.configure(engine, _build_auth(target.credentials), place, b"")
+            name, _ = self._names.configure(engine, _build_auth(target.credentials), address, b"")
             _RawBulkGenerator().send_varbinds(
-                engine, name, None, b"", 0, count, asked, None, answered
+                engine, name, None, b"", 0, count, varbinds, None, answer
             )
-            failure, pdu = await answered
+            failure, pdu = await answer
         except (PySnmpError, PyAsn1Error, OSError, UnicodeError) as error:
             raise SwitchSilent(show(str(error))) from error
         if isinstance(failure, RequestTimedOut):
-            raise SwitchSilent("no answer: down, or it does not know the community")
+            raise SwitchSilent("no answer: it is down, or does not accept the community")
         if failure:
             raise SwitchRefused(show(str(failure)))
         status = v2c.apiPDU.get_error_status(pdu)
@@ -229,21 +229,21 @@ class SnmpSession:
         return self._engines[credentials]
 
     async def _resolve_address(self, target: Target) -> UdpTransportTarget | Udp6TransportTarget:
-        """Return where to send; a name is resolved once."""
-        place = (target.address, target.port)
-        if place not in self._addresses:
+        """Return the transport address of a target; a name is resolved once."""
+        address = (target.address, target.port)
+        if address not in self._addresses:
             kind = Udp6TransportTarget if ":" in target.address else UdpTransportTarget
             try:
-                self._addresses[place] = await kind.create(
-                    place, timeout=self._timeout_s, retries=self._retries
+                self._addresses[address] = await kind.create(
+                    address, timeout=self._timeout_s, retries=self._retries
                 )
             except (PySnmpError, OSError, UnicodeError) as error:
-                raise SwitchSilent("no such host: its name has no address here") from error
-        return self._addresses[place]
+                raise SwitchSilent("no such host: its name cannot be resolved") from error
+        return self._addresses[address]
 
 
 def _ignore_decode_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Pass by an answer that came too late or makes no sense: its request ends by its timeout."""
+    """Drop an answer that is late or undecodable: its request ends by its timeout."""
     fault = context.get("exception")
     if isinstance(fault, (PySnmpError, PyAsn1Error)) or _is_decode_error(fault):
         log.debug("answer dropped", extra={"error": show(str(fault))})
@@ -252,15 +252,15 @@ def _ignore_decode_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any
 
 
 def _is_decode_error(fault: BaseException | None) -> bool:
-    """Return whether pyasn1 failed by an error not its own, as by TypeError of the octets b0 22."""
+    """Return whether pyasn1 raised a general error, such as the TypeError for the octets b0 22."""
     frames = [frame for frame, _ in walk_tb(fault.__traceback__)] if fault else []
     return bool(frames) and str(frames[-1].f_globals.get("__name__")).startswith("pyasn1.")
 
 
 def _build_auth(credentials: SnmpCredentials) -> CommunityData | UsmUserData:
     if credentials.community:
-        # Most switches in use have nothing else; whoever sets up v3 gets v3.
-        return CommunityData(credentials.community, mpModel=1)  # noqa: S508 - version 2c is asked
+        # Most switches in use support only v2c; v3 is used where it is configured.
+        return CommunityData(credentials.community, mpModel=1)  # noqa: S508 - v2c is configured
     return UsmUserData(
         credentials.user,
         credentials.auth_key or None,

@@ -1,4 +1,4 @@
-"""The file that lists the switches to walk: addresses, credentials, and where to find more.
+"""The file that lists the switches to walk: addresses, credentials, and discovery. Pure.
 
     switches:
       - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
@@ -11,7 +11,7 @@
     discover:
       networks: [10.0.0.0/16]
 
-Secrets stand in files of their own, are never shown, and never leave this process but in SNMP.
+Secrets are in separate files. They are never printed, and leave this process only in SNMP.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ SwitchAddress = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 
 
 def _check_network(value: object) -> object:
-    """Refuse what is no network, and say why; pydantic would take a number for an address."""
+    """Refuse a malformed network with a reason; pydantic would read a number as an address."""
     if not isinstance(value, str):
         raise ValueError("expected a network such as 10.0.0.0/16")  # noqa: TRY004 - pydantic's way
     ipaddress.ip_network(value)
@@ -58,7 +58,7 @@ SnmpVersion = Annotated[Literal["2c", "3"], BeforeValidator(str)]  # YAML reads 
 
 
 class AuthProtocol(StrEnum):
-    """How a user of SNMPv3 proves itself."""
+    """The authentication protocol of an SNMPv3 user."""
 
     MD5 = "MD5"
     SHA = "SHA"
@@ -69,7 +69,7 @@ class AuthProtocol(StrEnum):
 
 
 class PrivProtocol(StrEnum):
-    """How SNMPv3 hides what is said."""
+    """The encryption of SNMPv3."""
 
     DES = "DES"
     AES = "AES"
@@ -78,10 +78,10 @@ class PrivProtocol(StrEnum):
 
 
 class SwitchGroup(WireModel):
-    """Switches that take the same credentials."""
+    """Switches with the same credentials."""
 
     addresses: Annotated[tuple[SwitchAddress, ...], Field(min_length=1, max_length=MAX_ADDRESSES)]
-    """Addresses, names, or networks all of whose addresses are tried."""
+    """IP addresses, host names, or networks; every address of a network is tried."""
     port: Annotated[int, Field(ge=1, le=65535, strict=True)] = 161
     version: SnmpVersion = "2c"
     community_file: FilePath | None = None
@@ -93,31 +93,31 @@ class SwitchGroup(WireModel):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        """Refuse credentials that are missing, or of the other version."""
+        """Refuse missing credentials, and credentials of the other version."""
         is_v3 = self.version == "3"
         if is_v3 and (self.user is None or self.auth_key_file is None):
             raise ValueError("version 3 needs user and authKeyFile")
         if is_v3 and self.community_file is not None:
-            raise ValueError("communityFile is of version 2c")
+            raise ValueError("communityFile is for version 2c")
         if not is_v3 and self.community_file is None:
             raise ValueError("version 2c needs communityFile")
         if not is_v3 and (self.user or self.auth_key_file or self.priv_key_file):
-            raise ValueError("user, authKeyFile and privKeyFile are of version 3")
+            raise ValueError("user, authKeyFile and privKeyFile are for version 3")
         return self
 
 
 class Discovery(WireModel):
-    """Which of the devices that switches hear are walked too.
+    """Which neighbors of switches are walked too.
 
-    A neighbor says itself what its address is, so the credentials of the switch that hears it
-    are sent to no address outside these networks.
+    A neighbor announces its address itself. So the credentials of the switch that hears it are
+    never sent to an address outside these networks.
     """
 
     networks: Annotated[tuple[NetworkText, ...], Field(min_length=1, max_length=1024)]
     max_switches: Annotated[int, Field(ge=1, le=10_000)] = 1024
-    """Addresses tried beside the listed ones."""
+    """Addresses tried in addition to the listed ones."""
     max_depth: Annotated[int, Field(ge=1, le=16)] = 8
-    """Cables from a listed switch."""
+    """Greatest distance from a listed switch, in cables."""
 
 
 class SwitchesFile(WireModel):
@@ -129,16 +129,16 @@ class SwitchesFile(WireModel):
 
 @dataclass(frozen=True, slots=True)
 class SnmpCredentials:
-    """What a switch asks for; its secrets do not show when it is printed."""
+    """SNMP credentials; the repr contains no secret."""
 
     community: str = field(default="", repr=False)
-    """Empty: version 3."""
+    """Empty for version 3."""
     user: str = ""
     auth_protocol: AuthProtocol = AuthProtocol.SHA_256
     auth_key: str = field(default="", repr=False)
     priv_protocol: PrivProtocol = PrivProtocol.AES
     priv_key: str = field(default="", repr=False)
-    """Empty: nothing is hidden."""
+    """Empty: no encryption."""
 
 
 class Target(NamedTuple):
@@ -149,11 +149,11 @@ class Target(NamedTuple):
     port: int
     credentials: SnmpCredentials
     is_expected: bool = True
-    """Whether a switch must be there; not so at each address of a network, or of any neighbor."""
+    """Whether a switch must be there; False for addresses of a network and of neighbors."""
 
 
 class TargetList(NamedTuple):
-    """What the file says."""
+    """The parsed file."""
 
     targets: tuple[Target, ...]
     """One per address and port, in the order of the file."""
@@ -166,26 +166,26 @@ def parse_switches(raw: bytes, *, source: str, read_secret: Callable[[str], str]
     Args:
         raw: YAML or JSON.
         source: names the file in errors.
-        read_secret: returns the secret in a file, by the name that stands here.
+        read_secret: returns the secret in a file, by the file name in the list.
 
     Raises:
         ConfigError: the file is wrong, or a secret cannot be read or is too short.
     """
     document = parse_document(raw, source=source)
     try:
-        found = SwitchesFile.model_validate(document.value)
+        file = SwitchesFile.model_validate(document.value)
     except ValidationError as error:
         raise ConfigError(f"{source}: {'; '.join(describe_validation(error))}") from error
     targets: dict[tuple[str, int], Target] = {}
-    for group in found.switches:
+    for group in file.switches:
         credentials = _read_credentials(group, source, read_secret)
         for address, is_expected in _expand_addresses(group, source):
             target = Target(address, group.port, credentials, is_expected=is_expected)
-            kept = targets.setdefault((address, group.port), target)
-            targets[address, group.port] = kept._replace(
-                is_expected=kept.is_expected or is_expected
+            earlier = targets.setdefault((address, group.port), target)
+            targets[address, group.port] = earlier._replace(
+                is_expected=earlier.is_expected or is_expected
             )
-    return TargetList(tuple(targets.values()), found.discover)
+    return TargetList(tuple(targets.values()), file.discover)
 
 
 def _read_credentials(
@@ -199,7 +199,9 @@ def _read_credentials(
     }
     for name, key in keys.items():
         if 0 < len(key) < MIN_KEY_CHARS:
-            raise ConfigError(f"{source}: the {name} key is shorter than {MIN_KEY_CHARS}")
+            raise ConfigError(
+                f"{source}: the {name} key is shorter than {MIN_KEY_CHARS} characters"
+            )
     return SnmpCredentials(
         user=group.user or "",
         auth_protocol=group.auth_protocol,
@@ -218,18 +220,18 @@ def _expand_addresses(group: SwitchGroup, source: str) -> Iterator[tuple[str, bo
             try:
                 yield str(ipaddress.ip_address(text)), True
             except ValueError as error:
-                raise ConfigError(f"{source}: no address: '{show(text)}'") from error
+                raise ConfigError(f"{source}: not an address: '{show(text)}'") from error
         elif _HOST.match(text):
             yield text.lower(), True
         else:
-            raise ConfigError(f"{source}: no address, name or network: '{show(text)}'")
+            raise ConfigError(f"{source}: not an address, name or network: '{show(text)}'")
 
 
 def _expand_hosts(text: str, source: str) -> Iterator[str]:
     try:
         network = ipaddress.ip_network(text)
     except ValueError as error:
-        raise ConfigError(f"{source}: no network: {show(str(error))}") from error
+        raise ConfigError(f"{source}: not a network: {show(str(error))}") from error
     if network.num_addresses > MAX_ADDRESSES:
         raise ConfigError(f"{source}: {text} has more than {MAX_ADDRESSES} addresses")
     yield from map(str, network.hosts())

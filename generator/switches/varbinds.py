@@ -1,7 +1,7 @@
 """Variable bindings of an SNMP answer: BER octets to (OID, value) pairs. Pure.
 
-pysnmp opens messages, checks who sent them and decrypts them. What remains, a thousand cells of
-a 64-port switch, is unpacked here in a fiftieth of the time that a general ASN.1 library takes.
+pysnmp decodes, authenticates and decrypts messages. This module decodes their cells (a thousand
+for a 64-port switch) in a fiftieth of the time that a general ASN.1 library takes.
 
 Source: RFC 3416, 3; RFC 2578, 7.1; ITU-T X.690, 8 (lengths are definite in SNMP: RFC 3417, 8).
 """
@@ -29,29 +29,29 @@ _LONG_FORM: Final = 0x80
 
 
 class VarBind(NamedTuple):
-    """One cell."""
+    """One cell of a table."""
 
     oid: Oid
     value: Value | None
-    """None for what no column of ours holds, such as an OID."""
+    """None for types that no used column has, such as an OID."""
     is_absent: bool
-    """Whether there is nothing at this OID, nor after it where it was asked for by GETBULK."""
+    """Whether the switch has nothing at this OID; after GETBULK, nothing follows it either."""
 
 
 def parse_varbinds(raw: bytes) -> Iterator[VarBind]:
-    """Yield the cells of a VarBindList, whose own tag and length are left out. O(bytes).
+    """Yield the cells of a VarBindList, given without its own tag and length. O(bytes).
 
     Raises:
-        SwitchRefused: the octets are no list of cells; those before have been yielded.
+        SwitchRefused: the octets are no list of cells; earlier cells have been yielded.
     """
-    at = 0
-    while at < len(raw):
-        tag, start, at = _parse_element(raw, at)
+    offset = 0
+    while offset < len(raw):
+        tag, start, offset = _parse_element(raw, offset)
         if tag != _SEQUENCE:
             raise _build_malformed_error()
         name_tag, name_start, name_end = _parse_element(raw, start)
         value_tag, value_start, value_end = _parse_element(raw, name_end)
-        if name_tag != _OID or value_end != at:
+        if name_tag != _OID or value_end != offset:
             raise _build_malformed_error()
         oid = _parse_oid(raw[name_start:name_end])
         yield VarBind(
@@ -59,11 +59,11 @@ def parse_varbinds(raw: bytes) -> Iterator[VarBind]:
         )
 
 
-def _parse_element(raw: bytes, at: int) -> tuple[int, int, int]:
-    """Return (tag, start, end) of the content of the element that begins here."""
-    if at + 2 > len(raw):
+def _parse_element(raw: bytes, offset: int) -> tuple[int, int, int]:
+    """Return the tag of the element at an offset, and the start and end of its content."""
+    if offset + 2 > len(raw):
         raise _build_malformed_error()
-    tag, length, start = raw[at], raw[at + 1], at + 2
+    tag, length, start = raw[offset], raw[offset + 1], offset + 2
     if length >= _LONG_FORM:
         num_bytes = length - _LONG_FORM
         if not 0 < num_bytes <= _MAX_LENGTH_BYTES:
@@ -96,9 +96,9 @@ def _parse_value(tag: int, content: bytes) -> Value | None:
         return None
     if tag == _INTEGER:
         return int.from_bytes(content, signed=True)
-    # Some agents leave out the zero octet in front of a large unsigned number.
+    # Some agents omit the zero octet in front of a large unsigned number.
     return int.from_bytes(content) if tag in _UNSIGNED else None
 
 
 def _build_malformed_error() -> SwitchRefused:
-    return SwitchRefused("its answer makes no sense")
+    return SwitchRefused("its answer is malformed")

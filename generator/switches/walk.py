@@ -1,8 +1,8 @@
-"""Walking many switches at once: outcomes, deadlines, and what need not be walked again.
+"""Walks switches in parallel: outcomes, deadlines, and the check for unchanged switches.
 
-Every switch has a deadline and an outcome of its own, and its outcome is told as soon as it is
-there, so a dead one costs a place among the parallel walks for a few seconds and delays nobody.
-How rows are fetched is the session's.
+Every switch has its own deadline and outcome, and each outcome is yielded as soon as the walk
+ends. So a dead switch occupies one of the parallel walks for a few seconds and delays no other.
+Fetching rows is not done here: the session does it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from topology.sources.lldp_mib.tables import (
 )
 from topology.sources.lldp_mib.walk import parse_walk
 
-MAX_ROWS: Final = 100_000  # a switch of 4096 ports has half of that
+MAX_ROWS: Final = 100_000  # a switch with 4096 ports has half as many
 MAX_PARALLEL: Final = 32
 _REMOTE_TABLE: Final = (*LLDP, 4, 1, 1)
 
@@ -41,7 +41,7 @@ class WalkOutcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """It told something and then fell silent, or refused the rest."""
+    """The switch gave some tables, and then stopped answering or refused the rest."""
     REFUSED = "refused"
     UNREACHABLE = "unreachable"
 
@@ -54,36 +54,37 @@ class WalkSession(Protocol):
 
         Raises:
             SwitchSilent: no answer.
-            SwitchRefused: an answer that refuses, or makes no sense.
+            SwitchRefused: the answer is an error or malformed.
         """
         ...
 
 
 class NeighborStamp(NamedTuple):
-    """What tells whether a switch still has the neighbors that it had."""
+    """The values that show whether the neighbors of a switch changed."""
 
     name: bytes
     up_time_cs: int
-    """Hundredths of a second."""
+    """In hundredths of a second."""
     change_counters: tuple[int, ...]
-    """When any neighbor changed, and how many came and went; the first is 0 where nothing tells."""
+    """Time of the last change of a neighbor, then the numbers of changes; the first is 0 if the
+    switch does not count changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SwitchWalk:
-    """What came of one address."""
+    """The result of the walk of one target."""
 
     target: Target
     outcome: WalkOutcome
     duration_s: float
     device: Device | None = None
-    """None where nothing usable was told."""
+    """None if the switch gave nothing usable."""
     reason: str = ""
-    """Why it is not `ok`."""
+    """Why the outcome is not `ok`."""
     problems: tuple[ParseError, ...] = ()
-    """What of its tables was skipped."""
+    """Skipped parts of its tables."""
     stamp: NeighborStamp | None = None
-    """As it was when the walk began; None where the switch did not tell."""
+    """At the start of the walk; None if the switch did not answer."""
 
 
 async def walk_all(
@@ -93,13 +94,13 @@ async def walk_all(
     frontier: Frontier,
     parallel: int = MAX_PARALLEL,
 ) -> AsyncIterator[SwitchWalk]:
-    """Yield the walks of switches, and of those that they hear, as each of them ends.
+    """Yield the walks of switches and of their neighbors, each as soon as it ends.
 
     Args:
-        targets: where to start.
-        walk: walks one switch, and does not fail.
-        frontier: which neighbors are walked too; it knows the targets.
-        parallel: walks at one time.
+        targets: the first switches.
+        walk: walks one switch; never raises.
+        frontier: selects the neighbors that are walked too; started with the targets.
+        parallel: most walks at one time.
     """
     free = asyncio.Semaphore(parallel)
 
@@ -115,14 +116,16 @@ async def walk_all(
                 order[asyncio.create_task(walk_one(target))] = len(order)
             done, _ = await asyncio.wait(order, return_when=asyncio.FIRST_COMPLETED)
             ended = [task.result() for task in sorted(done, key=order.__getitem__)]
-            order = {task: at for task, at in order.items() if task not in done}
-            for found in ended:
-                frontier.record_walk(found.target, found.device)
+            order = {task: index for task, index in order.items() if task not in done}
+            for result in ended:
+                frontier.record_walk(result.target, result.device)
             due = [
-                heard for found in ended for heard in frontier.find_next(found.target, found.device)
+                target
+                for result in ended
+                for target in frontier.find_next(result.target, result.device)
             ]
-            for found in ended:
-                yield found
+            for result in ended:
+                yield result
     finally:
         for task in order:
             task.cancel()
@@ -136,31 +139,33 @@ async def walk_switch(
     deadline_s: float,
     last: SwitchWalk | None = None,
 ) -> SwitchWalk:
-    """Walk one switch within a deadline; what it told until then is kept.
+    """Walk one switch within a deadline; rows that arrived until then are used.
 
     Args:
         target: the switch.
         session: fetches rows.
-        clock: seconds that only go forward, for the duration.
-        deadline_s: from now on.
-        last: an earlier walk, whose device is returned where no neighbor changed since; None: all
+        clock: monotonic, in seconds; for the duration.
+        deadline_s: of the whole walk.
+        last: an earlier walk, whose device is returned if no neighbor changed since; None: all
             tables are walked.
     """
     rows: list[WalkRow] = []
     stamp: NeighborStamp | None = None
     failure: SwitchError | None = None
-    began = clock()
+    started_s = clock()
     try:
         async with asyncio.timeout(deadline_s):
             stamp = await _fetch_stamp(session, target, rows)
             if last is not None and is_unchanged(last, stamp):
-                return SwitchWalk(target, WalkOutcome.OK, clock() - began, last.device, stamp=stamp)
+                return SwitchWalk(
+                    target, WalkOutcome.OK, clock() - started_s, last.device, stamp=stamp
+                )
             await _fetch(session, target, rows)
     except TimeoutError:
-        failure = SwitchError(f"not done within {deadline_s:g} s")
+        failure = SwitchError(f"the walk did not end within {deadline_s:g} s")
     except SwitchError as error:
         failure = error
-    return _build_walk(target, rows, failure=failure, duration_s=clock() - began, stamp=stamp)
+    return _build_walk(target, rows, failure=failure, duration_s=clock() - started_s, stamp=stamp)
 
 
 def _build_walk(
@@ -171,7 +176,7 @@ def _build_walk(
     duration_s: float,
     stamp: NeighborStamp | None,
 ) -> SwitchWalk:
-    """Return what the rows that came tell."""
+    """Return the result of a walk, from the rows that arrived."""
     source = f"switch {show(target.address, 253)}"
     device, problems = parse_walk(rows, source=source, address=target.address)
     outcome, reason = _classify_outcome(device, failure)
@@ -187,20 +192,25 @@ def _build_walk(
 
 
 def is_unchanged(last: SwitchWalk, stamp: NeighborStamp | None) -> bool:
-    """Return whether the tables of neighbors are as they were at an earlier walk.
+    """Return whether the tables of neighbors are unchanged since an earlier walk.
 
-    Only where the counter is known to tell: the walk was whole, LLDP alone heard somebody, and the
-    switch did not restart, for it counts from its start.
+    True only if the counter can be trusted: the earlier walk was complete, all its neighbors came
+    from LLDP, and the switch did not restart, since the counter starts with the switch.
     """
-    then = last.stamp
-    if stamp is None or then is None or last.outcome is not WalkOutcome.OK or last.device is None:
+    last_stamp = last.stamp
+    if (
+        stamp is None
+        or last_stamp is None
+        or last.outcome is not WalkOutcome.OK
+        or last.device is None
+    ):
         return False
-    sources = {heard.source for port in last.device.ports for heard in port.neighbors}
+    sources = {neighbor.source for port in last.device.ports for neighbor in port.neighbors}
     is_same = (stamp.name, stamp.change_counters) == (
-        then.name,
-        then.change_counters,
+        last_stamp.name,
+        last_stamp.change_counters,
     ) and stamp.change_counters[0] > 0
-    return is_same and then.up_time_cs <= stamp.up_time_cs and sources == {Source.LLDP}
+    return is_same and last_stamp.up_time_cs <= stamp.up_time_cs and sources == {Source.LLDP}
 
 
 def _classify_outcome(
@@ -209,7 +219,7 @@ def _classify_outcome(
     if device is not None:
         return (WalkOutcome.PARTIAL, str(failure)) if failure else (WalkOutcome.OK, "")
     if failure is None:
-        return WalkOutcome.REFUSED, "it answers, but shows none of the tables: check its view"
+        return WalkOutcome.REFUSED, "it answers, but shows none of the tables: check its SNMP view"
     is_refusal = isinstance(failure, SwitchRefused)
     return (WalkOutcome.REFUSED if is_refusal else WalkOutcome.UNREACHABLE), str(failure)
 
@@ -218,13 +228,13 @@ async def _fetch_stamp(session: WalkSession, target: Target, rows: list[WalkRow]
     for span in (SYSTEM_SPAN, STATS_SPAN):
         await _fetch_span(session, target, span, rows)
     cells = dict(rows)
-    name, *numbers = (cells.get((*at, 0)) for at in (SYS_NAME, SYS_UP_TIME, *REMOTE_STATS))
-    up_time, *stats = (one if isinstance(one, int) else 0 for one in numbers)
+    name, *values = (cells.get((*oid, 0)) for oid in (SYS_NAME, SYS_UP_TIME, *REMOTE_STATS))
+    up_time, *stats = (value if isinstance(value, int) else 0 for value in values)
     return NeighborStamp(name if isinstance(name, bytes) else b"", up_time, tuple(stats))
 
 
 async def _fetch(session: WalkSession, target: Target, rows: list[WalkRow]) -> None:
-    """Add the rows of all tables; those of LLDP-V2-MIB where the LLDP-MIB has no neighbors."""
+    """Add the rows of all tables; those of LLDP-V2-MIB only if the LLDP-MIB has no neighbors."""
     for span in BASE_SPANS:
         await _fetch_span(session, target, span, rows)
     if not any(oid[: len(_REMOTE_TABLE)] == _REMOTE_TABLE for oid, _ in rows):

@@ -1,8 +1,8 @@
-"""What people are told of a round: only what changed since the one before. Pure.
+"""The texts of Kubernetes Events: what changed from one round to the next. Pure.
 
-A condition that turned, a plan that is held or was carried out, a node whose ids are taken from
-it, and grave findings that came or went. Everything else stands in the Fabric object, in the log
-and in metrics. Many of a kind are one notice.
+A change is a condition with a new status or reason, a held or applied plan, a quarantined node,
+or a finding of severity error that appeared or went. Everything else is in the Fabric object, the
+log and the metrics. Findings of one kind share one Event.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 NODE_KIND: Final = "Node"
 MAX_NODES: Final = 20
-"""Nodes that get a notice of their own in one round; the others are in that of the Fabric."""
+"""Nodes that get an Event each in one round; further nodes share one Event of the Fabric."""
 _MAX_SHOWN: Final = 5
 _MAX_NOTE: Final = 1000
 _INTENDED_REASONS: Final = frozenset({"Paused", "DryRun"})
-"""Reasons for which people themselves see to it that nothing is written."""
+"""Reasons that a person chose, so they are no warning: writing is switched off on purpose."""
 
 
 class EventSubject(NamedTuple):
-    """The object that a notice is about."""
+    """The object that an Event is about."""
 
     kind: str
     name: str
@@ -39,11 +39,11 @@ FABRIC: Final = EventSubject(FABRIC_KIND, FABRIC_NAME)
 
 
 class EventText(NamedTuple):
-    """One change, for people."""
+    """The text and fields of one Event."""
 
     subject: EventSubject
     reason: str
-    """In CamelCase, as of a closed set."""
+    """In CamelCase, from a closed set."""
     action: str
     """What the server did when it saw the change, in CamelCase."""
     note: str
@@ -53,15 +53,15 @@ class EventText(NamedTuple):
 def build_event_texts(
     before: RoundOutcome | None, after: RoundOutcome, *, started_at: datetime
 ) -> Iterator[EventText]:
-    """Yield what changed from one round to the next.
+    """Yield one text for each change from one round to the next.
 
-    Of the first round of a process nobody knows what it changed: of it only those conditions are
-    told that turned since the start.
+    The first round of a process has no predecessor to compare with: it yields only the conditions
+    and the held plan that changed since the process started.
 
     Args:
-        before: the round before; None for the first of this process.
+        before: the previous round; None for the first round of this process.
         after: the round.
-        started: when the process did, with a time zone.
+        started_at: when the process started, with a time zone.
     """
     if after.is_failed:
         return
@@ -78,9 +78,11 @@ def build_event_texts(
 
 
 def _find_state_at_start(started: datetime, after: RoundOutcome) -> RoundOutcome:
-    """Return what stood when the process started, as far as it still does."""
+    """Return the conditions and the held plan that are unchanged since the process started."""
     conditions = tuple(
-        one for one in after.conditions if not _is_since(one.last_transition_time, started)
+        condition
+        for condition in after.conditions
+        if not _is_since(condition.last_transition_time, started)
     )
     held = after.held if after.held and not _is_since(after.held.since, started) else None
     return RoundOutcome(0.0, conditions=conditions, held=held)
@@ -88,33 +90,26 @@ def _find_state_at_start(started: datetime, after: RoundOutcome) -> RoundOutcome
 
 def _is_since(time: str, started: datetime) -> bool:
     try:
-        found = datetime.fromisoformat(time)
+        parsed = datetime.fromisoformat(time)
     except ValueError:
         return False
-    # Times of conditions are whole seconds.
-    return found.tzinfo is not None and found >= started.replace(microsecond=0)
+    # Conditions store whole seconds.
+    return parsed.tzinfo is not None and parsed >= started.replace(microsecond=0)
 
 
 def _compare_conditions(
     before: Iterable[Condition], after: Iterable[Condition]
 ) -> Iterator[EventText]:
-    """Yield a notice for each condition that turned, or has another reason; not for held plans."""
-    known = {one.type: (one.status, one.reason) for one in before}
-    for one in after:
-        if one.type is ConditionType.CHANGE_BLOCKED or known.get(one.type) == (
-            one.status,
-            one.reason,
-        ):
+    """Yield a text for each condition with a new status or reason; held plans have their own."""
+    known = {condition.type: (condition.status, condition.reason) for condition in before}
+    for condition in after:
+        type_, status, reason = condition.type, condition.status, condition.reason
+        if type_ is ConditionType.CHANGE_BLOCKED or known.get(type_) == (status, reason):
             continue
-        is_good = (one.status == "True") is (one.type is ConditionType.READY)
-        note = f"{one.type} is {one.status}" + (f": {one.message}" if one.message else "")
-        yield EventText(
-            FABRIC,
-            one.reason,
-            "Reconcile",
-            _truncate(note),
-            not (is_good or one.reason in _INTENDED_REASONS),
-        )
+        is_good = (status == "True") is (type_ is ConditionType.READY)
+        note = f"{type_} is {status}" + (f": {condition.message}" if condition.message else "")
+        is_warning = not (is_good or reason in _INTENDED_REASONS)
+        yield EventText(FABRIC, reason, "Reconcile", _truncate(note), is_warning)
 
 
 def _find_block_reason(conditions: Iterable[Condition]) -> str:
@@ -123,29 +118,29 @@ def _find_block_reason(conditions: Iterable[Condition]) -> str:
 
 def _build_held_text(held: HeldPlan, why: str) -> EventText:
     counts = f"{held.creates} creates, {held.updates} updates, {held.deletes} deletes"
-    note = f"{why or f'plan {held.hash} is held'}; it has {counts}. Approve it, or mend the cause."
+    note = f"{why or f'plan {held.hash} is held'}; it has {counts}. Approve it, or fix the cause."
     return EventText(FABRIC, "PlanHeld", "Hold", _truncate(note), is_warning=True)
 
 
 def _build_applied_text(after: RoundOutcome) -> EventText:
     counts = Counter(action.op for action in after.completed_actions)
-    told = ", ".join(f"{num} {op.value}" for op, num in sorted(counts.items()))
+    shown = ", ".join(f"{num} {op.value}" for op, num in sorted(counts.items()))
     reason = "ApprovedPlanCarriedOut" if after.is_approved else "PlanCarriedOut"
-    note = f"plan {after.completed_plan} is carried out: {told}"
+    note = f"plan {after.completed_plan} was applied: {shown}"
     return EventText(FABRIC, reason, "Apply", _truncate(note), is_warning=False)
 
 
 def _find_serious(outcome: RoundOutcome) -> dict[tuple[FindingKind, str, str | None], Finding]:
     return {
-        (one.kind, one.device, one.port): one
-        for one in outcome.findings
-        if one.severity is Severity.ERROR
+        (finding.kind, finding.device, finding.port): finding
+        for finding in outcome.findings
+        if finding.severity is Severity.ERROR
     }
 
 
 def _find_nodes(outcome: RoundOutcome) -> frozenset[str]:
     tree = outcome.tree
-    return frozenset((*tree.nodes, *(gone.node for gone in tree.unplaced)) if tree else ())
+    return frozenset((*tree.nodes, *(unplaced.node for unplaced in tree.unplaced)) if tree else ())
 
 
 def _compare_findings(
@@ -153,12 +148,12 @@ def _compare_findings(
     after: dict[tuple[FindingKind, str, str | None], Finding],
     nodes: Collection[str],
 ) -> Iterator[EventText]:
-    appeared = [one for key, one in after.items() if key not in before]
-    gone = [one for key, one in before.items() if key not in after]
+    appeared = [finding for key, finding in after.items() if key not in before]
+    cleared = [finding for key, finding in before.items() if key not in after]
     quarantined = {
-        one.device: one
-        for one in appeared
-        if one.kind is FindingKind.DUPLICATE_ID and one.device in nodes
+        finding.device: finding
+        for finding in appeared
+        if finding.kind is FindingKind.DUPLICATE_ID and finding.device in nodes
     }
     own = sorted(quarantined, key=natural_key)[:MAX_NODES]
     for name in own:
@@ -166,26 +161,28 @@ def _compare_findings(
         note = _truncate(quarantined[name].message)
         yield EventText(about, "Quarantined", "Quarantine", note, is_warning=True)
     rest = [
-        one for one in appeared if one.kind is not FindingKind.DUPLICATE_ID or one.device not in own
+        finding
+        for finding in appeared
+        if finding.kind is not FindingKind.DUPLICATE_ID or finding.device not in own
     ]
     yield from _group_by_kind(rest, "Appeared", is_warning=True)
-    yield from _group_by_kind(gone, "Gone", is_warning=False)
+    yield from _group_by_kind(cleared, "Gone", is_warning=False)
 
 
 def _group_by_kind(
     findings: Iterable[Finding], action: str, *, is_warning: bool
 ) -> Iterator[EventText]:
-    """Yield one notice for all findings of a kind."""
+    """Yield one text for all findings of a kind."""
     kinds: dict[FindingKind, list[Finding]] = {}
-    for one in findings:
-        kinds.setdefault(one.kind, []).append(one)
-    for kind, found in sorted(kinds.items()):
+    for finding in findings:
+        kinds.setdefault(finding.kind, []).append(finding)
+    for kind, members in sorted(kinds.items()):
         reason = "".join(part.capitalize() for part in kind.value.split("-"))
-        where = sorted({show(one.device, 253) for one in found}, key=natural_key)
+        where = sorted({show(finding.device, 253) for finding in members}, key=natural_key)
         more = f" and {len(where) - _MAX_SHOWN} more" if len(where) > _MAX_SHOWN else ""
         note = f"{kind.value} {action.lower()} at {', '.join(where[:_MAX_SHOWN])}{more}"
         if is_warning:
-            note += f": {found[0].message}"
+            note += f": {members[0].message}"
         yield EventText(FABRIC, reason, action, _truncate(note), is_warning)
 
 

@@ -1,8 +1,8 @@
-"""Kubernetes Events: the notices of rounds, written where `kubectl describe` finds them.
+"""Writes Kubernetes Events about rounds, where `kubectl describe` finds them.
 
-Telling is worth less than what is told of: notices wait in a short queue, are written once, and
-are dropped with a line in the log where the queue is full, the API server refuses, or the same
-thing keeps turning. Events about objects of the cluster live in the namespace `default`.
+Events are best effort: they wait in a short queue and are written once. An Event is dropped with
+a log line if the queue is full, the API server refuses it, or the same change keeps repeating.
+Events about cluster-scoped objects are in the namespace `default`.
 """
 
 from __future__ import annotations
@@ -26,29 +26,32 @@ log = logging.getLogger(__name__)
 
 EVENTS: Final = Resource("events.k8s.io", "v1", "events", "Event")
 NAMESPACE: Final = "default"
-"""The only one that the API server takes for objects without a namespace."""
+"""The only namespace that the API server accepts for Events about cluster-scoped objects."""
 CONTROLLER: Final = "toponaut.io/generator"
 QUEUE_SIZE: Final = 128
 BURST: Final = 5
-"""Events about one object for one reason at once; then one every `REPEAT_PERIOD_S`."""
+"""Events about one object and reason that may follow at once; then one per `REPEAT_PERIOD_S`."""
 REPEAT_PERIOD_S: Final = 300.0
 REQUEST_TIMEOUT_S: Final = 10.0
 MAX_INSTANCE: Final = 128
-_RESOURCE_BY_KIND: Final[Mapping[str, Resource]] = {one.kind: one for one in (FABRICS, NODES)}
+_RESOURCE_BY_KIND: Final[Mapping[str, Resource]] = {
+    resource.kind: resource for resource in (FABRICS, NODES)
+}
 
 
 class EventSource(NamedTuple):
-    """Who reports, and when."""
+    """The reporter of Events, and its clocks."""
 
     instance: str
     """Name of this replica."""
     started: datetime
+    """When this process started, with a time zone."""
     now: Callable[[], datetime]
     clock: Monotonic
 
 
 class EventWriter:
-    """Tells of rounds; follows them in its context."""
+    """Turns the outcomes of rounds into Events and writes them in a thread."""
 
     def __init__(
         self,
@@ -58,13 +61,13 @@ class EventWriter:
         is_leader: Callable[[], bool],
         on_event: Callable[[EventResult], None],
     ) -> None:
-        """Ask nothing yet.
+        """Start the thread; send no request yet.
 
         Args:
             transport: to the API server.
-            reporter: us.
-            may_tell: whether this replica is the one that tells: the leader.
-            on_event: takes what became of each Event.
+            reporter: this replica.
+            is_leader: whether this replica leads; only the leader writes Events.
+            on_event: receives the result of each Event.
         """
         self._transport = transport
         self._reporter = reporter
@@ -77,17 +80,17 @@ class EventWriter:
         self._thread.start()
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Take the outcome of a round; returns at once."""
+        """Queue the Events of a round; return at once."""
         if outcome.is_failed:
             return
         before, self._last_outcome = self._last_outcome, outcome
         if not self._is_leader():
             return
-        for notice in build_event_texts(before, outcome, started_at=self._reporter.started):
-            self._enqueue(notice)
+        for text in build_event_texts(before, outcome, started_at=self._reporter.started):
+            self._enqueue(text)
 
     def stop(self, *, deadline_s: float) -> None:
-        """Write what waits, as far as the deadline allows."""
+        """Write the queued Events, as far as the deadline allows."""
         while True:
             try:
                 self._queue.put_nowait(None)
@@ -103,20 +106,20 @@ class EventWriter:
             return
         self._on_event(EventResult.DROPPED)
 
-    def _enqueue(self, notice: EventText) -> None:
-        if self._take_allowance(notice):
+    def _enqueue(self, text: EventText) -> None:
+        if self._take_allowance(text):
             try:
-                self._queue.put_nowait(notice)
+                self._queue.put_nowait(text)
             except Full:
                 pass
             else:
                 return
         self._on_event(EventResult.DROPPED)
-        log.info("event dropped", extra={"reason": notice.reason, "note": notice.note})
+        log.info("event dropped", extra={"reason": text.reason, "note": text.note})
 
-    def _take_allowance(self, notice: EventText) -> bool:
-        """Return whether the allowance of an object and reason has one left, and take it."""
-        key, now_s = (notice.subject, notice.reason), self._reporter.clock()
+    def _take_allowance(self, text: EventText) -> bool:
+        """Return whether an Event about this object and reason may be written now, and count it."""
+        key, now_s = (text.subject, text.reason), self._reporter.clock()
         level, at_s = self._allowances.get(key, (float(BURST), now_s))
         level = min(BURST, level + (now_s - at_s) / REPEAT_PERIOD_S)
         is_left = level >= 1
@@ -126,38 +129,36 @@ class EventWriter:
         return is_left
 
     def _run(self) -> None:
-        while (notice := self._queue.get()) is not None:
+        while (text := self._queue.get()) is not None:
             try:
-                self._write(notice)
+                self._write(text)
             except KubeError as error:
                 self._on_event(EventResult.FAILED)
-                log.warning(
-                    "event not written", extra={"reason": notice.reason, "error": str(error)}
-                )
+                log.warning("event not written", extra={"reason": text.reason, "error": str(error)})
             else:
                 self._on_event(EventResult.WRITTEN)
 
-    def _write(self, notice: EventText) -> None:
-        body = render_event(notice, self._reporter, uid=self._fetch_uid(notice.subject))
+    def _write(self, text: EventText) -> None:
+        body = render_event(text, self._reporter, uid=self._fetch_uid(text.subject))
         request = KubeRequest("POST", EVENTS.path(namespace=NAMESPACE), body=body)
         self._transport.ask(request, timeout_s=REQUEST_TIMEOUT_S)
 
     def _fetch_uid(self, about: EventSubject) -> str:
-        """Return the uid by which `kubectl describe` finds the Event; empty where it is gone."""
+        """Return the uid by which `kubectl describe` finds the Event; empty if it is deleted."""
         request = KubeRequest("GET", _RESOURCE_BY_KIND[about.kind].path(about.name))
         try:
-            found = decode_object(
+            document = decode_object(
                 str(request), self._transport.ask(request, timeout_s=REQUEST_TIMEOUT_S)
             )
         except KubeNotFound:
             return ""
-        metadata = found.get("metadata")
+        metadata = document.get("metadata")
         return str(metadata.get("uid", "")) if isinstance(metadata, Mapping) else ""
 
 
-def render_event(notice: EventText, reporter: EventSource, *, uid: str) -> dict[str, Any]:
-    """Return the Event object of a notice."""
-    about = notice.subject
+def render_event(text: EventText, reporter: EventSource, *, uid: str) -> dict[str, Any]:
+    """Return the Event object for a text."""
+    about = text.subject
     regarding = {
         "apiVersion": _RESOURCE_BY_KIND[about.kind].api_version,
         "kind": about.kind,
@@ -170,9 +171,9 @@ def render_event(notice: EventText, reporter: EventSource, *, uid: str) -> dict[
         "eventTime": render_micro_time(reporter.now()),
         "reportingController": CONTROLLER,
         "reportingInstance": reporter.instance[:MAX_INSTANCE],
-        "action": notice.action,
-        "reason": notice.reason,
+        "action": text.action,
+        "reason": text.reason,
         "regarding": regarding | ({"uid": uid} if uid else {}),
-        "note": notice.note,
-        "type": "Warning" if notice.is_warning else "Normal",
+        "note": text.note,
+        "type": "Warning" if text.is_warning else "Normal",
     }

@@ -1,7 +1,7 @@
-"""What of a round is told as numbers, for whoever shows numbers. Pure.
+"""The gauges of one round, as plain numbers. Pure.
 
-Every label comes from a closed set: kinds, tiers, states, and domains, which are as many as the
-switches make. Nodes, ports and gangs are never labels.
+Every label comes from a closed set: kinds, tiers, states, resources, and domains, whose number
+depends on the switches. Nodes, ports and gangs are never labels. Rendering is not done here.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from topology.model.facts import FindingKind
 
 SLOTS: Final = "slots"
 MAX_DEVICES: Final = 4
-"""Resources beside slots whose capacity is told; the first by name."""
+"""Resources besides slots whose capacity is reported: the first ones by name."""
 
 Samples = Mapping[tuple[str, ...], float]
-"""By the values of the labels."""
+"""Values by label values, in the order of the labels."""
 
 
 class MetricFamily(NamedTuple):
-    """One thing that stands, as numbers."""
+    """One gauge with all its samples."""
 
     name: str
     help_text: str
@@ -40,7 +40,7 @@ class MetricFamily(NamedTuple):
 
 
 def build_round_metrics(outcome: RoundOutcome) -> Iterator[MetricFamily]:
-    """Yield what a round saw and what stands after it, always the same figures in one order.
+    """Yield the gauges of a round: always the same families, in the same order.
 
     Cost: O(nodes × resources + domains).
     """
@@ -58,34 +58,34 @@ def build_round_metrics(outcome: RoundOutcome) -> Iterator[MetricFamily]:
 
 
 def build_reservation_metrics(census: ReservedTotals) -> Iterator[MetricFamily]:
-    """Yield what is reserved at a moment."""
+    """Yield the gauges of reservations."""
     phases: Samples = {(phase.value,): census.phases.get(phase, 0) for phase in ReservationPhase}
     yield MetricFamily("reservations", _RESERVATIONS, ("state",), phases)
-    told = _find_reported_resources(tuple(sorted(census.amounts)))
-    amounts: Samples = {(name,): census.amounts[name] for name in told}
+    resources = _find_reported_resources(tuple(sorted(census.amounts)))
+    amounts: Samples = {(name,): census.amounts[name] for name in resources}
     yield MetricFamily("reserved_capacity", _RESERVED, ("resource",), amounts)
 
 
-_RESERVATIONS: Final = "Reservations; those that ended are remembered for a while."
-_RESERVED: Final = "What is kept for pods that are not bound yet: slots, and devices."
-_GENERATION: Final = "Grows with each new tree; 0 until the first is known."
+_RESERVATIONS: Final = "Reservations by state; ended ones are counted for a while."
+_RESERVED: Final = "Capacity reserved for pods that are not bound yet: slots and devices."
+_GENERATION: Final = "Generation of the tree, which grows with each new tree; 0 before the first."
 _REPORTS: Final = (
-    "Reports of agents and switches: fresh, stale, refused; silent are nodes without one."
+    "Reports of agents and switches: fresh, stale or refused; silent counts nodes without one."
 )
-_FINDINGS: Final = "What is wrong with the fabric or with what is known of it."
-_NODES: Final = "Nodes that the tree holds, and those that it cannot place."
-_HYPERNODES: Final = "HyperNodes of ours in the cluster; tier 1 is nearest the nodes."
-_CONDITION: Final = "1 where a condition of the Fabric object is true, else 0."
-_HELD: Final = "Writes of the plan that waits for an approval."
-_SIZES: Final = "Nodes of a domain."
+_FINDINGS: Final = "Findings about the fabric or its data, by kind."
+_NODES: Final = "Nodes in the tree (placed), and nodes without a place in it (unplaced)."
+_HYPERNODES: Final = "HyperNodes of Toponaut in the cluster; tier 1 is nearest the nodes."
+_CONDITION: Final = "1 if the condition of the Fabric object is true, else 0."
+_HELD: Final = "Actions of the held plan, which waits for an approval."
+_SIZES: Final = "Nodes in a domain."
 _CAPACITY: Final = (
-    "What the nodes of a domain offer to jobs: slots, and devices such as nvidia.com/gpu."
+    "Capacity that the nodes of a domain offer to jobs: slots, and devices such as nvidia.com/gpu."
 )
-_USAGE: Final = "What of a domain's capacity is taken."
+_USAGE: Final = "Capacity of a domain that is in use."
 
 
 def _count_reports(outcome: RoundOutcome) -> Samples:
-    kinds = Counter(one.kind for one in outcome.findings)
+    kinds = Counter(finding.kind for finding in outcome.findings)
     stale, silent = kinds[FindingKind.STALE_REPORT], kinds[FindingKind.SILENT_NODE]
     return {
         ("fresh",): max(0, outcome.num_reports - stale),
@@ -96,7 +96,7 @@ def _count_reports(outcome: RoundOutcome) -> Samples:
 
 
 def _count_findings(outcome: RoundOutcome) -> Samples:
-    kinds = Counter(one.kind for one in outcome.findings)
+    kinds = Counter(finding.kind for finding in outcome.findings)
     return {(kind.value,): kinds[kind] for kind in FindingKind}
 
 
@@ -107,12 +107,14 @@ def _count_nodes(outcome: RoundOutcome) -> Samples:
 
 
 def _count_hypernodes(outcome: RoundOutcome) -> Samples:
-    tiers = Counter(one.tier for one in outcome.observed_hypernodes if one.is_ours)
+    tiers = Counter(
+        hypernode.tier for hypernode in outcome.observed_hypernodes if hypernode.is_ours
+    )
     return {(str(tier),): num for tier, num in sorted(tiers.items())}
 
 
 def _sample_conditions(outcome: RoundOutcome) -> Samples:
-    status = {one.type: one.status for one in outcome.conditions}
+    status = {condition.type: condition.status for condition in outcome.conditions}
     return {(kind.value,): float(status.get(kind) == "True") for kind in ConditionType}
 
 
@@ -127,7 +129,7 @@ def _count_held_writes(outcome: RoundOutcome) -> Samples:
 
 
 def _sum_domains(snapshot: Snapshot | None) -> tuple[Samples, Samples, Samples]:
-    """Return nodes, capacity and usage by domain."""
+    """Return the nodes, capacity and usage of each domain."""
     sizes: dict[tuple[str, ...], float] = {}
     capacity: dict[tuple[str, ...], float] = {}
     usage: dict[tuple[str, ...], float] = {}
@@ -138,18 +140,18 @@ def _sum_domains(snapshot: Snapshot | None) -> tuple[Samples, Samples, Samples]:
         for name in _find_reported_resources(snapshot.resources)
     }
     for domain in snapshot.tree.domains:
-        at = (str(domain.tier), domain.name)
-        sizes[at] = domain.stop - domain.start
+        labels = (str(domain.tier), domain.name)
+        sizes[labels] = domain.stop - domain.start
         for name, (offered, idle) in columns.items():
-            whole = float(offered[domain.stop] - offered[domain.start])
-            left = float(idle[domain.stop] - idle[domain.start])
-            capacity[*at, name] = whole
-            usage[*at, name] = max(0.0, whole - left)
+            total = float(offered[domain.stop] - offered[domain.start])
+            unused = float(idle[domain.stop] - idle[domain.start])
+            capacity[*labels, name] = total
+            usage[*labels, name] = max(0.0, total - unused)
     return sizes, capacity, usage
 
 
 def _find_reported_resources(resources: tuple[str, ...]) -> list[str]:
-    """Return slots, and what a kubelet counts by devices: their names have a domain in front."""
+    """Return slots, then device resources: their names have a domain prefix."""
     devices = [name for name in resources if "/" in name]
     return [*(name for name in resources if name == SLOTS), *devices[:MAX_DEVICES]]
 
@@ -157,7 +159,7 @@ def _find_reported_resources(resources: tuple[str, ...]) -> list[str]:
 def _compute_running_sums(
     snapshot: Snapshot, resource: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return running sums over the nodes of the tree: what they offer, and what is idle."""
+    """Return running sums over the nodes of the tree: capacity offered, and capacity free."""
     num = snapshot.num_tree_nodes
     offered = np.fromiter(
         (spec.capacity.get(resource, 0) for spec in snapshot.specs[:num]), np.float64, num

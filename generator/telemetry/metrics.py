@@ -1,7 +1,8 @@
-"""What Prometheus is told of the server: one registry of its own, and the page of it.
+"""The Prometheus metrics of the server: one registry, its counters and its page.
 
-What stands is made of the last round's outcome when the page is asked for, so all of a page is of
-one moment; what happens is counted. The names are a contract, kept by a golden file.
+Gauges are computed from the last round's outcome when a page is requested, so all of a page shows
+one moment. Counters count as things happen. The metric names are a contract; a golden file of the
+tests lists them.
 """
 
 from __future__ import annotations
@@ -34,32 +35,32 @@ from runtime.http import Page
 PREFIX: Final = "toponaut_generator_"
 _ROUND_BUCKETS_S: Final = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _QUERY_BUCKETS_S: Final = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10)
-_WATCHES_HELP: Final = "Watches and lists begun to follow objects; the first of each kind, too."
+_WATCHES_HELP: Final = "Watches and lists started to follow objects, including the first ones."
 _TRANSITIONS_HELP: Final = "How often leadership passed from one replica to another."
-_LEADER_HELP: Final = "1 where this replica leads, else 0; absent where it stands for no election."
+_LEADER_HELP: Final = "1 if this replica is the leader, else 0; absent without leader election."
 
 
 class LeadershipSample(NamedTuple):
-    """How this replica stands in its cluster at a moment."""
+    """The leadership and the watches of this replica at one moment."""
 
     is_leader: bool = False
     transitions: int = 0
-    """Of the lease, in its whole life."""
+    """Changes of leader over the whole life of the lease."""
     watches: Mapping[str, int] = {}
-    """Watches and lists begun, by the plural of their kind."""
+    """Watches and lists started, by plural resource name."""
 
 
 class GeneratorMetrics:
-    """Counts what happens, and remembers the last round; any thread may call it."""
+    """Counts calls, writes and Events, and keeps the last round. Thread-safe."""
 
     def __init__(self, *, version: str, now: Callable[[], datetime]) -> None:
-        """Register everything; what was never counted is 0.
+        """Register every metric; counters start at 0.
 
         Args:
             version: of the program.
             now: the wall clock.
         """
-        # Else each counter has a series more, which nobody reads.
+        # Otherwise each counter has a `_created` series too, which is not used.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         self._now = now
         self._registry = registry = CollectorRegistry()
@@ -73,33 +74,38 @@ class GeneratorMetrics:
         self._success = _register_gauge(
             registry,
             "last_success_timestamp_seconds",
-            "Unix time at which a round last ended without an error; 0 before the first.",
+            "Unix time of the end of the last round without an error; 0 before the first.",
         )
         self._rounds = _register_histogram(
-            registry, "reconcile_duration_seconds", "Time that a round takes.", _ROUND_BUCKETS_S
+            registry, "reconcile_duration_seconds", "Duration of a round.", _ROUND_BUCKETS_S
         )
         self._actions = _register_counter(
-            registry, "reconcile_actions", "Writes of HyperNodes.", "action", "result"
+            registry, "reconcile_actions", "Writes of HyperNodes, by result.", "action", "result"
         )
         self._queries = _register_counter(
-            registry, "placement_queries", "Calls for a placement.", "result"
+            registry, "placement_queries", "Placement queries, by result.", "result"
         )
         self._query_times = _register_histogram(
             registry,
             "placement_query_duration_seconds",
-            "Time from a call for a placement to its answer.",
+            "Time to answer a placement query.",
             _QUERY_BUCKETS_S,
         )
         self._requests = _register_counter(
-            registry, "api_requests", "Requests to the API server; code none: no answer.", "code"
+            registry,
+            "api_requests",
+            "Requests to the API server, by HTTP status; code none: no answer.",
+            "code",
         )
-        self._events = _register_counter(registry, "events", "Kubernetes Events.", "result")
+        self._events = _register_counter(
+            registry, "events", "Kubernetes Events, by result.", "result"
+        )
         for counter, results in ((self._queries, QueryResult), (self._events, EventResult)):
             for result in results:
                 counter.labels(result.value)
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Take the outcome of a round."""
+        """Record the outcome of a round."""
         self._rounds.observe(outcome.duration_s)
         for action in outcome.completed_actions:
             self._actions.labels(action.op.value, "done").inc()
@@ -111,54 +117,54 @@ class GeneratorMetrics:
         self._state.outcome = outcome
 
     def on_query(self, result: QueryResult, duration_s: float) -> None:
-        """Take the end of a call for a placement."""
+        """Count a placement query that ended."""
         self._queries.labels(result.value).inc()
         self._query_times.observe(duration_s)
 
     def on_request(self, code: int) -> None:
-        """Take the end of a request to the API server; 0 where there was no answer."""
+        """Count a request to the API server by its HTTP status; 0 means no answer."""
         self._requests.labels(str(code) if code else "none").inc()
 
     def on_event(self, result: EventResult) -> None:
-        """Take what became of a Kubernetes Event."""
+        """Count a Kubernetes Event by its result."""
         self._events.labels(result.value).inc()
 
     def add_cluster_metrics(self, view: Callable[[], LeadershipSample]) -> None:
-        """Show from now on how this replica stands in its cluster."""
+        """Add the leadership and watch metrics of this replica to the page."""
         self._state.view = view
 
     def add_reservation_metrics(self, view: Callable[[], ReservedTotals]) -> None:
-        """Show from now on how much is reserved."""
+        """Add the reservation metrics to the page."""
         self._state.census = view
 
     def render_page(self, accept: str) -> Page:
-        """Return the page in the form that the client understands."""
+        """Return the page in the format of the client's Accept header."""
         encode, content_type = choose_encoder(accept)
         return Page(encode(self._registry), content_type=content_type)
 
 
 class _StateCollector(Collector):
-    """What stands: made anew for each page."""
+    """The gauges: computed for each page."""
 
     def __init__(self) -> None:
-        """Nothing is known."""
+        """Start without a round."""
         self.outcome = RoundOutcome(0.0)
         self.view: Callable[[], LeadershipSample] | None = None
         self.census: Callable[[], ReservedTotals] = ReservedTotals
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the metrics of the last round, and of the cluster where there is one."""
-        for figure in build_round_metrics(self.outcome):
-            yield _build_family(figure)
-        for figure in build_reservation_metrics(self.census()):
-            yield _build_family(figure)
+        """Yield the metrics of the last round and, in a cluster, of this replica."""
+        for family in build_round_metrics(self.outcome):
+            yield _build_family(family)
+        for family in build_reservation_metrics(self.census()):
+            yield _build_family(family)
         if self.view is not None:
             yield from _build_cluster_families(self.view())
 
 
-def _build_family(figure: MetricFamily) -> Metric:
-    family = GaugeMetricFamily(PREFIX + figure.name, figure.help_text, labels=figure.labels)
-    for labels, value in figure.samples.items():
+def _build_family(metric: MetricFamily) -> Metric:
+    family = GaugeMetricFamily(PREFIX + metric.name, metric.help_text, labels=metric.labels)
+    for labels, value in metric.samples.items():
         family.add_metric(labels, value)
     return family
 

@@ -1,4 +1,4 @@
-"""The log of rounds: a problem or finding is logged once when it appears and once when it goes."""
+"""The log of rounds: logs a problem or finding once when it appears and once when it goes."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class RoundLog:
     """Logs what changed from one round to the next."""
 
     def __init__(self) -> None:
-        """Nothing was logged yet."""
+        """Start with an empty memory, so the first round logs all that it finds."""
         self._is_known: bool | None = None
         self._problem_log = TransitionLog(log, "problem", level=logging.WARNING)
         self._info_log = TransitionLog(log, "finding")
         self._warning_log = TransitionLog(log, "finding", level=logging.WARNING)
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Log the changes of a round; a round that failed changes nothing."""
+        """Log the changes of a round; a failed round changes nothing."""
         if outcome.is_failed:
             return
         self._log_knowledge(outcome.why_unknown)
@@ -42,12 +42,12 @@ class RoundLog:
         if is_known:
             log.info("fabric known")
         else:
-            log.warning("fabric unknown, nothing is changed", extra={"reason": why_unknown})
+            log.warning("fabric unknown, nothing is written", extra={"reason": why_unknown})
 
     def _log_findings(self, findings: Iterable[Finding]) -> None:
-        """Log new and gone findings; a message may carry an age and makes no new finding."""
-        for standing, is_note in ((self._info_log, True), (self._warning_log, False)):
-            standing.update(
+        """Log new and gone findings. The message is no part of the key: it may contain an age."""
+        for transitions, is_info in ((self._info_log, True), (self._warning_log, False)):
+            transitions.update(
                 {
                     (finding.kind, finding.device, finding.port): {
                         "kind": finding.kind.value,
@@ -56,6 +56,6 @@ class RoundLog:
                         "advice": finding.message,
                     }
                     for finding in findings
-                    if (finding.severity is Severity.INFO) is is_note
+                    if (finding.severity is Severity.INFO) is is_info
                 }
             )

@@ -1,4 +1,4 @@
-"""What tests of a served store begin with."""
+"""Fixtures for tests of a served store."""
 
 from __future__ import annotations
 

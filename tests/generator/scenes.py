@@ -35,7 +35,7 @@ PAIRS = SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=Medium.ETHERNET
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What one run of the command printed, and its exit code."""
+    """The output and the exit code of one run of the command."""
 
     code: int
     out: str
@@ -47,7 +47,7 @@ class Ran:
 
 
 def run(*words: object, env: dict[str, str] | None = None) -> Ran:
-    """Run `toponaut` in this process; an exception that it did not expect is raised."""
+    """Run `toponaut` in this process; an unexpected exception is raised."""
     result = CliRunner().invoke(cli, [str(word) for word in words], env=env)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
@@ -115,7 +115,7 @@ class Scene:
 
 
 def kube_node(name: str, **spec: object) -> dict[str, Any]:
-    """Return a Node as an API server gives it, cut down to what is read and a little more."""
+    """Return a Node as an API server returns it, with the fields that are read and a few more."""
     return {
         "apiVersion": "v1",
         "kind": "Node",

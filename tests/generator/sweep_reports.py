@@ -1,4 +1,4 @@
-"""Nodes of made-up InfiniBand subnets, by the reports that they send."""
+"""Reports of nodes in synthetic InfiniBand subnets."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
         cluster.await_that(cluster.hypernodes, "the plan has begun")
         assert running.stop() == ExitCode.OK
         assert running.events[-1] == "generator stopped"
-        assert "writing hypernodes broken off" in running.events
+        assert "writing hypernodes stopped" in running.events
     assert cluster.holder() == ""
     assert len(cluster.hypernodes()) < 5
     with serving(cluster, tmp_path):

@@ -1,4 +1,4 @@
-"""Reports to claims: which sweep counts, what is stale, who is silent."""
+"""Reports to claims: which sweep counts, and which claims are built again."""
 
 from __future__ import annotations
 
@@ -64,11 +64,11 @@ def guid(digit: int) -> str:
     return f"0002c9000000000{digit}"
 
 
-def test_it_takes_the_newest_sweep_of_a_subnet() -> None:
+def test_it_uses_the_newest_sweep_of_a_subnet() -> None:
     assert swept_switches([*sweep("a", 1, 1), *sweep("b", 2, 2)]) == [guid(2)]
 
 
-def test_it_takes_one_sweep_of_each_subnet() -> None:
+def test_it_uses_one_sweep_of_each_subnet() -> None:
     assert swept_switches([*sweep("a", 1, 1), *sweep("b", 2, 2, subnet="fe81")]) == [
         guid(1),
         guid(2),
@@ -98,7 +98,7 @@ def test_it_shows_the_names_of_reports_and_subnets_safely() -> None:
     assert str(problem).startswith("a.sweep.* of subnet \\x1b[31mfe80: sweep damaged")
 
 
-def test_it_counts_no_sweep_of_which_a_part_is_missing() -> None:
+def test_it_uses_no_sweep_with_a_missing_part() -> None:
     (whole,) = sweep("a", 1, 1)
     part = whole.spec.sweep
     assert isinstance(part, SweepPart)
@@ -110,14 +110,14 @@ def test_it_counts_no_sweep_of_which_a_part_is_missing() -> None:
     assert "sweep incomplete: 1 of 2 parts" in str(taken.problems[0])
 
 
-def test_it_takes_the_same_claims_in_any_order(tmp_path: Path) -> None:
+def test_it_builds_the_same_claims_in_any_order(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     reports = [*sweep("a", 1, 1), *sweep("b", 2, 1), *(report(name) for name in scene.hosts)]
     shuffled = random.Random(7).sample(reports, len(reports))  # noqa: S311 - no secret
     assert set(build_claims(reports).claims) == set(build_claims(shuffled).claims)
 
 
-def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
+def test_it_uses_a_report_only_for_the_node_it_is_named_after() -> None:
     device = Device(DeviceKind.HOST, "node-2", (Id(IdKind.NODE_NAME, "node-2"),))
     taken = build_claims([build_report(device, name="node-1"), report("node-2")])
     names = [
@@ -132,7 +132,7 @@ def test_it_takes_a_report_for_its_own_node_whatever_it_claims() -> None:
     assert "node-2" in str(problem)
 
 
-def test_it_tells_who_reported_about_themselves() -> None:
+def test_it_returns_the_nodes_that_reported_about_themselves() -> None:
     assert build_claims([report("a"), *sweep("b", 1, 1)]).reporters == {"a"}
 
 
@@ -148,7 +148,7 @@ def test_it_reads_a_capture_of_any_bytes_without_raising(
     assert claims or problems
 
 
-def test_it_makes_a_claim_once_as_long_as_the_report_says_the_same() -> None:
+def test_it_builds_a_claim_once_while_the_report_is_unchanged() -> None:
     intake = ClaimBuilder()
     fabric = built(SPECS["rails"])
     reports = [build_report(found.device, name=found.report) for found in report_claims(fabric)]
@@ -161,7 +161,7 @@ def test_it_makes_a_claim_once_as_long_as_the_report_says_the_same() -> None:
     assert again == build_claims(renewed)
 
 
-def test_it_makes_anew_the_claim_of_a_report_that_changed_and_forgets_one_that_went() -> None:
+def test_it_rebuilds_the_claim_of_a_changed_report_and_drops_that_of_a_deleted_one() -> None:
     intake = ClaimBuilder()
     fabric = built(SPECS["rails"])
     claims = [found.device for found in report_claims(fabric)]
@@ -176,7 +176,7 @@ def test_it_makes_anew_the_claim_of_a_report_that_changed_and_forgets_one_that_w
     assert intake.build_claims(reports) == first
 
 
-def test_it_reads_a_sweep_once_as_long_as_it_is_the_same() -> None:
+def test_it_parses_a_sweep_once_while_it_is_unchanged() -> None:
     intake = ClaimBuilder()
     parts = sweep("node-1", 1, 0)
     first, again = intake.build_claims(parts), intake.build_claims(list(parts))

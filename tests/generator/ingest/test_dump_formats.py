@@ -1,4 +1,4 @@
-"""The reading commands on dumps that a fabric's own managers wrote, where no sweep is allowed."""
+"""The reading commands on dumps of a fabric's own managers, for fabrics that refuse sweeps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_answers_as_from_a_sweep_by(scene: Scene, form: DumpFormat, write: Wr
         assert (found.code, found.document) == (ExitCode.OK, from_sweep.document)
 
 
-def test_it_says_of_a_dump_without_hosts_that_it_has_none(scene: Scene) -> None:
+def test_it_reports_a_dump_without_hosts(scene: Scene) -> None:
     router = 'rtguid=0x2c90200000010\nRt\t1 "R-0002c90200000010"\t\t# "rt-1"\n[1](2c90200000011) \t'
     switch = '"S-0002c90000000001"[1]\t\t# lid 1 lmc 0 "leaf" lid 2 4xEDR\n'
     ran = run("tree", scene.write("routers.txt", router + switch))

@@ -1,4 +1,4 @@
-"""`inspect`: what files hold, told from their content."""
+"""`inspect`: the format and counts of files, detected by content."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def inspected(*files: Path) -> list[dict[str, object]]:
     return document
 
 
-def test_it_counts_what_a_sweep_holds(scene: Scene) -> None:
+def test_it_counts_the_devices_and_links_of_a_sweep(scene: Scene) -> None:
     (found,) = inspected(scene.sweep())
     wiring = scene.damaged.wiring
     devices = sweep_devices(scene.damaged)
@@ -61,7 +61,7 @@ def test_it_lists_the_cas_that_name_no_host(scene: Scene) -> None:
     assert found["unresolved"] == [host.nics[0].guid]
 
 
-def test_it_tells_the_formats_apart_by_content(tmp_path: Path) -> None:
+def test_it_detects_formats_by_content(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, PAIRS)
     store = scene.store()
     run("apply", "--store", store)
@@ -117,7 +117,7 @@ def test_it_tells_the_formats_apart_by_content(tmp_path: Path) -> None:
         pytest.param("lldp_mib/lldp-v2", "snmpwalk", {}, id="a walk of a switch"),
     ],
 )  # fmt: skip
-def test_it_knows_a_file(case: str, form: str, counts: dict[str, int]) -> None:
+def test_it_recognises_a_file(case: str, form: str, counts: dict[str, int]) -> None:
     (file,) = (ROOT / "fixtures" / case).glob("input.*")
     found = inspect_bytes(file.read_bytes(), source="x")
     assert found.format == form
@@ -129,18 +129,18 @@ HEADLESS = {"nothing", "without-header"}
 
 
 @pytest.mark.parametrize("file", [file for file in GPUS if file.parent.name not in HEADLESS])
-def test_it_knows_what_nvidia_smi_prints(file: Path) -> None:
+def test_it_recognises_the_output_of_nvidia_smi(file: Path) -> None:
     assert inspect_bytes(file.read_bytes(), source="x").format == "nvidia-smi"
 
 
-def test_it_knows_who_sweeps() -> None:
+def test_it_counts_the_sweepers_of_a_fabric_object() -> None:
     sweeper = {"subnet": "fe80000000000000", "node": "n", "device": "d", "port": 1, "role": "spare"}
     document = render_fabric(FabricStatus.model_validate({"sweepers": [sweeper]}))
     found = inspect_bytes(json.dumps(document).encode(), source="x")
     assert (found.format, found.counts["sweepers"], found.problems) == ("Fabric", 1, ())
 
 
-def test_it_refuses_a_damaged_file_when_strict_and_tells_every_bad_line(scene: Scene) -> None:
+def test_it_refuses_a_damaged_file_when_strict_and_reports_every_bad_line(scene: Scene) -> None:
     bad = "".join(f"[{number}]\t???\n" for number in range(150))
     damaged, whole = scene.write("damaged.txt", scene.sweep_text() + bad), scene.sweep()
     lax = run("inspect", damaged, "-o", "json")
@@ -202,7 +202,7 @@ def test_it_names_each_problem_of_a_node_list_once(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("raw", [b"", b"\n \n"], ids=["empty", "blank"])
-def test_it_says_of_an_empty_file_that_it_is(scene: Scene, raw: bytes) -> None:
+def test_it_reports_an_empty_file(scene: Scene, raw: bytes) -> None:
     ran = run("inspect", scene.write("empty", raw), "-o", "json")
     assert ran.code == ExitCode.NOTHING
     assert "empty" in ran.document[0]["problems"][0]
@@ -215,7 +215,7 @@ def test_it_prints_a_hostile_file_name_as_harmless_text(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("files", [[], ["missing"]], ids=["no file", "a missing file"])
-def test_it_wants_files_that_exist(tmp_path: Path, files: list[str]) -> None:
+def test_it_refuses_missing_files(tmp_path: Path, files: list[str]) -> None:
     ran = run("inspect", *(tmp_path / name for name in files))
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
 
@@ -244,7 +244,7 @@ HEADS = st.sampled_from(
 @example(b"", b"&a [*a]")
 @example(b"", b"\xef\xbb\xbf{}")
 @settings(max_examples=examples(200))
-def test_it_says_something_about_any_bytes(head: bytes, rest: bytes) -> None:
+def test_it_returns_a_result_for_any_bytes(head: bytes, rest: bytes) -> None:
     found = inspect_bytes(head + rest, source="file")
     assert found.format
     assert all(str(problem).startswith("file") for problem in found.problems)
@@ -252,7 +252,7 @@ def test_it_says_something_about_any_bytes(head: bytes, rest: bytes) -> None:
 
 @given(VALUES, st.sampled_from(KINDS), VERSIONS)
 @settings(max_examples=examples(200))
-def test_it_says_something_about_any_object(value: object, kind: str, version: str) -> None:
+def test_it_returns_a_result_for_any_object(value: object, kind: str, version: str) -> None:
     body = value if isinstance(value, dict) else {"spec": value}
     raw = json.dumps({**body, "kind": kind, "apiVersion": version}).encode()
     found = inspect_bytes(raw, source="file")

@@ -1,4 +1,4 @@
-"""`inspect` on every capture of a real device at hand: each is told for what it is."""
+"""`inspect` on every stored capture of a real device: each is recognised."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def sample(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", FILES, ids=sample)
-def test_it_tells_what_a_real_capture_is(path: Path) -> None:
+def test_it_recognises_a_real_capture(path: Path) -> None:
     ran = run("inspect", path, "-o", "json")
     (found,) = ran.document
     if path.name in FOREIGN:
@@ -45,7 +45,7 @@ def test_it_tells_what_a_real_capture_is(path: Path) -> None:
     assert found["format"] in FORMATS[path.relative_to(SAMPLES).parts[0]]
     if path.name in REFUSED or path.suffix == ".xml":
         assert found["problems"]
-    elif path.name not in {"vlan-only.keyvalue", "3560_CDP.pcap"}:  # which tell of no neighbor
+    elif path.name not in {"vlan-only.keyvalue", "3560_CDP.pcap"}:  # captures without a neighbor
         assert any(count for name, count in found["counts"].items() if not name.startswith("bad"))
 
 

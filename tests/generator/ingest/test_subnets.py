@@ -1,4 +1,4 @@
-"""Subnets by what nodes report: waited for, covered by a saved sweep, or refusing."""
+"""Subnets in reports: expected, covered by a saved sweep, or refusing a sweep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
         pytest.param([node("n1"), swept("n2")], (), id="known once swept by whomever"),
         pytest.param([node("n1"), swept("n1", B)], (A,), id="unknown when another was swept"),
         pytest.param(
-            [node("n1", sweeping=None)], (), id="not waited for where nobody takes part"
+            [node("n1", sweeping=None)], (), id="not expected if no node takes part"
         ),
         pytest.param(
             [node("n1", sweeping=SweepStanding(refused=(A,))), swept("n1")],
@@ -58,7 +58,7 @@ GUID = hca(A).ids[0].value
         pytest.param([claim(Id(IdKind.PORT_GUID, "f" * 15 + "1"))], (A,), id="other ports alone"),
     ],
 )
-def test_a_saved_sweep_covers_a_subnet_of_which_it_holds(
+def test_a_saved_sweep_covers_a_subnet_if_it_contains(
     swept: list[Claim], left: tuple[str, ...]
 ) -> None:
     assert find_uncovered_subnets([A], [node("n1")], swept) == left
@@ -80,7 +80,7 @@ def test_a_saved_sweep_beside_reports_makes_its_subnet_known(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("unknown", "severity", "words"),
     [
-        pytest.param([A], Severity.ERROR, "nothing is known of its cables", id="unknown"),
+        pytest.param([A], Severity.ERROR, "its cables are unknown", id="unknown"),
         pytest.param([], Severity.WARNING, "its last good sweep still counts", id="known"),
     ],
 )
@@ -134,7 +134,7 @@ OLD, NEW = (
         pytest.param([halves(NEW)[1]], [], (A,), id="a half alone"),
     ],
 )
-def test_it_takes_a_sweep_only_when_it_has(
+def test_it_uses_a_sweep_only_if_it_has(
     parts: list[NeighborReport], names: list[str], unknown: tuple[str, ...]
 ) -> None:
     taken = build_claims([node("n1"), *parts])

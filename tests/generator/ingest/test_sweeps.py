@@ -1,4 +1,4 @@
-"""Small dumps are read line by line, large ones as columns; what they claim is the same."""
+"""Small dumps are parsed line by line, large ones as columns; their claims are the same."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def sweep() -> bytes:
     return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(SPEC)))).encode()
 
 
-def test_the_claims_of_a_large_sweep_stay_together(sweep: bytes) -> None:
+def test_the_claims_of_a_large_sweep_stay_packed(sweep: bytes) -> None:
     small = parse_sweep(sweep, source="dump")
     large = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump")
     assert large == small
@@ -38,7 +38,7 @@ def test_the_claims_of_a_large_sweep_stay_together(sweep: bytes) -> None:
     assert list(expand_claims(together)) == one_by_one
 
 
-def test_claims_that_are_kept_say_the_same_without_the_text_of_the_dump(sweep: bytes) -> None:
+def test_detached_claims_are_the_same_without_the_text_of_the_dump(sweep: bytes) -> None:
     large = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump")
     (kept,) = build_detached_claims(large)
     assert isinstance(kept, SweptClaims)
@@ -50,7 +50,7 @@ def test_claims_that_are_kept_say_the_same_without_the_text_of_the_dump(sweep: b
 
 
 @pytest.mark.parametrize("at", [0, 3, -1])
-def test_it_makes_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: int) -> None:
+def test_it_builds_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: int) -> None:
     devices = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump").devices
     assert devices[at] == tuple(devices)[at]
     assert devices[at:][:1] == (devices[at],)
@@ -58,6 +58,6 @@ def test_it_makes_one_device_of_a_large_sweep_as_all_of_them(sweep: bytes, at: i
         devices[len(devices)]
 
 
-def test_nothing_claims_nothing() -> None:
+def test_an_empty_sweep_has_no_claims() -> None:
     assert build_sweep_claims(ParseResult()) == []
     assert build_sweep_claims(parse_sweep(b"\n" * MIN_ARRAY_PARSER_BYTES, source="dump")) == []

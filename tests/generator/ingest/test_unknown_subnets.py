@@ -1,4 +1,4 @@
-"""A sweep that is not whole is no data: what hangs on its subnet stays as it was."""
+"""An incomplete sweep means unknown: the HyperNodes of its subnet stay unchanged."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def reports(*sweeps: NeighborReport) -> list[NeighborReport]:
 
 
 def sweep(subnet: str, *, of: int = 1) -> list[NeighborReport]:
-    """Return the sweep of the fabric, said to be one of so many parts."""
+    """Return the sweep of the fabric, as one of this number of parts."""
     text = render_ibnetdiscover(sweep_devices(FABRIC))
     (whole,) = split_sweep(text, node="node-0001", subnet=subnet)
     assert whole.spec.sweep is not None
@@ -67,7 +67,7 @@ def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport],
     assert [word in str(problem) for problem in problems] == [True]
 
 
-def test_it_plans_again_once_the_sweep_is_whole() -> None:
+def test_it_plans_again_once_the_sweep_is_complete() -> None:
     seen = see(reports(*sweep("fe80000000000000")))
     assert seen.unknown_subnets == ()
     actions, problems = plan_tree_changes(seen, ())

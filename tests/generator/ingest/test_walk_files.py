@@ -1,4 +1,4 @@
-"""`--snmpwalk`: walks that people saved, as a source of every reading command."""
+"""`--snmpwalk`: saved walks, as a source of every reading command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_it_reads_a_folder_of_walks_and_nothing_else_there(tmp_path: Path) -> No
     assert leaves(ran) == {f"leaf0{at}": [f"node0{at}"] for at in (1, 2, 3)}
 
 
-def test_it_calls_a_switch_that_tells_no_name_as_its_file(tmp_path: Path) -> None:
+def test_it_names_a_switch_without_a_name_after_its_file(tmp_path: Path) -> None:
     save(tmp_path, "rack7-top.snmpwalk.txt", 1)
     ran = run("tree", "--snmpwalk", tmp_path, "-o", "json")
     assert leaves(ran) == {"rack7-top": ["node01"]}
@@ -55,13 +55,13 @@ def test_it_calls_a_switch_that_tells_no_name_as_its_file(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (None, "no <device>.snmpwalk.txt in it"),
+        (None, "no file <device>.snmpwalk.txt in this folder"),
         (b"", "no row: expected `snmpbulkwalk -On`"),
         (b"Timeout: No Response from 10.0.0.1\n", "not OID|tag|value"),
     ],
     ids=["holds none", "holds an empty one", "holds what a dead switch said"],
 )
-def test_it_takes_nothing_from_a_folder_that(
+def test_it_reads_nothing_from_a_folder_that(
     content: bytes | None, problem: str, tmp_path: Path
 ) -> None:
     if content is not None:
@@ -71,7 +71,7 @@ def test_it_takes_nothing_from_a_folder_that(
     assert problem in ran.err
 
 
-def test_it_opens_no_pipe_that_lies_in_the_folder(tmp_path: Path) -> None:
+def test_it_opens_no_pipe_in_the_folder(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "leaf01.snmpwalk.txt")
     save(tmp_path, "leaf02.snmpwalk.txt", 2, name="leaf02")
     ran = run("tree", "--snmpwalk", tmp_path, "-o", "json")
@@ -99,7 +99,7 @@ def test_it_sees_the_same_fabric_by_walks_as_by_lldpcli() -> None:
 
 
 @needs_samples
-def test_it_takes_what_saved_walks_of_many_vendors_tell() -> None:
+def test_it_reads_saved_walks_of_many_vendors() -> None:
     ran = run("findings", "--snmpwalk", REAL, "-o", "json")
     assert ran.code == ExitCode.SKIPPED  # some hold lines that a recorder broke
     kinds = {row["kind"] for row in ran.document}
@@ -110,7 +110,7 @@ def test_it_takes_what_saved_walks_of_many_vendors_tell() -> None:
 @pytest.mark.parametrize(
     "file", sorted(REAL.glob("*")) if REAL.is_dir() else [], ids=lambda file: file.name
 )
-def test_it_knows_a_saved_walk_by_its_content(file: Path) -> None:
+def test_it_recognises_a_saved_walk_by_its_content(file: Path) -> None:
     ran = run("inspect", file, "-o", "json")
     assert ran.document[0]["format"] == "snmpwalk"
     assert ran.document[0]["counts"]["devices"] == 1

@@ -1,4 +1,4 @@
-"""The list of nodes in both forms: quantities, taints, ids, and what one bad node costs."""
+"""The inventory in both forms: quantities, taints, ids, and the effect of a malformed node."""
 
 from __future__ import annotations
 
@@ -74,14 +74,14 @@ def test_it_refuses_as_a_quantity(value: object) -> None:
 
 @given(st.text(max_size=12) | st.floats() | st.integers())
 @settings(max_examples=examples(200))
-def test_it_reads_any_quantity_or_says_what_it_expected(value: object) -> None:
+def test_it_reads_any_quantity_or_names_the_expected_form(value: object) -> None:
     try:
         assert parse_quantity(value) >= 0
     except ValueError as error:
         assert str(error).startswith("expected a quantity")  # noqa: PT017 - either is right
 
 
-def test_it_reads_what_kubectl_prints() -> None:
+def test_it_reads_the_output_of_kubectl() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule", "timeAdded": "x"}
     listed = {
         "kind": "List",
@@ -160,7 +160,7 @@ def test_it_reads_our_own_form() -> None:
     ],
     ids=["one slot", "the capacity given", "one slot beside others", "none free", "the rest free"],
 )
-def test_it_assumes_where_nothing_is_said(
+def test_it_uses_defaults_for_absent_fields(
     capacity: object, free: object, expected: tuple[object, object]
 ) -> None:
     row = {"name": "a", "capacity": capacity, "free": free}

@@ -1,4 +1,4 @@
-"""What pods take of their nodes, as the scheduler counts it."""
+"""The resources that pods use on their nodes, as the scheduler counts them."""
 
 from __future__ import annotations
 
@@ -79,11 +79,11 @@ def taken(found: dict[str, Any], resource: str = "cpu") -> Decimal:
         pytest.param(pod(container("1"), initContainers=None), "1", id="no list of others"),
     ],
 )
-def test_it_takes(found: dict[str, Any], cpu: str) -> None:
+def test_it_counts(found: dict[str, Any], cpu: str) -> None:
     assert taken(found) == Decimal(cpu)
 
 
-def test_it_takes_a_slot_for_a_pod_with_devices_alone() -> None:
+def test_it_counts_a_slot_only_for_a_pod_with_devices() -> None:
     assert taken(pod(container("1", gpus=8)), "slots") == 1
     assert taken(pod(container("1")), "slots") == 0
     assert taken(pod(container("1")), "pods") == 1
@@ -98,20 +98,20 @@ def test_it_takes_a_slot_for_a_pod_with_devices_alone() -> None:
         pytest.param({}, id="that is none"),
     ],
 )
-def test_it_takes_nothing_for_a_pod(found: dict[str, Any]) -> None:
+def test_it_counts_nothing_for_a_pod(found: dict[str, Any]) -> None:
     assert parse_pod_usage(found) is None
 
 
-def test_it_takes_a_pod_that_waits_on_its_node_for_one_that_runs() -> None:
+def test_it_counts_a_pod_that_waits_on_its_node_as_running() -> None:
     assert taken(pod(container("1"), phase="Pending")) == 1
 
 
-def test_it_refuses_a_quantity_that_is_none() -> None:
+def test_it_refuses_a_malformed_quantity() -> None:
     with pytest.raises(ConfigError, match="requests: expected a quantity"):
         parse_pod_usage(pod(container("much")))
 
 
-def test_it_leaves_of_a_node_what_pods_do_not_take() -> None:
+def test_it_computes_the_free_capacity_of_a_node() -> None:
     nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
     pods = [pod(container("500m", gpus=3)), pod(container("250m", gpus=3)), pod(nodeName="gone")]
     found = subtract_usage(Inventory(nodes, ()), map(parse_pod_usage, pods))
@@ -122,13 +122,13 @@ def test_it_leaves_of_a_node_what_pods_do_not_take() -> None:
     assert first.spec.capacity == nodes[0].spec.capacity
 
 
-def test_it_leaves_nothing_where_more_is_taken_than_there_is() -> None:
+def test_it_clamps_free_capacity_at_zero() -> None:
     node = parse_node(kube_node("n1"))
     found = subtract_usage(Inventory((node,), ()), [parse_pod_usage(pod(container("1", gpus=99)))])
     assert found.nodes[0].spec.initial_free[GPU] == 0
 
 
-def test_it_counts_only_nodes_again_whose_pods_changed() -> None:
+def test_it_recomputes_only_nodes_whose_pods_changed() -> None:
     nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
     leavings, listed = FreeCapacity(), Inventory(nodes, ())
     before = leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
@@ -138,19 +138,19 @@ def test_it_counts_only_nodes_again_whose_pods_changed() -> None:
     assert after.nodes[1] is before.nodes[1]
 
 
-def test_it_returns_the_very_same_nodes_where_nothing_changed() -> None:
+def test_it_returns_the_identical_inventory_without_a_change() -> None:
     leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
     pods = [parse_pod_usage(pod(container("1", gpus=1)))]
     assert leavings.subtract(listed, pods) is leavings.subtract(listed, pods)
 
 
-def test_it_forgets_what_pods_took_that_are_gone() -> None:
+def test_it_frees_the_capacity_of_deleted_pods() -> None:
     leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
     leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
     assert leavings.subtract(listed, []) == subtract_usage(listed, [])
 
 
-def test_it_follows_a_node_that_came_back_with_more() -> None:
+def test_it_follows_a_node_that_returns_with_more_capacity() -> None:
     small, large = kube_node("n1"), kube_node("n1")
     small["status"]["allocatable"][GPU] = "4"
     leavings, pods = FreeCapacity(), [parse_pod_usage(pod(container("1", gpus=1)))]

@@ -1,4 +1,4 @@
-"""What is made of pods: who runs with whom, and which agents are well."""
+"""Facts from pods: gangs, bound pods, and which agents are ready."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -50,7 +50,7 @@ def owner(api_version: str, kind: str, *, controller: object = True) -> list[dic
         ),
     ],
 )
-def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
+def test_it_finds_the_gang(found: dict[str, Any], gang: str) -> None:
     assert parse_gang_pod(found) == RunningPod("n1", gang)
 
 
@@ -62,7 +62,8 @@ def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
         pytest.param(pod(ownerReferences=owner("apps/v1", "DaemonSet")), id="it is everywhere"),
         pytest.param(pod(ownerReferences=owner("v1", "Node")), id="it is static"),
         pytest.param(
-            pod(ownerReferences=owner("batch/v1", "Job", controller=False)), id="nobody controls it"
+            pod(ownerReferences=owner("batch/v1", "Job", controller=False)),
+            id="it has no controller",
         ),
         pytest.param(
             pod(node="", annotations={"scheduling.k8s.io/group-name": "llm"}), id="it is nowhere"
@@ -77,7 +78,7 @@ def test_it_tells_the_gang(found: dict[str, Any], gang: str) -> None:
         ),
     ],
 )
-def test_it_leaves_out_a_pod_where(found: dict[str, Any]) -> None:
+def test_it_ignores_a_pod_where(found: dict[str, Any]) -> None:
     assert parse_gang_pod(found) is None
 
 
@@ -87,7 +88,7 @@ def test_it_counts_gangs_on_two_nodes_or_more() -> None:
     assert find_gangs(pods) == (Gang("t/a", frozenset({"n1", "n2"})),)
 
 
-def test_it_tells_which_agents_are_not_well() -> None:
+def test_it_finds_agents_that_are_not_ready() -> None:
     def agent(node: str, status: str) -> RunningPod | None:
         rows = [{"type": "Initialized", "status": "True"}, {"type": "Ready", "status": status}]
         return parse_gang_pod(pod(node, labels=AGENT) | {"status": {"conditions": rows}})
@@ -115,7 +116,7 @@ def scheduled(status: str = "True", time: object = BOUND) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("conditions", "made", "since"),
     [
-        pytest.param([scheduled()], MADE, BOUND, id="a condition tells it"),
+        pytest.param([scheduled()], MADE, BOUND, id="a condition says so"),
         pytest.param([], MADE, MADE, id="nothing but its age does"),
         pytest.param([scheduled("False")], MADE, MADE, id="it waited for long"),
         pytest.param([{"type": "Ready", "status": "True"}, "junk"], MADE, MADE, id="others do"),
@@ -124,7 +125,7 @@ def scheduled(status: str = "True", time: object = BOUND) -> dict[str, object]:
         pytest.param([], None, None, id="nothing does"),
     ],
 )
-def test_it_tells_since_when_a_pod_has_its_node_where(
+def test_it_finds_the_bind_time_of_a_pod_where(
     conditions: list[object], made: object, since: str | None
 ) -> None:
     found = bound(*conditions, made=made)

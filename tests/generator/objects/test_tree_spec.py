@@ -1,4 +1,4 @@
-"""What people say about the tree, and what is made of typing errors."""
+"""The settings of the tree in the Fabric object, and the effect of typing errors."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def fabric(**spec: object) -> dict[str, Any]:
         pytest.param({"spec": 5}, DEFAULT_TREE_SPEC, id="its spec is none"),
         pytest.param(fabric(), DEFAULT_TREE_SPEC, id="it says nothing"),
         pytest.param(
-            fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it tells networks apart"
+            fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it has rules for planes"
         ),
         pytest.param(
             fabric(tierNames=["rack", "row"]), TreeSpec(tier_names=("rack", "row")), id="tiers"
@@ -34,10 +34,10 @@ def fabric(**spec: object) -> dict[str, Any]:
             TreeSpec(PlaneChoice(plane_name="storage")),
             id="it asks for another network",
         ),
-        pytest.param(fabric(outputs=[]), TreeSpec(has_hypernodes=False), id="it asks for nothing"),
+        pytest.param(fabric(outputs=[]), TreeSpec(has_hypernodes=False), id="it has no output"),
     ],
 )
-def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: TreeSpec) -> None:
+def test_it_reads_the_settings_where(document: dict[str, Any] | None, expected: TreeSpec) -> None:
     assert parse_tree_spec(document, LAST) == (expected, ())
 
 
@@ -55,7 +55,7 @@ def test_it_reads_the_shape_where(document: dict[str, Any] | None, expected: Tre
         pytest.param({"outputs": "none"}, "outputs", id="text for a list"),
     ],
 )
-def test_it_keeps_what_was_said_before_where_there_is(spec: dict[str, Any], field: str) -> None:
+def test_it_keeps_the_last_good_value_where_there_is(spec: dict[str, Any], field: str) -> None:
     found, (problem,) = parse_tree_spec(fabric(**spec), LAST)
     assert problem.problem.startswith(f"spec.{field}: ")
     kept = {"planes": "planes", "tierNames": "tier_names", "outputs": "has_hypernodes"}[field]

@@ -1,4 +1,4 @@
-"""What people say about writing, and what is made of typing errors."""
+"""The settings for writing in the Fabric object, and the effect of typing errors."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Wr
         ),
     ],
 )
-def test_it_names_and_replaces(spec: dict[str, object], expected: WritePolicy, why: str) -> None:
+def test_it_reports_and_replaces(spec: dict[str, object], expected: WritePolicy, why: str) -> None:
     found = parse_write_policy(fabric(**spec))
     assert found._replace(problems=()) == expected
     (problem,) = found.problems
@@ -75,7 +75,7 @@ def test_it_names_and_replaces(spec: dict[str, object], expected: WritePolicy, w
 
 
 @pytest.mark.parametrize("approved", ["", "yes", "0123", HASH.upper(), HASH * 5, 7, f"{HASH}\n"])
-def test_it_takes_no_approval_of_what_is_no_hash(approved: object) -> None:
+def test_it_ignores_an_approval_that_is_no_hash(approved: object) -> None:
     document = {
         "metadata": {"name": "default", "annotations": {APPROVED_PLAN_ANNOTATION: approved}}
     }
@@ -85,12 +85,12 @@ def test_it_takes_no_approval_of_what_is_no_hash(approved: object) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "yes", "\x1b[31m", HASH.upper()])
-def test_it_refuses_to_approve_what_is_no_hash(text: str) -> None:
+def test_it_refuses_to_approve_text_that_is_no_hash(text: str) -> None:
     with pytest.raises(ConfigError, match="is no hash of a plan"):
         with_approval(None, text)
 
 
-def test_it_approves_without_touching_anything_else() -> None:
+def test_it_approves_without_changing_another_field() -> None:
     document = fabric(paused=True) | {
         "metadata": {"name": "default", "labels": {"a": "b"}, "annotations": {"team": "x"}},
         "status": {"sweepers": []},
@@ -102,6 +102,6 @@ def test_it_approves_without_touching_anything_else() -> None:
     assert without_approval(with_approval(fabric(), HASH)) == fabric()
 
 
-def test_it_approves_in_a_new_object_that_is_whole() -> None:
+def test_it_approves_in_a_new_complete_object() -> None:
     approved = with_approval(None, HASH)
     assert parse_fabric_document(approved).metadata.name == "default"

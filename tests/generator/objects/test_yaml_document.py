@@ -80,19 +80,19 @@ def test_it_reads_documents(text: str, expected: list[object] | None) -> None:
     ],
     ids=lambda value: repr(value)[:40],
 )
-def test_it_names_what_it_refuses(text: str | bytes, expected: list[object]) -> None:
+def test_it_gives_the_reason_of_a_refusal(text: str | bytes, expected: list[object]) -> None:
     found = values(text)
     assert len(found) == len(expected)
     for one, wanted in zip(found, expected, strict=True):
         assert one == wanted or str(one).startswith(str(wanted))
 
 
-def test_it_takes_what_is_as_deep_as_allowed() -> None:
+def test_it_accepts_the_maximum_depth() -> None:
     assert values("[" * MAX_DEPTH + "]" * MAX_DEPTH) != []
     assert isinstance(values("[" * MAX_DEPTH + "]" * MAX_DEPTH)[0], list)
 
 
-def test_it_says_in_which_line_a_document_starts() -> None:
+def test_it_returns_the_line_at_which_a_document_starts() -> None:
     found = list(parse_documents(b"a: 1\n---\nb: 2\n", source="f.yaml"))
     assert [one.line for one in found] == [1, 2]
 
@@ -107,7 +107,7 @@ TREES = st.recursive(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(value=st.dictionaries(st.text(string.ascii_letters, min_size=1), TREES, min_size=1))
-def test_it_reads_alike_what_json_and_yaml_write(value: dict[str, object]) -> None:
+def test_it_reads_the_same_from_json_and_yaml(value: dict[str, object]) -> None:
     assert values(json.dumps(value)) == [value]
     assert values(json.dumps(value, indent=2).replace("{", " {", 1)) == [value]
     assert values("--- " + json.dumps(value)) == [value]
@@ -115,6 +115,6 @@ def test_it_reads_alike_what_json_and_yaml_write(value: dict[str, object]) -> No
 
 @settings(max_examples=examples(300), deadline=None)
 @given(raw=st.binary() | st.text("[]{}:-&*!|>#%@\"'\n ,a1?~").map(str.encode))
-def test_it_raises_nothing_whatever_the_bytes(raw: bytes) -> None:
+def test_it_raises_nothing_on_any_bytes(raw: bytes) -> None:
     found = list(parse_documents(raw, source="f.yaml"))
     assert all(str(one).isprintable() for one in found if isinstance(one, ParseError))

@@ -21,20 +21,20 @@ from topology.reports.neighbor_report import ReportStatus
         (timedelta(days=-1), True),
         (None, False),
     ],
-    ids=["three periods old", "older", "a little ahead", "from the future", "of unknown age"],
+    ids=["three periods old", "older", "slightly ahead", "from the future", "of unknown age"],
 )
-def test_it_judges_a_report(age: timedelta | None, *, is_stale: bool) -> None:
+def test_it_finds_a_stale_report(age: timedelta | None, *, is_stale: bool) -> None:
     found = derive_freshness_findings([report("a", age)], listed=(), now=NOW, period=PERIOD)
     assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2026-11-21T11:00:00", "\x1b", ""])
-def test_it_judges_no_age_that_it_cannot_read(text: str) -> None:
+def test_it_ignores_an_unreadable_time(text: str) -> None:
     odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
     assert derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
 
 
-def test_it_judges_no_age_of_saved_reports() -> None:
+def test_it_ignores_the_age_of_saved_reports() -> None:
     old = report("a", timedelta(days=100))
     assert derive_freshness_findings([old], listed=(), now=NOW, period=None) == []
 
@@ -46,7 +46,7 @@ def test_it_judges_no_age_of_saved_reports() -> None:
         (["a", "b", "c", "d"], []),
         ([], []),
     ],
-    ids=["the listed nodes without one", "nobody when all reported", "nobody without any report"],
+    ids=["the listed nodes without one", "no node when all reported", "no node without any report"],
 )
 def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
     found = derive_freshness_findings(

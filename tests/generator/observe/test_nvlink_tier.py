@@ -18,7 +18,7 @@ HOSTS_PER_CLIQUE = 2
 
 @pytest.fixture
 def reports(tmp_path: Path) -> Path:
-    """Write reports of which all but the last host's tell a clique, two hosts each."""
+    """Write reports; all but the last host's have an NVLink clique, two hosts each."""
     scene = Scene.of(tmp_path / "scene", RAILS)
     folder = scene.reports()
     store = DirectoryStore(scene.root / "store")
@@ -60,6 +60,6 @@ def test_it_plans_a_hypernode_per_clique_before_those_of_leaves(
     assert tiers.count(1) == 9
 
 
-def test_it_places_no_gang_across_cliques_that_asks_for_one(reports: Path, tmp_path: Path) -> None:
+def test_it_places_a_gang_that_requires_a_clique_within_one(reports: Path, tmp_path: Path) -> None:
     assert place(reports, tmp_path, 2)["tier"] == "nvlink"
     assert not place(reports, tmp_path, 3)["feasible"]

@@ -1,4 +1,4 @@
-"""Ports that are not as their fellows: which are told, and which are nobody's fault.
+"""Ports that differ from their peers: which give a finding, and which give none.
 
 Four hosts with two NICs each, both cabled to one pair of switches, unless a test says otherwise.
 """
@@ -37,7 +37,7 @@ from topology.reports.neighbor_report import (
 HOSTS = ("n1", "n2", "n3", "n4")
 OK = (CollectorOutcome(name="lldpd", outcome="ok"),)
 Change = Callable[[str, Port], Port | None]
-"""What becomes of a port of a host; None: it has none such."""
+"""The state of a port by host; None: the host has no such port."""
 
 
 def port(host: str, number: int) -> Port:
@@ -83,11 +83,11 @@ def findings(
         )
         for host in HOSTS
     ]
-    seen = observe(
+    cached = observe(
         Inputs(build_claims(reports).claims, tuple(reports)), now=datetime(2026, 1, 1, tzinfo=UTC)
     )
-    assert seen is not None
-    return [one for one in seen.findings if one.kind is kind]
+    assert cached is not None
+    return [one for one in cached.findings if one.kind is kind]
 
 
 def down(*ports: tuple[str, str]) -> Change:
@@ -106,15 +106,15 @@ def deaf(*ports: tuple[str, str], firmware: bool | None = None) -> Change:
     return change
 
 
-def test_it_tells_nothing_where_all_is_well() -> None:
+def test_it_finds_nothing_in_a_healthy_fabric() -> None:
     kinds = (FindingKind.DOWN_PORT, FindingKind.NO_LLDP, FindingKind.FLAPPING_LINK)
     assert [findings(kind) for kind in kinds] == [[], [], []]
 
 
-def test_it_tells_a_port_that_is_down_where_its_fellows_are_up() -> None:
+def test_it_finds_a_port_that_is_down_while_its_peers_are_up() -> None:
     (found,) = findings(FindingKind.DOWN_PORT, down(("n2", "eth1")))
     assert (found.device, found.port, found.ports) == ("n2", "eth1", (PortName("n2", "eth1"),))
-    assert "where 3 of 3 others of that name are up" in found.message
+    assert "but 3 of 3 ports of that name on other hosts are up" in found.message
 
 
 @pytest.mark.parametrize(
@@ -124,11 +124,11 @@ def test_it_tells_a_port_that_is_down_where_its_fellows_are_up() -> None:
         pytest.param(HOSTS[:3], id="most ports of a name"),
     ],
 )
-def test_it_takes_ports_that_are_mostly_down_for_unused(hosts: Sequence[str]) -> None:
+def test_it_treats_ports_that_are_mostly_down_as_unused(hosts: Sequence[str]) -> None:
     assert findings(FindingKind.DOWN_PORT, down(*((host, "eth1") for host in hosts))) == []
 
 
-def test_it_has_no_opinion_of_a_port_without_fellows() -> None:
+def test_it_finds_nothing_about_a_port_without_peers() -> None:
     def change(host: str, same: Port) -> Port:
         odd = same._replace(name="odd0", state=PortState.DOWN, neighbors=())
         return odd if (host, same.name) == ("n1", "eth1") else same
@@ -136,41 +136,41 @@ def test_it_has_no_opinion_of_a_port_without_fellows() -> None:
     assert findings(FindingKind.DOWN_PORT, change) == []
 
 
-def test_it_tells_ports_that_hear_nobody_beside_one_that_does() -> None:
+def test_it_finds_ports_without_lldp_beside_one_with_lldp() -> None:
     (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0")))
     assert (found.device, found.port) == ("n1", "eth0")
     assert "or the switch sends none" in found.message
 
 
-def test_it_tells_all_deaf_ports_of_a_host_at_once() -> None:
+def test_it_groups_all_ports_without_lldp_of_a_host() -> None:
     (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0"), ("n1", "eth1")))
     assert (found.device, found.port) == ("n1", None)
     assert [end.port for end in found.ports] == ["eth0", "eth1"]
 
 
-def test_it_names_the_firmware_where_the_card_tells() -> None:
+def test_it_names_the_firmware_if_the_card_reports_its_lldp_agent() -> None:
     (found,) = findings(FindingKind.NO_LLDP, deaf(("n1", "eth0"), firmware=True))
-    assert "The LLDP agent in the card's firmware takes them" in found.message
+    assert "The LLDP agent in the card's firmware consumes the frames" in found.message
 
 
 @pytest.mark.parametrize(
     "listeners",
     [
-        pytest.param((), id="nobody listens there"),
+        pytest.param((), id="no collector listens there"),
         pytest.param((CollectorOutcome(name="lldpd", outcome="no-data"),), id="there is no lldpd"),
         pytest.param((CollectorOutcome(name="lldpd", outcome="failed"),), id="lldpd failed"),
         pytest.param((CollectorOutcome(name="net_sysfs", outcome="ok"),), id="others work"),
     ],
 )
-def test_it_calls_no_port_deaf_where(listeners: Sequence[CollectorOutcome]) -> None:
+def test_it_expects_no_lldp_where(listeners: Sequence[CollectorOutcome]) -> None:
     assert findings(FindingKind.NO_LLDP, deaf(("n1", "eth0")), listeners=listeners) == []
 
 
-def test_it_calls_no_port_deaf_that_has_no_link() -> None:
+def test_it_expects_no_lldp_on_a_port_without_a_link() -> None:
     assert findings(FindingKind.NO_LLDP, down(("n1", "eth0"))) == []
 
 
-def test_it_calls_no_port_of_infiniband_deaf() -> None:
+def test_it_expects_no_lldp_on_an_infiniband_port() -> None:
     def change(host: str, same: Port) -> Port:
         silent = same._replace(medium=Medium.INFINIBAND, neighbors=())
         return silent if (host, same.name) == ("n1", "eth0") else same
@@ -178,18 +178,18 @@ def test_it_calls_no_port_of_infiniband_deaf() -> None:
     assert findings(FindingKind.NO_LLDP, change) == []
 
 
-def test_it_names_both_ends_of_a_cable_that_flaps() -> None:
+def test_it_names_both_ends_of_a_flapping_link() -> None:
     (found,) = findings(FindingKind.FLAPPING_LINK, flapping=[("n3", "eth0")])
     assert found.ports == (PortName("n3", "eth0"), PortName("leaf0", "swp3"))
     assert "n3 port eth0 to leaf0 port swp3 went down several times" in found.message
 
 
-def test_it_names_a_flapping_port_without_a_known_cable() -> None:
+def test_it_names_a_flapping_port_without_a_known_link() -> None:
     (found,) = findings(FindingKind.FLAPPING_LINK, deaf(("n3", "eth0")), flapping=[("n3", "eth0")])
     assert found.ports == (PortName("n3", "eth0"),)
 
 
-def test_it_tells_a_cable_once_whose_both_ends_flap() -> None:
+def test_it_reports_a_link_once_if_both_ends_flap() -> None:
     reported = [("n1", "eth0"), ("n2", "eth0")]
 
     def facing(host: str, same: Port) -> Port | None:
@@ -209,21 +209,21 @@ def test_it_tells_a_cable_once_whose_both_ends_flap() -> None:
     assert found.ports == (PortName("n1", "eth0"), PortName("n2", "eth0"))
 
 
-def test_it_passes_by_names_that_are_no_ports() -> None:
+def test_it_ignores_names_of_unknown_ports() -> None:
     assert findings(FindingKind.FLAPPING_LINK, flapping=[("n1", "gone0")]) == []
 
 
-def test_it_tells_the_same_with_the_memory_of_other_reports() -> None:
+def test_it_finds_the_same_with_a_cache_of_other_reports() -> None:
     changes: list[Change] = [lambda _host, same: same, down(("n2", "eth1")), deaf(("n3", "eth0"))]
     memory, found = ObservationCache(), []
     ours = {FindingKind.DOWN_PORT, FindingKind.NO_LLDP}
     for change in [*changes, changes[0]]:
         reports = tuple(report(host, change, ReportStatus(collectors=OK)) for host in HOSTS)
         inputs = Inputs(build_claims(reports).claims, reports)
-        seen, anew = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
-        assert seen is not None
-        assert seen == anew
-        found.append(ours & {one.kind for one in seen.findings})
+        cached, fresh = observe_fabric(inputs, memory=memory), observe_fabric(inputs)
+        assert cached is not None
+        assert cached == fresh
+        found.append(ours & {one.kind for one in cached.findings})
     assert found == [set(), {FindingKind.DOWN_PORT}, {FindingKind.NO_LLDP}, set()]
 
 

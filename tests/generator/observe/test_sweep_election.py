@@ -1,4 +1,4 @@
-"""Who sweeps: one elected and one spare of each subnet, and nobody moves without need."""
+"""The sweep election: one elected node and one spare per subnet, changed only when needed."""
 
 from __future__ import annotations
 
@@ -61,17 +61,17 @@ ETHERNET = Port("eth0", (Id(IdKind.IFNAME, "eth0"),))
         pytest.param(node("n0", hca(None)), id="does not know its subnet"),
         pytest.param(node("n0", ETHERNET), id="has Ethernet alone"),
         pytest.param(node("n0", kind=DeviceKind.SWITCH), id="is a switch"),
-        pytest.param(node("n0", hca(A, "--help; reboot/1")), id="has a port of no decent name"),
+        pytest.param(node("n0", hca(A, "--help; reboot/1")), id="has a port with an unsafe name"),
         pytest.param(node("n0", hca(A, "mlx5_0/x")), id="has a port without a number"),
-        pytest.param(node("n0", hca(A, "mlx5_0/0")), id="has a port that is none"),
+        pytest.param(node("n0", hca(A, "mlx5_0/0")), id="has a port with number 0"),
     ],
 )
-def test_it_passes_by_a_node_that(other: NeighborReport) -> None:
+def test_it_elects_no_node_that(other: NeighborReport) -> None:
     assert elected(other, node("n1"))[1] == ["1 n1 mlx5_0/1 elected"]
 
 
 @pytest.mark.parametrize("observed_at", [None, "yesterday", "2026-01-02T03:00:00"])
-def test_it_passes_by_a_node_whose_time_is_no_time(observed_at: str | None) -> None:
+def test_it_elects_no_node_with_an_unreadable_time(observed_at: str | None) -> None:
     odd = node("n0")
     status = odd.status.model_copy(update={"observed_at": observed_at})
     assert elected(odd.model_copy(update={"status": status}))[1] == []
@@ -103,12 +103,12 @@ def test_it_passes_by_a_node_whose_time_is_no_time(observed_at: str | None) -> N
         pytest.param(
             [node("n1", sweeping=REFUSED), node("n2")],
             ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
-            id="a refusal moves nobody",
+            id="a refused sweep changes nothing",
         ),
         pytest.param(
             [node("n0", sweeping=FAILED), node("n1", sweeping=FAILED), node("n2", sweeping=FAILED)],
             ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
-            id="failures of all move nobody",
+            id="failures of all nodes change nothing",
         ),
         pytest.param(
             [node("n1"), node("n2", age=STALE), node("n3")],
@@ -118,12 +118,12 @@ def test_it_passes_by_a_node_whose_time_is_no_time(observed_at: str | None) -> N
         pytest.param(
             [node("n1", age=STALE), node("n2", age=STALE)],
             ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"],
-            id="all stay when everybody is silent",
+            id="all stay when every node is silent",
         ),
         pytest.param(
             [node("n1", hca(B)), node("n2", hca(B))],
             ["2 n1 mlx5_0/1 elected", "2 n2 mlx5_0/1 spare"],
-            id="a subnet that nobody is in any more is forgotten",
+            id="a subnet without any node is forgotten",
         ),
         pytest.param(
             [node("n1", hca(A, "mlx5_7/1")), node("n2")],
@@ -132,7 +132,9 @@ def test_it_passes_by_a_node_whose_time_is_no_time(observed_at: str | None) -> N
         ),
     ],
 )
-def test_it_is_calm(reports: list[NeighborReport], rows: list[str]) -> None:
+def test_it_changes_sweepers_only_when_needed(
+    reports: list[NeighborReport], rows: list[str]
+) -> None:
     before, first = elected(node("n1"), node("n2"))
     assert first == ["1 n1 mlx5_0/1 elected", "1 n2 mlx5_0/1 spare"]
     after, found = elected(*reports, previous=before)
@@ -140,7 +142,7 @@ def test_it_is_calm(reports: list[NeighborReport], rows: list[str]) -> None:
     assert elected(*reports, previous=after)[0] == after
 
 
-def test_it_tells_whose_sweep_counts() -> None:
+def test_it_names_the_node_whose_sweep_counts() -> None:
     half = swept("n3", text="half")
     assert half.spec.sweep is not None
     part = half.spec.sweep.model_copy(update={"of": 2})
@@ -171,7 +173,7 @@ clusters = st.lists(nodes, max_size=8, unique_by=lambda one: one.metadata.name)
 
 
 @given(clusters, clusters.flatmap(lambda after: st.tuples(st.just(after), st.permutations(after))))
-def test_it_answers_alike_in_any_order_and_stays_with_its_answer(
+def test_it_elects_the_same_in_any_order_and_keeps_the_result(
     before: list[NeighborReport], orders: tuple[list[NeighborReport], list[NeighborReport]]
 ) -> None:
     after, shuffled = orders

@@ -1,4 +1,4 @@
-"""A cluster of HyperNodes in memory: the target of plans, and what is wrong with its state."""
+"""A cluster of HyperNodes in memory: the target of plans, with a check of its state."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from topology.model.errors import StoreError
 
 
 class FakeCluster:
-    """Keeps HyperNodes by name and refuses what an API server refuses."""
+    """Stores HyperNodes by name, and refuses the writes that an API server refuses."""
 
     def __init__(self, hypernodes: Iterable[HyperNode] = (), *, fails_at: str = "") -> None:
         """Start from a state; writes to the name `fails_at` are refused."""
@@ -61,7 +61,7 @@ class FakeCluster:
 
 
 def hypernode(name: str, tier: int, *members: str) -> HyperNode:
-    """Return one of ours; members of tier 1 are nodes, those above HyperNodes."""
+    """Return one of our HyperNodes; its members are nodes in tier 1, HyperNodes above."""
     return HyperNode(
         name,
         tier,

@@ -13,7 +13,7 @@ NODES = tuple(f"n{number}" for number in range(6))
 
 @st.composite
 def forests(draw: st.DrawFn) -> list[HyperNode]:
-    """Draw a valid forest of up to three tiers; one name may be on any tier in different ones."""
+    """Draw a valid forest of up to three tiers; a name may be on another tier in another forest."""
     names = iter(draw(st.permutations(NAMES)))
     units: list[tuple[str, ...]] = [(node,) for node in NODES if draw(st.booleans())]
     made: list[HyperNode] = []
@@ -59,7 +59,7 @@ def _with_tier_below(forest: list[HyperNode], *, leaves_per_leaf: int) -> list[H
 
 
 def _closed(forest: list[HyperNode]) -> list[HyperNode]:
-    """Return the forest without links to what is not in it, and without what becomes empty."""
+    """Return the forest without missing children, and without HyperNodes that become empty."""
     kept: dict[str, HyperNode] = {}
     for found in sorted(forest, key=lambda found: found.tier):
         below = [name for name in found.children if name in kept]
@@ -70,7 +70,7 @@ def _closed(forest: list[HyperNode]) -> list[HyperNode]:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> list[HyperNode]:
-    """Draw what may be observed: a forest after losses, foreign hands and interrupted plans."""
+    """Draw an observed forest: after losses, foreign changes and interrupted plans."""
     state = {found.name: found for found in draw(forests())}
     for _ in range(draw(st.integers(0, 4))):
         name = draw(st.sampled_from(NAMES))

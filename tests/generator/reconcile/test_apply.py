@@ -9,7 +9,7 @@ TREE = [
 ]
 
 
-def test_it_carries_out_a_whole_plan_and_reports_each_action() -> None:
+def test_it_applies_a_whole_plan_and_reports_each_action() -> None:
     cluster = FakeCluster([hypernode("old", 1, "a")])
     plan = plan_changes(TREE, list(cluster.state.values()))
     seen: list[Action] = []
@@ -20,7 +20,7 @@ def test_it_carries_out_a_whole_plan_and_reports_each_action() -> None:
     assert cluster.state == {found.name: found for found in TREE}
 
 
-def test_it_stops_at_the_first_failure_and_keeps_what_was_done() -> None:
+def test_it_stops_at_the_first_failure_and_keeps_earlier_writes() -> None:
     cluster = FakeCluster(fails_at="leaf-2")
     plan = plan_changes(TREE, [])
     seen: list[Action] = []
@@ -32,5 +32,5 @@ def test_it_stops_at_the_first_failure_and_keeps_what_was_done() -> None:
     assert set(cluster.state) == {"leaf-1"}
 
 
-def test_it_has_nothing_to_do_for_an_empty_plan() -> None:
+def test_it_does_nothing_for_an_empty_plan() -> None:
     assert apply_plan((), FakeCluster()).is_complete

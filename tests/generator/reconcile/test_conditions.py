@@ -1,4 +1,4 @@
-"""What is told of writing, and that it is told once."""
+"""Conditions and the held plan in the Fabric object, and when their times change."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -35,9 +35,9 @@ def standing(*outcomes: ConditionChange, verdict: PlanVerdict | None = None) -> 
     return WriteStatus(merge_conditions((), outcomes, NOON), held)
 
 
-def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
-    told = standing(*WELL[:1], build_change_blocked(HELD), *WELL[2:], verdict=HELD)
-    document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, told)
+def test_it_renders_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
+    status = standing(*WELL[:1], build_change_blocked(HELD), *WELL[2:], verdict=HELD)
+    document = with_write_status({"spec": {"paused": True}, "status": {"sweepers": []}}, status)
     read = parse_fabric_document(document)
     assert [(one.type.value, one.status, one.reason) for one in read.status.conditions] == [
         ("ChangeBlocked", "True", "TooManyNodes"),
@@ -52,10 +52,10 @@ def test_it_tells_conditions_and_the_held_plan_as_a_valid_fabric() -> None:
         3,
     )
     assert read.spec.paused
-    assert parse_write_status(document) == told
+    assert parse_write_status(document) == status
 
 
-def test_it_takes_back_a_held_plan() -> None:
+def test_it_removes_a_held_plan_that_is_no_longer_held() -> None:
     document = with_write_status(None, standing(build_change_blocked(HELD), verdict=HELD))
     document = with_write_status(document, standing(build_change_blocked(None)))
     assert "held" not in document["status"]
@@ -71,10 +71,10 @@ def test_it_keeps_the_time_of_a_condition_until_its_status_changes() -> None:
     )
     times = [one.last_transition_time for one in worse]
     assert times == ["2026-07-01T12:00:00Z", "2026-07-01T13:00:00Z", "2026-07-01T12:00:00Z"]
-    assert worse[1].message == "findings: a, miswire; some input cannot be used, the log names it"
+    assert worse[1].message == "findings: a, miswire; some input cannot be used; the log says which"
 
 
-def test_it_holds_a_plan_since_it_was_first_held() -> None:
+def test_it_keeps_the_time_at_which_a_plan_was_first_held() -> None:
     first = build_held_plan(HELD, before=None, now=NOON)
     assert build_held_plan(HELD, before=first, now=NOON + HOUR) == first
     other = first.model_copy(update={"hash": "0" * 16})
@@ -89,7 +89,7 @@ def test_it_holds_a_plan_since_it_was_first_held() -> None:
         (3600, HOUR, True),
     ],
 )
-def test_it_releases_by_time_only_where_that_is_wanted(
+def test_it_releases_by_time_only_if_the_budget_says_so(
     release_after_s: int | None, passed: timedelta, *, expected: bool
 ) -> None:
     held = build_held_plan(HELD, before=None, now=NOON)
@@ -97,7 +97,7 @@ def test_it_releases_by_time_only_where_that_is_wanted(
 
 
 @pytest.mark.parametrize("since", ["no time, but long enough", "2026-07-01T12:00:00"])
-def test_it_releases_nothing_by_a_time_that_is_none(since: str) -> None:
+def test_it_releases_nothing_by_an_unreadable_time(since: str) -> None:
     held = build_held_plan(HELD, before=None, now=NOON).model_copy(update={"since": since})
     assert not is_released(held, 60, NOON + HOUR)
 
@@ -106,11 +106,11 @@ def test_it_releases_nothing_by_a_time_that_is_none(since: str) -> None:
     "status",
     [None, "text", {"conditions": "none", "held": 5}, {"conditions": [{"type": "Other"}, None]}],
 )
-def test_it_counts_what_it_cannot_read_as_absent(status: object) -> None:
+def test_it_treats_unreadable_parts_as_absent(status: object) -> None:
     assert parse_write_status({"status": status}) == WriteStatus()
 
 
-def test_it_cuts_a_long_message_and_shows_it_safely() -> None:
+def test_it_shortens_and_escapes_a_long_message() -> None:
     outcome = build_ready(reason="WriteFailed", message="\x1b[31m" + "x" * 100_000)
     (condition,) = merge_conditions((), (outcome,), NOON)
     assert len(condition.message) < 2000

@@ -1,4 +1,4 @@
-"""Waiting and damping on a clock that the test turns: nothing here takes any time."""
+"""Waiting and damping, on a fake clock: no test sleeps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PACE = DebounceConfig()
 
 
 class Loop:
-    """What serve does, a look each second, with a plan for each second and a list of writes."""
+    """Rounds of a server, one per second, with a plan for each second and a list of writes."""
 
     def __init__(self, pace: DebounceConfig = PACE) -> None:
         self.pace = pace
@@ -63,11 +63,11 @@ def test_it_writes_a_plan_that_never_stays_the_same_after_fifteen_seconds() -> N
     assert Loop().run(range(20), lambda now: f"plan {now}") == [15]
 
 
-def test_it_forgets_a_plan_that_was_taken_back() -> None:
+def test_it_forgets_a_plan_that_is_no_longer_needed() -> None:
     assert Loop().run(range(60), lambda now: "plan" if now % 2 == 0 else "") == []
 
 
-def test_it_writes_at_once_where_no_pace_is_wanted() -> None:
+def test_it_writes_at_once_without_debounce() -> None:
     assert Loop(NO_DEBOUNCE).run(range(3), lambda now: f"plan {now}") == [0, 1, 2]
 
 
@@ -80,11 +80,11 @@ def test_it_writes_at_once_where_no_pace_is_wanted() -> None:
         pytest.param(99.0, 0.0, id="long afterwards"),
     ],
 )
-def test_it_tells_how_long_to_wait(now_s: float, wait_s: float) -> None:
+def test_it_computes_the_remaining_wait(now_s: float, wait_s: float) -> None:
     assert update_pending("plan", None, 10.0).compute_wait_s(now_s, PACE) == wait_s
 
 
-def test_it_waits_no_longer_than_the_most_for_a_late_change() -> None:
+def test_it_waits_at_most_the_maximum_after_a_late_change() -> None:
     waiting = update_pending("two", update_pending("one", None, 0.0), 14.0)
     assert waiting.compute_wait_s(14.0, PACE) == 1.0
 
@@ -96,7 +96,7 @@ def test_it_writes_a_flapping_object_less_and_less_often() -> None:
     assert set(gaps[6:]) == {240}
 
 
-def test_it_writes_at_the_first_window_again_after_a_calm_time() -> None:
+def test_it_starts_with_the_first_window_again_after_a_quiet_time() -> None:
     loop = Loop()
     loop.run(range(100), lambda _: "plan")
     loop.look(100.0, "")
@@ -115,7 +115,7 @@ def test_it_waits_for_the_last_window_of_several_objects() -> None:
     assert compute_damping_s(written, [], 10.0) == 0.0
 
 
-def test_it_remembers_only_objects_that_are_not_calm() -> None:
+def test_it_remembers_only_recently_written_objects() -> None:
     written = record_writes({}, ["old", "new"], 0.0, pace=PACE)
     written = record_writes(written, ["new"], 100.0, pace=PACE)
     assert set(record_writes(written, ["newest"], PACE.window_reset_s, pace=PACE)) == {

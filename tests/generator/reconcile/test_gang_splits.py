@@ -47,7 +47,7 @@ C_MOVES = changed(
         pytest.param(
             changed(leaf_1=hypernode("leaf-1", 1, "a", "b")),
             gang("a", "c"),
-            id="one of its nodes is in no domain any more",
+            id="one of its nodes leaves every domain",
         ),
         pytest.param(
             changed(pod_1=hypernode("pod-1", 2, "leaf-1"), pod_2=hypernode("pod-2", 2, "leaf-2")),
@@ -59,7 +59,7 @@ C_MOVES = changed(
 def test_it_holds_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
     found = verdict(desired, running)
     assert [hold.kind for hold in found.hold_reasons] == [HoldKind.RUNNING_GANG]
-    assert "under train/llm on 2 nodes of it" in found.reason_text
+    assert "(train/llm runs on 2 of its nodes)" in found.reason_text
     assert verdict(desired).is_allowed, "without the gang nothing holds it"
 
 
@@ -87,7 +87,7 @@ def test_it_holds_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
         pytest.param(BEFORE, gang("a", "b"), id="nothing changes"),
     ],
 )
-def test_it_lets_a_plan_pass_where(desired: list[HyperNode], running: Gang) -> None:
+def test_it_allows_a_plan_where(desired: list[HyperNode], running: Gang) -> None:
     assert verdict(desired, running).is_allowed
 
 
@@ -95,6 +95,6 @@ def test_it_names_the_lowest_domain_of_each_gang() -> None:
     desired = [hypernode("all", 1, "a", "d", "g"), hypernode("rest", 1, "b", "c", "e", "f", "h")]
     found = verdict(desired, gang("a", "b"), gang("g", "h", name="train/b"))
     (hold,) = found.hold_reasons
-    assert "leaf-1 under train/llm on 2 nodes of it" in hold.message
-    assert "leaf-3 under train/b on 2 nodes of it" in hold.message
+    assert "leaf-1 (train/llm runs on 2 of its nodes)" in hold.message
+    assert "leaf-3 (train/b runs on 2 of its nodes)" in hold.message
     assert "pod" not in hold.message

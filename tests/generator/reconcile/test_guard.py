@@ -1,4 +1,4 @@
-"""Which plans are held, to the edge of every budget."""
+"""Which plans are held: the limits of every budget."""
 
 from dataclasses import replace
 
@@ -72,18 +72,18 @@ def holds(
 @pytest.mark.parametrize(
     ("num", "percent", "allowed"),
     [
-        pytest.param(0, 10, 0, id="of nothing, nothing"),
-        pytest.param(1, 10, 0, id="the only node never"),
+        pytest.param(0, 10, 0, id="0 of 0 nodes"),
+        pytest.param(1, 10, 0, id="never the only node"),
         pytest.param(2, 10, 0, id="one of two is half"),
         pytest.param(3, 10, 1, id="one of three is less than half"),
         pytest.param(4, 10, 1, id="two of four are half"),
-        pytest.param(5, 10, 2, id="two of five are free"),
-        pytest.param(8, 10, 2, id="two of eight are free"),
+        pytest.param(5, 10, 2, id="two of five are allowed"),
+        pytest.param(8, 10, 2, id="two of eight are allowed"),
         pytest.param(29, 10, 2, id="the share of 29 is two as well"),
         pytest.param(30, 10, 3, id="the share of 30 is three"),
         pytest.param(1000, 10, 100, id="the share of a thousand"),
         pytest.param(1009, 10, 100, id="shares are rounded down"),
-        pytest.param(8, 0, 0, id="0 % leaves nothing free"),
+        pytest.param(8, 0, 0, id="0 % allows nothing"),
         pytest.param(8, 100, 8, id="100 % is all"),
         pytest.param(1, 100, 1, id="100 % of one is one"),
     ],
@@ -96,7 +96,7 @@ def test_it_allows_a_share_and_always_a_few(num: int, percent: int, allowed: int
     ("gone", "expected"),
     [(1, NONE_HOLD), (10, NONE_HOLD), (11, [NODES]), (50, [NODES])],
 )
-def test_it_holds_what_removes_more_than_a_tenth_of_the_nodes(
+def test_it_holds_a_plan_that_removes_more_than_a_tenth_of_the_nodes(
     gone: int, expected: list[HoldKind]
 ) -> None:
     before = tree(10, 10)
@@ -104,12 +104,12 @@ def test_it_holds_what_removes_more_than_a_tenth_of_the_nodes(
 
 
 @pytest.mark.parametrize(("gone", "expected"), [(2, NONE_HOLD), (3, [NODES])])
-def test_it_lets_two_of_eight_nodes_go(gone: int, expected: list[HoldKind]) -> None:
+def test_it_allows_the_loss_of_two_of_eight_nodes(gone: int, expected: list[HoldKind]) -> None:
     before = tree(2, 4)
     assert holds(without_nodes(before, gone), before) == expected
 
 
-def test_it_counts_nodes_that_move_as_those_that_go() -> None:
+def test_it_counts_moved_nodes_like_removed_nodes() -> None:
     before = tree(4, 5)
     swapped = [
         replace(before[0], members=before[1].members),
@@ -133,7 +133,7 @@ def test_it_counts_the_nodes_below_a_leaf_that_gets_another_parent() -> None:
 
 
 @pytest.mark.parametrize(("gone", "expected"), [(2, NONE_HOLD), (3, [DOMAINS])])
-def test_it_holds_what_ends_more_than_a_quarter_of_a_tier(
+def test_it_holds_a_plan_that_deletes_more_than_a_quarter_of_a_tier(
     gone: int, expected: list[HoldKind]
 ) -> None:
     before = [*tree(8, 1), hypernode("big", 1, *(f"b{node}" for node in range(100)))]
@@ -143,7 +143,7 @@ def test_it_holds_what_ends_more_than_a_quarter_of_a_tier(
     assert holds([*kept, pod], before) == expected
 
 
-def test_it_holds_a_leaf_of_two_and_lets_one_of_three_go() -> None:
+def test_it_holds_the_loss_of_one_leaf_of_two_and_allows_one_of_three() -> None:
     for num_leaves, expected in ((2, [DOMAINS]), (3, NONE_HOLD)):
         before = tree(num_leaves, 1)
         big = hypernode("big", 3, "pod")
@@ -154,16 +154,16 @@ def test_it_holds_a_leaf_of_two_and_lets_one_of_three_go() -> None:
         assert holds([*after, pod, big, *nodes], [*before, big, *nodes], budget=budget) == expected
 
 
-def test_it_holds_the_end_of_everything_even_of_two_nodes() -> None:
+def test_it_holds_the_deletion_of_everything_even_with_two_nodes() -> None:
     assert holds([], tree(1, 2)) == [NODES, DOMAINS, DOMAINS]
 
 
-def test_it_holds_nothing_where_the_budget_is_everything() -> None:
+def test_it_holds_nothing_with_a_budget_of_100_percent() -> None:
     budget = ChangeBudget(nodes_percent=100, domains_percent=100)
     assert holds([], tree(4, 4), budget=budget) == NONE_HOLD
 
 
-def test_it_holds_a_single_node_where_the_budget_is_nothing() -> None:
+def test_it_holds_the_loss_of_one_node_with_a_budget_of_0_percent() -> None:
     before = tree(10, 10)
     budget = ChangeBudget(nodes_percent=0)
     assert holds(without_nodes(before, 1), before, budget=budget) == [NODES]
@@ -176,19 +176,19 @@ def test_it_holds_a_single_node_where_the_budget_is_nothing() -> None:
         pytest.param(
             tree(4, 4),
             [*tree(4, 4)[:4], replace(POD, name="sub"), hypernode("pod", 3, "sub")],
-            id="a tier that comes between",
+            id="a new tier in between",
         ),
         pytest.param(
             [*(replace(found, labels=PADDED) for found in tree(4, 1)[:4]), POD],
             [hypernode("pod", 1, *(f"n{leaf}-0" for leaf in range(4)))],
-            id="padding that goes",
+            id="deleted padding",
         ),
         pytest.param(
             [replace(found, labels=((SOURCE_LABEL, "ufm"),)) for found in tree(4, 4)],
             tree(4, 4, prefix="ours")[:4],
             id="foreign hypernodes",
         ),
-        pytest.param(tree(4, 4), tree(4, 4), id="what is the same"),
+        pytest.param(tree(4, 4), tree(4, 4), id="an unchanged tree"),
     ],
 )
 def test_it_counts_as_no_loss(before: list[HyperNode], after: list[HyperNode]) -> None:
@@ -199,30 +199,32 @@ def test_it_counts_as_no_loss(before: list[HyperNode], after: list[HyperNode]) -
 @pytest.mark.parametrize(
     ("coverage", "expected"),
     [
-        pytest.param(Coverage(), NONE_HOLD, id="nobody listed them"),
+        pytest.param(Coverage(), NONE_HOLD, id="no inventory"),
         pytest.param(Coverage(8, 4), NONE_HOLD, id="half of them are known"),
         pytest.param(Coverage(9, 4), [QUORUM], id="less than half of them are known"),
         pytest.param(Coverage(8, 0), [QUORUM], id="none of them is known"),
     ],
 )
-def test_it_begins_only_with_a_quorum(coverage: Coverage, expected: list[HoldKind]) -> None:
+def test_it_writes_the_first_hypernodes_only_with_a_quorum(
+    coverage: Coverage, expected: list[HoldKind]
+) -> None:
     found = verdict(tree(2, 4), [], coverage=coverage)
     assert [hold.kind for hold in found.hold_reasons] == expected
 
 
-def test_it_asks_no_quorum_for_what_exists() -> None:
+def test_it_needs_no_quorum_once_hypernodes_exist() -> None:
     before = tree(10, 10)
     found = verdict(without_nodes(before, 1), before, coverage=Coverage(100, 1))
     assert found.is_allowed
 
 
-def test_it_counts_what_a_plan_does() -> None:
+def test_it_counts_the_actions_of_a_plan() -> None:
     found = verdict(tree(2, 4)[:1], tree(2, 4))
     assert found.counts == {Op.UPDATE: 1, Op.DELETE: 2}
     assert verdict(tree(2, 4), tree(2, 4)).counts == {}
 
 
-def test_it_knows_a_plan_by_its_writes_alone() -> None:
+def test_it_identifies_a_plan_by_its_writes_alone() -> None:
     before = tree(4, 4)
     plan = plan_changes(without_nodes(before, 3), before)
     assert hash_plan(plan) == hash_plan(plan_changes(without_nodes(before, 3), before[::-1]))

@@ -100,7 +100,7 @@ def steps(desired: list[HyperNode], observed: list[HyperNode]) -> list[str]:
             DEPTH_2[:2],
             DEPTH_2,
             [f"update pod {PLACEHOLDER}", "delete pod"],
-            id="children that become roots are released before their parent dies",
+            id="children that become roots are released before their parent is deleted",
         ),
         pytest.param(
             DEPTH_2,
@@ -138,7 +138,7 @@ def steps(desired: list[HyperNode], observed: list[HyperNode]) -> list[str]:
             [hypernode("a", 1, "n")],
             [hypernode("a", 1, "n"), hypernode("x", 2, "y"), hypernode("y", 2, "x")],
             [f"update x {PLACEHOLDER}", f"update y {PLACEHOLDER}", "delete x", "delete y"],
-            id="a cycle of doomed domains is broken before they die",
+            id="a cycle of obsolete domains is broken before they are deleted",
         ),
     ],
 )
@@ -158,7 +158,7 @@ def test_it_orders_writes_so_that_each_leaves_a_valid_cluster(
         ),
         pytest.param(
             [replace(found, labels=(*found.labels, ("team", "a"))) for found in DEPTH_2],
-            id="with labels that others added",
+            id="with foreign labels",
         ),
         pytest.param(
             [*DEPTH_2, HyperNode("ufm-1", 0, "", (), FOREIGN)], id="beside a foreign object"
@@ -181,13 +181,13 @@ def test_it_plans_nothing_for_the_same_set(observed: list[HyperNode]) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_it_says_what_an_update_changes(before: HyperNode, reason: str) -> None:
+def test_it_describes_what_an_update_changes(before: HyperNode, reason: str) -> None:
     actions = plan_changes(DEPTH_2[:1], [before])
     assert actions[0].reason == reason
     assert actions[-1].object == DEPTH_2[0]
 
 
-def test_it_says_why_a_domain_comes_goes_or_waits() -> None:
+def test_it_gives_the_reason_of_each_action() -> None:
     desired = [hypernode("b", 1, "n"), hypernode("c", 2, "b")]
     observed = [hypernode("b", 1, "n"), hypernode("a", 3, "b")]
     assert [action.reason for action in plan_changes(desired, observed)] == [
@@ -204,13 +204,13 @@ def test_it_does_not_overwrite_a_foreign_object_of_a_desired_name() -> None:
     assert find_conflicts(DEPTH_2, [foreign]) == (Conflict("leaf-1", ConflictKind.NAME, "leaf-1"),)
 
 
-def test_it_leaves_out_parents_that_keep_no_child_beside_foreign_objects() -> None:
+def test_it_leaves_out_parents_whose_children_foreign_objects_list() -> None:
     foreign = HyperNode("leaf-1", 1, "", (), FOREIGN)
     desired = [DEPTH_2[0], hypernode("pod", 2, "leaf-1"), hypernode("top", 3, "pod")]
     assert steps(desired, [foreign]) == []
 
 
-def test_it_gives_no_second_parent_to_what_a_foreign_object_lists() -> None:
+def test_it_gives_no_second_parent_to_a_child_of_a_foreign_object() -> None:
     foreign = HyperNode("spine-hn", 2, "", (Member(MemberType.HYPERNODE, "leaf-1"),), FOREIGN)
     assert steps(DEPTH_2, [foreign]) == [
         "create leaf-1 a b",
@@ -233,21 +233,21 @@ def test_it_gives_no_second_parent_to_what_a_foreign_object_lists() -> None:
         pytest.param(
             HyperNode("rack", 1, "", (), FOREIGN, num_inexact_members=1),
             (Overlap("rack", ()),),
-            id="perhaps, by a pattern",
+            id="possibly, by a pattern",
         ),
         pytest.param(
             HyperNode("rack", 1, "", (Member(MemberType.NODE, "x"),), FOREIGN), (), id="never"
         ),
     ],
 )
-def test_it_tells_that_a_foreign_object_has_nodes_of_ours(
+def test_it_reports_a_foreign_object_that_contains_our_nodes(
     foreign: HyperNode, expected: tuple[Overlap, ...]
 ) -> None:
     assert find_overlaps(DEPTH_2, [*DEPTH_2, foreign]) == expected
     assert steps(DEPTH_2, [*DEPTH_2, foreign]) == []
 
 
-def test_it_empties_but_does_not_delete_what_a_foreign_object_lists() -> None:
+def test_it_empties_but_does_not_delete_a_child_of_a_foreign_object() -> None:
     foreign = HyperNode("spine-hn", 2, "", (Member(MemberType.HYPERNODE, "leaf-1"),), FOREIGN)
     assert steps([], [DEPTH_2[0], foreign]) == [f"update leaf-1 {PLACEHOLDER}"]
     assert steps([], [hypernode("leaf-1", 1, PLACEHOLDER), foreign]) == []
@@ -277,7 +277,7 @@ def test_it_renders_rows_that_name_the_whole_object() -> None:
     assert rows[1]["object"] is None
 
 
-def test_it_touches_two_objects_of_thousands_when_one_node_moves() -> None:
+def test_it_writes_two_of_thousands_of_objects_when_one_node_moves() -> None:
     def tree(moved_to: int) -> list[HyperNode]:
         leaves = {number: [f"n{number}-{at}" for at in range(8)] for number in range(1000)}
         leaves[moved_to].append(leaves[0].pop())

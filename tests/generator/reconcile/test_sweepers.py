@@ -1,4 +1,4 @@
-"""The Fabric object of a store: written when the election changes, and never for nothing."""
+"""The elected sweepers in the Fabric object: written only when the election changes."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from topology.reports.fabric_status import (
 from topology.reports.neighbor_report import NeighborReport
 
 
-class Place:
-    """A store, and the elections held in it."""
+class ElectionScene:
+    """A store, and elections that write into it."""
 
     def __init__(self, root: Path) -> None:
         self.file = root / "fabrics" / "default.yaml"
@@ -42,14 +42,14 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place(tmp_path: Path) -> ElectionScene:
+    return ElectionScene(tmp_path)
 
 
 ELECTED = {"subnet": A, "node": "n1", "device": "mlx5_0", "port": 1, "role": "elected"}
 
 
-def test_it_tells_agents_who_sweeps(place: Place) -> None:
+def test_it_writes_the_elected_sweepers_for_agents(place: ElectionScene) -> None:
     assert place.hold(node("n1"), node("n2")) == {
         "apiVersion": "toponaut.io/v1alpha1",
         "kind": "Fabric",
@@ -61,7 +61,7 @@ def test_it_tells_agents_who_sweeps(place: Place) -> None:
     }
 
 
-def test_it_writes_nothing_without_a_subnet_and_nothing_twice(place: Place) -> None:
+def test_it_writes_nothing_without_a_subnet_or_without_a_change(place: ElectionScene) -> None:
     assert place.hold() is None
     place.hold(node("n1"))
     before = place.file.stat()
@@ -70,14 +70,16 @@ def test_it_writes_nothing_without_a_subnet_and_nothing_twice(place: Place) -> N
     assert place.file.stat() == before
 
 
-def test_it_goes_on_after_a_restart_with_what_was_elected(place: Place, tmp_path: Path) -> None:
+def test_it_keeps_the_elected_sweepers_after_a_restart(
+    place: ElectionScene, tmp_path: Path
+) -> None:
     place.hold(node("n5"))
-    found = Place(tmp_path).hold(node("n1"), node("n5"))
+    found = ElectionScene(tmp_path).hold(node("n1"), node("n5"))
     assert found is not None
     assert [one["node"] for one in found["status"]["sweepers"]] == ["n5", "n1"]
 
 
-def test_it_leaves_what_else_stands_in_the_object_alone(place: Place) -> None:
+def test_it_keeps_all_other_fields_of_the_object(place: ElectionScene) -> None:
     place.file.parent.mkdir()
     place.file.write_text(
         "apiVersion: toponaut.io/v1alpha1\nkind: Fabric\n"
@@ -102,8 +104,8 @@ def test_it_leaves_what_else_stands_in_the_object_alone(place: Place) -> None:
         pytest.param("- 1\n", id="a list"),
     ],
 )
-def test_it_says_once_that_the_object_is_no_use_and_leaves_it(
-    place: Place, caplog: pytest.LogCaptureFixture, text: str
+def test_it_logs_an_unusable_object_once_and_leaves_it_unchanged(
+    place: ElectionScene, caplog: pytest.LogCaptureFixture, text: str
 ) -> None:
     place.file.parent.mkdir()
     place.file.write_text(text)
@@ -130,7 +132,7 @@ def test_a_reader_refuses_a_sweeper_with(wrong: dict[str, object]) -> None:
         parse_fabric(document)
 
 
-def test_a_reader_passes_by_what_a_newer_writer_adds() -> None:
+def test_a_reader_ignores_fields_of_a_newer_writer() -> None:
     sweeper = Sweeper(subnet=A, node="n1", device="mlx5_0", port=1, role=SweepRole.ELECTED)
     status = FabricStatus(sweepers=(sweeper,))
     document = render_fabric(status, {"spec": {"x": 1}, "status": {"new": True}})

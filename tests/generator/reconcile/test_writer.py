@@ -1,4 +1,4 @@
-"""What people decide of a held plan, and when HyperNodes are written at all."""
+"""Held plans and approvals, and when HyperNodes are written at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
 
 
-def test_it_carries_out_a_held_plan_that_is_approved_once(day: Day) -> None:
+def test_it_applies_an_approved_plan_once(day: Day) -> None:
     plan = hold(day)
     assert run("approve", plan, "--store", day.root).code == 0
     day.tick()
@@ -26,7 +26,7 @@ def test_it_carries_out_a_held_plan_that_is_approved_once(day: Day) -> None:
     assert "annotations" not in document["metadata"], "an approval is for one time"
 
 
-def test_it_does_nothing_on_the_approval_of_another_plan(day: Day) -> None:
+def test_it_ignores_the_approval_of_another_plan(day: Day) -> None:
     before = day.files()
     plan = hold(day)
     assert run("approve", plan[::-1], "--store", day.root).code == 0
@@ -45,14 +45,14 @@ def test_it_asks_again_when_an_approved_plan_has_changed(day: Day) -> None:
     assert day.held() != plan
 
 
-def test_it_carries_out_a_held_plan_when_the_budget_is_raised(day: Day) -> None:
+def test_it_applies_a_held_plan_when_the_budget_is_raised(day: Day) -> None:
     hold(day)
     day.want(changeBudget={"nodesPercent": 50, "domainsPercent": 50})
     day.tick()
     assert len(day.placed()) == 16
 
 
-def test_it_holds_by_the_default_budget_when_the_budget_is_no_use(
+def test_it_holds_by_the_default_budget_when_the_budget_is_wrong(
     day: Day, caplog: pytest.LogCaptureFixture
 ) -> None:
     day.want(changeBudget={"nodesPercent": 5000})
@@ -61,7 +61,7 @@ def test_it_holds_by_the_default_budget_when_the_budget_is_no_use(
     assert [one for one in said if "spec.changeBudget" in one]
 
 
-def test_it_releases_a_plan_by_time_only_where_that_is_wanted(day: Day) -> None:
+def test_it_releases_a_plan_by_time_only_if_the_budget_says_so(day: Day) -> None:
     before = day.files()
     hold(day)
     day.now += timedelta(days=30)
@@ -72,7 +72,7 @@ def test_it_releases_a_plan_by_time_only_where_that_is_wanted(day: Day) -> None:
     assert len(day.placed()) == 16
 
 
-def test_it_counts_the_time_that_a_plan_is_held_over_a_restart(day: Day) -> None:
+def test_it_keeps_the_hold_time_of_a_plan_over_a_restart(day: Day) -> None:
     plan = hold(day)
     day.want(changeBudget={"releaseAfterSeconds": 600})
     day.now += timedelta(seconds=300)
@@ -84,7 +84,7 @@ def test_it_counts_the_time_that_a_plan_is_held_over_a_restart(day: Day) -> None
     assert len(day.placed()) == 16
 
 
-def test_it_tells_a_held_plan_once(day: Day, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_reports_a_held_plan_once(day: Day, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     plan = hold(day)
     file = day.store.fabrics / "default.yaml"
@@ -92,12 +92,14 @@ def test_it_tells_a_held_plan_once(day: Day, caplog: pytest.LogCaptureFixture) -
     for minutes in range(1, 4):
         day.now = NOON + minutes * MINUTE
         day.tick()
-    told = [vars(row)["plan"] for row in caplog.records if row.getMessage() == "held plan appeared"]
-    assert told == [plan]
-    assert file.stat().st_ino == stamp, "what stands is not written again"
+    plans = [
+        vars(row)["plan"] for row in caplog.records if row.getMessage() == "held plan appeared"
+    ]
+    assert plans == [plan]
+    assert file.stat().st_ino == stamp, "an unchanged object is not written again"
 
 
-def test_it_writes_no_condition_anew_at_rest(day: Day) -> None:
+def test_it_writes_no_condition_without_a_change(day: Day) -> None:
     file = day.store.fabrics / "default.yaml"
     stamp = file.stat().st_ino
     for minutes in range(1, 4):
@@ -106,7 +108,7 @@ def test_it_writes_no_condition_anew_at_rest(day: Day) -> None:
     assert file.stat().st_ino == stamp
 
 
-def test_it_goes_on_observing_and_writes_nothing_while_paused(day: Day) -> None:
+def test_it_keeps_observing_but_writes_nothing_while_paused(day: Day) -> None:
     before = day.files()
     day.want(paused=True)
     day.lose(day.some(1))
@@ -118,7 +120,7 @@ def test_it_goes_on_observing_and_writes_nothing_while_paused(day: Day) -> None:
     assert len(day.placed()) == 31
 
 
-def test_it_writes_nothing_while_it_cannot_read_whether_it_is_paused(
+def test_it_writes_nothing_until_it_has_read_whether_it_is_paused(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     day = Day(tmp_path, SMALL)
@@ -134,7 +136,7 @@ def test_it_writes_nothing_while_it_cannot_read_whether_it_is_paused(
     assert len(day.placed()) == 8
 
 
-def test_it_only_tells_what_it_would_write_in_a_dry_run(
+def test_it_only_logs_planned_changes_in_a_dry_run(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -144,17 +146,17 @@ def test_it_only_tells_what_it_would_write_in_a_dry_run(
         day.tick()
     assert day.files() == {}
     assert day.conditions()["Ready"] == "-DryRun"
-    told = [
+    logged = [
         (vars(row)["action"], vars(row)["hypernode"])
         for row in caplog.records
         if row.getMessage() == "planned change appeared"
     ]
     planned = run("plan", "--store", day.root, "-o", "json").document
-    assert sorted(told) == sorted((row["op"], row["name"]) for row in planned)
+    assert sorted(logged) == sorted((row["op"], row["name"]) for row in planned)
 
 
 @pytest.mark.parametrize(("known", "is_written"), [(4, True), (3, False)])
-def test_it_begins_when_half_of_the_listed_nodes_are_known(
+def test_it_writes_the_first_hypernodes_when_half_of_the_nodes_are_known(
     tmp_path: Path, known: int, *, is_written: bool
 ) -> None:
     day = Day(tmp_path, SMALL, is_listed=True)
@@ -165,7 +167,7 @@ def test_it_begins_when_half_of_the_listed_nodes_are_known(
     assert day.conditions()["ChangeBlocked"] == blocked
 
 
-def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None:
+def test_it_writes_no_first_hypernodes_from_stale_reports(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL, is_listed=True)
     for report in day.store.read_reports().reports:
         status = report.status.model_copy(update={"observed_at": NOON.isoformat()})
@@ -178,7 +180,7 @@ def test_it_does_not_begin_with_reports_that_are_too_old(tmp_path: Path) -> None
     assert len(day.placed()) == 8
 
 
-def test_it_waits_until_the_fabric_is_quiet_and_asks_to_look_again(tmp_path: Path) -> None:
+def test_it_waits_until_the_plan_is_stable_and_requests_a_retry(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL)
     day.restart(WriteSettings(DebounceConfig(), lambda: day.now_s))
     assert day.tick() == 2.0

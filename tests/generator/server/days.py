@@ -1,4 +1,4 @@
-"""A store that is served, and what may happen to it between two rounds."""
+"""A served store, and the events that may happen to it between two rounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL: Final = SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=8, medium=Medium.ET
 
 
 class Day:
-    """A served store, and what happens to it."""
+    """A served store, with methods that change it."""
 
     def __init__(
         self, root: Path, spec: SyntheticSpec = FABRIC, *, is_listed: bool = False
@@ -72,7 +72,7 @@ class Day:
             file.with_name(f"{name}.yaml").write_text(text)
 
     def lose(self, hosts: Collection[str]) -> None:
-        """Let hosts vanish: their reports, and what switches tell of them."""
+        """Remove hosts: their reports, and the neighbors that switches report of them."""
         for file in list(self.store.reports.iterdir()):
             if file.stem in hosts:
                 file.unlink()
@@ -112,7 +112,7 @@ def _names(neighbor: Mapping[str, Any], hosts: Collection[str]) -> bool:
 
 
 def hold(day: Day, num: int = 16) -> str:
-    """Let hosts vanish and return the hash of the plan that is held then."""
+    """Remove hosts, and return the hash of the plan that is held as a result."""
     before = day.files()
     day.lose(day.some(num))
     day.tick()

@@ -1,7 +1,7 @@
-"""Bad days of a served store: what is lost, cut short or renamed changes no HyperNode unasked.
+"""Bad days of a served store: lost, truncated or renamed data changes no HyperNode by itself.
 
-What stands afterwards is compared by inode and content, so that a file that was rewritten alike
-counts as written.
+Files are compared by inode and content, so a file that was rewritten with equal content counts as
+written.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def test_it_deletes_nothing_when_the_reports_of_half_of_the_hosts_vanish(day: Da
     assert day.files() == before
 
 
-def test_it_holds_the_loss_of_half_of_the_hosts_and_tells_it(day: Day) -> None:
+def test_it_holds_the_loss_of_half_of_the_hosts_and_reports_it(day: Day) -> None:
     plan = hold(day)
     held = day.fabric().status.held
     assert held is not None
@@ -41,7 +41,9 @@ def test_it_holds_the_loss_of_half_of_the_hosts_and_tells_it(day: Day) -> None:
 
 
 @pytest.mark.parametrize(("num", "is_held"), [(1, False), (3, False), (4, True)])
-def test_it_lets_a_tenth_of_the_nodes_go_and_no_more(day: Day, num: int, *, is_held: bool) -> None:
+def test_it_allows_the_loss_of_a_tenth_of_the_nodes_and_no_more(
+    day: Day, num: int, *, is_held: bool
+) -> None:
     day.lose(day.some(num))
     day.tick()
     assert len(day.placed()) == (32 if is_held else 32 - num)
@@ -72,9 +74,7 @@ def test_it_writes_nothing_when_a_switch_is_replaced(day: Day) -> None:
 
 
 @pytest.mark.parametrize("keep", [0.2, 0.6])
-def test_it_keeps_hypernodes_when_the_list_of_nodes_is_cut_short(
-    tmp_path: Path, keep: float
-) -> None:
+def test_it_keeps_hypernodes_when_the_inventory_is_truncated(tmp_path: Path, keep: float) -> None:
     day = Day(tmp_path, is_listed=True)
     day.tick()
     before = day.files()
@@ -90,7 +90,7 @@ def test_it_keeps_hypernodes_when_the_list_of_nodes_is_cut_short(
     assert day.conditions()["ChangeBlocked"] == "-WithinBudget"
 
 
-def test_it_makes_hypernodes_again_that_somebody_deleted(day: Day) -> None:
+def test_it_creates_deleted_hypernodes_again(day: Day) -> None:
     before = {name: content for name, (_, content) in day.files().items()}
     for file in day.store.hypernodes.iterdir():
         file.unlink()
@@ -98,7 +98,7 @@ def test_it_makes_hypernodes_again_that_somebody_deleted(day: Day) -> None:
     assert {name: content for name, (_, content) in day.files().items()} == before
 
 
-def test_it_comes_back_to_the_same_hypernodes_when_evidence_comes_back(day: Day) -> None:
+def test_it_restores_the_same_hypernodes_when_lost_data_comes_back(day: Day) -> None:
     kept = {file: file.read_bytes() for file in day.store.reports.iterdir()}
     before = day.files()
     hold(day)

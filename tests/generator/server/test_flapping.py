@@ -1,4 +1,4 @@
-"""A port that flaps is no new fact of the fabric, and is told and taken back all the same."""
+"""A flapping port changes no fact of the fabric, but it is reported, and cleared later."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def with_flapping(report: NeighborReport, *names: str) -> NeighborReport:
     return report.model_copy(update={"status": ReportStatus(flapping=names)})
 
 
-def test_it_tells_a_flapping_port_once_and_when_it_has_settled(
+def test_it_reports_a_flapping_port_once_and_again_when_it_is_stable(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)

@@ -1,4 +1,4 @@
-"""Alive, started, ready: three questions with three answers."""
+"""Liveness, startup and readiness of the server."""
 
 from __future__ import annotations
 
@@ -22,52 +22,52 @@ def pages_of(heart: Heartbeat, *, ready: str = "", dead: str = "") -> Mapping[st
     return build_health_pages(heart, readiness_problem=lambda: ready, liveness_problem=lambda: dead)
 
 
-def told(pages: Mapping[str, Render]) -> dict[str, tuple[int, str]]:
+def answers(pages: Mapping[str, Render]) -> dict[str, tuple[int, str]]:
     answers = {path: render("") for path, render in pages.items()}
     return {path: (one.status, one.body.decode().strip()) for path, one in answers.items()}
 
 
 def test_it_is_alive_but_not_started_before_the_first_round_ended() -> None:
     pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()))
-    assert told(pages) == {
+    assert answers(pages) == {
         "/livez": (200, "ok"),
         "/startupz": (503, "the first round has not ended"),
         "/readyz": (503, "the first round has not ended"),
     }
 
 
-def test_it_is_not_ready_while_something_is_unknown() -> None:
+def test_it_is_not_ready_until_the_cluster_is_listed() -> None:
     heart = Heartbeat(period_s=PERIOD_S, clock=Clock())
     heart.beat()
     pages = pages_of(heart, ready="nodes are not listed yet")
-    assert told(pages) == {
+    assert answers(pages) == {
         "/livez": (200, "ok"),
         "/startupz": (200, "ok"),
         "/readyz": (503, "nodes are not listed yet"),
     }
 
 
-def test_it_is_dead_when_rounds_do_not_end_and_alive_when_they_do_again() -> None:
+def test_it_is_dead_while_no_round_ends_and_alive_when_one_does() -> None:
     clock = Clock()
     heart = Heartbeat(period_s=PERIOD_S, clock=clock)
     heart.beat()
     pages = pages_of(heart)
     clock.now_s += MISSED_ROUNDS * PERIOD_S
-    assert told(pages)["/livez"] == (200, "ok")
+    assert answers(pages)["/livez"] == (200, "ok")
     clock.now_s += 1
-    assert told(pages)["/livez"] == (503, "no round ended for 301 s")
-    assert told(pages)["/readyz"] == (200, "ok"), "what is known is still answered"
+    assert answers(pages)["/livez"] == (503, "no round ended for 301 s")
+    assert answers(pages)["/readyz"] == (200, "ok"), "what is known is still answered"
     heart.beat()
-    assert told(pages)["/livez"] == (200, "ok")
+    assert answers(pages)["/livez"] == (200, "ok")
 
 
-def test_it_gives_short_rounds_their_time() -> None:
+def test_it_allows_at_least_the_minimum_time_for_a_round() -> None:
     clock = Clock()
     heart = Heartbeat(period_s=0.1, clock=clock)
     clock.now_s += MIN_LIMIT_S
     assert heart.liveness_problem() == ""
 
 
-def test_it_is_dead_when_a_thread_is_that_it_needs() -> None:
-    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()), dead="nobody follows nodes")
-    assert told(pages)["/livez"] == (503, "nobody follows nodes")
+def test_it_is_dead_when_a_required_thread_has_ended() -> None:
+    pages = pages_of(Heartbeat(period_s=PERIOD_S, clock=Clock()), dead="no thread follows nodes")
+    assert answers(pages)["/livez"] == (503, "no thread follows nodes")

@@ -1,4 +1,4 @@
-"""The reconcile loop on a folder: what it writes, keeps, publishes and says."""
+"""The reconcile loop on a folder: what it writes, keeps, publishes and logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Loop:
-    """Rounds on a scene, with a clock that stands still and a list of what was published."""
+    """Rounds on a scene, with a fixed clock and a list of published snapshots."""
 
     def __init__(
         self, scene: Scene, *, nodes: Path | None = None, planes: PlaneChoice = DEFAULT_PLANES
@@ -71,7 +71,7 @@ def test_it_writes_the_tree_as_hypernodes_and_publishes_it(scene: Scene) -> None
     assert sorted(stored, key=str) == sorted(render_hypernodes(snapshot.tree), key=str)
 
 
-def test_it_writes_publishes_and_says_nothing_at_rest(
+def test_it_writes_publishes_and_logs_nothing_without_a_change(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -86,7 +86,7 @@ def test_it_writes_publishes_and_says_nothing_at_rest(
     assert caplog.messages == []
 
 
-def test_it_gives_a_node_one_slot_or_what_the_inventory_says(scene: Scene) -> None:
+def test_it_gives_a_node_one_slot_or_its_listed_capacity(scene: Scene) -> None:
     plain, listed = Loop(scene), Loop(scene, nodes=scene.nodes())
     for loop in (plain, listed):
         loop.tick()
@@ -129,7 +129,7 @@ def test_it_refuses_to_start_without_a_usable_inventory(scene: Scene) -> None:
         Loop(scene, nodes=scene.write("nodes.yaml", b"nodes: []\n"))
 
 
-def test_it_writes_two_files_when_two_hosts_trade_places(scene: Scene) -> None:
+def test_it_writes_two_files_when_two_hosts_swap_places(scene: Scene) -> None:
     loop = Loop(scene)
     loop.tick()
     before = loop.files()
@@ -165,10 +165,10 @@ def test_it_changes_nothing_when_no_report_is_usable(
         loop.tick()
     assert loop.files() == before
     assert len(loop.snapshots) == 1
-    assert caplog.messages.count("fabric unknown, nothing is changed") == 1
+    assert caplog.messages.count("fabric unknown, nothing is written") == 1
 
 
-def test_it_changes_nothing_when_reports_know_no_links(scene: Scene) -> None:
+def test_it_changes_nothing_when_reports_have_no_links(scene: Scene) -> None:
     loop = Loop(scene)
     loop.tick()
     before = loop.files()
@@ -210,7 +210,7 @@ def test_it_carries_names_over_a_restart(scene: Scene) -> None:
     assert "the-old-name" in [domain.name for domain in again.snapshots[0].tree.domains]
 
 
-def test_it_tells_a_finding_when_it_comes_and_when_it_goes(
+def test_it_logs_a_finding_when_it_appears_and_when_it_goes(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -223,17 +223,15 @@ def test_it_tells_a_finding_when_it_comes_and_when_it_goes(
     for minutes in (0, 10, 20, 0):
         loop.now = NOON + minutes * MINUTE
         loop.tick()
-    told = [
+    logged = [
         (record.getMessage(), vars(record)["device"])
         for record in caplog.records
         if vars(record).get("kind") == "stale-report"
     ]
-    assert told == [("finding appeared", claim.report), ("finding gone", claim.report)]
+    assert logged == [("finding appeared", claim.report), ("finding gone", claim.report)]
 
 
-def test_it_goes_on_after_a_round_that_failed(
-    scene: Scene, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_continues_after_a_failed_round(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     loop = Loop(scene)
     reports = loop.root / "neighborreports"
     aside = reports.rename(loop.root / "aside")
@@ -246,7 +244,7 @@ def test_it_goes_on_after_a_round_that_failed(
     assert len(loop.snapshots) == 1
 
 
-def test_it_says_that_no_port_is_in_the_network_asked_for(
+def test_it_logs_that_no_port_is_in_the_requested_plane(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     loop = Loop(scene, planes=PlaneChoice(plane_name="nosuch"))
@@ -256,7 +254,7 @@ def test_it_says_that_no_port_is_in_the_network_asked_for(
     assert not loop.files()
 
 
-def test_it_publishes_even_where_it_cannot_write(
+def test_it_publishes_even_if_it_cannot_write(
     scene: Scene, caplog: pytest.LogCaptureFixture
 ) -> None:
     loop = Loop(scene)
@@ -269,7 +267,7 @@ def test_it_publishes_even_where_it_cannot_write(
     assert "writing hypernodes failed" in caplog.messages
 
 
-def test_it_follows_the_newest_of_two_sweeps_although_only_times_changed(tmp_path: Path) -> None:
+def test_it_uses_the_newest_of_two_sweeps_when_only_times_changed(tmp_path: Path) -> None:
     scene = Scene.of(tmp_path, RAILS)
     store = DirectoryStore(scene.store())
     traded = scene.damaged

@@ -1,4 +1,4 @@
-"""`toponaut serve` as the program that it is: ready file, health, answers, signals."""
+"""`toponaut serve` as a process: ready file, health, answers, signals."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Serving:
         return self.program.wait(SOON_S)
 
     def status(self) -> int:
-        """Return what health says; 0 while nobody listens."""
+        """Return the status of a health page; 0 while the port is closed."""
         with grpc.insecure_channel(self.address) as channel:
             check = channel.unary_unary(
                 "/grpc.health.v1.Health/Check",
@@ -140,7 +140,9 @@ def test_it_stops_cleanly_on(serving: Serving, number: signal.Signals) -> None:
     assert events[-1] == "generator stopped"
 
 
-def test_it_answers_place_as_the_same_reports_do_in_process(scene: Scene, serving: Serving) -> None:
+def test_it_answers_place_like_the_command_on_the_same_reports(
+    scene: Scene, serving: Serving
+) -> None:
     reports = scene.reports()
     request = scene.write(
         "request.yaml",
@@ -178,7 +180,7 @@ def test_it_refuses(scene: Scene, words: list[str], why: str) -> None:
     assert why in ran.err
 
 
-def test_it_refuses_a_list_of_switches_that_is_none(scene: Scene) -> None:
+def test_it_refuses_a_malformed_list_of_switches(scene: Scene) -> None:
     listed = scene.write("switches.yaml", "switches: []\n")
     store = scene.store()
     ran = run("serve", "--store", store, "--switches", listed, "--insecure-loopback")

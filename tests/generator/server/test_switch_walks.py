@@ -1,4 +1,4 @@
-"""`toponaut serve --switches` as the program that it is: reports, and an end in time."""
+"""`toponaut serve --switches` as a process: reports, and a prompt stop."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def serving(root: Path, switches: Path) -> Iterator[Serving]:
         program.wait(SOON_S)
 
 
-def test_it_walks_switches_while_it_serves_and_ends_in_the_middle_of_a_walk(
+def test_it_walks_switches_while_it_serves_and_stops_during_a_walk(
     tmp_path: Path,
 ) -> None:
     report = tmp_path / "store" / "neighborreports" / f"switch-{mac(1).hex()}.yaml"

@@ -1,4 +1,4 @@
-"""A replica that does not lead keeps the same tree and writes nothing, until it leads."""
+"""A follower has the same tree and writes nothing until it becomes the leader."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.generator.server.days import MINUTE, Day
 
 
 class Replica:
-    """Rounds on the store of a day that lead when told to, and what they said of themselves."""
+    """Rounds on the store of a day, as leader or follower, with their outcomes."""
 
     def __init__(self, day: Day) -> None:
         self.is_leader = False
@@ -39,11 +39,11 @@ class Replica:
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Day:
-    """A store in which nothing was written yet."""
+    """A store without any HyperNode."""
     return Day(tmp_path)
 
 
-def test_it_publishes_and_writes_nothing_before_it_leads(fresh: Day) -> None:
+def test_it_publishes_but_writes_nothing_as_a_follower(fresh: Day) -> None:
     replica = Replica(fresh)
     outcome = replica.tick()
     assert len(replica.published) == 1
@@ -53,7 +53,7 @@ def test_it_publishes_and_writes_nothing_before_it_leads(fresh: Day) -> None:
     assert fresh.store.read_fabric() is None
 
 
-def test_it_writes_what_it_has_seen_when_it_comes_to_lead(fresh: Day) -> None:
+def test_it_writes_its_tree_when_it_becomes_the_leader(fresh: Day) -> None:
     replica = Replica(fresh)
     replica.tick()
     replica.is_leader = True
@@ -64,18 +64,18 @@ def test_it_writes_what_it_has_seen_when_it_comes_to_lead(fresh: Day) -> None:
     assert len(replica.published) == 1
 
 
-def test_it_counts_trees_along_with_the_leader(day: Day) -> None:
+def test_it_tracks_the_tree_generation_of_the_leader(day: Day) -> None:
     replica = Replica(day)
     assert replica.tick().generation == day.fabric().status.generation == 1
     day.lose(day.some(1))
-    assert replica.tick().generation == 1, "the leader has not told of it yet"
+    assert replica.tick().generation == 1, "the leader has not written it yet"
     day.tick()
     assert replica.tick().generation == day.fabric().status.generation == 2
     replica.is_leader = True
     assert replica.tick().generation == 2
 
 
-def test_it_says_nothing_of_what_the_leader_holds(
+def test_it_logs_nothing_about_the_plan_that_the_leader_holds(
     day: Day, caplog: pytest.LogCaptureFixture
 ) -> None:
     replica = Replica(day)
@@ -90,7 +90,7 @@ def test_it_says_nothing_of_what_the_leader_holds(
     assert not [one for one in caplog.messages if "held" in one]
 
 
-def test_the_status_tells_tiers_findings_and_a_new_generation(day: Day) -> None:
+def test_the_status_has_tiers_findings_and_a_new_generation(day: Day) -> None:
     status = day.fabric().status
     assert [(one.tier, one.name, one.domains, one.nodes) for one in status.tiers] == [
         (1, "leaf", 4, 32),
@@ -107,7 +107,7 @@ def test_the_status_tells_tiers_findings_and_a_new_generation(day: Day) -> None:
     assert day.fabric().status.generation == 2, "the same tree after a restart"
 
 
-def test_it_gives_tiers_the_names_that_the_fabric_object_says(day: Day) -> None:
+def test_it_uses_the_tier_names_of_the_fabric_object(day: Day) -> None:
     day.want(tierNames=["rack", "row"])
     day.tick()
     names = {one.tier_name for one in day.store.read_hypernodes().hypernodes}
@@ -115,7 +115,7 @@ def test_it_gives_tiers_the_names_that_the_fabric_object_says(day: Day) -> None:
     assert [one.name for one in day.fabric().status.tiers] == ["rack", "row"]
 
 
-def test_it_writes_no_hypernode_where_none_is_wanted(fresh: Day) -> None:
+def test_it_writes_no_hypernode_without_such_an_output(fresh: Day) -> None:
     fresh.want(outputs=[])
     fresh.tick()
     assert not fresh.files()

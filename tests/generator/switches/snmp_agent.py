@@ -1,4 +1,4 @@
-"""A small SNMP v2c agent on loopback: answers GETBULK from a table, or misbehaves as told."""
+"""A small SNMP v2c agent on loopback: answers GETBULK from a table, or misbehaves as configured."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Manner(Enum):
     REFUSING = "refusing"
     """With an error status."""
     TIRING = "tiring"
-    """Well until its rows are told, then with an error status."""
+    """Correctly for its rows, then with an error status."""
     BABBLING = "babbling"
-    """With octets that are no SNMP, of each kind that its library stumbles on, then well."""
+    """With octets that are no SNMP, of each kind that pysnmp fails on, then correctly."""
 
 
 class SnmpAgent:

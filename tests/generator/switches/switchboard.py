@@ -1,4 +1,4 @@
-"""Switches that are not there: tables of rows, and a session that reads them."""
+"""Simulated switches: tables of rows, and a session that reads them."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ class FakeSession:
 
     tables: Mapping[str, list[WalkRow]]
     failures: Mapping[str, SwitchError] = field(default_factory=dict)
-    """Raised where the tables of an address end, at once where it has none."""
+    """Raised at the end of an address's tables; at once if it has none."""
     hanging: frozenset[str] = frozenset()
     """Addresses that never answer."""
     spans: list[tuple[str, ColumnSpan]] = field(default_factory=list)
-    """What was asked for."""
+    """The requests so far."""
     most_at_once: int = 0
     _running: int = 0
 

@@ -70,7 +70,7 @@ def test_it_writes_a_report_per_switch(agent: SnmpAgent, tmp_path: Path) -> None
     assert "tree" not in run("tree", "--reports", out).err
 
 
-def test_it_keeps_the_last_whole_report_of_a_switch_that_tells_a_part(
+def test_it_keeps_the_last_complete_report_of_a_switch_with_a_partial_walk(
     agent: SnmpAgent, tmp_path: Path
 ) -> None:
     out = tmp_path / "reports"
@@ -89,7 +89,7 @@ def test_it_keeps_the_last_whole_report_of_a_switch_that_tells_a_part(
     assert [row.outcome for row in report.status.collectors] == ["failed"]
 
 
-def test_it_names_who_did_not_answer_and_shows_no_secret(agent: SnmpAgent, tmp_path: Path) -> None:
+def test_it_names_silent_switches_and_shows_no_secret(agent: SnmpAgent, tmp_path: Path) -> None:
     with SnmpAgent([], community=COMMUNITY) as blind:
         ran = walk(write_config(tmp_path, agent.port, blind.port), "-o", "json")
     assert ran.code == ExitCode.SKIPPED
@@ -98,32 +98,32 @@ def test_it_names_who_did_not_answer_and_shows_no_secret(agent: SnmpAgent, tmp_p
     assert COMMUNITY not in ran.err + ran.out
 
 
-def test_it_prints_nothing_where_no_switch_told_anything(agent: SnmpAgent, tmp_path: Path) -> None:
+def test_it_prints_nothing_if_no_switch_answered(agent: SnmpAgent, tmp_path: Path) -> None:
     config = write_config(tmp_path, agent.port, community="mistyped")
     ran = walk(config, "-o", "json", "--deadline", "200ms")
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
-    assert "switch 127.0.0.1: unreachable: not done within 0.2 s" in ran.err
+    assert "switch 127.0.0.1: unreachable: the walk did not end within 0.2 s" in ran.err
     assert "error: no switch returned any data" in ran.err
     assert "mistyped" not in ran.err
 
 
-def test_it_warns_of_secrets_that_others_may_read(agent: SnmpAgent, tmp_path: Path) -> None:
+def test_it_warns_of_secrets_that_other_users_can_read(agent: SnmpAgent, tmp_path: Path) -> None:
     config = write_config(tmp_path, agent.port)
     (tmp_path / "community").chmod(0o644)
     ran = walk(config)
     assert ran.code == ExitCode.SKIPPED
-    assert f"{tmp_path}/community: a secret that others may read: chmod 600" in ran.err
+    assert f"{tmp_path}/community: other users can read this secret: chmod 600" in ran.err
 
 
 @pytest.mark.parametrize(
     ("secret", "problem"),
     [
         (None, "cannot be read"),
-        (b"", "an empty secret"),
-        (b"\n", "an empty secret"),
-        (b"\xff\xfe", "not one line of printable ASCII"),
-        (b"\xef\xbb\xbfpublic\n", "not one line of printable ASCII"),
-        (b"public\nprivate\n", "not one line of printable ASCII"),
+        (b"", "the secret is empty"),
+        (b"\n", "the secret is empty"),
+        (b"\xff\xfe", "must be one line of printable ASCII"),
+        (b"\xef\xbb\xbfpublic\n", "must be one line of printable ASCII"),
+        (b"public\nprivate\n", "must be one line of printable ASCII"),
         (b"x" * 5000, "larger than 4096 bytes"),
     ],
     ids=[
@@ -164,15 +164,15 @@ def test_it_does_not_wait_for_a_secret_that_is_a_pipe(tmp_path: Path) -> None:
     assert "community: not a regular file" in ran.err
 
 
-def test_it_says_that_a_name_has_no_address(tmp_path: Path) -> None:
+def test_it_reports_a_name_that_cannot_be_resolved(tmp_path: Path) -> None:
     config = write_config(tmp_path, 1)
     config.write_text(config.read_text().replace("127.0.0.1", "no..name"))
     ran = walk(config)
     assert ran.code == ExitCode.NOTHING
-    assert "switch no..name: unreachable: no such host: its name has no address here" in ran.err
+    assert "switch no..name: unreachable: no such host: its name cannot be resolved" in ran.err
 
 
-def test_it_refuses_a_list_that_is_none(tmp_path: Path) -> None:
+def test_it_refuses_a_malformed_list(tmp_path: Path) -> None:
     config = tmp_path / "switches.yaml"
     config.write_text("switches: [10.0.0.1]\n")
     ran = walk(config)

@@ -1,4 +1,4 @@
-"""Whose report a walk is: switches that are replaced, that trade addresses, that lose LLDP."""
+"""Reports of switches that are replaced, that swap addresses, or that lose LLDP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topology.model.errors import StoreError
 from topology.sources.lldp_mib.tables import LLDP
 
 
-def test_it_lets_the_report_of_a_replaced_switch_go(tmp_path: Path) -> None:
+def test_it_withdraws_the_report_of_a_replaced_switch(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
     walking.tick({"10.0.0.1": switch_rows(1, [(2, "")]), "10.0.0.2": switch_rows(2)})
     walking.tick({"10.0.0.2": switch_rows(2)}, failing={"10.0.0.1": SILENT})
@@ -22,7 +22,7 @@ def test_it_lets_the_report_of_a_replaced_switch_go(tmp_path: Path) -> None:
     assert set(walking.reports) == {name(2), name(3)}
 
 
-def test_it_lets_the_report_of_a_switch_go_that_was_replaced_before_its_start(
+def test_it_withdraws_the_report_of_a_switch_that_was_replaced_before_its_start(
     tmp_path: Path,
 ) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
@@ -32,7 +32,7 @@ def test_it_lets_the_report_of_a_switch_go_that_was_replaced_before_its_start(
     assert set(walking.reports) == {name(2)}
 
 
-def test_it_keeps_both_switches_that_traded_their_addresses(tmp_path: Path) -> None:
+def test_it_keeps_both_switches_that_swapped_their_addresses(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
     walking.tick({"10.0.0.1": switch_rows(1), "10.0.0.2": switch_rows(2)})
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_it_keeps_both_switches_that_traded_their_addresses(tmp_path: Path) -> N
     assert {outcome(report) for report in walking.reports.values()} == {("ok", "")}
 
 
-def test_it_lets_a_report_go_once_the_store_lets_it(
+def test_it_withdraws_a_report_once_the_store_accepts_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -60,7 +60,7 @@ def test_it_lets_a_report_go_once_the_store_lets_it(
     assert caplog.messages == ["switch problem appeared", "switch problem gone"]
 
 
-def test_it_keeps_whom_a_switch_heard_while_its_lldp_agent_is_dead(tmp_path: Path) -> None:
+def test_it_keeps_the_neighbors_of_a_switch_while_its_lldp_agent_is_dead(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
     walking.tick({"10.0.0.1": switch_rows(1, [(2, "")])})
     before = walking.reports[name(1)]
@@ -72,7 +72,7 @@ def test_it_keeps_whom_a_switch_heard_while_its_lldp_agent_is_dead(tmp_path: Pat
         (after,) = walking.reports.values()
         assert after.spec == before.spec
         assert outcome(after) == ("failed", outcome(after)[1])
-        assert "no longer shows the tables of LLDP" in outcome(after)[1]
+        assert "no longer shows its LLDP tables" in outcome(after)[1]
     walking.tick({"10.0.0.1": switch_rows(1)})
     (after,) = walking.reports.values()
     assert outcome(after) == ("ok", "")

@@ -1,4 +1,4 @@
-"""Walks again and again: what is written, kept, asked anew, waited for, and said."""
+"""Periodic walks: what is written, kept, checked again, delayed and logged."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_it_keeps_a_report_per_switch_in_the_store(
     assert quiet.messages == []
 
 
-def test_it_only_asks_a_switch_that_counts_changes_whether_there_were_any(tmp_path: Path) -> None:
+def test_it_only_queries_the_change_counters_of_a_switch_that_has_them(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
     walking.tick({"10.0.0.1": counting(switch_rows(1, [(2, "")]))})
     first = walking.reports[name(1)]
@@ -85,7 +85,7 @@ def test_it_walks_a_switch_again_once(later: list[WalkRow], up_time: int, tmp_pa
     assert [heard.name for heard in port.neighbors] == ["switch-3"]
 
 
-def test_it_trusts_no_counter_for_ever(tmp_path: Path) -> None:
+def test_it_walks_a_switch_again_after_some_rounds_without_a_change(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
     tables = {"10.0.0.1": counting(switch_rows(1, [(2, "")]))}
     num_spans = []
@@ -96,7 +96,7 @@ def test_it_trusts_no_counter_for_ever(tmp_path: Path) -> None:
     assert num_spans == [whole, *[2] * MAX_UNCHANGED, whole]
 
 
-def test_it_keeps_what_a_switch_told_while_it_is_silent(
+def test_it_keeps_the_report_of_a_silent_switch(
     tmp_path: Path, quiet: pytest.LogCaptureFixture
 ) -> None:
     walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
@@ -111,7 +111,7 @@ def test_it_keeps_what_a_switch_told_while_it_is_silent(
     assert outcome(after[name(1)]) == ("failed", "no answer")
     assert outcome(after[name(2)]) == ("ok", "")
     assert quiet.messages == ["switch failure appeared"]
-    assert walking.findings() == []  # its report tells
+    assert walking.findings() == []  # its report shows the failure
     walking.seconds += 60
     walking.tick(tables)
     assert outcome(walking.reports[name(1)]) == ("ok", "")
@@ -126,7 +126,9 @@ def test_it_waits_longer_for_a_switch_at_each_failure(tmp_path: Path) -> None:
     assert all("10.0.0.2" in walked for walked in asked)
 
 
-def test_it_names_who_was_never_walked_but_not_who_need_not_be_there(tmp_path: Path) -> None:
+def test_it_reports_listed_switches_that_never_answered_and_no_other_addresses(
+    tmp_path: Path,
+) -> None:
     walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2", "10.0.1.0/30")
     walking.tick(
         {"10.0.0.2": switch_rows(2)},
@@ -146,7 +148,7 @@ def test_it_notes_a_failure_in_the_report_from_before_its_start(tmp_path: Path) 
     assert (after.spec, after.status.observed_at) == (before.spec, before.status.observed_at)
 
 
-def test_it_counts_a_part_only_where_nothing_whole_is_known(tmp_path: Path) -> None:
+def test_it_uses_a_partial_walk_only_without_a_complete_one(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
     part = {"10.0.0.1": switch_rows(1)}
     walking.tick(part, failing={"10.0.0.1": SILENT})
@@ -158,7 +160,7 @@ def test_it_counts_a_part_only_where_nothing_whole_is_known(tmp_path: Path) -> N
     assert outcome(walking.reports[name(1)])[0] == "failed"
 
 
-def test_it_goes_on_walking_what_it_discovered(tmp_path: Path) -> None:
+def test_it_keeps_walking_discovered_switches(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1", discover={"networks": ["10.0.0.0/24"]})
     tables = {
         "10.0.0.1": counting(switch_rows(1, [(2, "10.0.0.2")])),
@@ -185,7 +187,7 @@ def test_it_writes_one_switch_at_two_addresses_once(tmp_path: Path) -> None:
     assert outcome(walking.reports[name(1)]) == ("ok", "")
 
 
-def test_it_takes_over_a_list_that_changed_and_keeps_the_last_good_one(
+def test_it_loads_a_changed_list_and_keeps_the_last_good_one(
     tmp_path: Path, quiet: pytest.LogCaptureFixture
 ) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
@@ -213,7 +215,7 @@ def test_it_refuses_to_start_without_a_list(tmp_path: Path) -> None:
         walking.start()
 
 
-def test_it_says_once_that_reports_cannot_be_written(
+def test_it_logs_once_that_reports_cannot_be_written(
     tmp_path: Path, quiet: pytest.LogCaptureFixture
 ) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
@@ -223,9 +225,7 @@ def test_it_says_once_that_reports_cannot_be_written(
     assert quiet.messages == ["switch problem appeared"]
 
 
-def test_it_ends_in_the_middle_of_a_round_when_told_to(
-    tmp_path: Path, quiet: pytest.LogCaptureFixture
-) -> None:
+def test_it_stops_during_a_round(tmp_path: Path, quiet: pytest.LogCaptureFixture) -> None:
     walking = Walking(tmp_path, "10.0.0.1")
     asked = threading.Event()
 
@@ -245,7 +245,7 @@ def test_it_ends_in_the_middle_of_a_round_when_told_to(
     walking.rounds.stop()  # nothing runs: nothing to end
 
 
-def test_it_is_a_finding_that_a_switch_fails_or_that_nobody_walks_it(tmp_path: Path) -> None:
+def test_it_finds_switches_that_fail_and_reports_that_no_walk_renews(tmp_path: Path) -> None:
     walking = Walking(tmp_path, "10.0.0.1", "10.0.0.2")
     tables = {"10.0.0.1": switch_rows(1), "10.0.0.2": switch_rows(2)}
     walking.tick(tables)
@@ -260,7 +260,7 @@ def test_it_is_a_finding_that_a_switch_fails_or_that_nobody_walks_it(tmp_path: P
 
     (failed,) = found(99, None)
     assert failed[0] == name(1)
-    assert failed[1].startswith("Switch switch-1 was not walked to the end: no answer.")
+    assert failed[1].startswith("The walk of switch switch-1 is incomplete: no answer.")
     assert found(99, Periods(PERIOD)) == [failed]
     assert found(4, Periods(PERIOD, 2 * PERIOD)) == [failed]
     assert [device for device, _ in found(8, Periods(PERIOD, 2 * PERIOD))] == [name(1), name(2)]

@@ -1,4 +1,4 @@
-"""The SNMP session against an agent on loopback: rows, silence, and answers that make no sense."""
+"""The SNMP session against an agent on loopback: rows, silence, and malformed answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_it_fetches_a_subtree_to_its_end_and_no_further() -> None:
         assert fetch(agent.port, (*IFX_ENTRY, 15)) == [((*IFX_ENTRY, 15, 1), 100_000)]
 
 
-def test_it_takes_a_subtree_that_is_absent_for_empty() -> None:
+def test_it_treats_an_absent_subtree_as_empty() -> None:
     with SnmpAgent(NAMES, community=COMMUNITY) as agent:
         assert fetch(agent.port, IF_DESCR) == []
         assert fetch(agent.port, (*IFX_ENTRY, 18)) == []
@@ -73,7 +73,7 @@ def test_it_takes_a_subtree_that_is_absent_for_empty() -> None:
     ],
     ids=["an integer", "a counter", "ticks", "an address", "octets", "an OID, which is no value"],
 )
-def test_it_takes_raw_values(value: object, read: object) -> None:
+def test_it_returns_raw_values(value: object, read: object) -> None:
     rows = [((*IF_NAME, 1), value), ((*IF_NAME, 2), b"last")]
     with SnmpAgent(rows, community=COMMUNITY) as agent:
         found = dict(fetch(agent.port, IF_NAME))
@@ -81,7 +81,7 @@ def test_it_takes_raw_values(value: object, read: object) -> None:
     assert found[(*IF_NAME, 2)] == b"last"
 
 
-def test_it_goes_on_after_answers_that_are_no_snmp_and_says_nothing(
+def test_it_continues_after_answers_that_are_no_snmp_and_logs_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with SnmpAgent(NAMES[:3], community=COMMUNITY, manner=Manner.BABBLING) as agent:
@@ -93,9 +93,9 @@ def test_it_goes_on_after_answers_that_are_no_snmp_and_says_nothing(
 @pytest.mark.parametrize(
     ("manner", "reason"),
     [(Manner.REPEATING, "its OIDs do not increase"), (Manner.REFUSING, "error status noAccess")],
-    ids=["of one that goes in circles", "of one that may not tell"],
+    ids=["of a switch whose OIDs repeat", "of a switch that answers with an error"],
 )
-def test_it_tells_the_refusal(manner: Manner, reason: str) -> None:
+def test_it_reports_the_refusal(manner: Manner, reason: str) -> None:
     with (
         SnmpAgent(NAMES, community=COMMUNITY, manner=manner) as agent,
         pytest.raises(SwitchRefused, match=reason),
@@ -103,7 +103,7 @@ def test_it_tells_the_refusal(manner: Manner, reason: str) -> None:
         fetch(agent.port, IF_NAME)
 
 
-def test_it_takes_a_wrong_community_for_silence_and_shows_it_to_nobody() -> None:
+def test_it_treats_a_wrong_community_as_silence_and_never_shows_it() -> None:
     with SnmpAgent(NAMES, community=COMMUNITY) as agent:
         with pytest.raises(SwitchSilent, match="no answer") as silent:
             fetch(agent.port, IF_NAME, community="mistyped")
@@ -112,7 +112,7 @@ def test_it_takes_a_wrong_community_for_silence_and_shows_it_to_nobody() -> None
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"], ids=["over IPv4", "over IPv6"])
-def test_it_takes_a_closed_port_for_silence(host: str) -> None:
+def test_it_treats_a_closed_port_as_silence(host: str) -> None:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as free:
@@ -124,14 +124,14 @@ def test_it_takes_a_closed_port_for_silence(host: str) -> None:
         fetch(port, IF_NAME, host=host)
 
 
-def test_it_takes_a_name_of_no_host_for_silence() -> None:
-    with pytest.raises(SwitchSilent, match="address"):
+def test_it_treats_an_unknown_host_name_as_silence() -> None:
+    with pytest.raises(SwitchSilent, match="cannot be resolved"):
         fetch(161, IF_NAME, host="no-such-switch.invalid")
 
 
 @pytest.mark.parametrize("priv", PrivProtocol)
 @pytest.mark.parametrize("auth", [AuthProtocol.MD5, AuthProtocol.SHA_512])
-def test_it_speaks_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivProtocol) -> None:
+def test_it_supports_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivProtocol) -> None:
     credentials = SnmpCredentials(
         user="reader",
         auth_protocol=auth,
@@ -156,7 +156,7 @@ def test_it_speaks_every_protocol_of_version_3(auth: AuthProtocol, priv: PrivPro
     [(PySnmpError("unregistered transport"), False), (RuntimeError("a defect"), True)],
     ids=["and not of answers that come late", "and of any other"],
 )
-def test_it_tells_of_a_fault_of_ours(
+def test_it_reports_an_error_in_our_own_code(
     fault: Exception, *, is_said: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail() -> None:

@@ -1,4 +1,4 @@
-"""The list of switches: what it may say, and what of it is refused, without showing secrets."""
+"""The list of switches: what it accepts and what it refuses, without showing secrets."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_it_shows_no_secret_when_it_is_printed() -> None:
         ({"switches": [V2C | {"port": 0}]}, "switches.0.port"),
         ({"switches": [V2C | {"community": "x"}]}, "switches.0.community: is not a known field"),
         ({"switches": [{"addresses": ["a"]}]}, "version 2c needs communityFile"),
-        ({"switches": [V2C | {"user": "x"}]}, "are of version 3"),
-        ({"switches": [V3 | {"communityFile": "community"}]}, "communityFile is of version 2c"),
+        ({"switches": [V2C | {"user": "x"}]}, "are for version 3"),
+        ({"switches": [V3 | {"communityFile": "community"}]}, "communityFile is for version 2c"),
         ({"switches": [{**V3, "authKeyFile": None}]}, "version 3 needs user and authKeyFile"),
         ({"switches": [V3 | {"authKeyFile": "short"}]}, "the auth key is shorter than 8"),
         ({"switches": [V3 | {"privKeyFile": "gone"}]}, "gone: cannot be read"),
         ({"switches": [V2C | {"addresses": ["10.0.0.0/8"]}]}, "has more than 4096 addresses"),
         ({"switches": [V2C | {"addresses": ["10.0.0.9/24"]}]}, "has host bits set"),
-        ({"switches": [V2C | {"addresses": ["10.0.0.256"]}]}, "no address: '10.0.0.256'"),
+        ({"switches": [V2C | {"addresses": ["10.0.0.256"]}]}, "not an address: '10.0.0.256'"),
         ({"switches": [V2C | {"addresses": ["a b\u202e"]}]}, r"network: 'a b\u202e'"),
         ({"switches": [V2C], "discover": {"networks": []}}, "discover.networks"),
         ({"switches": [V2C], "discover": {"networks": ["x"]}}, "discover.networks.0"),

@@ -1,4 +1,4 @@
-"""Many switches at once: outcomes, deadlines, discovery, back-off and the reports made of it."""
+"""Parallel walks: outcomes, deadlines, discovery, back-off and the resulting reports."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OBSERVED_AT = "2026-01-02T03:04:05Z"
 
 
 def ticking() -> float:
-    """Return the time of a clock that stands."""
+    """Return the time of a fixed clock."""
     return 7.0
 
 
@@ -85,13 +85,13 @@ def test_it_walks_each_address_once_and_keeps_their_order() -> None:
     ]
 
 
-def test_it_never_walks_more_at_once_than_allowed() -> None:
+def test_it_never_walks_more_switches_at_once_than_allowed() -> None:
     session = FakeSession({f"10.0.0.{at}": switch_rows(at) for at in range(1, 20)})
     walk(session, *session.tables, parallel=4)
     assert session.most_at_once == 4
 
 
-def test_it_lets_no_dead_switch_delay_another() -> None:
+def test_it_delays_no_walk_because_of_a_dead_switch() -> None:
     tables = {f"10.0.0.{at}": switch_rows(at) for at in range(1, 20)}
     session = FakeSession(tables, hanging=frozenset({"10.0.0.100"}))
     walks = walk(session, "10.0.0.100", *tables, parallel=2, deadline_s=1.0)
@@ -99,7 +99,7 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
     found = outcomes(walks)
     assert found.pop("10.0.0.100") is WalkOutcome.UNREACHABLE
     assert set(found.values()) == {WalkOutcome.OK}
-    assert walks[-1].reason == "not done within 1 s"
+    assert walks[-1].reason == "the walk did not end within 1 s"
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_it_lets_no_dead_switch_delay_another() -> None:
     ],
     ids=[
         "a switch that says nothing is unreachable",
-        "a switch that answers and will not tell has refused",
+        "a switch that answers without any table has refused",
         "a switch whose view is empty has refused",
-        "a switch that falls silent halfway told a part",
-        "a switch that shows a part told a part",
+        "a switch that stops answering halfway is partial",
+        "a switch that refuses the rest is partial",
     ],
 )
-def test_it_tells_how_a_walk_ended(
+def test_it_returns_the_outcome_of_a_walk(
     tables: Mapping[str, list[WalkRow]],
     failure: SwitchSilent | SwitchRefused | None,
     outcome: WalkOutcome,
@@ -138,14 +138,14 @@ def test_it_tells_how_a_walk_ended(
     assert found.duration_s == 0
 
 
-def test_it_stops_at_a_switch_that_never_ends() -> None:
+def test_it_stops_at_a_switch_with_endless_rows() -> None:
     endless: list[WalkRow] = [((*CDP_CACHE, 5, at), 1) for at in range(MAX_ROWS + 5)]
     (found,) = walk(FakeSession({"10.0.0.1": [((*SYS_NAME, 0), b"loop"), *endless]}), "10.0.0.1")
     assert found.outcome is WalkOutcome.PARTIAL
     assert "more than 100000 rows" in found.reason
 
 
-def test_it_asks_for_the_newer_mib_only_where_the_older_has_no_neighbors() -> None:
+def test_it_fetches_the_newer_mib_only_if_the_older_has_no_neighbors() -> None:
     newer: list[WalkRow] = [((*LLDP_V2, 4, 1, 1, 10, 0, 1, 1, 1), b"spine")]
     session = FakeSession(
         {"10.0.0.1": switch_rows(1, [(2, "")]), "10.0.0.2": [*switch_rows(2), *newer]}
@@ -168,7 +168,7 @@ def chain(length: int) -> dict[str, list[WalkRow]]:
     }
 
 
-def test_it_finds_switches_from_the_first_one_on() -> None:
+def test_it_discovers_switches_from_the_first_one() -> None:
     session = FakeSession(chain(6), failures={"10.0.0.6": SwitchSilent("no answer")})
     walks = walk(session, "10.0.0.1", discovery=NETWORK)
     found = outcomes(walks)
@@ -194,12 +194,12 @@ def test_it_finds_switches_from_the_first_one_on() -> None:
         "none farther than allowed",
     ],
 )
-def test_it_walks_of_what_it_hears(limits: dict[str, object], walked: int) -> None:
+def test_it_walks_of_the_discovered_neighbors(limits: dict[str, object], walked: int) -> None:
     discovery = Discovery.model_validate(limits)
     assert len(walk(FakeSession(chain(9)), "10.0.0.1", discovery=discovery)) == walked
 
 
-def test_it_waits_for_no_dead_switch_to_walk_what_the_others_hear() -> None:
+def test_it_walks_neighbors_without_waiting_for_dead_switches() -> None:
     session = FakeSession(chain(6), hanging=frozenset({"10.0.0.99"}))
     walks = walk(session, "10.0.0.99", "10.0.0.1", deadline_s=2.0, discovery=NETWORK)
     assert [one.target.address for one in walks][-1] == "10.0.0.99"
@@ -216,7 +216,7 @@ def test_it_walks_a_switch_at_one_of_its_addresses() -> None:
     assert session.walked == ["10.0.0.1", "10.0.0.2"]
 
 
-def test_it_walks_once_what_two_switches_hear_at_different_addresses() -> None:
+def test_it_walks_a_switch_once_that_two_others_hear_at_different_addresses() -> None:
     tables = {
         "10.0.0.1": switch_rows(1, [(3, "10.0.0.3")]),
         "10.0.0.2": switch_rows(2, [(3, "10.0.0.4")]),
@@ -228,19 +228,23 @@ def test_it_walks_once_what_two_switches_hear_at_different_addresses() -> None:
     assert session.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 
 
-def test_it_knows_a_switch_by_an_address_that_it_told() -> None:
+def test_it_recognises_a_switch_by_its_own_address() -> None:
     cells: dict[int, Value] = {3: 1, 4: b"\x0a\0\0\3", 6: b"core(FOX1)", 7: b"Eth1"}
     cache: list[WalkRow] = [((*CDP_CACHE, at, 1, 1), cell) for at, cell in cells.items()]
     own: WalkRow = ((*LLDP, 3, 8, 1, 3, 1, 4, 10, 0, 0, 3), 1)
-    told = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": [*switch_rows(2), own]})
-    walk(told, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
-    assert told.walked == ["10.0.0.1", "10.0.0.2"]
-    untold = FakeSession({"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": switch_rows(2)})
-    walk(untold, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
-    assert untold.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    session = FakeSession(
+        {"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": [*switch_rows(2), own]}
+    )
+    walk(session, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert session.walked == ["10.0.0.1", "10.0.0.2"]
+    without_address = FakeSession(
+        {"10.0.0.1": [*switch_rows(1), *cache], "10.0.0.2": switch_rows(2)}
+    )
+    walk(without_address, "10.0.0.1", "10.0.0.2", discovery=NETWORK)
+    assert without_address.walked == ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
 
 
-def test_it_tries_the_next_address_where_one_does_not_answer() -> None:
+def test_it_tries_the_next_address_if_one_does_not_answer() -> None:
     def rows(first: str, second: str) -> list[WalkRow]:
         octets = tuple(map(int, second.split(".")))
         more: WalkRow = ((*REMOTE[:-2], 2, 1, 3, 0, 1, 1, 1, 4, *octets), 2)
@@ -282,7 +286,7 @@ def test_it_waits_twice_as_long_after_each_failure_up_to_an_hour() -> None:
     st.floats(1, 1e5),
     st.floats(0, 1e9),
 )
-def test_it_forgives_a_switch_that_answers_and_never_waits_for_ever(
+def test_it_resets_the_wait_after_an_answer_and_limits_it(
     history: list[WalkOutcome], period_s: float, now_s: float
 ) -> None:
     state = SwitchBackoff()
@@ -293,7 +297,7 @@ def test_it_forgives_a_switch_that_answers_and_never_waits_for_ever(
     assert (state == SwitchBackoff()) == is_well
 
 
-def test_it_leaves_out_who_failed_until_it_is_time() -> None:
+def test_it_skips_a_failed_switch_until_its_retry_time() -> None:
     targets = [target("10.0.0.1"), target("10.0.0.2")]
     waits = {targets[0]: SwitchBackoff(1, 100.0)}
     assert find_due_targets(targets, waits, now_s=99.9) == targets[1:]
@@ -331,7 +335,7 @@ def test_it_names_a_report_of_a_switch_without_macs_by_a_hash() -> None:
     assert build_report_name(one).removeprefix("switch-").isalnum()
 
 
-def test_it_reports_a_switch_once_and_whole_where_any_walk_was() -> None:
+def test_it_reports_a_switch_once_from_a_complete_walk_if_there_is_one() -> None:
     whole, part = switch_rows(1, [(2, "")]), switch_rows(1)
     session = FakeSession(
         {"10.0.0.1": part, "10.0.0.2": whole, "10.0.0.3": whole, "10.0.0.4": switch_rows(9)},

@@ -1,4 +1,4 @@
-"""Rounds of walks of switches that are not there, for tests of what is written and kept."""
+"""Rounds of walks of simulated switches, for tests of the reports in the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SILENT = SwitchSilent("no answer")
 
 
 class Walking:
-    """Rounds on switches that are not there, a minute apart."""
+    """Rounds on simulated switches, a minute apart."""
 
     def __init__(self, root: Path, *addresses: str, **config: object) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""Rounds as they end, to be told of."""
+"""Example outcomes of rounds, for the tests of metrics and Events."""
 
 from dataclasses import replace
 

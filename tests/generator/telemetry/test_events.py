@@ -1,4 +1,4 @@
-"""The queue before the API server: bounded, patient with nobody, told what became of each."""
+"""The Event writer: its queue is bounded, never blocks a round, and counts every result."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Clock:
 
 
 class Server:
-    """An API server that holds no object, takes Events, and can be told to wait or to refuse."""
+    """An API server that holds no object, takes Events, and waits or refuses on request."""
 
     def __init__(self) -> None:
         self.bodies: list[dict[str, object]] = []
@@ -61,18 +61,18 @@ class Server:
         return b"{}"
 
     def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> LineStream:
-        raise InvariantError(f"nobody follows: {request} {idle_timeout_s}")
+        raise InvariantError(f"unexpected watch: {request} {idle_timeout_s}")
 
 
-class Telling:
-    """Events, and what became of them."""
+class EventScene:
+    """An event writer with a fake API server, and the counted results."""
 
     def __init__(self, *, is_leader: bool = True) -> None:
         self.server = Server()
         self.clock = Clock()
         self.results: Counter[EventResult] = Counter()
         self.is_leader = is_leader
-        reporter = EventSource("me", NOW, lambda: NOW, self.clock)
+        reporter = EventSource("replica-1", NOW, lambda: NOW, self.clock)
         self.events = EventWriter(
             self.server, reporter, is_leader=lambda: self.is_leader, on_event=self._count
         )
@@ -80,7 +80,7 @@ class Telling:
     def _count(self, result: EventResult) -> None:
         self.results[result] += 1
 
-    def turn(self, kind: FindingKind = FindingKind.SWEEP_REFUSED, *devices: str) -> None:
+    def raise_and_clear(self, kind: FindingKind = FindingKind.SWEEP_REFUSED, *devices: str) -> None:
         """Let findings appear and go."""
         found = tuple(finding(kind, device) for device in devices or ("fe80",))
         self.events.on_round(replace(QUIET, findings=found))
@@ -93,19 +93,19 @@ class Telling:
 
 
 def test_it_writes_an_event_for_each_change() -> None:
-    telling = Telling()
-    telling.server.uid = "1234"
-    telling.events.on_round(QUIET)
-    telling.turn()
-    assert telling.stop() == ["SweepRefused", "SweepRefused"]
-    appeared, gone = telling.server.bodies
+    scene = EventScene()
+    scene.server.uid = "1234"
+    scene.events.on_round(QUIET)
+    scene.raise_and_clear()
+    assert scene.stop() == ["SweepRefused", "SweepRefused"]
+    appeared, gone = scene.server.bodies
     assert appeared == {
         "apiVersion": "events.k8s.io/v1",
         "kind": "Event",
         "metadata": {"namespace": "default", "generateName": "toponaut-generator-"},
         "eventTime": "2026-11-05T10:00:00.000000Z",
         "reportingController": "toponaut.io/generator",
-        "reportingInstance": "me",
+        "reportingInstance": "replica-1",
         "action": "Appeared",
         "reason": "SweepRefused",
         "regarding": {
@@ -118,54 +118,56 @@ def test_it_writes_an_event_for_each_change() -> None:
         "type": "Warning",
     }
     assert gone["type"] == "Normal"
-    assert telling.results == {EventResult.WRITTEN: 2}
+    assert scene.results == {EventResult.WRITTEN: 2}
 
 
-def test_it_leaves_telling_to_the_leader_and_goes_on_where_it_becomes_one() -> None:
-    telling = Telling(is_leader=False)
-    telling.events.on_round(QUIET)
-    telling.turn()
-    telling.is_leader = True
-    telling.turn(FindingKind.UNDECIDABLE)
-    assert telling.stop() == ["Undecidable", "Undecidable"]
+def test_it_writes_only_as_leader_and_starts_once_elected() -> None:
+    scene = EventScene(is_leader=False)
+    scene.events.on_round(QUIET)
+    scene.raise_and_clear()
+    scene.is_leader = True
+    scene.raise_and_clear(FindingKind.UNDECIDABLE)
+    assert scene.stop() == ["Undecidable", "Undecidable"]
 
 
-def test_it_goes_on_after_a_refusal() -> None:
-    telling = Telling()
-    telling.events.on_round(QUIET)
-    telling.server.is_refusing = True
-    telling.turn()
-    telling.stop()
-    assert telling.results == {EventResult.FAILED: 2}
+def test_it_continues_after_a_refusal() -> None:
+    scene = EventScene()
+    scene.events.on_round(QUIET)
+    scene.server.is_refusing = True
+    scene.raise_and_clear()
+    scene.stop()
+    assert scene.results == {EventResult.FAILED: 2}
 
 
-def test_it_drops_what_does_not_fit_and_never_waits() -> None:
-    telling = Telling()
-    telling.server.is_open.clear()
-    telling.events.on_round(QUIET)
+def test_it_drops_events_when_the_queue_is_full_and_never_waits() -> None:
+    scene = EventScene()
+    scene.server.is_open.clear()
+    scene.events.on_round(QUIET)
     rounds = 10
     for _ in range(rounds):
-        telling.turn(FindingKind.DUPLICATE_ID, *NODES)  # a notice a node, and one that it went
-    telling.server.is_open.set()
-    telling.stop()
-    taken = telling.results[EventResult.WRITTEN]
-    assert taken <= QUEUE_SIZE
-    assert taken + telling.results[EventResult.DROPPED] == rounds * (len(NODES) + 1)
+        scene.raise_and_clear(
+            FindingKind.DUPLICATE_ID, *NODES
+        )  # one Event a node, and one that they went
+    scene.server.is_open.set()
+    scene.stop()
+    written = scene.results[EventResult.WRITTEN]
+    assert written <= QUEUE_SIZE
+    assert written + scene.results[EventResult.DROPPED] == rounds * (len(NODES) + 1)
 
 
-def test_it_tires_of_what_keeps_turning_and_listens_again_after_a_rest() -> None:
-    telling = Telling()
-    telling.events.on_round(QUIET)
+def test_it_limits_repeated_events_and_allows_more_after_a_pause() -> None:
+    scene = EventScene()
+    scene.events.on_round(QUIET)
     for _ in range(2 * BURST):
-        telling.turn()
-    telling.clock.now_s += REPEAT_PERIOD_S
-    telling.turn()
-    assert len(telling.stop()) == BURST + 1
+        scene.raise_and_clear()
+    scene.clock.now_s += REPEAT_PERIOD_S
+    scene.raise_and_clear()
+    assert len(scene.stop()) == BURST + 1
 
 
-def test_it_tells_of_an_object_that_is_gone() -> None:
-    telling = Telling()
-    telling.events.on_round(QUIET)
-    telling.turn()
-    telling.stop()
-    assert "uid" not in str(telling.server.bodies[0]["regarding"])
+def test_it_writes_an_event_about_a_deleted_object_without_a_uid() -> None:
+    scene = EventScene()
+    scene.events.on_round(QUIET)
+    scene.raise_and_clear()
+    scene.stop()
+    assert "uid" not in str(scene.server.bodies[0]["regarding"])

@@ -1,4 +1,4 @@
-"""What Prometheus reads, by real scrapes of a real port."""
+"""The metrics page, by real scrapes of a real port."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def scrape(port: PageServer, accept: str = "") -> tuple[str, str]:
 
 
 def values(port: PageServer, name: str) -> Values:
-    """Return the samples of a metric of ours by the values of their labels, in their order."""
+    """Return the samples of one of our metrics by label values, in the order of the labels."""
     families = text_string_to_metric_families(scrape(port)[0])
     return {
         tuple(sample.labels.values()): sample.value
@@ -76,7 +76,7 @@ def test_it_keeps_every_name_and_meaning(
     assert others == {"process"}
 
 
-def test_it_tells_zero_of_what_never_happened(port: PageServer) -> None:
+def test_it_shows_zero_before_anything_happens(port: PageServer) -> None:
     assert values(port, "reports") == {
         ("fresh",): 0,
         ("stale",): 0,
@@ -91,7 +91,7 @@ def test_it_tells_zero_of_what_never_happened(port: PageServer) -> None:
     assert values(port, "domain_nodes") == {}
 
 
-def test_it_tells_how_a_round_ended(metrics: GeneratorMetrics, port: PageServer) -> None:
+def test_it_shows_the_outcome_of_a_round(metrics: GeneratorMetrics, port: PageServer) -> None:
     metrics.on_round(BUSY)
     assert values(port, "reports")[("fresh",)] == 4
     assert values(port, "reports")[("silent",)] == 1
@@ -110,7 +110,7 @@ def test_it_tells_how_a_round_ended(metrics: GeneratorMetrics, port: PageServer)
     assert values(port, "last_success_timestamp_seconds") == {(): NOW.timestamp()}
 
 
-def test_it_tells_room_by_domain_and_never_by_node(
+def test_it_shows_capacity_by_domain_and_never_by_node(
     metrics: GeneratorMetrics, port: PageServer
 ) -> None:
     metrics.on_round(BUSY)
@@ -119,8 +119,8 @@ def test_it_tells_room_by_domain_and_never_by_node(
         ("leaf-2", "1"): 2,
         ("spine", "2"): 4,
     }
-    found = values(port, "domain_capacity")
-    gpus = {key[0]: value for key, value in found.items() if key[1] == "nvidia.com/gpu"}
+    capacity = values(port, "domain_capacity")
+    gpus = {key[0]: value for key, value in capacity.items() if key[1] == "nvidia.com/gpu"}
     assert gpus == {"leaf-1": 16, "leaf-2": 16, "spine": 32}
     usage = values(port, "domain_usage")
     assert usage["leaf-1", "nvidia.com/gpu", "1"] == 8
@@ -131,18 +131,20 @@ def test_it_tells_room_by_domain_and_never_by_node(
     assert not [line for line in page.splitlines() if any(node in line for node in ('"a1"', "b2"))]
 
 
-def test_it_tells_the_capacity_of_few_devices(metrics: GeneratorMetrics, port: PageServer) -> None:
+def test_it_shows_the_capacity_of_a_few_devices_only(
+    metrics: GeneratorMetrics, port: PageServer
+) -> None:
     specs = tuple(
         replace(spec, capacity={f"x.io/{at}": 1 for at in range(9)}) for spec in SNAPSHOT.specs
     )
     names = tuple(sorted(specs[0].capacity))
     many = replace(SNAPSHOT, specs=specs, resources=names, free=SNAPSHOT.free[[0] * 9])
     metrics.on_round(replace(BUSY, snapshot=many))
-    told = {resource for _, resource, _ in values(port, "domain_capacity")}
-    assert told == {"x.io/0", "x.io/1", "x.io/2", "x.io/3"}
+    resources = {resource for _, resource, _ in values(port, "domain_capacity")}
+    assert resources == {"x.io/0", "x.io/1", "x.io/2", "x.io/3"}
 
 
-def test_it_keeps_what_stood_before_a_round_that_failed(
+def test_it_keeps_the_previous_values_after_a_failed_round(
     metrics: GeneratorMetrics, port: PageServer
 ) -> None:
     metrics.on_round(BUSY)
@@ -151,7 +153,7 @@ def test_it_keeps_what_stood_before_a_round_that_failed(
     assert values(port, "reconcile_duration_seconds_count") == {(): 2}
 
 
-def test_it_counts_what_happens(metrics: GeneratorMetrics, port: PageServer) -> None:
+def test_it_counts_queries_requests_and_events(metrics: GeneratorMetrics, port: PageServer) -> None:
     metrics.on_query(QueryResult.PLACED, 0.002)
     metrics.on_query(QueryResult.REFUSED, 0.5)
     for code in (200, 200, 409, 0):
@@ -163,7 +165,7 @@ def test_it_counts_what_happens(metrics: GeneratorMetrics, port: PageServer) -> 
     assert values(port, "events_total")[("dropped",)] == 1
 
 
-def test_it_tells_how_the_replica_stands_in_its_cluster(
+def test_it_shows_leadership_and_watches_of_the_replica(
     metrics: GeneratorMetrics, port: PageServer
 ) -> None:
     assert values(port, "leader") == {}
@@ -173,9 +175,7 @@ def test_it_tells_how_the_replica_stands_in_its_cluster(
     assert values(port, "watch_restarts_total") == {("nodes",): 2}
 
 
-def test_it_speaks_openmetrics_to_who_asks_for_it(
-    metrics: GeneratorMetrics, port: PageServer
-) -> None:
+def test_it_serves_openmetrics_on_request(metrics: GeneratorMetrics, port: PageServer) -> None:
     metrics.on_round(BUSY)
     page, content_type = scrape(port, "application/openmetrics-text;version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
@@ -183,7 +183,7 @@ def test_it_speaks_openmetrics_to_who_asks_for_it(
     assert PREFIX + "reports" in {one.name for one in families}
 
 
-def test_it_tells_how_much_is_reserved(metrics: GeneratorMetrics, port: PageServer) -> None:
+def test_it_shows_reserved_capacity(metrics: GeneratorMetrics, port: PageServer) -> None:
     states = ("reserved", "confirmed", "released", "expired")
     assert values(port, "reservations") == {(state,): 0 for state in states}
     assert values(port, "reserved_capacity") == {}
