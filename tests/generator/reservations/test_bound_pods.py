@@ -1,4 +1,4 @@
-"""Pods that are bound use up what was reserved for them: nothing is counted twice, or never."""
+"""Bound pods use up their reservation: each place is counted exactly once."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ def pod(
 
 
 class Bound(World):
-    """Two nodes of four slots, less what pods take there."""
+    """Two nodes of four slots, minus the slots of bound pods."""
 
     def __init__(self) -> None:
         super().__init__(cluster(num_nodes=2, slots=4, per_leaf=2))
@@ -88,12 +88,12 @@ def test_it_counts_each_place_once_while_pods_are_bound(world: Bound) -> None:
     assert world.room() == 8, "the pods have ended, and the reservation with them"
 
 
-def test_it_keeps_its_places_from_pods_of_others(world: Bound) -> None:
+def test_it_ignores_pods_of_other_gangs(world: Bound) -> None:
     world.bind(*[pod(other(world), gang="ns/other")] * 4)
     assert (world.room("ns/x"), world.phase()) == (0, Phase.CONFIRMED)
 
 
-def test_it_takes_no_pod_for_its_own_that_ran_before(world: Bound) -> None:
+def test_it_ignores_pods_that_ran_before_it(world: Bound) -> None:
     node = home(world)
     earlier = NOON - timedelta(seconds=1)
     world.bind(*[pod(node, since=earlier)] * 2)
@@ -104,7 +104,7 @@ def test_it_takes_no_pod_for_its_own_that_ran_before(world: Bound) -> None:
     assert world.phase() is Phase.RELEASED
 
 
-def test_it_keeps_its_places_until_all_pods_run_elsewhere(world: Bound) -> None:
+def test_it_holds_its_places_until_all_pods_run_elsewhere(world: Bound) -> None:
     away = other(world)
     world.bind(*[pod(away)] * 3)
     assert (world.room(), world.phase()) == (1, Phase.CONFIRMED)
@@ -143,7 +143,7 @@ def test_it_uses_the_oldest_reservation_of_a_gang_first() -> None:
     assert id_of(1) not in world.store.fetch_rows
 
 
-def test_it_leaves_pods_to_the_next_where_a_reservation_has_expired() -> None:
+def test_it_assigns_pods_to_the_next_reservation_after_expiry() -> None:
     world = Bound()
     world.made(1, count=2, ttl_s=1)
     world.clock.pass_s(2)
@@ -157,12 +157,12 @@ def test_it_leaves_pods_to_the_next_where_a_reservation_has_expired() -> None:
 @pytest.mark.parametrize(
     ("amounts", "kept"),
     [
-        pytest.param({"slots": Decimal(3)}, 1, id="the largest that it covers"),
-        pytest.param({"slots": Decimal(1)}, 3, id="the small one"),
-        pytest.param({}, 3, id="the smallest, where it covers none"),
+        pytest.param({"slots": Decimal(3)}, 1, id="the largest that fits"),
+        pytest.param({"slots": Decimal(1)}, 3, id="the small group"),
+        pytest.param({}, 3, id="the smallest if none fits"),
     ],
 )
-def test_it_takes_of_several_groups(amounts: Mapping[str, Decimal], kept: int) -> None:
+def test_it_chooses_the_group_of_a_pod(amounts: Mapping[str, Decimal], kept: int) -> None:
     world = Bound()
     large = {"name": "large", "count": 1, "request": {"slots": 3}}
     small = {"name": "small", "count": 1, "request": {"slots": 1}}
@@ -172,7 +172,7 @@ def test_it_takes_of_several_groups(amounts: Mapping[str, Decimal], kept: int) -
     assert world.ledger.count_reserved().amounts == {"slots": kept}
 
 
-def test_it_ignores_pods_that_are_not_reserved_for() -> None:
+def test_it_ignores_pods_without_a_reservation() -> None:
     world = Bound()
     world.made(count=2)
     world.bind(pod("n0", gang="ns/stranger"), pod("n9"))

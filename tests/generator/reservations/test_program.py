@@ -1,4 +1,4 @@
-"""`toponaut serve --store` keeps reservations: killed in the middle, restarted, on a bad file."""
+"""`toponaut serve --store` with reservations: after a kill, a restart, and a damaged file."""
 
 import json
 import signal
@@ -83,7 +83,7 @@ def _why_not(server: Server) -> str | None:
     return None
 
 
-def test_it_has_every_reservation_that_it_answered_after_a_kill(scene: Scene) -> None:
+def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> None:
     answered: dict[str, pb.ReserveResponse] = {}
     gangs = {str(uuid4()): f"ns/g{at}" for at in range(400)}
     with serving(scene) as server, ThreadPoolExecutor(4) as pool:
@@ -122,7 +122,7 @@ def test_it_has_every_reservation_that_it_answered_after_a_kill(scene: Scene) ->
         assert confirmed.epoch == 2
 
 
-def test_it_does_not_serve_on_a_file_that_it_cannot_use(scene: Scene) -> None:
+def test_it_refuses_to_serve_with_an_unusable_file(scene: Scene) -> None:
     file = scene.root / "store" / FILE_NAME
     file.write_text("my notes\n")
     words = ["serve", "--store", str(scene.root / "store"), "--insecure-loopback"]

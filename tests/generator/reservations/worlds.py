@@ -1,4 +1,4 @@
-"""A small cluster, clocks that stand still, and a store of reservations in memory."""
+"""A small cluster, a clock set by the test, and a reservation store in memory."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
@@ -44,11 +44,11 @@ def request_of(
 
 
 def id_of(number: int) -> str:
-    """Return the n-th id, in the form of a drawn one."""
+    """Return the n-th id, a valid UUID."""
     return str(UUID(int=number, version=4))
 
 
-def wish(
+def reservation_request(
     number: int = 1,
     *,
     ttl_s: int = 60,
@@ -56,12 +56,12 @@ def wish(
     is_trial: bool = False,
     **more: Any,  # noqa: ANN401 - of a request
 ) -> ReservationRequest:
-    """Return the n-th wish."""
+    """Return the n-th reservation request."""
     return ReservationRequest(id_of(number), holder, request_of(**more), ttl_s, is_trial)
 
 
 class Clock:
-    """The time, as the test says."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.at = NOON
@@ -77,7 +77,7 @@ class Clock:
 
 
 class MemoryStore:
-    """A `ReservationStore` that survives its writers, and fails when told to."""
+    """A `ReservationStore` that survives its writers, and fails on demand."""
 
     def __init__(self) -> None:
         self.fetch_rows: dict[str, Reservation] = {}
@@ -91,7 +91,7 @@ class MemoryStore:
         self._taken: frozenset[str] = frozenset()
 
     def restart(self) -> None:
-        """Let another writer begin."""
+        """Start another writer."""
         self.epoch += 1
         self._taken = frozenset(self.fetch_rows)
 
@@ -122,7 +122,7 @@ class MemoryStore:
 
 
 class World:
-    """Reservations of a cluster, before a store in memory."""
+    """Reservations of a cluster with a store in memory."""
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self.store = MemoryStore()
@@ -137,19 +137,19 @@ class World:
             self.store,
             now=self.clock.now,
             clock=self.clock.seconds,
-            on_change=self._tell,
+            on_change=self._notify,
         )
         made.publish(self.base)
         return made
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self.on_change is not None:
             self.on_change()
 
-    def reserve(self, number: int = 1, **more: Any) -> ReservationResult | Refusal:  # noqa: ANN401 - of a wish
-        return self.ledger.reserve(wish(number, **more), budget_s=PLENTY_S)
+    def reserve(self, number: int = 1, **more: Any) -> ReservationResult | Refusal:  # noqa: ANN401 - of a request
+        return self.ledger.reserve(reservation_request(number, **more), budget_s=PLENTY_S)
 
-    def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a wish
+    def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a request
         """Return a reservation that must be granted."""
         answer = self.reserve(number, **more)
         assert isinstance(answer, ReservationResult), answer
