@@ -232,7 +232,7 @@ def test_it_refuses_a_name_that_an_earlier_message_had(client: PlacementClient) 
     requests = [gang(f"g{number}", 1) for number in range(MAX_BATCH_GANGS)]
     answers = client.place_batch([*requests, gang("g0", 1)])
     assert len([next(answers) for _ in requests]) == MAX_BATCH_GANGS
-    with pytest.raises(PlacementRequestError, match="two gangs of this stream are named g0"):
+    with pytest.raises(PlacementRequestError, match="two gangs of this stream have the name g0"):
         next(answers)
 
 

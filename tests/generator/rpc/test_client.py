@@ -90,7 +90,7 @@ def speaking(words: bytes) -> Iterator[PlacementClient]:
     ids=["a web server", "an SSH server"],
 )
 def test_it_tells_a_server_of_something_else_from_none(words: bytes) -> None:
-    with speaking(words) as client, pytest.raises(ConfigError, match="is no gRPC server"):
+    with speaking(words) as client, pytest.raises(ConfigError, match="is not a gRPC server"):
         client.place(request_for(1))
 
 
@@ -158,7 +158,7 @@ def test_it_says_what_to_do_when_nobody_answers() -> None:
 
 
 def test_it_tells_another_server_from_ours() -> None:
-    with served(None) as client, pytest.raises(ConfigError, match="is no placement server"):
+    with served(None) as client, pytest.raises(ConfigError, match="is not a placement server"):
         client.place(request_for(1))
 
 
@@ -179,6 +179,6 @@ def _wait_for_end(context: grpc.ServicerContext) -> pb.PlaceResponse:
 def test_it_refuses_answers_of_a_later_version() -> None:
     reason = pb.Reason.FromString(b"\x08\x63")  # kind 99
     later = pb.PlaceResponse(placement=pb.Placement(reason=reason))
-    other = "is of another version"
+    other = "has another version"
     with served(lambda _: later) as client, pytest.raises(PlacementServerError, match=other):
         client.place(request_for(1))

@@ -1,4 +1,4 @@
-"""Only this machine is served and asked."""
+"""Without TLS, only loopback addresses are allowed."""
 
 from __future__ import annotations
 

@@ -226,5 +226,5 @@ def test_it_refuses_to_send_numbers_beyond_64_bits() -> None:
     ],
 )
 def test_it_refuses_an_answer_with_a(message: pb.Placement) -> None:
-    with pytest.raises(ValueError, match="no kind of this version"):
+    with pytest.raises(ValueError, match="not a kind of this version"):
         decode_placement(message)

@@ -140,7 +140,7 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
             ("Reserve",),
             "{}",
             ExitCode.USAGE,
-            "keeps no reservations",
+            "has no reservations",
             id="what the server has not",
         ),
         pytest.param(
@@ -150,7 +150,7 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
             ("WatchTopology",),
             "{revision: x}",
             ExitCode.NOTHING,
-            "not known any more",
+            "no longer stored",
             id="a revision that is forgotten",
         ),
     ],

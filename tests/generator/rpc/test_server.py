@@ -173,7 +173,7 @@ def test_it_keeps_what_went_wrong_inside_to_itself(
     with caplog.at_level(logging.ERROR):
         call = failed_call(channel, place_message(request_for(1)), timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INTERNAL
-    assert call.details() == "internal error; the server's log tells more"
+    assert call.details() == "internal error; see the server's log"
     assert [record.getMessage() for record in caplog.records] == ["call failed"]
     assert caplog.records[0].exc_info
 
