@@ -46,7 +46,7 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     assert said[0] == "understood as a request of Kueue"
     assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
     assert any("says nothing of places" in line and "spec.suspend" in line for line in said)
-    assert "note: groups[0]: nodes list slots alone: a pod takes 1" in said
+    assert "note: groups[0]: nodes list only slots: each pod takes 1" in said
 
 
 def test_it_takes_the_tier_that_the_user_names(tmp_path: Path) -> None:

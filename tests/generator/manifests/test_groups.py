@@ -82,7 +82,7 @@ def test_it_counts_koordinators_layers_from_the_nodes() -> None:
     )
     found = understood(SPINE_BLOCK, pod("p", annotations=strategy))
     assert found.document["spec"]["required"] == "1"
-    assert "of several layers that must gather, '1' is the lowest" in str(found.notes[0])
+    assert "of several layers with MustGather, the lowest is '1'" in str(found.notes[0])
 
 
 def test_it_reads_the_gang_that_koordinators_pods_name() -> None:
@@ -128,7 +128,7 @@ def test_it_leaves_what_is_unconstrained_without_a_tier() -> None:
 
 def test_it_refuses_a_queue_without_a_workload() -> None:
     queue = {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {f"{KUEUE}x": "y"}}}
-    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue knows"):
+    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue supports"):
         spec_of(queue)
 
 

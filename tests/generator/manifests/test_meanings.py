@@ -50,7 +50,7 @@ def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
 def test_it_notes_a_guess() -> None:
     field = Field("BlockLayer", "layer")
     LevelNames().find_tier(field)
-    assert "taken for tier 'block'" in str(field.notes[0])
+    assert "read as tier 'block'" in str(field.notes[0])
 
 
 PODS = [
@@ -82,7 +82,7 @@ PODS = [
     pytest.param(
         pod_spec(resources={"requests": {GPU: 4}}), {GPU: 4}, id="what it says as a whole"
     ),
-    pytest.param({"containers": [{}]}, {"slots": 1}, id="a slot where it asks for nothing"),
+    pytest.param({"containers": [{}]}, {"slots": 1}, id="a slot without resource requests"),
 ]
 
 
