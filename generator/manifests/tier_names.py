@@ -21,9 +21,9 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 class LevelNames:
     """Tiers by level name: as set by the user, else by a topology object, else by keyword."""
 
-    def __init__(self, told: Mapping[str, str] | None = None) -> None:
+    def __init__(self, levels: Mapping[str, str] | None = None) -> None:
         """Start with the level names set by the user."""
-        self._given = dict(told or {})
+        self._given = dict(levels or {})
         self._listed: dict[str, str] = {}
 
     def add_levels(self, coarse_to_fine: Sequence[str]) -> None:

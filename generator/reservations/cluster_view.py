@@ -40,9 +40,7 @@ def fetch_reservations(access: ClusterAccess, environ: Mapping[str, str]) -> Fet
             return FetchedReservations((), ())
     now = utc_now()
     reservations = (
-        reservation.reservation
-        for reservation in listing.values
-        if reservation.reservation is not None
+        object_.reservation for object_ in listing.values if object_.reservation is not None
     )
     return FetchedReservations(
         tuple(

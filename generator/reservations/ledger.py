@@ -108,7 +108,7 @@ class ReservationLedger:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The cluster without the reserved nodes, None until both are known."""
+        """The cluster with its reserved nodes nominated; None until both are known."""
         capacity = self._capacity
         if capacity is None or not self._store.is_known:
             return None
@@ -166,22 +166,22 @@ class ReservationLedger:
             except (KubeError, StoreError) as error:
                 return _build_refusal(error)
 
-    def confirm(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
+    def confirm(self, id_: str, *, holder: str, min_epoch: int = 0) -> Reservation | Refusal:
         """Hold a reservation until it is released.
 
         Args:
             id_: of the reservation.
             holder: authenticated name of the caller.
-            least_epoch: last epoch that the caller received; a server of an older epoch refuses.
+            min_epoch: last epoch that the caller received; a server of an older epoch refuses.
         """
-        return self._apply_step(id_, Step.CONFIRM, holder=holder, least_epoch=least_epoch)
+        return self._apply_step(id_, Step.CONFIRM, holder=holder, min_epoch=min_epoch)
 
-    def release(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
+    def release(self, id_: str, *, holder: str, min_epoch: int = 0) -> Reservation | Refusal:
         """Release the nodes of a reservation; arguments as for `confirm`."""
-        return self._apply_step(id_, Step.RELEASE, holder=holder, least_epoch=least_epoch)
+        return self._apply_step(id_, Step.RELEASE, holder=holder, min_epoch=min_epoch)
 
     def tick(self) -> None:
-        """Notify of changes and, on the writer, write what is due; log a repeated error once.
+        """Notify of changes; write due reservations if writes are possible; log an error once.
 
         Due are: expired and used-up reservations; the new epoch on those of a former writer.
         """
@@ -317,7 +317,7 @@ class ReservationLedger:
         return ReservationResult(restore_placement(earlier), current)
 
     def _apply_step(
-        self, id_: str, step: Step, *, holder: str, least_epoch: int
+        self, id_: str, step: Step, *, holder: str, min_epoch: int
     ) -> Reservation | Refusal:
         refusal = self._store.find_write_refusal()
         if refusal is not None:
@@ -325,7 +325,7 @@ class ReservationLedger:
         try:
             with self._write_lock:
                 self._store.refresh()
-                current = self._find_owned(id_, holder, least_epoch)
+                current = self._find_owned(id_, holder, min_epoch)
                 if isinstance(current, Refusal):
                     return current
                 after = apply_step(current, step, now=self._now(), epoch=self._store.epoch)
@@ -335,10 +335,10 @@ class ReservationLedger:
         except (KubeError, StoreError) as error:
             return _build_refusal(error)
 
-    def _find_owned(self, id_: str, holder: str, least_epoch: int) -> Reservation | Refusal:
+    def _find_owned(self, id_: str, holder: str, min_epoch: int) -> Reservation | Refusal:
         """Return the reservation of an id if the caller holds it."""
-        if least_epoch > self._store.epoch:
-            problem = f"another server has begun epoch {least_epoch}; the epoch here is older"
+        if min_epoch > self._store.epoch:
+            problem = f"another server has begun epoch {min_epoch}; the epoch here is older"
             return Refusal(RefusalKind.CHANGED, problem)
         reservation = self._find(id_)
         if reservation is None:

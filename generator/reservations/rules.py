@@ -152,7 +152,7 @@ def _find_faults(request: ReservationRequest) -> list[tuple[str, str]]:
     if abs(gang_request.priority) > MAX_PRIORITY:
         found.append(("priority", f"expected at most {MAX_PRIORITY}, got {gang_request.priority}"))
     if gang_request.eviction is not EvictionPolicy.NEVER:
-        found.append(("preemption", "expected never: a reservation evicts nobody"))
+        found.append(("preemption", "expected never: a reservation preempts no pods"))
     if len(gang_request.groups) > MAX_GROUPS:
         found.append(("groups", f"expected at most {MAX_GROUPS}, got {len(gang_request.groups)}"))
     return found + _find_group_faults(gang_request)

@@ -42,8 +42,8 @@ class PublishedState:
 
         Args:
             snapshot: of the cluster.
-            read_occupied: returns the newest snapshot minus the nodes reserved at present; None:
-                nothing is ever reserved.
+            read_occupied: returns the newest snapshot with the present reservations; None: there
+                are no reservations.
         """
         self._read_occupied = read_occupied
         self._changed = Condition()

@@ -84,7 +84,7 @@ class ReservationServicer:
     ) -> pb.ConfirmResponse | CallFailure:
         """Confirm a reservation, so that it lasts until it is released."""
         answer = self._reservations.confirm(
-            request.id, holder=_find_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), min_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
             return _build_failure(answer, request.id)
@@ -95,7 +95,7 @@ class ReservationServicer:
     ) -> pb.ReleaseResponse | CallFailure:
         """Release the nodes of a reservation."""
         answer = self._reservations.release(
-            request.id, holder=_find_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), min_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
             return _build_failure(answer, request.id)

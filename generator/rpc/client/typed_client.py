@@ -290,7 +290,7 @@ def _split_batches(
                 message, num_bytes = pb.PlaceBatchRequest(explain=explain), _ROW_OVERHEAD_BYTES
     except GeneratorExit:
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
+    except BaseException as error:  # noqa: BLE001 - errors of the caller's iterable go to the caller
         failures.append(error)
     if message.specs:
         yield message

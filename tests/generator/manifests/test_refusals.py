@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
 from tests.effort import examples
-from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
+from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 from topology.model.errors import PlacementRequestError
 
 KUEUE = "kueue.x-k8s.io/"
@@ -207,7 +207,7 @@ REFUSED = [
 @pytest.mark.parametrize(("documents", "why"), REFUSED)
 def test_it_refuses(documents: list[object], why: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
-        understood(*documents)
+        translated(*documents)
     assert why in str(caught.value)
     assert str(caught.value).count(", got ") <= 1
 
@@ -289,5 +289,5 @@ def test_it_handles_deeply_nested_documents() -> None:
     for _ in range(900):
         deep = [deep]
     with pytest.raises(PlacementRequestError, match="expected an integer"):
-        understood(job(parallelism=deep))
-    assert understood(job(template={"spec": pod_spec(affinity=None, volumes=deep)})).ignored
+        translated(job(parallelism=deep))
+    assert translated(job(template={"spec": pod_spec(affinity=None, volumes=deep)})).ignored

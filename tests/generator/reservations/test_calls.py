@@ -131,14 +131,14 @@ def test_it_counts_reserved_nodes_in_every_call(service: Service) -> None:
     mine, other = (pb.PlacementSpec(gang=gang, groups=[group]) for gang in ("ns/a", "ns/b"))
     batch = pb.PlaceBatchRequest(specs=[other, mine])
     (answer,) = service.stub.PlaceBatch(iter([batch]), timeout=SOON_S)
-    assert [one.feasible for one in answer.placements] == [False, True]
+    assert [placement.feasible for placement in answer.placements] == [False, True]
     sets = service.stub.Candidates(pb.CandidatesRequest(spec=other), timeout=SOON_S)
     assert not sets.candidates
     assert service.stub.Candidates(pb.CandidatesRequest(spec=mine), timeout=SOON_S).candidates
     room = service.stub.Capacity(pb.CapacityRequest(), timeout=SOON_S)
-    assert [one.pods for one in room.tiers][-1] == 2
+    assert [tier.pods for tier in room.tiers][-1] == 2
     room = service.stub.Capacity(pb.CapacityRequest(priority=1), timeout=SOON_S)
-    assert [one.pods for one in room.tiers][-1] == 8
+    assert [tier.pods for tier in room.tiers][-1] == 8
 
 
 def test_it_wakes_waiting_callers_when_reservations_change(service: Service) -> None:
@@ -172,17 +172,19 @@ def test_it_answers_infeasible_requests_and_trials(service: Service) -> None:
     assert answer.placement.reason.kind == pb.REASON_KIND_NO_FIT
     trial = service.reserve(count=8, validate_only=True)
     assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
-    assert service.world.store.fetch_rows == {}
+    assert service.world.store.rows == {}
 
 
 def test_it_reserves_each_slot_once_for_concurrent_callers(service: Service) -> None:
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda at: service.reserve(at, count=1), range(24)))
-        again = list(pool.map(lambda _: service.reserve(0, count=1), range(8)))
-    made = [one for one in answers if one.HasField("reservation")]
-    assert len(made) == 8
-    assert len({one.SerializeToString(deterministic=True) for one in again}) == 1
-    taken = Counter(node for one in made for row in one.placement.assignment for node in row.nodes)
+        repeated = list(pool.map(lambda _: service.reserve(0, count=1), range(8)))
+    granted = [response for response in answers if response.HasField("reservation")]
+    assert len(granted) == 8
+    assert len({response.SerializeToString(deterministic=True) for response in repeated}) == 1
+    taken = Counter(
+        node for response in granted for row in response.placement.assignment for node in row.nodes
+    )
     assert taken == {"n0": 4, "n1": 4}
 
 
@@ -270,7 +272,7 @@ def test_it_reports_an_unavailable_store_and_when_to_retry(service: Service) -> 
     assert code_and_kind(call) == (grpc.StatusCode.UNAVAILABLE, FailureKind.STORE_UNAVAILABLE)
     service.world.store.error = None
     row = service.world.made(5, count=1)
-    service.world.store.fetch_rows |= {str(uuid4()): row for _ in range(MAX_HELD)}
+    service.world.store.rows |= {str(uuid4()): row for _ in range(MAX_HELD)}
     call = failing(service.reserve)
     assert code_and_kind(call) == (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -318,5 +320,5 @@ def test_it_identifies_holders_by_their_certificate(tmp_path: Path) -> None:
         grpc.secure_channel(address, proof) as channel,
     ):
         Service(world, channel).reserve()
-    (row,) = world.store.fetch_rows.values()
+    (row,) = world.store.rows.values()
     assert row.holder not in ("", LOCAL_HOLDER)

@@ -43,15 +43,15 @@ class Histories(RuleBasedStateMachine):
         asked = reservation_request(number, gang=f"g{number % 3}", count=count, priority=priority)
         before = self._free()
         answer = self.ledger.reserve(asked, budget_s=PLENTY_S)
-        known = self.answered.get(number)
-        if known is not None:
+        earlier = self.answered.get(number)
+        if earlier is not None:
             if isinstance(answer, ReservationResult):
-                assert answer.placement == known.placement
+                assert answer.placement == earlier.placement
             return
         if isinstance(answer, ReservationResult) and answer.reservation is not None:
             self.answered[number] = answer
         else:
-            assert self._free() == before, "what is refused keeps nothing"
+            assert self._free() == before, "a refused request reserves nothing"
 
     @rule(number=NUMBERS)
     def confirm(self, number: int) -> None:
@@ -88,10 +88,12 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def it_never_reserves_a_slot_twice(self) -> None:
-        held = [one for one in self.ledger.read_current() if not one.is_ended]
+        held = [
+            reservation for reservation in self.ledger.read_current() if not reservation.is_ended
+        ]
         taken = Counter[str]()
-        for one in held:
-            for group in one.groups:
+        for reservation in held:
+            for group in reservation.groups:
                 for run in group.runs:
                     if run.node is not None:
                         taken[run.node] += run.count * dict(group.request)["slots"]
@@ -99,7 +101,7 @@ class Histories(RuleBasedStateMachine):
 
     @invariant()
     def it_is_empty_after_all_reservations_ended(self) -> None:
-        if all(one.is_ended for one in self.ledger.read_current()):
+        if all(reservation.is_ended for reservation in self.ledger.read_current()):
             assert self._free() == self.base.free.tolist()
             snapshot = self.ledger.snapshot
             assert snapshot is not None

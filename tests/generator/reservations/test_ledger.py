@@ -48,7 +48,7 @@ def test_it_gives_the_same_answer_to_the_same_request(world: World) -> None:
     assert first.placement.is_feasible
     assert sorted(first.placement.assignment) == ["w"]
     assert first.placement.tier == "node"
-    assert len(world.store.fetch_rows) == 1
+    assert len(world.store.rows) == 1
 
 
 def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
@@ -85,7 +85,7 @@ def test_it_answers_a_repeated_request_with_the_present_phase(world: World) -> N
     assert isinstance(again, ReservationResult)
     assert again.reservation is not None
     assert again.reservation.phase is Phase.EXPIRED
-    assert fits(world, gang="ns/b", count=8), "the answer keeps nothing"
+    assert fits(world, gang="ns/b", count=8), "the answer reserves nothing"
 
 
 def test_it_keeps_the_nodes_for_the_gang_that_reserved_them(world: World) -> None:
@@ -106,21 +106,22 @@ def test_it_binds_gangs_of_higher_priority_only_when_confirmed(world: World) -> 
 def test_it_expires_without_a_tick(world: World) -> None:
     world.made(count=8)
     before = world.ledger.snapshot
-    assert world.ledger.snapshot is before, "nothing is made anew while nothing changes"
+    assert world.ledger.snapshot is before, "the snapshot is cached while nothing changes"
     world.clock.pass_s(59.999)
     assert not fits(world, gang="ns/b", count=1)
     world.clock.pass_s(0.001)
     assert fits(world, gang="ns/b", count=8)
     assert world.store.writes == [(id_of(1),)]
     world.ledger.tick()
-    assert world.store.fetch_rows[id_of(1)].phase is Phase.EXPIRED
+    assert world.store.rows[id_of(1)].phase is Phase.EXPIRED
     world.ledger.tick()
-    assert len(world.store.writes) == 2, "at rest nothing is written"
+    assert len(world.store.writes) == 2, "without changes nothing is written"
 
 
 def test_it_reserves_more_nodes_for_a_gang_with_a_reservation(world: World) -> None:
     first, second = world.made(1, count=4), world.made(2, count=4)
-    nodes = {run.node for one in (first, second) for group in one.groups for run in group.runs}
+    groups = (*first.groups, *second.groups)
+    nodes = {run.node for group in groups for run in group.runs}
     assert len(nodes) == 2
     answer = world.reserve(3, count=1)
     assert isinstance(answer, ReservationResult)
@@ -132,8 +133,8 @@ def test_it_answers_an_infeasible_request_and_reserves_nothing(world: World) -> 
     assert isinstance(answer, ReservationResult)
     assert answer.reservation is None
     assert answer.placement.reason is not None
-    assert world.store.fetch_rows == {}
-    assert world.made(count=8).id == id_of(1), "the id is free yet"
+    assert world.store.rows == {}
+    assert world.made(count=8).id == id_of(1), "the id is still free"
 
 
 def test_it_reserves_nothing_for_a_trial(world: World) -> None:
@@ -150,10 +151,10 @@ def test_it_preempts_the_lowest_priority_in_one_write(world: World) -> None:
     world.made(2, gang="ns/mid", count=4, priority=2)
     world.made(3, gang="ns/high", count=4, priority=9)
     assert world.store.writes[-1] == (id_of(1), id_of(3))
-    gone = world.store.fetch_rows[id_of(1)]
+    gone = world.store.rows[id_of(1)]
     assert gone.phase is Phase.RELEASED
     assert gone.message == f"preempted by {id_of(3)} of priority 9"
-    assert world.store.fetch_rows[id_of(2)].phase is Phase.RESERVED
+    assert world.store.rows[id_of(2)].phase is Phase.RESERVED
     ended = refusal(world.confirm(1))
     assert ended.kind is RefusalKind.ENDED
 
@@ -164,7 +165,7 @@ def test_it_preempts_nothing_while_there_is_room(world: World) -> None:
     assert world.store.writes == [(id_of(1),), (id_of(2),)]
     assert high.tier == "node"
     world.made(3, gang="ns/high", count=2, priority=9)
-    assert world.store.fetch_rows[id_of(1)].phase is Phase.RESERVED
+    assert world.store.rows[id_of(1)].phase is Phase.RESERVED
 
 
 def test_it_never_preempts_a_confirmed_reservation(world: World) -> None:
@@ -182,7 +183,7 @@ def test_it_places_again_if_its_nodes_were_reserved_during_the_search(world: Wor
     def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
         found = original(capacity, request, ends_at)
         if not calls:
-            world.store.fetch_rows |= {one.id: one for one in [other]}
+            world.store.rows |= {row.id: row for row in [other]}
         calls.append(found)
         return found
 
@@ -291,10 +292,10 @@ def test_it_deletes_old_ended_reservations_and_frees_their_ids(world: World) -> 
     world.release()
     world.clock.pass_s(RETENTION_S - 1)
     world.ledger.tick()
-    assert len(world.store.fetch_rows) == 1
+    assert len(world.store.rows) == 1
     world.clock.pass_s(1)
     world.ledger.tick()
-    assert world.store.fetch_rows == {}
+    assert world.store.rows == {}
     assert world.made(count=3).is_held_at(world.clock.now())
 
 
@@ -302,10 +303,12 @@ def test_it_limits_the_number_of_reservations() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     made = world.made(count=1)
     for number in range(2, MAX_HELD + 1):
-        world.store.fetch_rows[id_of(number)] = made
+        world.store.rows[id_of(number)] = made
     full = refusal(world.reserve(MAX_HELD + 1, count=1))
     assert full.kind is RefusalKind.FULL
-    assert isinstance(world.reserve(1, count=1), ReservationResult), "what is known is answered yet"
+    assert isinstance(world.reserve(1, count=1), ReservationResult), (
+        "a repeated request is still answered"
+    )
 
 
 def test_it_limits_the_writes_of_one_tick() -> None:
@@ -323,13 +326,13 @@ def test_it_adopts_inherited_reservations_and_releases_late_writes(world: World)
     world.made(1, count=1)
     world.store.restart()
     late = World(cluster(**SMALL)).made(2, gang="ns/late", count=1)
-    world.store.fetch_rows[late.id] = late
+    world.store.rows[late.id] = late
     world.ledger = world.open()
     world.ledger.tick()
-    taken = world.store.fetch_rows[id_of(1)]
+    taken = world.store.rows[id_of(1)]
     assert (taken.phase, taken.epoch) == (Phase.RESERVED, 2)
-    assert world.store.fetch_rows[late.id].phase is Phase.RELEASED
-    assert "replaced" in world.store.fetch_rows[late.id].message
+    assert world.store.rows[late.id].phase is Phase.RELEASED
+    assert "replaced" in world.store.rows[late.id].message
 
 
 def test_it_writes_nothing_while_another_replica_leads(world: World) -> None:
@@ -362,16 +365,16 @@ def test_it_publishes_no_snapshot_before_reservations_are_known(world: World) ->
 
 
 def test_it_notifies_whenever_free_nodes_change(world: World) -> None:
-    told: list[int] = []
+    notified: list[int] = []
     ledger = ReservationLedger(
         world.store,
         now=world.clock.now,
         clock=world.clock.seconds,
-        on_change=lambda: told.append(len(told)),
+        on_change=lambda: notified.append(len(notified)),
     )
     ledger.publish(world.base)
     ledger.tick()
-    before = len(told)
+    before = len(notified)
     changes: list[Callable[[], object]] = [
         lambda: ledger.reserve(reservation_request(1), budget_s=1.0),
         lambda: ledger.release(id_of(1), holder=LOCAL_HOLDER),
@@ -381,15 +384,13 @@ def test_it_notifies_whenever_free_nodes_change(world: World) -> None:
     for number, change in enumerate(changes, 1):
         change()
         ledger.tick()
-        assert len(told) >= before + number
-    settled = len(told)
+        assert len(notified) >= before + number
+    settled = len(notified)
     ledger.tick()
-    assert len(told) == settled, "at rest nobody is told"
+    assert len(notified) == settled, "without changes there is no notification"
 
 
-def test_it_logs_an_unusable_reservation_once(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_logs_a_bad_reservation_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     world.store.problems = ("PlacementReservation x: is odd",)
     world.ledger.tick()

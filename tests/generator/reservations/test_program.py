@@ -99,16 +99,19 @@ def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> N
         list(pool.map(ask, gangs))
         assert server.program.wait(SOON_S) == -signal.SIGKILL
     assert 40 <= len(answered) < 400
-    kept = {one.id: one for one in read_reservations(scene.root / "store" / FILE_NAME)}
-    assert kept.keys() >= answered.keys()
+    stored = {
+        reservation.id: reservation
+        for reservation in read_reservations(scene.root / "store" / FILE_NAME)
+    }
+    assert stored.keys() >= answered.keys()
     taken = Counter(
         run.node
-        for one in kept.values()
-        for group in one.groups
+        for reservation in stored.values()
+        for group in reservation.groups
         for run in group.runs
         for _ in range(run.count)
     )
-    assert sum(taken.values()) == 3 * len(kept), "none is there by half"
+    assert sum(taken.values()) == 3 * len(stored), "no reservation is incomplete"
     assert max(taken.values()) <= SLOTS
     with serving(scene) as server:
         for id_, before in answered.items():
@@ -116,8 +119,8 @@ def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> N
             assert again.placement == before.placement
             assert again.reservation.id == before.reservation.id
             assert again.reservation.expires_at == before.reservation.expires_at
-        one = next(iter(answered))
-        confirmed = server.stub.Confirm(pb.ConfirmRequest(id=one), timeout=SOON_S).reservation
+        id_ = next(iter(answered))
+        confirmed = server.stub.Confirm(pb.ConfirmRequest(id=id_), timeout=SOON_S).reservation
         assert confirmed.phase == pb.RESERVATION_PHASE_CONFIRMED
         assert confirmed.epoch == 2
 

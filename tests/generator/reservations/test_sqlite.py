@@ -33,8 +33,11 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_it_reads_a_reservation_as_written() -> None:
-    one = example()
-    assert parse_stored_reservation(json.loads(json.dumps(render_reservation(one)))) == one
+    reservation = example()
+    assert (
+        parse_stored_reservation(json.loads(json.dumps(render_reservation(reservation))))
+        == reservation
+    )
 
 
 def test_it_creates_no_file_before_the_first_write(file: Path) -> None:
@@ -65,7 +68,7 @@ def test_it_writes_nothing_once_another_server_has_taken_over(file: Path) -> Non
     with pytest.raises(StoreFenced):
         first.delete([id_of(1)])
     second.put([example(3)])
-    assert [one.id for one in read_reservations(file)] == [id_of(1), id_of(3)]
+    assert [reservation.id for reservation in read_reservations(file)] == [id_of(1), id_of(3)]
 
 
 def test_it_refuses_to_write_into_a_removed_or_replaced_file(file: Path) -> None:
@@ -90,8 +93,8 @@ def test_it_writes_all_or_nothing(file: Path) -> None:
     database.close()
     with pytest.raises(StoreError, match="disk full"):
         store.put([example(2), example(3)])
-    assert [one.id for one in read_reservations(file)] == [id_of(1)]
-    assert [one.id for one in store.read_reservations()] == [id_of(1)]
+    assert [reservation.id for reservation in read_reservations(file)] == [id_of(1)]
+    assert [reservation.id for reservation in store.read_reservations()] == [id_of(1)]
     store.put([example(2)])
 
 
@@ -192,7 +195,7 @@ def test_it_refuses_a_folder_as_file(file: Path) -> None:
 def test_it_is_used_by_several_threads(file: Path) -> None:
     store = SqliteReservations(file)
     rows = [example(at) for at in range(24)]
-    threads = [Thread(target=store.put, args=([one],)) for one in rows]
+    threads = [Thread(target=store.put, args=([row],)) for row in rows]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -223,14 +226,14 @@ def test_it_has_every_complete_write_after_a_kill(file: Path) -> None:
     )
     assert running.stdout is not None
     ends_at = time.monotonic() + DEADLINE_S
-    told = [int(running.stdout.readline()) for _ in range(20)]
+    acknowledged = [int(running.stdout.readline()) for _ in range(20)]
     assert time.monotonic() < ends_at
     os.kill(running.pid, signal.SIGKILL)
-    told += [int(line) for line in running.stdout.read().splitlines() if line]
+    acknowledged += [int(line) for line in running.stdout.read().splitlines() if line]
     running.wait(DEADLINE_S)
     running.stdout.close()
-    kept = {one.id for one in SqliteReservations(file).read_reservations()}
-    for at in told:
-        assert {id_of(2 * at), id_of(2 * at + 1)} <= kept
-    assert len(kept) % 2 == 0, "the last write is there as a whole or not at all"
-    assert len(kept) - 2 * len(told) in (0, 2)
+    stored = {reservation.id for reservation in SqliteReservations(file).read_reservations()}
+    for at in acknowledged:
+        assert {id_of(2 * at), id_of(2 * at + 1)} <= stored
+    assert len(stored) % 2 == 0, "the last write is complete or absent"
+    assert len(stored) - 2 * len(acknowledged) in (0, 2)

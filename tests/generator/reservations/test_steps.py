@@ -71,8 +71,8 @@ def test_it_holds_a_confirmed_reservation_forever() -> None:
     world.made()
     assert isinstance(world.confirm(), Reservation)
     world.clock.pass_s(10**8)
-    (known,) = world.ledger.read_current()
-    assert known.phase is Phase.CONFIRMED
+    (current,) = world.ledger.read_current()
+    assert current.phase is Phase.CONFIRMED
 
 
 def test_it_keeps_an_ended_reservation_for_its_ttl_at_least(made: Reservation) -> None:
@@ -109,16 +109,18 @@ def test_it_accepts_a_repeated_step() -> None:
     world.made()
     assert world.confirm() == world.confirm()
     assert world.release() == world.release()
-    assert [len(one) for one in world.store.writes] == [1, 1, 1], "what stands is not written"
+    assert [len(written) for written in world.store.writes] == [1, 1, 1], (
+        "unchanged reservations are not written"
+    )
 
 
 def test_it_refuses_callers_of_a_later_epoch() -> None:
     world = World()
     made = world.made()
-    refusal = world.confirm(least_epoch=made.epoch + 1)
+    refusal = world.confirm(min_epoch=made.epoch + 1)
     assert isinstance(refusal, Refusal)
     assert refusal.kind is RefusalKind.CHANGED
-    assert isinstance(world.confirm(least_epoch=made.epoch), Reservation)
+    assert isinstance(world.confirm(min_epoch=made.epoch), Reservation)
 
 
 NAMES = [f"node-{at:06}.{'x' * 200}" for at in range(5000)]

@@ -80,7 +80,7 @@ class MemoryStore:
     """A `ReservationStore` that survives its writers, and fails on demand."""
 
     def __init__(self) -> None:
-        self.fetch_rows: dict[str, Reservation] = {}
+        self.rows: dict[str, Reservation] = {}
         self.epoch = 1
         self.is_known = True
         self.problems: tuple[str, ...] = ()
@@ -93,15 +93,15 @@ class MemoryStore:
     def restart(self) -> None:
         """Start another writer."""
         self.epoch += 1
-        self._taken = frozenset(self.fetch_rows)
+        self._taken = frozenset(self.rows)
 
     def find_write_refusal(self) -> Refusal | None:
         return self.refusal
 
     def read_reservations(self) -> tuple[Reservation, ...]:
-        known = tuple(self.fetch_rows[id_] for id_ in sorted(self.fetch_rows))
-        if known != self._known:
-            self._known = known
+        rows = tuple(self.rows[id_] for id_ in sorted(self.rows))
+        if rows != self._known:
+            self._known = rows
         return self._known
 
     def refresh(self) -> None:
@@ -114,11 +114,11 @@ class MemoryStore:
     def put(self, changed: Sequence[Reservation]) -> None:
         if self.error is not None:
             raise self.error
-        self.writes.append(tuple(one.id for one in changed))
-        self.fetch_rows |= {one.id: one for one in changed}
+        self.writes.append(tuple(reservation.id for reservation in changed))
+        self.rows |= {reservation.id: reservation for reservation in changed}
 
     def delete(self, ids: Collection[str]) -> None:
-        self.fetch_rows = {id_: one for id_, one in self.fetch_rows.items() if id_ not in ids}
+        self.rows = {id_: reservation for id_, reservation in self.rows.items() if id_ not in ids}
 
 
 class World:
