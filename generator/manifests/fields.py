@@ -1,6 +1,7 @@
-"""One value of a foreign document: where it stands, and which of its parts were read.
+"""`Field`: a value of a manifest with its path, which records whether it was read.
 
-What nobody read is what was ignored; so the list of ignored fields cannot fall behind the readers.
+The unread fields are the ignored fields, so the list of ignored fields always matches the code that
+reads fields.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from typing import Final, NamedTuple
 from topology.model.errors import EXCERPT_CHARS, PlacementRequestError, show
 
 ROOT: Final = ": "
-"""Ends the path of a whole document: `Job 'train' (line 1): spec.parallelism`."""
+"""Marks the end of a document's path: `Job 'train' (line 1): spec.parallelism`."""
 MAX_INTEGER: Final = 1_000_000
-"""Largest count that is believed."""
+"""Largest accepted count."""
 _EXCERPT = reprlib.Repr()
-"""Goes no deeper than a few levels, as foreign documents may."""
+"""Limits the depth of excerpts, because manifests may be nested deeply."""
 _EXCERPT.maxlevel, _EXCERPT.maxstring, _EXCERPT.maxother = 2, EXCERPT_CHARS, EXCERPT_CHARS
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+\Z")
 
 
 class Note(NamedTuple):
-    """What was made of a field beyond its plain meaning."""
+    """An interpretation of a field that its value alone does not show."""
 
     path: str
     text: str
@@ -34,12 +35,12 @@ class Note(NamedTuple):
 
 
 class Field:
-    """A value at a path; absent ones are fields too, of value None."""
+    """A value at a path; an absent value is a field with the value None."""
 
     __slots__ = ("_children", "_is_read", "_notes", "path", "value")
 
     def __init__(self, value: object, path: str, notes: list[Note] | None = None) -> None:
-        """Wrap a value; the fields below share its notes."""
+        """Wrap a value; fields below it share its notes."""
         self.value = value
         self.path = path
         self._notes: list[Note] = [] if notes is None else notes
@@ -48,59 +49,59 @@ class Field:
 
     @property
     def exists(self) -> bool:
-        """Whether the document has a value there."""
+        """Whether the document has a value at the path."""
         return self.value is not None
 
     @property
     def title(self) -> str:
-        """The path as messages show it."""
+        """The path, for messages."""
         return self.path.removesuffix(ROOT)
 
     @property
     def notes(self) -> list[Note]:
-        """What was noted in the whole document so far; grows as it is read."""
+        """The notes on the whole document so far; the list grows as fields are read."""
         return self._notes
 
     def get(self, *keys: str) -> Field:
-        """Return the field under keys, one below the other.
+        """Return the nested field under a sequence of keys.
 
         Raises:
-            PlacementRequestError: something other than a mapping is on the way.
+            PlacementRequestError: a value on the path is not a mapping.
         """
-        found = self
+        field = self
         for key in keys:
-            found = found._child(key)
-        return found
+            field = field._child(key)
+        return field
 
     def entries(self) -> Iterator[tuple[str, Field]]:
-        """Yield (key, field) of a mapping; none where it is absent."""
+        """Yield (key, field) of a mapping; nothing if it is absent."""
         for key in self._mapping():
             yield key, self._child(key)
 
     def items(self) -> list[Field]:
-        """Return the members of a list; none where it is absent."""
+        """Return the items of a list; empty if it is absent."""
         if self.value is None:
             return []
         if not isinstance(self.value, list):
             raise self.build_error("expected a list")
-        return [self._index(at, value) for at, value in enumerate(self.value)]
+        return [self._index(index, value) for index, value in enumerate(self.value)]
 
     def text(self, default: str = "") -> str:
-        """Return a text."""
+        """Return a string."""
         if self.value is None:
             return default
         if not isinstance(self.value, str):
-            raise self.build_error("expected a text")
+            raise self.build_error("expected a string")
         self._is_read = True
         return self.value
 
     def integer(self, default: int, *, minimum: int = 0) -> int:
-        """Return an integer from `least` to a million."""
-        found = self.optional_integer(minimum=minimum)
-        return default if found is None else found
+        """Return an integer from `minimum` to a million."""
+        number = self.optional_integer(minimum=minimum)
+        return default if number is None else number
 
     def optional_integer(self, *, minimum: int = 0) -> int | None:
-        """Return the same; None where it is absent."""
+        """Return an integer as `integer` does; None if it is absent."""
         if self.value is None:
             return None
         if not isinstance(self.value, int) or isinstance(self.value, bool):
@@ -111,7 +112,7 @@ class Field:
         return self.value
 
     def integer_from_text(self, *, minimum: int = 1) -> int | None:
-        """Return an integer that stands in a text, as in annotations; None where it is absent."""
+        """Return an integer from a string, as in annotations; None if it is absent."""
         if self.value is None:
             return None
         text = str(self.value).strip()
@@ -124,22 +125,22 @@ class Field:
         return int(text)
 
     def raw(self) -> object:
-        """Return the value as it is; all of it counts as read."""
+        """Return the unchecked value; all of it counts as read."""
         self._is_read = True
         return self.value
 
     def note(self, text: str) -> None:
-        """Keep a remark about this field for the reader of the answer."""
+        """Add a note about this field for the user."""
         self._notes.append(Note(self.path, text))
 
     def build_error(self, problem: str) -> PlacementRequestError:
-        """Return the error of a value that is no use."""
+        """Return the error for an invalid value."""
         return PlacementRequestError(
             self.path.removesuffix(ROOT), f"{problem}, got {show(repr(self.value))}"
         )
 
     def find_unread(self) -> Iterator[str]:
-        """Yield the paths that nobody read, the topmost of each branch, in document order."""
+        """Yield the paths of unread values, the topmost of each branch, in document order."""
         if self._is_read:
             return
         if not self._children:
@@ -150,8 +151,8 @@ class Field:
             for key in self.value:
                 yield from self._child(key).find_unread()
         elif isinstance(self.value, list):
-            for at, value in enumerate(self.value):
-                yield from self._index(at, value).find_unread()
+            for index, value in enumerate(self.value):
+                yield from self._index(index, value).find_unread()
 
     def _mapping(self) -> dict[str, object]:
         if self.value is None:
@@ -168,21 +169,21 @@ class Field:
             self._children[key] = Field(value, self.path + shown, self._notes)
         return self._children[key]
 
-    def _index(self, at: int, value: object) -> Field:
-        if at not in self._children:
-            self._children[at] = Field(value, f"{self.path}[{at}]", self._notes)
-        return self._children[at]
+    def _index(self, index: int, value: object) -> Field:
+        if index not in self._children:
+            self._children[index] = Field(value, f"{self.path}[{index}]", self._notes)
+        return self._children[index]
 
 
 def _is_blank(value: object) -> bool:
-    """Return whether a value says nothing, at any depth."""
-    rest = [value]
-    while rest:
-        found = rest.pop()
-        if isinstance(found, dict):
-            rest.extend(found.values())
-        elif isinstance(found, list):
-            rest.extend(found)
-        elif found not in (None, ""):
+    """Return whether a value is empty at every depth."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
+        elif item not in (None, ""):
             return False
     return True

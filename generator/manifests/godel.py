@@ -1,4 +1,4 @@
-"""Gödel's PodGroup with its job-level affinity.
+"""Translates Gödel's PodGroup with its job-level affinity.
 
 Source: kubewharf/godel-scheduler-api, pkg/apis/scheduling/v1alpha1.
 """
@@ -24,7 +24,7 @@ _ORDERS: Final = frozenset({"Ascending", "Descending"})
 
 
 def is_present(manifests: Manifests) -> bool:
-    """Return whether its PodGroup is there."""
+    """Return whether a file has Gödel's PodGroup."""
     return bool(manifests.select("PodGroup", group=GROUP))
 
 
@@ -32,7 +32,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed.
+        PlacementRequestError: a required field is malformed.
     """
     group = find_only_group(manifests, GROUP)
     if group is None:
@@ -40,46 +40,46 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests)
     pods = find_group_pods(manifests, group, _POD_GROUP_LABEL)
     sets = workload.sets if workload else group_pods(pods, lambda _: "")
-    groups = [one.render_group() for one in sets]
-    least = group.spec.get("minMember").integer(1, minimum=1)
+    groups = [pod_set.render_group() for pod_set in sets]
+    minimum = group.spec.get("minMember").integer(1, minimum=1)
     if not groups:
-        group.field.note("no pod of it is in the file: what its pods ask for is not known")
-        groups = [{"name": "pods", "count": least}]
+        group.field.note("the file has none of its pods, so their resource requests are unknown")
+        groups = [{"name": "pods", "count": minimum}]
     affinity = group.spec.get("affinity", "podGroupAffinity")
     selector = dict(parse_selector_terms(affinity.get("nodeSelector")))
     for row in groups:
-        row["min"] = min(least, row["count"]) if len(groups) == 1 else 0
+        row["min"] = min(minimum, row["count"]) if len(groups) == 1 else 0
         if selector:
             row["node_selector"] = row.get("node_selector", {}) | selector
-    found = _parse_tiers(affinity, manifests.levels) | {
+    spec = _parse_tiers(affinity, manifests.levels) | {
         "preset": Preset.GODEL.value,
         "gang": group.name,
-        "priority": max((parse_priority(one.template) for one in sets), default=0),
+        "priority": max((parse_priority(pod_set.template) for pod_set in sets), default=0),
         "groups": groups,
     }
     total = sum(row["count"] for row in groups)
-    return found if len(groups) == 1 else found | {"min": min(least, total)}
+    return spec if len(groups) == 1 else spec | {"min": min(minimum, total)}
 
 
 def _parse_tiers(affinity: Field, levels: LevelNames) -> dict[str, Any]:
-    """Return the tiers; the required keys are one key together, so the finest of them decides."""
-    wished = _parse_tier_keys(affinity.get("preferred"), levels)
-    must = _parse_tier_keys(affinity.get("required"), levels)
-    found: dict[str, Any] = {"required": find_lowest_tier(must)} if must else {}
-    if wished:
-        found["preferred"] = wished
+    """Return the tiers; the required keys form one combined key, so the finest key decides."""
+    preferred = _parse_tier_keys(affinity.get("preferred"), levels)
+    required = _parse_tier_keys(affinity.get("required"), levels)
+    tiers: dict[str, Any] = {"required": find_lowest_tier(required)} if required else {}
+    if preferred:
+        tiers["preferred"] = preferred
     rules = [_parse_sort_rule(row) for row in affinity.get("sortRules").items()]
-    return found | {"sort": rules} if rules else found
+    return tiers | {"sort": rules} if rules else tiers
 
 
 def _parse_tier_keys(field: Field, levels: LevelNames) -> list[str]:
-    found = []
+    tiers = []
     for row in field.items():
         tier = levels.find_tier(row.get("topologyKey"))
         if not tier:
             raise row.build_error("expected a topologyKey")
-        found.append(tier)
-    return found
+        tiers.append(tier)
+    return tiers
 
 
 def _parse_sort_rule(row: Field) -> dict[str, str]:

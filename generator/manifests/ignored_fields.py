@@ -1,4 +1,4 @@
-"""Which fields were not used, and whether that may matter for the answer."""
+"""The fields that had no effect, and whether they may matter for the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNCHANGING: Final = re.compile(r"\['[^']*(?:queue-name|queue|priority-class|man
 
 
 class Relevance(StrEnum):
-    """What an ignored field is about."""
+    """Whether an ignored field may affect placement."""
 
     NONE = "says nothing of places"
     POSSIBLE = "is not understood; the system that it is for may answer otherwise"
@@ -47,10 +47,10 @@ class IgnoredField(NamedTuple):
     path: str
     relevance: Relevance
     num_objects: int = 1
-    """How many objects have it; `path` is that of the first."""
+    """Number of objects with the field; `path` is that of the first object."""
 
     def __str__(self) -> str:
-        """Return the path, and how many further objects have the field."""
+        """Return the path, and the number of further objects with the field."""
         return (
             f"{self.path} (and in {self.num_objects - 1} more)"
             if self.num_objects > 1
@@ -59,17 +59,17 @@ class IgnoredField(NamedTuple):
 
 
 def classify_ignored(paths: Iterable[str]) -> tuple[IgnoredField, ...]:
-    """Say of each path whether ignoring it may matter; those that may come first.
+    """Return the ignored fields with their relevance; those that may matter come first.
 
-    The same field of several objects, such as pods, is one row.
+    The same field of several objects, for example pods, is one row.
     """
     rows: dict[str, tuple[str, int]] = {}
     for path in paths:
         inner = path.partition(ROOT)[2]
         first, num = rows.get(inner, (path, 0))
         rows[inner] = (first, num + 1)
-    found = [IgnoredField(first, _classify_path(first), num) for first, num in rows.values()]
-    return tuple(sorted(found, key=lambda row: row.relevance is Relevance.NONE))
+    ignored = [IgnoredField(first, _classify_path(first), num) for first, num in rows.values()]
+    return tuple(sorted(ignored, key=lambda row: row.relevance is Relevance.NONE))
 
 
 def _classify_path(path: str) -> Relevance:

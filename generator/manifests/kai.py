@@ -1,4 +1,4 @@
-"""KAI's PodGroup, and workloads and pods with its annotations.
+"""Translates KAI's PodGroup, and workloads and pods with KAI's annotations.
 
 Source: kai-scheduler/KAI-Scheduler, pkg/apis/scheduling/v2alpha2 and its topology guide.
 """
@@ -23,14 +23,14 @@ _SCHEDULER: Final = "kai-scheduler"
 
 
 def is_present(manifests: Manifests) -> bool:
-    """Return whether KAI's PodGroup, annotations or scheduler are named."""
+    """Return whether a file names KAI's PodGroup, annotations or scheduler."""
     return any(
-        one.group == GROUP
-        or has_key_prefix(one.field.value, PREFIX)
-        or one.spec.get("schedulerName").value == _SCHEDULER
-        or one.spec.get("template", "spec", "schedulerName").value == _SCHEDULER
-        for one in manifests.objects
-        if isinstance(one.spec.value, dict) and one.kind != "Topology"
+        object_.group == GROUP
+        or has_key_prefix(object_.field.value, PREFIX)
+        or object_.spec.get("schedulerName").value == _SCHEDULER
+        or object_.spec.get("template", "spec", "schedulerName").value == _SCHEDULER
+        for object_ in manifests.objects
+        if isinstance(object_.spec.value, dict) and object_.kind != "Topology"
     )
 
 
@@ -38,7 +38,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed.
+        PlacementRequestError: a required field is malformed.
     """
     group = find_only_group(manifests, GROUP)
     spec = _parse_workload(manifests) if group is None else _parse_pod_group(group, manifests)
@@ -53,11 +53,13 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
             raise PlacementRequestError("the file", "expected a workload, a PodGroup or pods")
         first = manifests.pods[0]
         sets = group_pods(manifests.pods, _find_subgroup)
-        groups = [one.render_group() for one in sets]
+        groups = [pod_set.render_group() for pod_set in sets]
         return _parse_annotated(first, levels) | {"gang": first.name, "groups": groups}
-    groups = [one.render_group() | _parse_segments(one, levels) for one in workload.sets]
-    wish = _parse_annotated(workload.owner, levels)
-    return wish | {
+    groups = [
+        pod_set.render_group() | _parse_segments(pod_set, levels) for pod_set in workload.sets
+    ]
+    tiers = _parse_annotated(workload.owner, levels)
+    return tiers | {
         "gang": workload.owner.name,
         "priority": workload.priority,
         "groups": groups,
@@ -73,12 +75,12 @@ def _parse_annotated(owner: KubeObject, levels: LevelNames) -> dict[str, Any]:
 
 
 def _parse_tiers(required: str, preferred: str) -> dict[str, Any]:
-    found: dict[str, Any] = {"required": required} if required else {}
-    return found | {"preferred": [preferred]} if preferred else found
+    tiers: dict[str, Any] = {"required": required} if required else {}
+    return tiers | {"preferred": [preferred]} if preferred else tiers
 
 
 def _parse_segments(pods: PodSet, levels: LevelNames) -> dict[str, Any]:
-    """Return segments as slices of consecutive pods; the last may be short."""
+    """Return segments as slices of consecutive pods; the last slice may be short."""
     size = pods.annotations.get(f"{PREFIX}segment-size").integer_from_text()
     if size is None:
         return {}
@@ -94,19 +96,24 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
     sets = _find_pod_sets(group, manifests)
     spec, levels = group.spec, manifests.levels
     rows = spec.get("subGroups").items()
-    found = _parse_constraint(spec.get("topologyConstraint"), levels) | {"gang": group.name}
+    request_spec = _parse_constraint(spec.get("topologyConstraint"), levels) | {"gang": group.name}
     if rows:
-        return found | {"groups": _build_group_tree(rows, {one.name: one for one in sets}, levels)}
-    least = spec.get("minMember").integer(sum(one.count for one in sets) or 1, minimum=1)
-    groups = [one.render_group() for one in sets]
+        return request_spec | {
+            "groups": _build_group_tree(rows, {pod_set.name: pod_set for pod_set in sets}, levels)
+        }
+    minimum = spec.get("minMember").integer(sum(pod_set.count for pod_set in sets) or 1, minimum=1)
+    groups = [pod_set.render_group() for pod_set in sets]
     if not groups:
-        group.field.note("no pod of it is in the file: what its pods ask for is not known")
-        groups = [{"name": "pods", "count": least}]
+        group.field.note("the file has none of its pods, so their resource requests are unknown")
+        groups = [{"name": "pods", "count": minimum}]
     total = sum(row["count"] for row in groups)
     if len(groups) == 1:
-        groups[0]["min"] = min(least, total)
-        return found | {"groups": groups}
-    return found | {"groups": [row | {"min": 0} for row in groups], "min": min(least, total)}
+        groups[0]["min"] = min(minimum, total)
+        return request_spec | {"groups": groups}
+    return request_spec | {
+        "groups": [row | {"min": 0} for row in groups],
+        "min": min(minimum, total),
+    }
 
 
 def _find_pod_sets(group: KubeObject, manifests: Manifests) -> tuple[PodSet, ...]:
@@ -133,30 +140,30 @@ def _build_group_tree(
     """Return the subgroups as a tree of groups; each leaf has the pods that name it."""
     names = [row.get("name").text() for row in rows]
     parents = [row.get("parent").text() for row in rows]
-    above = dict(zip(names, parents, strict=True))
+    parent_of = dict(zip(names, parents, strict=True))
     for row, name in zip(rows, names, strict=True):
         if not name or names.count(name) > 1:
-            raise row.get("name").build_error("expected a name of its own")
-        if above[name] and (above[name] not in above or _is_cycle(name, above)):
-            raise row.get("parent").build_error("expected a subgroup above")
-    made: dict[str, dict[str, Any]] = {}
+            raise row.get("name").build_error("expected a unique name")
+        if parent_of[name] and (parent_of[name] not in parent_of or _is_cycle(name, parent_of)):
+            raise row.get("parent").build_error("expected the name of a parent subgroup")
+    children_of: dict[str, dict[str, Any]] = {}
     for row, name in zip(rows, names, strict=True):
-        made[name] = _build_subgroup(row, name, sets, levels, is_leaf=name not in parents)
+        children_of[name] = _build_subgroup(row, name, sets, levels, is_leaf=name not in parents)
     for name, parent in zip(names, parents, strict=True):
         if parent:
-            made[parent].setdefault("children", []).append(made[name])
-    unknown = sorted(sets.keys() - made.keys())
+            children_of[parent].setdefault("children", []).append(children_of[name])
+    unknown = sorted(sets.keys() - children_of.keys())
     if unknown:
         raise PlacementRequestError(
             sets[unknown[0]].template.title, f"no subgroup is named '{show(unknown[0])}'"
         )
-    return [made[name] for name, parent in zip(names, parents, strict=True) if not parent]
+    return [children_of[name] for name, parent in zip(names, parents, strict=True) if not parent]
 
 
 def _is_cycle(name: str, parents: dict[str, str]) -> bool:
-    seen: set[str] = set()
-    while name and name not in seen:
-        seen.add(name)
+    visited: set[str] = set()
+    while name and name not in visited:
+        visited.add(name)
         name = parents.get(name, "")
     return bool(name)
 
@@ -164,12 +171,12 @@ def _is_cycle(name: str, parents: dict[str, str]) -> bool:
 def _build_subgroup(
     row: Field, name: str, sets: dict[str, PodSet], levels: LevelNames, *, is_leaf: bool
 ) -> dict[str, Any]:
-    wish = _parse_constraint(row.get("topologyConstraint"), levels)
+    tiers = _parse_constraint(row.get("topologyConstraint"), levels)
     if not is_leaf:
-        return {"name": name} | wish
-    least = row.get("minMember")
+        return {"name": name} | tiers
+    minimum_field = row.get("minMember")
     if name in sets:
-        found = sets[name].render_group()
-        return found | {"min": min(least.integer(found["count"]), found["count"])} | wish
-    least.note("no pod of it is in the file: what its pods ask for is not known")
-    return {"name": name, "count": least.integer(1, minimum=1)} | wish
+        group = sets[name].render_group()
+        return group | {"min": min(minimum_field.integer(group["count"]), group["count"])} | tiers
+    minimum_field.note("the file has none of its pods, so their resource requests are unknown")
+    return {"name": name, "count": minimum_field.integer(1, minimum=1)} | tiers

@@ -1,4 +1,4 @@
-"""Koordinator's PodGroup and gangs of annotated pods.
+"""Translates Koordinator's PodGroup, and gangs of annotated pods.
 
 Source: koordinator-sh/koordinator, apis/extension (gang and network topology annotations).
 """
@@ -28,10 +28,11 @@ _LAST_RANK: Final = 1 << 62
 
 
 def is_present(manifests: Manifests) -> bool:
-    """Return whether its PodGroup or its annotations are there."""
+    """Return whether a file has Koordinator's PodGroup or annotations."""
     return any(
-        (one.kind == "PodGroup" and one.group == GROUP) or has_key_prefix(one.field.value, PREFIX)
-        for one in manifests.objects
+        (object_.kind == "PodGroup" and object_.group == GROUP)
+        or has_key_prefix(object_.field.value, PREFIX)
+        for object_ in manifests.objects
     )
 
 
@@ -39,25 +40,25 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed.
+        PlacementRequestError: a required field is malformed.
     """
     group = find_only_group(manifests, GROUP)
     workload = find_workload(manifests)
     if workload is not None:
         owner, sets = group or workload.owner, workload.sets
-        bearer = group.annotations if group else workload.sets[0].annotations
+        annotations = group.annotations if group else workload.sets[0].annotations
     else:
         pods = find_group_pods(manifests, group, _MEMBER) if group else manifests.pods
         ranked = sorted(pods, key=_build_rank_key)
         sets = group_pods(ranked, lambda _: "")
         owner = group or _find_first_pod(ranked)
-        bearer = owner.annotations
+        annotations = owner.annotations
     spec = {"preset": Preset.KOORDINATOR.value, "gang": _find_gang_name(owner)}
-    wish, multiples = _parse_gather_strategy(bearer.get(_SPEC), manifests.levels)
+    tiers, multiples = _parse_gather_strategy(annotations.get(_SPEC), manifests.levels)
     groups = _build_groups(owner, sets)
     if multiples:
         groups = [row | {"multiple_of": multiples} for row in groups]
-    return spec | wish | _parse_minimum(owner, groups, sets)
+    return spec | tiers | _parse_minimum(owner, groups, sets)
 
 
 def _find_first_pod(pods: Sequence[KubeObject]) -> KubeObject:
@@ -71,7 +72,7 @@ def _find_gang_name(owner: KubeObject) -> str:
 
 
 def _build_rank_key(pod: KubeObject) -> tuple[int, tuple[tuple[int, int, str], ...]]:
-    """Order by index, pods without a usable one after the others, then by name."""
+    """Order by index, pods without a valid index last, then by name."""
     field = pod.annotations.get(_RANK)
     text = str(field.raw() or "")
     return (int(text) if text.isdecimal() and len(text) < 10 else _LAST_RANK, natural_key(pod.name))  # noqa: PLR2004 - digits of a rank
@@ -79,52 +80,52 @@ def _build_rank_key(pod: KubeObject) -> tuple[int, tuple[tuple[int, int, str], .
 
 def _build_groups(owner: KubeObject, sets: Sequence[PodSet]) -> list[dict[str, Any]]:
     if sets:
-        return [one.render_group() for one in sets]
-    owner.field.note("no pod of it is in the file: what its pods ask for is not known")
+        return [pod_set.render_group() for pod_set in sets]
+    owner.field.note("the file has none of its pods, so their resource requests are unknown")
     return [{"name": "pods", "count": owner.spec.get("minMember").integer(1, minimum=1)}]
 
 
 def _parse_minimum(
     owner: KubeObject, groups: list[dict[str, Any]], sets: Sequence[PodSet]
 ) -> dict[str, Any]:
-    priority = max((parse_priority(one.template) for one in sets), default=0)
-    least = owner.spec.get("minMember").optional_integer() if owner.kind == "PodGroup" else None
-    if least is None:
-        least = owner.annotations.get(f"{PREFIX}min-available").integer_from_text()
-    found: dict[str, Any] = {"priority": priority, "groups": groups}
+    priority = max((parse_priority(pod_set.template) for pod_set in sets), default=0)
+    minimum = owner.spec.get("minMember").optional_integer() if owner.kind == "PodGroup" else None
+    if minimum is None:
+        minimum = owner.annotations.get(f"{PREFIX}min-available").integer_from_text()
+    spec: dict[str, Any] = {"priority": priority, "groups": groups}
     total = sum(row["count"] for row in groups)
-    if least is None or least >= total:
-        return found
+    if minimum is None or minimum >= total:
+        return spec
     if len(groups) == 1:
-        groups[0]["min"] = least
-        return found
+        groups[0]["min"] = minimum
+        return spec
     for row in groups:
         row["min"] = 0
-    return found | {"min": least}
+    return spec | {"min": minimum}
 
 
 def _parse_gather_strategy(
     field: Field, levels: LevelNames
 ) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what the whole gang wishes, and the multiples per tier."""
+    """Return the tiers of the whole gang, and the multiples by tier."""
     if not field.exists:
         return {}, {}
-    must: list[str] = []
-    wished: list[str] = []
+    required: list[str] = []
+    preferred: list[str] = []
     multiples: dict[str, int] = {}
     for row in _parse_strategies(field):
         tier = levels.find_tier(row.get("layer"))
         strategy = row.get("strategy").text("PreferGather")
         if strategy not in {"MustGather", "PreferGather"} or not tier:
             raise row.build_error("expected a layer, and MustGather or PreferGather")
-        (must if strategy == "MustGather" else wished).append(tier)
+        (required if strategy == "MustGather" else preferred).append(tier)
         multiple = row.get("podCountMultiple").integer(1, minimum=1)
         if multiple > 1:
             multiples[tier] = multiple
-    found: dict[str, Any] = {"required": find_lowest_tier(must)} if must else {}
-    if len(must) > 1:
-        field.note(f"of several layers that must gather, '{found['required']}' is the lowest")
-    return found | {"preferred": wished} if wished else found, multiples
+    tiers: dict[str, Any] = {"required": find_lowest_tier(required)} if required else {}
+    if len(required) > 1:
+        field.note(f"of several layers with MustGather, the lowest is '{tiers['required']}'")
+    return tiers | {"preferred": preferred} if preferred else tiers, multiples
 
 
 def _parse_strategies(field: Field) -> list[Field]:

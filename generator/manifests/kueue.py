@@ -1,4 +1,4 @@
-"""Jobs, JobSets, Workloads and groups of pods with Kueue's topology annotations.
+"""Translates Jobs, JobSets, Workloads and pod groups with Kueue's topology annotations.
 
 Source: kubernetes-sigs/kueue, apis/kueue/v1beta2 (PodSetTopologyRequest) and the guide to
 topology-aware scheduling.
@@ -41,31 +41,31 @@ _MAX_LAYERS: Final = 3
 
 
 def is_present(manifests: Manifests) -> bool:
-    """Return whether Kueue's queues or annotations are named anywhere but in its own settings."""
+    """Return whether a file names Kueue's queues or annotations outside Kueue's own settings."""
     return any(
-        one.group == _GROUP_OF_WORKLOADS or has_key_prefix(one.field.value, PREFIX)
-        for one in manifests.objects
-        if not _is_kueue_setting(one)
+        object_.group == _GROUP_OF_WORKLOADS or has_key_prefix(object_.field.value, PREFIX)
+        for object_ in manifests.objects
+        if not _is_kueue_setting(object_)
     )
 
 
-def _is_kueue_setting(one: KubeObject) -> bool:
-    return one.kind in {"Topology", "ResourceFlavor", "ClusterQueue", "LocalQueue"}
+def _is_kueue_setting(object_: KubeObject) -> bool:
+    return object_.kind in {"Topology", "ResourceFlavor", "ClusterQueue", "LocalQueue"}
 
 
 def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """Return the spec of the request.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed, or says what Kueue refuses.
+        PlacementRequestError: a required field is malformed, or Kueue would refuse it.
     """
     workload = find_workload(manifests) or _find_pod_group(manifests)
     groups = []
     for pods in workload.sets:
         row = pods.render_group() | _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
-        fewest = workload.owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
-        if fewest is not None:
-            row["min"] = min(fewest, pods.count)
+        minimum = workload.owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
+        if minimum is not None:
+            row["min"] = min(minimum, pods.count)
         groups.append(row)
     _link_leaders(workload.sets, groups)
     return {
@@ -77,9 +77,9 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
 
 
 def _find_pod_group(manifests: Manifests) -> Workload:
-    """Return the pods of one group, in order of their ranks."""
+    """Return the pods of one group, ordered by rank."""
     if not manifests.pods:
-        problem = "expected a workload that Kueue knows, or pods of a group"
+        problem = "expected a workload that Kueue supports, or pods of a group"
         raise PlacementRequestError("the file", problem)
     pods = sorted(manifests.pods, key=_parse_rank)
     for pod in pods[1:]:
@@ -87,14 +87,14 @@ def _find_pod_group(manifests: Manifests) -> Workload:
         pod.labels.get(PREFIX + "pod-group-name").text()
     total = pods[0].annotations.get(PREFIX + "pod-group-total-count")
     if (total.integer_from_text() or len(pods)) != len(pods):
-        total.note(f"{len(pods)} pods of it are in the file, and placed")
+        total.note(f"the file has {len(pods)} of its pods, which are placed")
     name = pods[0].labels.get(PREFIX + "pod-group-name").text(pods[0].name)
     owner = KubeObject("", "Pod", name, pods[0].field)
     return Workload(owner, group_pods(pods, lambda _: ""))
 
 
 def _mark_equal_as_read(first: Field, other: Field) -> None:
-    """Take another pod's annotations for read where they say what the first pod's say."""
+    """Mark another pod's annotations as read if they equal those of the first pod."""
     for key, field in other.entries():
         if key.startswith(PREFIX) and field.value == first.get(key).value:
             field.raw()
@@ -102,57 +102,57 @@ def _mark_equal_as_read(first: Field, other: Field) -> None:
 
 def _parse_rank(pod: KubeObject) -> int:
     key = PREFIX + _RANK
-    found = pod.annotations.get(key).integer_from_text(minimum=0)
-    return (found if found is not None else pod.labels.get(key).integer_from_text(minimum=0)) or 0
+    rank = pod.annotations.get(key).integer_from_text(minimum=0)
+    return (rank if rank is not None else pod.labels.get(key).integer_from_text(minimum=0)) or 0
 
 
 class _TopologyAnnotations:
-    """Kueue's words on one set of pods, from annotations or a Workload."""
+    """Kueue's topology settings of one set of pods, from annotations or a Workload."""
 
     def __init__(self, pods: PodSet, levels: LevelNames) -> None:
         self.pods = pods
         self.levels = levels
 
     def get(self, key: str) -> Field:
-        """Return the field of a wish."""
+        """Return the field of a setting."""
         if self.pods.topology is not None and self.pods.topology.exists and key in _FIELDS:
             return self.pods.topology.get(_FIELDS[key])
         return self.pods.annotations.get(PREFIX + key)
 
     def find_tier(self, key: str) -> str:
-        """Return the tier that a wish names; empty where there is none."""
+        """Return the tier in a setting; empty if it is not set."""
         return self.levels.find_tier(self.get(key))
 
 
-def _parse_tiers(wishes: _TopologyAnnotations) -> dict[str, Any]:
-    required, preferred = wishes.find_tier(_REQUIRED), wishes.find_tier(_PREFERRED)
-    anywhere = str(wishes.get(_UNCONSTRAINED).raw() or "").lower() == "true"
+def _parse_tiers(annotations: _TopologyAnnotations) -> dict[str, Any]:
+    required, preferred = annotations.find_tier(_REQUIRED), annotations.find_tier(_PREFERRED)
+    anywhere = str(annotations.get(_UNCONSTRAINED).raw() or "").lower() == "true"
     if (bool(required), bool(preferred), anywhere).count(True) > 1:
         problem = "required, preferred and unconstrained exclude each other"
-        raise PlacementRequestError(wishes.get(_REQUIRED).path, problem)
-    found: dict[str, Any] = {}
+        raise PlacementRequestError(annotations.get(_REQUIRED).path, problem)
+    tiers: dict[str, Any] = {}
     if required:
-        found["required"] = required
+        tiers["required"] = required
     if preferred:
-        found["preferred"] = [preferred]
-    layers = _parse_layers(wishes)
-    return found | {"slices": layers} if layers else found
+        tiers["preferred"] = [preferred]
+    layers = _parse_layers(annotations)
+    return tiers | {"slices": layers} if layers else tiers
 
 
-def _parse_layers(wishes: _TopologyAnnotations) -> list[dict[str, Any]]:
-    """Return the layers of slices, coarse to fine; a count that they do not divide is refused."""
-    tier, size = wishes.find_tier(_SLICE), wishes.get(_SIZE).integer_from_text()
-    listed = wishes.get(_LAYERS)
-    if listed.exists:
+def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:
+    """Return the layers of slices, coarse to fine."""
+    tier, size = annotations.find_tier(_SLICE), annotations.get(_SIZE).integer_from_text()
+    constraints = annotations.get(_LAYERS)
+    if constraints.exists:
         if tier:
             problem = f"expected one of {_SLICE} and {_LAYERS}"
-            raise PlacementRequestError(listed.path, problem)
-        return _parse_listed_layers(listed, wishes.levels)
+            raise PlacementRequestError(constraints.path, problem)
+        return _parse_listed_layers(constraints, annotations.levels)
     if not tier:
         return []
-    size = size or wishes.pods.replica_size
+    size = size or annotations.pods.replica_size
     if size is None:
-        raise PlacementRequestError(wishes.get(_SIZE).path, f"is missing beside {_SLICE}")
+        raise PlacementRequestError(annotations.get(_SIZE).path, f"is missing beside {_SLICE}")
     return [{"size": size, "tier": tier}]
 
 
@@ -160,22 +160,22 @@ def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any
     rows = _decode_list(field)
     if not 1 <= len(rows) <= _MAX_LAYERS:
         raise field.build_error(f"expected 1 to {_MAX_LAYERS} layers")
-    found: list[dict[str, Any]] = []
-    for at, row in enumerate(rows):
-        layer = Field(row, f"{field.path}[{at}]", field.notes)
+    layers: list[dict[str, Any]] = []
+    for index, row in enumerate(rows):
+        layer = Field(row, f"{field.path}[{index}]", field.notes)
         size = layer.get("size").optional_integer(minimum=1)
         tier = levels.find_tier(layer.get("topology"))
         if size is None or not tier:
             raise layer.build_error("expected a topology and a size")
-        found.append({"size": size, "tier": tier})
-    return found
+        layers.append({"size": size, "tier": tier})
+    return layers
 
 
 def _decode_list(field: Field) -> Sequence[object]:
-    """Return the list that an annotation holds as JSON.
+    """Return the list in an annotation with JSON.
 
     Raises:
-        PlacementRequestError: it holds none.
+        PlacementRequestError: it is not a list.
     """
     try:
         rows = json.loads(field.text())
@@ -187,15 +187,15 @@ def _decode_list(field: Field) -> Sequence[object]:
 
 
 def _link_leaders(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:
-    """Tie leaders to their workers: two sets of one group, one of them a single pod."""
-    named: dict[str, list[int]] = {}
-    for at, pods in enumerate(sets):
+    """Link each leader to its workers: two sets of one group, one of them a single pod."""
+    members_by_group: dict[str, list[int]] = {}
+    for index, pods in enumerate(sets):
         field = _TopologyAnnotations(pods, LevelNames()).get(_GROUP)
         if field.text():
-            named.setdefault(field.text(), []).append(at)
-    for name, members in named.items():
+            members_by_group.setdefault(field.text(), []).append(index)
+    for name, members in members_by_group.items():
         field = _TopologyAnnotations(sets[members[0]], LevelNames()).get(_GROUP)
-        singles = [at for at in members if sets[at].count == 1]
+        singles = [index for index in members if sets[index].count == 1]
         if len(members) != 2 or not singles:  # noqa: PLR2004 - a leader and its workers
             problem = f"expected two sets in group {name}, one of them of one pod"
             raise PlacementRequestError(field.path, problem)

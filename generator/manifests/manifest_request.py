@@ -1,7 +1,7 @@
-"""A file of another system as a placement request: which system, which request, what is left.
+"""The placement request of a file of another system, and the fields that had no effect on it.
 
-Recognised by API group, kind and annotations. Several documents and Lists are one file; it holds
-one gang, with what belongs to it: a PodGroup, its pods, the system's topology object.
+The system is detected by API group, kind and annotations. A file may contain several documents and
+Lists; together they describe one gang: a PodGroup, its pods, the system's topology object.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KIND: Final = "PlacementRequest"
 
 
 class ManifestFormat(NamedTuple):
-    """A system whose manifests are understood."""
+    """A system whose manifests can be translated."""
 
     name: str
     is_present: Callable[[Manifests], bool]
@@ -33,17 +33,17 @@ class ManifestFormat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """What a file asks for, in our words."""
+    """The placement request of a file."""
 
     system: str
     document: dict[str, Any]
     """A PlacementRequest."""
     ignored: tuple[IgnoredField, ...]
-    """Fields without effect; those that may matter first."""
+    """Fields without effect; fields that may matter come first."""
     notes: tuple[Note, ...]
-    """What was taken for something else than it says."""
+    """Fields that were interpreted, with the interpretation."""
     uses_whole_nodes: bool = False
-    """Whether a slot stands for a whole node."""
+    """Whether a slot means a whole node."""
 
 
 FORMATS: Final = (
@@ -53,43 +53,43 @@ FORMATS: Final = (
     ManifestFormat("KAI", kai.is_present, kai.parse_spec),
     ManifestFormat("Kueue", kueue.is_present, kueue.parse_spec),
 )
-"""In the order in which they are asked: a Kueue queue may stand on the manifests of any other."""
+"""In the order of detection: a Kueue queue may be set on the manifests of any other system."""
 
 
 def translate(
     documents: Sequence[tuple[int, object]], *, levels: Mapping[str, str] = MappingProxyType({})
 ) -> Translation:
-    """Return the request that Kubernetes objects make.
+    """Return the placement request of Kubernetes objects.
 
     Args:
         documents: (1-based line, decoded document), in the order of the file.
-        levels: tiers by the names that the system has for them.
+        levels: tiers by the level names of the system.
 
     Raises:
-        PlacementRequestError: there is no gang, or several, or a field that counts is malformed;
-            names the document and the path.
+        PlacementRequestError: there is no gang, or several, or a required field is malformed; names
+            the document and the path.
     """
     manifests = read_objects(list(documents), LevelNames(levels))
-    system = next((one for one in FORMATS if one.is_present(manifests)), _PLAIN_FORMAT)
-    spec = system.parse_spec(manifests)
+    format_ = next((format_ for format_ in FORMATS if format_.is_present(manifests)), _PLAIN_FORMAT)
+    spec = format_.parse_spec(manifests)
     _check_kinds(manifests)
-    paths = [path for one in manifests.objects for path in one.field.find_unread()]
+    paths = [path for format_ in manifests.objects for path in format_.field.find_unread()]
     return Translation(
-        system.name, _render_request(spec), classify_ignored(paths), _collect_notes(manifests)
+        format_.name, _render_request(spec), classify_ignored(paths), _collect_notes(manifests)
     )
 
 
 def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
-    """Return the remarks on all objects; the same on several, such as pods, once."""
-    found: dict[tuple[str, str], Note] = {}
-    for one in manifests.objects:
-        for note in one.field.notes:
-            found.setdefault((note.path.partition(ROOT)[2], note.text), note)
-    return tuple(found.values())
+    """Return the notes on all objects; equal notes, for example on pods, only once."""
+    notes: dict[tuple[str, str], Note] = {}
+    for object_ in manifests.objects:
+        for note in object_.field.notes:
+            notes.setdefault((note.path.partition(ROOT)[2], note.text), note)
+    return tuple(notes.values())
 
 
 def translate_sbatch(options: Sequence[str]) -> Translation:
-    """Return the request that options of sbatch make.
+    """Return the placement request of sbatch options.
 
     Raises:
         PlacementRequestError: an option is malformed; names it.
@@ -97,9 +97,10 @@ def translate_sbatch(options: Sequence[str]) -> Translation:
     spec, unused, notes = sbatch.parse_options(options)
     ignored = [
         IgnoredField(
-            show(one), Relevance.NONE if one in sbatch.IGNORABLE_OPTIONS else Relevance.POSSIBLE
+            show(option),
+            Relevance.NONE if option in sbatch.IGNORABLE_OPTIONS else Relevance.POSSIBLE,
         )
-        for one in unused
+        for option in unused
     ]
     ordered = sorted(ignored, key=lambda row: row.relevance is Relevance.NONE)
     return Translation(
@@ -112,30 +113,30 @@ def _render_request(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parse_plain(manifests: Manifests) -> dict[str, Any]:
-    """Return a workload or pods that say nothing of topology."""
+    """Return the spec of a workload or of pods without topology settings."""
     workload = find_workload(manifests)
     if workload is not None:
-        groups = [one.render_group() for one in workload.sets]
+        groups = [pod_set.render_group() for pod_set in workload.sets]
         return {"gang": workload.owner.name, "priority": workload.priority, "groups": groups}
     if not manifests.pods:
-        kinds = ", ".join(sorted({one.kind for one in manifests.objects})) or "no object"
+        kinds = ", ".join(sorted({pod_set.kind for pod_set in manifests.objects})) or "no object"
         problem = f"expected a workload, a PodGroup or pods, got {show(kinds)}"
         raise PlacementRequestError("the file", problem)
     sets = group_pods(manifests.pods, lambda _: "")
-    return {"gang": manifests.pods[0].name, "groups": [one.render_group() for one in sets]}
+    return {"gang": manifests.pods[0].name, "groups": [pod_set.render_group() for pod_set in sets]}
 
 
 _PLAIN_FORMAT: Final = ManifestFormat("Kubernetes", lambda _: True, _parse_plain)
 
 
 def _check_kinds(manifests: Manifests) -> None:
-    """Note objects of kinds that nobody looked at, so that they are not taken for understood."""
-    for one in manifests.objects:
-        if (one.group, one.kind) in _UNRELATED_KINDS:
-            one.field.raw()
+    """Mark objects of unrelated kinds as read; any other unread object is reported as ignored."""
+    for object_ in manifests.objects:
+        if (object_.group, object_.kind) in _UNRELATED_KINDS:
+            object_.field.raw()
 
 
 _UNRELATED_KINDS: Final = frozenset(
     {("", kind) for kind in ("Service", "ConfigMap", "Secret", "Namespace", "ServiceAccount")}
 )
-"""Objects that often stand beside a workload, and say nothing of places."""
+"""Objects that often accompany a workload and do not affect placement."""

@@ -1,4 +1,4 @@
-"""The objects of a file, and what all systems share of them: workloads, pods, topologies."""
+"""The Kubernetes objects of a file, and the order of tiers in its topology objects."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from topology.model.errors import PlacementRequestError, show
 
 @dataclass(frozen=True, slots=True)
 class KubeObject:
-    """One Kubernetes object."""
+    """A Kubernetes object."""
 
     group: str
-    """Of its apiVersion; empty for the core."""
+    """API group of its apiVersion; empty for the core group."""
     kind: str
     name: str
     field: Field
-    """All of it."""
+    """The whole document."""
 
     @property
     def title(self) -> str:
-        """What messages call it."""
+        """Its kind, name and line, for messages."""
         return self.field.title
 
     @property
@@ -44,17 +44,17 @@ class KubeObject:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """All objects of a file, in its order, and what is known of tiers."""
+    """All objects of a file in their order, and the known names of tiers."""
 
     objects: tuple[KubeObject, ...]
     levels: LevelNames
 
     def select(self, *kinds: str, group: str | None = None) -> list[KubeObject]:
-        """Return the objects of kinds, of one API group where it is given."""
+        """Return the objects of some kinds, only of one API group if it is given."""
         return [
-            one
-            for one in self.objects
-            if one.kind in kinds and (group is None or one.group == group)
+            object_
+            for object_ in self.objects
+            if object_.kind in kinds and (group is None or object_.group == group)
         ]
 
     @property
@@ -68,10 +68,10 @@ def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Man
 
     Args:
         documents: (1-based line, value) of each.
-        levels: what the user says of tiers; topology objects among the documents add to it.
+        levels: tiers set by the user; topology objects among the documents add to them.
 
     Raises:
-        PlacementRequestError: a document is no object; names it.
+        PlacementRequestError: a document is not an object; names it.
     """
     manifests = Manifests(tuple(_parse_object(line, value) for line, value in documents), levels)
     _collect_levels(manifests)
@@ -79,14 +79,14 @@ def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Man
 
 
 def _parse_object(line: int, value: object) -> KubeObject:
-    where = f"line {line}"
+    location = f"line {line}"
     if not isinstance(value, Mapping):
-        raise PlacementRequestError(where, f"expected an object, got {type(value).__name__}")
+        raise PlacementRequestError(location, f"expected an object, got {type(value).__name__}")
     kind, version, name = (_get_text(value, key) for key in ("kind", "apiVersion", "name"))
     if not kind or not version:
-        raise PlacementRequestError(where, "expected an object with apiVersion and kind")
+        raise PlacementRequestError(location, "expected an object with apiVersion and kind")
     group = version.rpartition("/")[0]
-    field = Field(value, f"{show(kind)} '{show(name)}' ({where}){ROOT}")
+    field = Field(value, f"{show(kind)} '{show(name)}' ({location}){ROOT}")
     for key in ("apiVersion", "kind"):
         field.get(key).text()
     for key in ("name", "generateName", "namespace"):
@@ -95,48 +95,48 @@ def _parse_object(line: int, value: object) -> KubeObject:
 
 
 def _get_text(value: Mapping[str, object], key: str) -> str:
-    found: object = value.get(key)
+    text: object = value.get(key)
     if key == "name":
         metadata = value.get("metadata")
         names = metadata if isinstance(metadata, Mapping) else {}
-        found = names.get("name") or str(names.get("generateName") or "").rstrip("-")
-    return found if isinstance(found, str) else ""
+        text = names.get("name") or str(names.get("generateName") or "").rstrip("-")
+    return text if isinstance(text, str) else ""
 
 
 def has_key_prefix(value: object, prefix: str) -> bool:
-    """Return whether a mapping anywhere in a document has a key that begins so; any depth."""
-    rest = [value]
-    while rest:
-        found = rest.pop()
-        if isinstance(found, dict):
-            if any(key.startswith(prefix) for key in found):
+    """Return whether a mapping at any depth of a document has a key with this prefix."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
+            if any(key.startswith(prefix) for key in item):
                 return True
-            rest.extend(found.values())
-        elif isinstance(found, list):
-            rest.extend(found)
+            pending.extend(item.values())
+        elif isinstance(item, list):
+            pending.extend(item)
     return False
 
 
 def _collect_levels(manifests: Manifests) -> None:
-    """Take the order of tiers from Kueue's, KAI's and Koordinator's own topology objects."""
-    for one in manifests.select("Topology"):
+    """Read the order of tiers from the topology objects of Kueue, KAI and Koordinator."""
+    for topology in manifests.select("Topology"):
         manifests.levels.add_levels(
-            [row.get("nodeLabel").text() for row in one.spec.get("levels").items()]
+            [row.get("nodeLabel").text() for row in topology.spec.get("levels").items()]
         )
-    for one in manifests.select("ClusterNetworkTopology"):
-        rows = one.spec.get("networkTopologySpec").items()
-        below = {
+    for topology in manifests.select("ClusterNetworkTopology"):
+        rows = topology.spec.get("networkTopologySpec").items()
+        child_of = {
             row.get("parentTopologyLayer").text(): row.get("topologyLayer").text() for row in rows
         }
-        manifests.levels.add_levels(list(_order_levels(below)))
+        manifests.levels.add_levels(list(_order_levels(child_of)))
 
 
-def _order_levels(below: Mapping[str, str]) -> Iterator[str]:
-    """Yield layers from the root down; a circle ends where it began."""
-    tops = sorted(below.keys() - set(below.values()))
+def _order_levels(child_of: Mapping[str, str]) -> Iterator[str]:
+    """Yield layers from the root down; stop at a cycle."""
+    tops = sorted(child_of.keys() - set(child_of.values()))
     layer = tops[0] if tops else ""
-    seen: set[str] = set()
-    while layer and layer not in seen:
-        seen.add(layer)
+    visited: set[str] = set()
+    while layer and layer not in visited:
+        visited.add(layer)
         yield layer
-        layer = below.get(layer, "")
+        layer = child_of.get(layer, "")

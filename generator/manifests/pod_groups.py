@@ -1,4 +1,4 @@
-"""PodGroups of every system: which one, and which pods of the file are its."""
+"""Finds the PodGroup of a file, and the pods that belong to it."""
 
 from __future__ import annotations
 
@@ -7,36 +7,36 @@ from topology.model.errors import PlacementRequestError
 
 
 def find_only_group(manifests: Manifests, group: str) -> KubeObject | None:
-    """Return the one PodGroup of an API group; None where there is none.
+    """Return the only PodGroup of an API group; None if there is none.
 
     Raises:
-        PlacementRequestError: there are several, or it has no spec.
+        PlacementRequestError: there are several PodGroups, or it has no spec.
     """
-    found = manifests.select("PodGroup", group=group)
-    if len(found) > 1:
-        names = ", ".join(one.title for one in found)
-        problem = f"{len(found)} PodGroups are in the file, one is placed at a time: {names}"
-        raise PlacementRequestError(found[1].title, problem)
-    if not found:
+    groups = manifests.select("PodGroup", group=group)
+    if len(groups) > 1:
+        names = ", ".join(pod_group.title for pod_group in groups)
+        problem = f"the file has {len(groups)} PodGroups, but one is placed at a time: {names}"
+        raise PlacementRequestError(groups[1].title, problem)
+    if not groups:
         return None
-    if not found[0].spec.exists:
-        raise PlacementRequestError(f"{found[0].title}: spec", "is missing")
-    return found[0]
+    if not groups[0].spec.exists:
+        raise PlacementRequestError(f"{groups[0].title}: spec", "is missing")
+    return groups[0]
 
 
 def find_group_pods(manifests: Manifests, group: KubeObject, key: str) -> list[KubeObject]:
-    """Return the pods that name the group under a label or annotation; all, if none does so.
+    """Return the pods that name the group in a label or annotation; all pods if none names any.
 
-    Pods of other groups are noted, as they are not placed.
+    A note is added to pods of other groups, because they are not placed.
     """
-    named = [(pod, _find_group_name(pod, key)) for pod in manifests.pods]
-    if not any(name for _, name in named):
-        return [pod for pod, _ in named]
-    for pod, name in named:
+    names = [(pod, _find_group_name(pod, key)) for pod in manifests.pods]
+    if not any(name for _, name in names):
+        return [pod for pod, _ in names]
+    for pod, name in names:
         if name != group.name:
             pod.field.raw()
-            pod.field.note("is of another group, and not placed")
-    return [pod for pod, name in named if name == group.name]
+            pod.field.note("belongs to another group and is not placed")
+    return [pod for pod, name in names if name == group.name]
 
 
 def _find_group_name(pod: KubeObject, key: str) -> str:

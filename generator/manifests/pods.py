@@ -1,4 +1,4 @@
-"""What a pod template says of places: resources, node selection, tolerations, priority."""
+"""Reads a pod template: resource requests, node selection, tolerations and priority."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _AFFINITY: Final = ("affinity", "nodeAffinity")
 def parse_pod_fields(template: Field) -> dict[str, Any]:
     """Return the fields of a request's group that equal pods share.
 
-    Quantities are rounded up to whole base units, as room on nodes is rounded down.
+    Quantities are rounded up to whole base units, as free capacity on nodes is rounded down.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed.
+        PlacementRequestError: a required field is malformed.
     """
     spec = template.get("spec")
     selector = _parse_selector(spec)
@@ -37,24 +37,24 @@ def parse_pod_fields(template: Field) -> dict[str, Any]:
 
 
 def parse_priority(template: Field) -> int:
-    """Return the pods' priority; a class without a number stands in the cluster alone."""
+    """Return the pods' priority; the value of a priority class is known only in the cluster."""
     return template.get("spec", "priority").integer(0)
 
 
 def _compute_request(spec: Field) -> dict[str, int]:
-    """Return what the kubelet must set aside. Source: the KEPs on sidecars and pod resources."""
+    """Return the effective request of a pod. Source: the KEPs on sidecars and pod resources."""
     main = _sum_containers(spec.get("containers").items())
-    first: dict[str, Decimal] = {}
+    init: dict[str, Decimal] = {}
     sidecars: dict[str, Decimal] = {}
     for container in spec.get("initContainers").items():
-        asked = _parse_requests(container)
+        request = _parse_requests(container)
         if container.get("restartPolicy").text() == "Always":
-            sidecars = _add_amounts(sidecars, asked)
+            sidecars = _add_amounts(sidecars, request)
         else:
-            first = _max_amounts(first, _add_amounts(sidecars, asked))
-    whole = _max_amounts(_add_amounts(main, sidecars), first) | _parse_requests(spec)
-    whole = _add_amounts(whole, _parse_amounts(spec.get("overhead")))
-    return {name: _round_amount(spec, name, whole[name]) for name in sorted(whole) if whole[name]}
+            init = _max_amounts(init, _add_amounts(sidecars, request))
+    total = _max_amounts(_add_amounts(main, sidecars), init) | _parse_requests(spec)
+    total = _add_amounts(total, _parse_amounts(spec.get("overhead")))
+    return {name: _round_amount(spec, name, total[name]) for name in sorted(total) if total[name]}
 
 
 def _round_amount(spec: Field, name: str, amount: Decimal) -> int:
@@ -72,21 +72,21 @@ def _sum_containers(containers: list[Field]) -> dict[str, Decimal]:
 
 
 def _parse_requests(container: Field) -> dict[str, Decimal]:
-    """Return requests; a limit stands for a request that is not made."""
+    """Return requests; a limit replaces a missing request."""
     container.get("name").raw()
     resources = container.get("resources")
     return _parse_amounts(resources.get("limits")) | _parse_amounts(resources.get("requests"))
 
 
 def _parse_amounts(field: Field) -> dict[str, Decimal]:
-    found: dict[str, Decimal] = {}
+    amounts: dict[str, Decimal] = {}
     for name, quantity in field.entries():
         try:
-            found[name] = parse_amount(quantity.raw())
+            amounts[name] = parse_amount(quantity.raw())
         except ValueError as error:
-            problem = str(error).partition(", got ")[0]  # the fault says what it got
+            problem = str(error).partition(", got ")[0]  # build_error appends the value
             raise quantity.build_error(problem) from error
-    return found
+    return amounts
 
 
 def _add_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> dict[str, Decimal]:
@@ -105,15 +105,15 @@ def _max_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> d
 
 
 def _parse_selector(spec: Field) -> dict[str, str | list[str]]:
-    found: dict[str, str | list[str]] = {
+    selector: dict[str, str | list[str]] = {
         key: value.text() for key, value in spec.get("nodeSelector").entries()
     }
     required = spec.get(*_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution")
-    return found | dict(parse_selector_terms(required))
+    return selector | dict(parse_selector_terms(required))
 
 
 def parse_selector_terms(field: Field) -> Iterator[tuple[str, list[str]]]:
-    """Yield (label, values) of a NodeSelector of one term; others stay unread."""
+    """Yield (label, values) of a NodeSelector with one term; other selectors stay unread."""
     terms = field.get("nodeSelectorTerms").items()
     if len(terms) != 1:
         return
@@ -125,23 +125,23 @@ def parse_selector_terms(field: Field) -> Iterator[tuple[str, list[str]]]:
 
 
 def _parse_preference(spec: Field) -> dict[str, str]:
-    """Return wished labels that have one value; others stay unread."""
-    wishes = spec.get(*_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution").items()
-    found: dict[str, str] = {}
-    for wish in wishes:
-        expressions = wish.get("preference", "matchExpressions").items()
+    """Return preferred labels with one value; other preferences stay unread."""
+    terms = spec.get(*_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution").items()
+    preference: dict[str, str] = {}
+    for term in terms:
+        expressions = term.get("preference", "matchExpressions").items()
         if len(expressions) != 1:
             continue
         values = expressions[0].get("values").items()
         if expressions[0].get("operator").value == "In" and len(values) == 1:
-            found[expressions[0].get("key").text()] = values[0].text()
+            preference[expressions[0].get("key").text()] = values[0].text()
             expressions[0].get("operator").text()
-            wish.get("weight").raw()
-    return found
+            term.get("weight").raw()
+    return preference
 
 
 def _parse_tolerations(spec: Field) -> Iterator[str]:
-    """Yield `key` or `key=value`; what tolerates every taint stays unread."""
+    """Yield `key` or `key=value`; a toleration of every taint stays unread."""
     for row in spec.get("tolerations").items():
         key, effect = row.get("key").value, row.get("effect").value or ""
         if not key or effect not in _EFFECTS:

@@ -1,4 +1,4 @@
-"""Slurm's sbatch: its options, on a command line or as the #SBATCH lines of a script.
+"""Translates sbatch of Slurm: options of a command line, or #SBATCH lines of a script.
 
 Source: the sbatch manual page of Slurm 25.11.
 """
@@ -19,7 +19,7 @@ from topology.model.errors import PlacementRequestError, show
 GPU: Final = "nvidia.com/gpu"
 _LEAF: Final = "1"
 _MAX_WORDS: Final = 2048
-"""argparse takes time by the square of their number."""
+"""argparse takes time quadratic in their number."""
 _RANGE = re.compile(r"([0-9]{1,7})(k?)(?:-([0-9]{1,7})(k?))?\Z")
 _MEMORY = re.compile(r"([0-9]{1,12})([KMGT]?)B?\Z", re.IGNORECASE)
 _DIRECTIVE = re.compile(r"#SBATCH\s+(.*)\Z")
@@ -59,7 +59,7 @@ IGNORABLE_OPTIONS: Final = {
 
 
 class _SbatchParser(argparse.ArgumentParser):
-    """A parser whose faults are errors of the request."""
+    """A parser that reports problems as errors of the request."""
 
     def error(self, message: str) -> NoReturn:
         """Refuse the options."""
@@ -72,19 +72,19 @@ def is_script(text: str) -> bool:
 
 
 def parse_script_options(text: str) -> list[str]:
-    """Return the options of the #SBATCH lines; those after the first command do not count.
+    """Return the options of the #SBATCH lines; lines after the first command are ignored.
 
     Raises:
         PlacementRequestError: a quotation is not closed.
     """
-    found: list[str] = []
+    options: list[str] = []
     for line in text.splitlines():
         directive = _DIRECTIVE.match(line)
         if directive:
-            found.extend(split_options(directive[1].partition(" #")[0]))
+            options.extend(split_options(directive[1].partition(" #")[0]))
         elif line.strip() and not line.startswith("#"):
             break
-    return found
+    return options
 
 
 def split_options(text: str) -> list[str]:
@@ -100,24 +100,24 @@ def split_options(text: str) -> list[str]:
 
 
 def parse_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], list[Note]]:
-    """Return the spec of the request, the options that had no effect, and remarks.
+    """Return the spec of the request, the options without effect, and notes.
 
-    A pod is a node's share of the job: without GPUs, CPUs or memory a whole node.
+    A pod is a node's share of the job: a whole node if no GPUs, CPUs or memory are requested.
 
     Raises:
-        PlacementRequestError: an option is malformed, or they contradict each other.
+        PlacementRequestError: an option is malformed, or options contradict each other.
     """
     if len(options) > _MAX_WORDS:
         raise PlacementRequestError("sbatch", f"expected at most {_MAX_WORDS} words")
     notes: list[Note] = []
     parsed, ignored, parser = [], [], _build_parser()
     for words in _split_components(options):
-        known, unknown = parser.parse_known_args(words)
-        parsed.append(known)
+        component_options, unknown = parser.parse_known_args(words)
+        parsed.append(component_options)
         ignored.extend(unknown)
-    groups = [_build_group(one, at, notes) for at, one in enumerate(parsed)]
+    groups = [_build_group(component, index, notes) for index, component in enumerate(parsed)]
     first = parsed[0]
-    is_block = any(one.segment for one in parsed)
+    is_block = any(component.segment for component in parsed)
     spec: dict[str, Any] = {
         "preset": (Preset.SLURM_BLOCK if is_block else Preset.SLURM_TREE).value,
         "gang": first.job_name or "job",
@@ -125,7 +125,7 @@ def parse_options(options: Sequence[str]) -> tuple[dict[str, Any], list[str], li
     }
     if first.priority:
         spec["priority"] = _parse_number("--priority", first.priority)
-    limits = [one.switches for one in parsed if one.switches]
+    limits = [component.switches for component in parsed if component.switches]
     if limits:
         spec["max_domains"] = {_LEAF: _parse_switches(limits[0], notes)}
     return spec, ignored + _find_ignored(parsed), notes
@@ -154,88 +154,96 @@ def _split_components(options: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _find_ignored(parsed: Sequence[argparse.Namespace]) -> list[str]:
-    """Return the known options that are given and say nothing of places."""
+    """Return the known options that are set and do not affect placement."""
     names = [
         name
         for name in IGNORABLE_OPTIONS
-        if any(vars(one)[_build_option_key(name)] for one in parsed)
+        if any(vars(component)[_build_option_key(name)] for component in parsed)
     ]
-    return [*names, *(["--exclusive"] if any(one.exclusive == "user" for one in parsed) else [])]
+    return [
+        *names,
+        *(["--exclusive"] if any(component.exclusive == "user" for component in parsed) else []),
+    ]
 
 
 def _build_option_key(name: str) -> str:
     return name.lstrip("-").replace("-", "_")
 
 
-def _build_group(one: argparse.Namespace, at: int, notes: list[Note]) -> dict[str, Any]:
-    least, count = _parse_node_range(one)
-    row: dict[str, Any] = {"name": f"component-{at}" if at else "nodes", "count": count}
-    if least < count:
-        row["min"] = least
-    row["request"] = _build_request(one, count, notes)
-    if one.segment:
-        layer: dict[str, Any] = {"size": _parse_number("--segment", one.segment, 1), "tier": _LEAF}
-        if one.spread_segments:
+def _build_group(component: argparse.Namespace, index: int, notes: list[Note]) -> dict[str, Any]:
+    min_nodes, count = _parse_node_range(component)
+    row: dict[str, Any] = {"name": f"component-{index}" if index else "nodes", "count": count}
+    if min_nodes < count:
+        row["min"] = min_nodes
+    row["request"] = _build_request(component, count, notes)
+    if component.segment:
+        layer: dict[str, Any] = {
+            "size": _parse_number("--segment", component.segment, 1),
+            "tier": _LEAF,
+        }
+        if component.spread_segments:
             layer["placement"] = "spread"
-        elif one.consolidate_segments:
+        elif component.consolidate_segments:
             layer["placement"] = "consolidate"
         row["slices"] = [layer]
     return row
 
 
-def _parse_node_range(one: argparse.Namespace) -> tuple[int, int]:
-    """Return least and most nodes: as asked for, else what the tasks need."""
-    tasks = _parse_number("--ntasks", one.ntasks or "1", 1)
-    per_node = _parse_number("--ntasks-per-node", one.ntasks_per_node or "1", 1)
-    if one.nodes is None:
+def _parse_node_range(component: argparse.Namespace) -> tuple[int, int]:
+    """Return the minimum and maximum number of nodes: as requested, else from the tasks."""
+    tasks = _parse_number("--ntasks", component.ntasks or "1", 1)
+    per_node = _parse_number("--ntasks-per-node", component.ntasks_per_node or "1", 1)
+    if component.nodes is None:
         needed = -(-tasks // per_node)
         return needed, needed
-    found = _RANGE.match(one.nodes)
-    if found is None:
-        raise _build_error("--nodes", one.nodes, "expected a number or a range such as 4-8")
-    least = int(found[1]) * (1024 if found[2] else 1)
-    most = int(found[3]) * (1024 if found[4] else 1) if found[3] else least
-    if not 1 <= least <= most <= MAX_INTEGER:
-        raise _build_error("--nodes", one.nodes, "expected a number or a range such as 4-8")
-    return least, most
+    range_match = _RANGE.match(component.nodes)
+    if range_match is None:
+        raise _build_error("--nodes", component.nodes, "expected a number or a range such as 4-8")
+    min_nodes = int(range_match[1]) * (1024 if range_match[2] else 1)
+    max_nodes = (
+        int(range_match[3]) * (1024 if range_match[4] else 1) if range_match[3] else min_nodes
+    )
+    if not 1 <= min_nodes <= max_nodes <= MAX_INTEGER:
+        raise _build_error("--nodes", component.nodes, "expected a number or a range such as 4-8")
+    return min_nodes, max_nodes
 
 
-def _build_request(one: argparse.Namespace, count: int, notes: list[Note]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    gpus = _count_gpus(one, count, notes)
+def _build_request(component: argparse.Namespace, count: int, notes: list[Note]) -> dict[str, int]:
+    request: dict[str, int] = {}
+    gpus = _count_gpus(component, count, notes)
     if gpus:
-        found[GPU] = gpus
-    if one.cpus_per_task:
-        tasks = _count_tasks_per_node(one, count)
-        found["cpu"] = tasks * _parse_number("--cpus-per-task", one.cpus_per_task, 1)
-    if one.mem:
-        size = _MEMORY.match(one.mem)
-        if size is None:
-            raise _build_error("--mem", one.mem, "expected a size such as 64G")
-        found["memory"] = int(size[1]) * _IN_BYTES[size[2].upper()]
-    is_whole = one.exclusive is not None and one.exclusive != "user"
-    if is_whole or not any(found.values()):
+        request[GPU] = gpus
+    if component.cpus_per_task:
+        tasks = _count_tasks_per_node(component, count)
+        request["cpu"] = tasks * _parse_number("--cpus-per-task", component.cpus_per_task, 1)
+    if component.mem:
+        size_match = _MEMORY.match(component.mem)
+        if size_match is None:
+            raise _build_error("--mem", component.mem, "expected a size such as 64G")
+        request["memory"] = int(size_match[1]) * _IN_BYTES[size_match[2].upper()]
+    is_whole = component.exclusive is not None and component.exclusive != "user"
+    if is_whole or not any(request.values()):
         return dict(ONE_SLOT)
-    return {name: need for name, need in found.items() if need}
+    return {name: quantity for name, quantity in request.items() if quantity}
 
 
-def _count_tasks_per_node(one: argparse.Namespace, count: int) -> int:
-    if one.ntasks_per_node:
-        return _parse_number("--ntasks-per-node", one.ntasks_per_node, 1)
-    return -(-_parse_number("--ntasks", one.ntasks, 1) // count) if one.ntasks else 1
+def _count_tasks_per_node(component: argparse.Namespace, count: int) -> int:
+    if component.ntasks_per_node:
+        return _parse_number("--ntasks-per-node", component.ntasks_per_node, 1)
+    return -(-_parse_number("--ntasks", component.ntasks, 1) // count) if component.ntasks else 1
 
 
-def _count_gpus(one: argparse.Namespace, count: int, notes: list[Note]) -> int:
-    """Return GPUs on each node."""
-    if one.gpus_per_node:
-        return _parse_typed_count("--gpus-per-node", one.gpus_per_node, notes)
-    if one.gpus_per_task:
-        return _count_tasks_per_node(one, count) * _parse_typed_count(
-            "--gpus-per-task", one.gpus_per_task, notes
+def _count_gpus(component: argparse.Namespace, count: int, notes: list[Note]) -> int:
+    """Return the number of GPUs on each node."""
+    if component.gpus_per_node:
+        return _parse_typed_count("--gpus-per-node", component.gpus_per_node, notes)
+    if component.gpus_per_task:
+        return _count_tasks_per_node(component, count) * _parse_typed_count(
+            "--gpus-per-task", component.gpus_per_task, notes
         )
-    if one.gpus:
-        return -(-_parse_typed_count("--gpus", one.gpus, notes) // count)
-    for part in (one.gres or "").split(","):
+    if component.gpus:
+        return -(-_parse_typed_count("--gpus", component.gpus, notes) // count)
+    for part in (component.gres or "").split(","):
         name, _, rest = part.partition(":")
         if name == "gpu":
             return _parse_typed_count("--gres", rest or "1", notes)
@@ -248,7 +256,7 @@ def _parse_typed_count(name: str, text: str, notes: list[Note]) -> int:
     """Return the number of `8` or `h100:8`."""
     kind, _, number = text.rpartition(":")
     if kind:
-        notes.append(Note(name, f"the type {show(kind)} is not looked at"))
+        notes.append(Note(name, f"the type {show(kind)} is ignored"))
     return _parse_number(name, number)
 
 
@@ -259,9 +267,9 @@ def _parse_switches(text: str, notes: list[Note]) -> int:
     return _parse_number("--switches", number, 1)
 
 
-def _parse_number(name: str, text: str, least: int = 0) -> int:
-    if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not least <= int(text) <= MAX_INTEGER:
-        raise _build_error(name, text, f"expected an integer from {least} to {MAX_INTEGER}")
+def _parse_number(name: str, text: str, minimum: int = 0) -> int:
+    if not re.fullmatch(r"[0-9]{1,7}", text, re.ASCII) or not minimum <= int(text) <= MAX_INTEGER:
+        raise _build_error(name, text, f"expected an integer from {minimum} to {MAX_INTEGER}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""What other systems call a tier: label keys, layers, numbers; and which tier of ours each is."""
+"""Maps the level names of other systems, such as label keys and layers, to tiers."""
 
 from __future__ import annotations
 
@@ -19,49 +19,49 @@ _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class LevelNames:
-    """Names of levels to tiers: as told, else by a topology object, else by the word in a key."""
+    """Tiers by level name: as set by the user, else by a topology object, else by keyword."""
 
-    def __init__(self, told: Mapping[str, str] | None = None) -> None:
-        """Begin with what the user says of names."""
-        self._given = dict(told or {})
+    def __init__(self, levels: Mapping[str, str] | None = None) -> None:
+        """Start with the level names set by the user."""
+        self._given = dict(levels or {})
         self._listed: dict[str, str] = {}
 
     def add_levels(self, coarse_to_fine: Sequence[str]) -> None:
-        """Count a topology object's levels from the bottom; a level of nodes is none."""
+        """Number a topology object's levels from the bottom; a level of nodes is skipped."""
         above = [name for name in coarse_to_fine if _FIXED_TIERS.get(name) is None]
         for tier, name in enumerate(reversed(above), 1):
             self._listed[name] = str(tier)
 
     def find_tier(self, field: Field) -> str:
-        """Return the tier of the level that a field names; empty where it names none.
+        """Return the tier of the level that a field names; empty if it names none.
 
-        A level that nobody explained is taken for the tier of the same word, which is noted:
+        The tier of an unknown level is guessed from a keyword in its name, and a note says so:
         `cloud.provider.com/topology-block` and `BlockLayer` for `block`.
         """
         name = field.text().strip()
-        known = self._given.get(name) or _FIXED_TIERS.get(name) or self._listed.get(name)
-        if known or not name:
-            return known or ""
+        tier = self._given.get(name) or _FIXED_TIERS.get(name) or self._listed.get(name)
+        if tier or not name:
+            return tier or ""
         guess = _find_keyword(name)
         if guess != name:
-            field.note(f"taken for tier '{guess}'; say otherwise with --level '{name}=TIER'")
+            field.note(f"read as tier '{guess}'; to change that, use --level '{name}=TIER'")
         return guess
 
 
 def _find_keyword(name: str) -> str:
-    """Return the telling word of a label key or layer, the name itself where there is no one."""
+    """Return the keyword of a label key or layer, or the whole name if it has none."""
     last = name.rsplit("/", 1)[-1]
     words: list[str] = [
         word.lower() for word in _WORDS.findall(_CAMEL_CASE_BOUNDARY.sub(" ", last))
     ]
-    telling = [word for word in words if word not in _FILLERS]
-    if len(telling) == 1 or (telling and "/" in name):
-        return telling[-1]
+    keywords = [word for word in words if word not in _FILLERS]
+    if len(keywords) == 1 or (keywords and "/" in name):
+        return keywords[-1]
     return name if not words or "/" not in name else words[-1]
 
 
 def find_lowest_tier(tiers: Sequence[str]) -> str:
-    """Return the lowest of tiers: nodes, else the least number; of names alone the last listed."""
+    """Return the lowest tier: node, else the smallest number; of names only, the last."""
     if "node" in tiers:
         return "node"
     return min(tiers, key=int) if all(tier.isdecimal() for tier in tiers) else tiers[-1]

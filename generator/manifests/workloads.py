@@ -1,4 +1,4 @@
-"""Sets of equal pods: what workloads of every common kind come to, and pods that were made."""
+"""Sets of equal pods, from workloads of every common kind or from single pods."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from topology.model.errors import PlacementRequestError, show
 
 @dataclass(frozen=True, slots=True)
 class PodSet:
-    """Pods of one template."""
+    """Equal pods of one template."""
 
     name: str
     count: int
     template: Field
-    """With metadata and spec."""
+    """A pod template, with metadata and spec."""
     replica_size: int | None = None
-    """Pods of one replica, where the set is made of several replicas."""
+    """Pods per replica, if the set consists of several replicas."""
     topology: Field | None = None
-    """Kueue's own words for the set, of a Workload."""
+    """Kueue's topology request for the set, in a Workload object."""
 
     @property
     def annotations(self) -> Field:
@@ -39,79 +39,81 @@ class PodSet:
         return self.template.get("metadata", "labels")
 
     def render_group(self) -> dict[str, Any]:
-        """Return the set as a group of a request, without any tier."""
+        """Return the set as a group of a request, without tiers."""
         if not self.template.get("spec").exists:
             raise PlacementRequestError(self.template.get("spec").title, "is missing")
         row = {"name": self.name, "count": self.count} | parse_pod_fields(self.template)
         if not row["request"]:
-            self.template.note("asks for nothing, and takes one slot")
+            self.template.note("has no resource requests and takes one slot")
             row["request"] = dict(ONE_SLOT)
         return row
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is placed together."""
+    """Sets of pods that are placed together."""
 
     owner: KubeObject
     sets: tuple[PodSet, ...]
 
     @property
     def priority(self) -> int:
-        """The highest of its pods."""
-        return max((parse_priority(one.template) for one in self.sets), default=0)
+        """The highest priority of its pods."""
+        return max((parse_priority(pod_set.template) for pod_set in self.sets), default=0)
 
 
 def find_workload(manifests: Manifests) -> Workload | None:
-    """Return the one workload of a file; None where there is none.
+    """Return the only workload of a file; None if there is none.
 
     Raises:
-        PlacementRequestError: there are several, it has no pod, or two sets of one name.
+        PlacementRequestError: there are several, it has no pods, or two sets have the same name.
     """
-    found = [one for one in manifests.objects if (one.group, one.kind) in _READERS]
-    if len(found) > 1:
-        names = ", ".join(one.title for one in found)
-        problem = f"{len(found)} workloads are in the file, one is placed at a time: {names}"
-        raise PlacementRequestError(found[1].title, problem)
-    if not found:
+    workloads = [item for item in manifests.objects if (item.group, item.kind) in _READERS]
+    if len(workloads) > 1:
+        names = ", ".join(item.title for item in workloads)
+        problem = f"the file has {len(workloads)} workloads, but one is placed at a time: {names}"
+        raise PlacementRequestError(workloads[1].title, problem)
+    if not workloads:
         return None
-    owner = found[0]
-    sets = [one for one in _READERS[owner.group, owner.kind](owner) if one.count]
+    owner = workloads[0]
+    sets = [item for item in _READERS[owner.group, owner.kind](owner) if item.count]
     _refuse_equal_names(owner, sets)
     if not sets:
-        raise PlacementRequestError(owner.title, "has no pod to place")
+        raise PlacementRequestError(owner.title, "has no pods to place")
     return Workload(owner, tuple(sets))
 
 
 def _refuse_equal_names(owner: KubeObject, sets: Sequence[PodSet]) -> None:
-    seen: set[str] = set()
-    for name in (one.name for one in sets):
-        if name in seen:
-            raise PlacementRequestError(owner.title, f"two sets of pods are named '{show(name)}'")
-        seen.add(name)
+    names: set[str] = set()
+    for name in (pod_set.name for pod_set in sets):
+        if name in names:
+            raise PlacementRequestError(
+                owner.title, f"two sets of pods have the name '{show(name)}'"
+            )
+        names.add(name)
 
 
 def group_pods(
     pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
 ) -> tuple[PodSet, ...]:
-    """Return pods as sets of equals, in the order of their first ones.
+    """Return sets of equal pods, in the order of their first pods.
 
     Args:
         pods: in order of ranks.
-        split_by: the name of the part that a pod belongs to, empty for none; parts stay apart.
+        split_by: returns the part that a pod belongs to, empty for none; parts stay separate.
     """
     members: dict[tuple[str, str], list[KubeObject]] = {}
     for pod in pods:
         shape = json.dumps([parse_pod_fields(pod.field), parse_priority(pod.field)], sort_keys=True)
         members.setdefault((split_by(pod), shape), []).append(pod)
     names: dict[str, int] = {}
-    found = []
+    sets = []
     for (part, _), equal in members.items():
         name = part or "pods"
         names[name] = names.get(name, 0) + 1
         shown = name if names[name] == 1 else f"{name}-{names[name]}"
-        found.append(PodSet(shown, len(equal), equal[0].field))
-    return tuple(found)
+        sets.append(PodSet(shown, len(equal), equal[0].field))
+    return tuple(sets)
 
 
 def _parse_job(owner: KubeObject) -> list[PodSet]:
@@ -123,14 +125,14 @@ def _parse_job(owner: KubeObject) -> list[PodSet]:
 
 
 def _parse_job_set(owner: KubeObject) -> list[PodSet]:
-    found = []
+    sets = []
     for row in owner.spec.get("replicatedJobs").items():
         spec = row.get("template", "spec")
         size = spec.get("parallelism").integer(1)
         replicas = row.get("replicas").integer(1)
         name = row.get("name").text("main")
-        found.append(PodSet(name, replicas * size, spec.get("template"), size))
-    return found
+        sets.append(PodSet(name, replicas * size, spec.get("template"), size))
+    return sets
 
 
 def _parse_replicated(owner: KubeObject) -> list[PodSet]:
@@ -139,23 +141,23 @@ def _parse_replicated(owner: KubeObject) -> list[PodSet]:
 
 
 def _parse_kubeflow(owner: KubeObject) -> list[PodSet]:
-    found = []
+    sets = []
     for key, roles in owner.spec.entries():
         if not key.endswith("ReplicaSpecs"):
             continue
         for role, row in roles.entries():
             count = row.get("replicas").integer(1)
-            found.append(PodSet(role.lower(), count, row.get("template")))
-    return found
+            sets.append(PodSet(role.lower(), count, row.get("template")))
+    return sets
 
 
 def _parse_leader_worker_set(owner: KubeObject) -> list[PodSet]:
-    """One replica: each is a gang of its own."""
+    """Return the sets of one replica; each replica is a separate gang."""
     spec = owner.spec.get("leaderWorkerTemplate")
     size = spec.get("size").integer(1, minimum=1)
     replicas = owner.spec.get("replicas")
     if replicas.integer(1) != 1:
-        replicas.note("each replica is a gang of its own; the answer is for one")
+        replicas.note("each replica is a separate gang; the answer is for one replica")
     worker, leader = spec.get("workerTemplate"), spec.get("leaderTemplate")
     if not leader.exists:
         return [PodSet("worker", size, worker)]
@@ -177,9 +179,11 @@ def _parse_kueue_workload(owner: KubeObject) -> list[PodSet]:
 def _parse_volcano_job(owner: KubeObject) -> list[PodSet]:
     return [
         PodSet(
-            row.get("name").text(f"task{at}"), row.get("replicas").integer(1), row.get("template")
+            row.get("name").text(f"task{index}"),
+            row.get("replicas").integer(1),
+            row.get("template"),
         )
-        for at, row in enumerate(owner.spec.get("tasks").items())
+        for index, row in enumerate(owner.spec.get("tasks").items())
     ]
 
 

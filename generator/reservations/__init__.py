@@ -1,5 +1,17 @@
-"""Reservations: nodes kept for a gang until its pods run there, or until time is up.
+"""Reservations: nodes held for a gang until its pods run on them, or until the time is up.
 
-`records` are the values, `rules`, `holding` and `upkeep` decide, `ledger` carries out; `sqlite`
-and `cluster` are the `stores` that keep what it decided.
+records: reservations, requests, refusals and totals as values.
+rules: the phases of a reservation, the steps between them and the limits of a request.
+expiry: reservations that are due to be rewritten, released or deleted.
+holds: nominations of the held nodes, minus the pods that are bound already.
+ledger: `ReservationLedger` places, writes and publishes reservations.
+store: the `ReservationStore` interface.
+sqlite: a store in one SQLite file, for a server without a cluster.
+cluster: a store in PlacementReservation objects of the API server.
+cluster_view: reads the reservations of a cluster once, for commands.
+documents: reservations as PlacementReservation objects, both ways.
+
+`records`, `rules`, `expiry`, `holds` and `documents` are pure. The package imports
+`generator.objects` and `generator.placement`; only `cluster` and `cluster_view` import
+`generator.kube` and `generator.store`.
 """

@@ -1,10 +1,10 @@
 """Reservations as objects of the API server: every replica follows them, the leader writes.
 
-A reservation is made in two writes, the object and its status; before the second it counts for
-nobody. Each write is sent only while we lead, by our own clock, and changes an object only from
-the version that is known; its status carries our epoch, and the server refuses a smaller one.
-Before a new leader writes at all it lists what there is: its watch may be behind. The same goes
-for a leader whose write had no answer.
+A reservation is created in two writes, the object and then its status; it holds nothing before the
+second. Each write is sent only while this replica leads, by its own clock, and changes an object
+only from the known resource version; the status carries the epoch of the leader, and the API server
+refuses a smaller epoch. A new leader lists the objects before its first write, because its watch
+may be behind. A leader lists them again after a write without an answer.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ _RETRY_POLICY: Final = RetryPolicy(max_attempts=2, request_timeout_s=5.0, backof
 
 
 class StoredReservation(NamedTuple):
-    """An object, as it is known."""
+    """An object in its last known version."""
 
     name: str
     uid: str
     version: str
     reservation: Reservation | None
-    """None while it has no status."""
+    """None while the object has no status."""
 
 
 class Leadership(NamedTuple):
-    """What is known of who leads; each is asked for at every use."""
+    """The state of leader election; every use calls these functions again."""
 
     left_s: Callable[[], float]
-    """For how long we may still write, 0 or less where we may not."""
+    """Seconds for which this replica may still write, 0 or less if it may not."""
     epoch: Callable[[], int]
-    """Of the lease."""
+    """Transitions of the lease."""
     leader_address: Callable[[], str]
-    """Where the leader answers, empty where nobody knows."""
+    """Address of the leader's service, empty if no leader is known."""
 
 
 class _LeaderTerm(NamedTuple):
-    """What a leader has found out before its first write."""
+    """What a leader reads before its first write."""
 
     transitions: int
     epoch: int
@@ -64,7 +64,7 @@ class _LeaderTerm(NamedTuple):
 
 
 class ClusterReservations:
-    """A `ReservationStore` of one cluster. Follows it within its context; any thread may call."""
+    """A `ReservationStore` of one cluster; follows it while in its context; thread-safe."""
 
     def __init__(
         self,
@@ -74,13 +74,13 @@ class ClusterReservations:
         leadership: Leadership,
         on_change: Callable[[], None],
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            pace: how to wait, and until when: the context wishes its end.
-            leadership: who writes.
-            on_change: called after something changed, in a thread of ours; must return soon.
+            pace: clock, backoff and stop signal; leaving the context sets the stop signal.
+            leadership: whether this replica may write.
+            on_change: called after a change, in the thread of the reflector; must return soon.
         """
         self._transport = transport
         self._leadership = leadership
@@ -108,7 +108,7 @@ class ClusterReservations:
         self._thread = Thread(target=self._reflector.run, name=f"follow {RESERVATIONS.plural}")
 
     def __enter__(self) -> Self:
-        """Begin to follow."""
+        """Start to follow the objects."""
         self._thread.start()
         return self
 
@@ -118,105 +118,109 @@ class ClusterReservations:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it, within moments."""
+        """Stop, within moments."""
         self._stop.set()
         self._thread.join()
 
     @property
     def is_alive(self) -> bool:
-        """Whether the objects are still followed, be it with success or not."""
+        """Whether the thread that follows the objects runs, even if its requests fail."""
         return self._thread.is_alive()
 
     @property
     def num_watches(self) -> int:
-        """Lists made and watches begun so far."""
+        """Number of lists and watches started so far."""
         return self._reflector.num_lists + self._reflector.num_watches
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Which objects cannot be used, so that they hold nothing, and why."""
+        """The objects that cannot be used and hold nothing, with the reason."""
         return tuple(
-            str(one) for one in build_listing(self._reflector.cache, RESERVATIONS).problems
+            str(problem) for problem in build_listing(self._reflector.cache, RESERVATIONS).problems
         )
 
     @property
     def epoch(self) -> int:
-        """That of the lease; larger where an object tells of a lease that was there before it."""
+        """Epoch of the lease; larger if an object carries a later epoch of a deleted lease."""
         transitions = self._leadership.epoch()
-        reign = self._term
-        return reign.epoch if reign and reign.transitions == transitions else transitions
+        term = self._term
+        return term.epoch if term and term.transitions == transitions else transitions
 
     @property
     def is_known(self) -> bool:
-        """Whether they were listed once, or cannot be, such as where the kind is not installed."""
+        """Whether the objects were listed once or cannot be, for example without their CRD."""
         return self._reflector.is_synced or bool(self._reflector.problem)
 
     def find_write_refusal(self) -> Refusal | None:
-        """Return why nothing can be written here: another one leads, or the kind is missing."""
+        """Return why no write is possible here: another replica leads, or the CRD is missing."""
         if self._leadership.left_s() <= 0:
             leader = self._leadership.leader_address()
             if leader:
-                problem = f"another replica leads: ask {leader}"
+                problem = f"another replica leads: send the request to {leader}"
                 return Refusal(RefusalKind.NOT_LEADER, problem, leader=leader)
             return Refusal(RefusalKind.NO_LEADER, "no replica is known to lead; try again")
         if not self._reflector.is_synced:
-            why = self._reflector.problem or "they are not listed yet"
-            return Refusal(RefusalKind.STORE, f"reservations are not known: {why}")
+            reason = self._reflector.problem or "they are not listed yet"
+            return Refusal(RefusalKind.STORE, f"reservations are not known: {reason}")
         return None
 
     def read_reservations(self) -> tuple[Reservation, ...]:
-        """Return what is known, with what we wrote and the watch has not told yet."""
+        """Return the known reservations, with own writes that the watch has not delivered yet."""
         stored = self._read_stored()
         if stored is not self._last_read[0]:
-            rows = tuple(one.reservation for one in stored if one.reservation is not None)
-            self._last_read = (stored, rows)
+            reservations = tuple(
+                object_.reservation for object_ in stored if object_.reservation is not None
+            )
+            self._last_read = (stored, reservations)
         return self._last_read[1]
 
     def refresh(self) -> None:
-        """List all, where a reign begins or a write had no answer.
+        """List all objects when a term begins, or after a write without an answer.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
         transitions = self._leadership.epoch()
-        reign = self._term
-        is_new = reign is None or reign.transitions != transitions
+        term = self._term
+        is_new = term is None or term.transitions != transitions
         if self._is_refreshed and not is_new:
             return
         self._merge_list()
         if is_new:
-            known = self.read_reservations()
-            highest = max((one.epoch for one in known), default=0)
-            # A lease that was deleted counts from 0 again, but the server knows what we wrote.
+            reservations = self.read_reservations()
+            highest = max((reservation.epoch for reservation in reservations), default=0)
+            # A deleted lease counts from 0 again, but the API server still has the old epochs.
             epoch = transitions if highest <= transitions else highest + 1
-            self._term = _LeaderTerm(transitions, epoch, frozenset(one.id for one in known))
+            self._term = _LeaderTerm(
+                transitions, epoch, frozenset(reservation.id for reservation in reservations)
+            )
         self._delete_incomplete()
         self._is_refreshed = True
 
     def read_inherited_ids(self) -> Collection[str]:
-        """Return the ids of all that stood when our reign began."""
+        """Return the ids of all reservations that existed when the leader's term began."""
         return self._term.inherited_ids if self._term else ()
 
     def put(self, changed: Sequence[Reservation]) -> None:
-        """Write these, one after the other.
+        """Write these reservations one after another.
 
         Raises:
-            KubeFenced: we lead no more.
-            KubeConflict: somebody else wrote it meanwhile, or the server knows a later epoch.
-            KubeError: it is refused, or there is no answer.
+            KubeFenced: this replica no longer leads.
+            KubeConflict: another writer changed the object, or the server has a later epoch.
+            KubeError: the write is refused or gets no answer.
         """
-        for one in changed:
-            self._write_checked(partial(self._put_one, one))
+        for reservation in changed:
+            self._write_checked(partial(self._put_one, reservation))
 
     def delete(self, ids: Collection[str]) -> None:
-        """Delete these, one after the other; raises as `put` does."""
-        known = {one.name: one for one in self._read_stored()}
+        """Delete these reservations one after another; raises as `put` does."""
+        objects = {object_.name: object_ for object_ in self._read_stored()}
         for id_ in ids:
-            if id_ in known:
-                self._write_checked(partial(self._delete_one, known[id_]))
+            if id_ in objects:
+                self._write_checked(partial(self._delete_one, objects[id_]))
 
     def _write_checked(self, write: Callable[[], None]) -> None:
-        """Write; where it fails, what there is has to be listed before the next time."""
+        """Write; after a failure the objects must be listed before the next write."""
         try:
             write()
         except KubeFenced:
@@ -225,70 +229,77 @@ class ClusterReservations:
             self._is_refreshed = False
             raise
 
-    def _put_one(self, one: Reservation) -> None:
-        known = next((row for row in self._read_stored() if row.name == one.id), None)
-        if known is None:
-            document = self._applier.create(RESERVATIONS, render_spec(one))
-            known = parse_stored(document)
-            self._own_writes.record(one.id, known.version, known)
-        metadata = {"name": known.name, "uid": known.uid, "resourceVersion": known.version}
+    def _put_one(self, reservation: Reservation) -> None:
+        object_ = next(
+            (stored for stored in self._read_stored() if stored.name == reservation.id), None
+        )
+        if object_ is None:
+            document = self._applier.create(RESERVATIONS, render_spec(reservation))
+            object_ = parse_stored(document)
+            self._own_writes.record(reservation.id, object_.version, object_)
+        metadata = {"name": object_.name, "uid": object_.uid, "resourceVersion": object_.version}
         head = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
-        desired = head | {"metadata": {"name": one.id}, "status": render_status(one)}
+        desired = head | {
+            "metadata": {"name": reservation.id},
+            "status": render_status(reservation),
+        }
         try:
-            told = self._applier.apply(
+            answer = self._applier.apply(
                 RESERVATIONS, desired, {"metadata": metadata}, subresource="status", is_ours=True
             )
         except KubeError as error:
             if (
                 error.status == _UNPROCESSABLE
-            ):  # by the rules of the kind: a later epoch stands there
+            ):  # validation rule of the CRD: a later epoch is stored
                 raise KubeConflict(str(error), status=error.status, reason=error.reason) from error
             raise
-        after = parse_stored(told)
-        self._own_writes.record(one.id, after.version, after)
+        written = parse_stored(answer)
+        self._own_writes.record(reservation.id, written.version, written)
 
-    def _delete_one(self, one: StoredReservation) -> None:
-        metadata = {"name": one.name, "uid": one.uid, "resourceVersion": one.version}
+    def _delete_one(self, object_: StoredReservation) -> None:
+        metadata = {"name": object_.name, "uid": object_.uid, "resourceVersion": object_.version}
         self._applier.delete(RESERVATIONS, {"metadata": metadata})
-        self._own_writes.record(one.name, one.version, None)
+        self._own_writes.record(object_.name, object_.version, None)
 
     def _delete_incomplete(self) -> None:
-        """Delete objects that never got a status: whoever made them was not answered."""
-        for one in self._read_stored():
-            if one.reservation is None:
-                self._delete_one(one)
+        """Delete objects that never got a status; no caller got an answer for them."""
+        for object_ in self._read_stored():
+            if object_.reservation is None:
+                self._delete_one(object_)
 
     def _read_stored(self) -> tuple[StoredReservation, ...]:
         values = self._reflector.cache.values
         pending = self._own_writes.pending()
         if not pending:
             return values
-        known: dict[str, StoredReservation | None] = {one.name: one for one in values}
-        known |= pending
-        laid = tuple(one for _, one in sorted(known.items()) if one is not None)
-        return self._last_read[0] if laid == self._last_read[0] else laid
+        objects: dict[str, StoredReservation | None] = {object_.name: object_ for object_ in values}
+        objects |= pending
+        merged = tuple(object_ for _, object_ in sorted(objects.items()) if object_ is not None)
+        return self._last_read[0] if merged == self._last_read[0] else merged
 
     def _merge_list(self) -> None:
-        """Lay what the server has over what the watch has told."""
+        """Merge a new list from the server over the objects of the watch."""
         fresh: Cache[StoredReservation] = Cache(parse_stored)
         version, _ = list_into_cache(fresh, self._transport, RESERVATIONS)
-        listed = {one.name: one for one in fresh.values}
-        for one in listed.values():
-            self._own_writes.record(one.name, one.version, one)
-        for gone in {one.name for one in self._read_stored()}.difference(listed):
-            self._own_writes.record(gone, version, None)
+        listed = {object_.name: object_ for object_ in fresh.values}
+        for object_ in listed.values():
+            self._own_writes.record(object_.name, object_.version, object_)
+        for deleted in {object_.name for object_ in self._read_stored()}.difference(listed):
+            self._own_writes.record(deleted, version, None)
 
 
 def parse_stored(document: Mapping[str, Any]) -> StoredReservation:
-    """Return what counts of an object, which of a list says no kind.
+    """Return the reservation of an object; items of a list carry no kind, so it is added.
 
     Raises:
-        ConfigError: it makes no sense, so that it holds nothing.
+        ConfigError: the object is malformed and holds nothing.
     """
     kind = {"apiVersion": RESERVATIONS.api_version, "kind": RESERVATIONS.kind}
-    found = parse_stored_reservation({**document, **kind})
+    reservation = parse_stored_reservation({**document, **kind})
     metadata = document["metadata"]
     uid, version = metadata.get("uid"), metadata.get("resourceVersion")
     if not isinstance(uid, str) or not isinstance(version, str):
-        raise ConfigError(f"{show(str(metadata.get('name')))}: expected uid and version")
-    return StoredReservation(str(metadata["name"]), uid, version, found)
+        raise ConfigError(
+            f"{show(str(metadata.get('name')))}: expected metadata.uid and resourceVersion"
+        )
+    return StoredReservation(str(metadata["name"]), uid, version, reservation)

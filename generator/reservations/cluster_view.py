@@ -1,4 +1,4 @@
-"""What is reserved in a cluster, read once: for commands that place without a server."""
+"""Reads the reservations of a cluster once, for commands that place without a server."""
 
 from __future__ import annotations
 
@@ -21,35 +21,42 @@ class FetchedReservations(NamedTuple):
     """All reservations of a cluster."""
 
     reservations: tuple[Reservation, ...]
-    """As they are now, in order of ids."""
+    """In their present phase, sorted by id."""
     problems: tuple[ParseError, ...]
+    """Objects that cannot be used."""
 
 
 def fetch_reservations(access: ClusterAccess, environ: Mapping[str, str]) -> FetchedReservations:
-    """Return all reservations; a cluster without their kind has none.
+    """Return all reservations, empty if the cluster lacks their CRD.
 
     Raises:
-        ConfigError: there are no credentials, or they are no use.
-        KubeError: they cannot be listed.
+        ConfigError: there are no credentials, or they are unusable.
+        KubeError: the reservations cannot be listed.
     """
     with open_cluster(access, environ) as store:
         try:
-            told = store.read_objects(RESERVATIONS, parse_stored)
+            listing = store.read_objects(RESERVATIONS, parse_stored)
         except KubeNotFound:
             return FetchedReservations((), ())
     now = utc_now()
-    found = (one.reservation for one in told.values if one.reservation is not None)
+    reservations = (
+        object_.reservation for object_ in listing.values if object_.reservation is not None
+    )
     return FetchedReservations(
-        tuple(expire_if_due(one, now=now, epoch=one.epoch) for one in found), told.problems
+        tuple(
+            expire_if_due(reservation, now=now, epoch=reservation.epoch)
+            for reservation in reservations
+        ),
+        listing.problems,
     )
 
 
 def fetch_reserved_nodes(
     access: ClusterAccess, environ: Mapping[str, str], pods: Iterable[Mapping[str, Any]]
 ) -> ReservedNodes:
-    """Return what is kept for pods that are not bound yet.
+    """Return the nodes reserved for pods that are not bound yet.
 
-    Who may not list reservations is told so, and places without them.
+    If listing reservations is forbidden, return none and a problem that says so.
 
     Args:
         access: to the cluster.
@@ -61,19 +68,19 @@ def fetch_reserved_nodes(
         KubeError: reservations cannot be listed.
     """
     try:
-        known = fetch_reservations(access, environ)
+        fetched = fetch_reservations(access, environ)
     except KubeForbidden as error:
         return ReservedNodes({}, (ParseError(f"reservations are not counted: {error}"),))
-    held = [one for one in known.reservations if not one.is_ended]
-    left = compute_usage(known.reservations, _parse_bound_pods(pods) if held else ())
-    return ReservedNodes(build_nominations(held, left), known.problems)
+    active = [row for row in fetched.reservations if not row.is_ended]
+    usages = compute_usage(fetched.reservations, _parse_bound_pods(pods) if active else ())
+    return ReservedNodes(build_nominations(active, usages), fetched.problems)
 
 
 def _parse_bound_pods(pods: Iterable[Mapping[str, Any]]) -> Iterable[BoundPod]:
     for pod in pods:
         try:
-            found = parse_bound_pod(pod)
+            bound_pod = parse_bound_pod(pod)
         except ConfigError:
-            continue  # told already by who counts what pods take
-        if found is not None:
-            yield found
+            continue  # reported already when pod requests were counted
+        if bound_pod is not None:
+            yield bound_pod

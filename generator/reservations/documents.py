@@ -1,4 +1,4 @@
-"""Reservations as objects of kind PlacementReservation, both ways; files hold the same. Pure."""
+"""PlacementReservation objects from reservations, and back; SQLite files hold the same. Pure."""
 
 from __future__ import annotations
 
@@ -18,68 +18,68 @@ from topology.reports.neighbor_report import API_VERSION
 _MAX_MESSAGE: Final = 512
 
 
-def render_spec(found: Reservation) -> dict[str, Any]:
-    """Return the object that is made once, and never changes."""
-    namespace, _, name = found.gang.rpartition("/")
+def render_spec(reservation: Reservation) -> dict[str, Any]:
+    """Return the object with its spec, which never changes after creation."""
+    namespace, _, name = reservation.gang.rpartition("/")
     gang = {"namespace": namespace, "name": name} if namespace else {"name": name}
     return {
         "apiVersion": API_VERSION,
         "kind": RESERVATION_KIND,
-        "metadata": {"name": found.id},
+        "metadata": {"name": reservation.id},
         "spec": {
-            "requestId": found.id,
-            "requestHash": found.request_hash,
-            "holder": found.holder,
+            "requestId": reservation.id,
+            "requestHash": reservation.request_hash,
+            "holder": reservation.holder,
             "gang": gang,
-            "priority": found.priority,
-            "plane": found.plane,
-            "tier": found.tier,
-            "proved": found.is_proved,
-            "groups": [_render_group(group) for group in found.groups],
-            "ttlSeconds": found.ttl_s,
+            "priority": reservation.priority,
+            "plane": reservation.plane,
+            "tier": reservation.tier,
+            "proved": reservation.is_proved,
+            "groups": [_render_group(group) for group in reservation.groups],
+            "ttlSeconds": reservation.ttl_s,
         },
     }
 
 
-def render_status(found: Reservation) -> dict[str, Any]:
-    """Return what became of it."""
-    status: dict[str, Any] = {"phase": found.phase.value, "epoch": found.epoch}
-    if found.expires_at is not None:
-        status["expiresAt"] = _render_time(found.expires_at)
-    if found.ended_at is not None:
-        status["endedAt"] = _render_time(found.ended_at)
-    if found.message:
-        status["message"] = found.message[:_MAX_MESSAGE]
+def render_status(reservation: Reservation) -> dict[str, Any]:
+    """Return the status: phase, epoch, times and message."""
+    status: dict[str, Any] = {"phase": reservation.phase.value, "epoch": reservation.epoch}
+    if reservation.expires_at is not None:
+        status["expiresAt"] = _render_time(reservation.expires_at)
+    if reservation.ended_at is not None:
+        status["endedAt"] = _render_time(reservation.ended_at)
+    if reservation.message:
+        status["message"] = reservation.message[:_MAX_MESSAGE]
     return status
 
 
-def render_reservation(found: Reservation) -> dict[str, Any]:
-    """Return all of it, with the time at which it was made."""
-    document = render_spec(found)
-    document["metadata"]["creationTimestamp"] = _render_time(found.created_at)
-    return document | {"status": render_status(found)}
+def render_reservation(reservation: Reservation) -> dict[str, Any]:
+    """Return the whole object: spec, status and creation time."""
+    document = render_spec(reservation)
+    document["metadata"]["creationTimestamp"] = _render_time(reservation.created_at)
+    return document | {"status": render_status(reservation)}
 
 
 def parse_stored_reservation(document: object) -> Reservation | None:
-    """Return the reservation of an object; None where it has no status yet, and counts for nobody.
+    """Return the reservation of an object; None while the object has no status and holds nothing.
 
     Raises:
-        ConfigError: it is none, or a field is wrong.
+        ConfigError: the object is no PlacementReservation, or a field is wrong.
     """
-    found = parse_reservation(document)
-    if found.metadata.name != found.spec.request_id:
-        raise ConfigError("expected spec.requestId as its name")
-    if found.status is None:
+    parsed = parse_reservation(document)
+    if parsed.metadata.name != parsed.spec.request_id:
+        raise ConfigError("metadata.name: expected the value of spec.requestId")
+    if parsed.status is None:
         return None
-    if found.metadata.creation_timestamp is None:
+    if parsed.metadata.creation_timestamp is None:
         raise ConfigError("metadata.creationTimestamp: is missing")
-    return _build_record(found, found.status, found.metadata.creation_timestamp)
+    return _build_record(parsed, parsed.status, parsed.metadata.creation_timestamp)
 
 
 def _build_record(
-    found: PlacementReservation, status: ReservationStatus, made_at: str
+    document: PlacementReservation, status: ReservationStatus, made_at: str
 ) -> Reservation:
-    spec = found.spec
+    spec = document.spec
     namespace = spec.gang.namespace
     return Reservation(
         id=spec.request_id,
@@ -129,9 +129,9 @@ def _parse_optional_time(text: str | None, path: str) -> datetime | None:
 
 def _parse_time(text: str, path: str) -> datetime:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError as error:
         raise ConfigError(f"{path}: expected a time, got '{show(text)}'") from error
-    if found.tzinfo is None:
+    if time.tzinfo is None:
         raise ConfigError(f"{path}: expected a time with its zone, got '{show(text)}'")
-    return found
+    return time

@@ -1,4 +1,4 @@
-"""What has to be written because of time, of pods, or of a former writer. Pure."""
+"""Reservations to rewrite or delete: expired, used up, or written by a former leader. Pure."""
 
 from __future__ import annotations
 
@@ -16,57 +16,61 @@ _STALE_WRITE: Final = "written by a leader that was replaced"
 
 
 class ReservationWriter(NamedTuple):
-    """Who writes now."""
+    """The present writer of the store."""
 
     epoch: int
     inherited_ids: frozenset[str]
-    """Ids of all that stood when it began."""
+    """Ids of all reservations that existed when its epoch began."""
 
 
 def find_due(
-    known: Sequence[Reservation],
-    left: Mapping[str, ReservationUsage],
+    reservations: Sequence[Reservation],
+    usages: Mapping[str, ReservationUsage],
     *,
     now: datetime,
     writer: ReservationWriter,
 ) -> list[Reservation]:
-    """Return those that are to be written, as they are to be.
+    """Return the changed reservations, in the state to write.
 
     Args:
-        known: all, as they were last written.
-        left: of each by id.
+        reservations: all, as last written.
+        usages: usage of each reservation by id.
         now: with a time zone.
-        writer: whose epoch goes on what a former one wrote.
+        writer: its epoch replaces the epoch of a former writer.
     """
-    after = ((one, _update_if_due(one, left[one.id], now, writer)) for one in known)
+    after = (
+        (reservation, _update_if_due(reservation, usages[reservation.id], now, writer))
+        for reservation in reservations
+    )
     return [new for old, new in after if new is not old]
 
 
 def _update_if_due(
-    one: Reservation, left: ReservationUsage, now: datetime, writer: ReservationWriter
+    reservation: Reservation, usage: ReservationUsage, now: datetime, writer: ReservationWriter
 ) -> Reservation:
     epoch = writer.epoch
-    if not one.is_held_at(now):
-        return expire_if_due(one, now=now, epoch=epoch)
-    is_former = one.epoch < epoch
-    if left.is_used_up:
-        # Its pods stay its own, even where the API server's clock is ahead of ours.
-        ended = max(now, left.last_bound or now)
-        after = apply_step(one, Step.RELEASE, now=ended, epoch=epoch, message=_PODS_BOUND)
-    elif is_former and one.id not in writer.inherited_ids:
-        after = apply_step(one, Step.RELEASE, now=now, epoch=epoch, message=_STALE_WRITE)
+    if not reservation.is_held_at(now):
+        return expire_if_due(reservation, now=now, epoch=epoch)
+    is_former = reservation.epoch < epoch
+    if usage.is_used_up:
+        # Its pods stay assigned to it, even if the API server's clock is ahead of this one.
+        ended = max(now, usage.last_bound or now)
+        after = apply_step(reservation, Step.RELEASE, now=ended, epoch=epoch, message=_PODS_BOUND)
+    elif is_former and reservation.id not in writer.inherited_ids:
+        after = apply_step(reservation, Step.RELEASE, now=now, epoch=epoch, message=_STALE_WRITE)
     else:
-        after = replace(one, epoch=epoch) if is_former else one
-    return one if isinstance(after, Refusal) else after
+        after = replace(reservation, epoch=epoch) if is_former else reservation
+    return reservation if isinstance(after, Refusal) else after
 
 
 def find_forgettable(
-    known: Sequence[Reservation], left: Mapping[str, ReservationUsage], *, now: datetime
+    reservations: Sequence[Reservation], usages: Mapping[str, ReservationUsage], *, now: datetime
 ) -> list[str]:
-    """Return what need not be remembered; what tells whose pods are bound has to be yet."""
-    gangs = {one.gang for one in known if one.is_held_at(now)}
+    """Return the ids to delete; not those that bound pods of a held gang belong to."""
+    gangs = {reservation.gang for reservation in reservations if reservation.is_held_at(now)}
     return [
-        one.id
-        for one in known
-        if is_forgettable(one, now) and not (one.gang in gangs and left[one.id].num_bound)
+        reservation.id
+        for reservation in reservations
+        if is_forgettable(reservation, now)
+        and not (reservation.gang in gangs and usages[reservation.id].num_bound)
     ]

@@ -1,8 +1,8 @@
-"""What reservations keep of a cluster: nominations, what bound pods have used up of them. Pure.
+"""Nominations for reserved nodes, and the part of them that bound pods have used up. Pure.
 
-A pod that is bound is taken off its node's capacity already, so what was reserved for it is not
-kept any more: nothing is counted twice. Pods are told apart from those that ran before by when
-they were bound.
+Free capacity already excludes bound pods. So a reservation stops holding the place of each pod
+that is bound, and no pod is counted twice. The time of binding separates the pods of a
+reservation from pods that ran before it.
 """
 
 from __future__ import annotations
@@ -21,50 +21,51 @@ from generator.reservations.records import Reservation
 from topology.model.errors import ParseError
 
 BINDING_PRIORITY: Final = 1 << 62
-"""Priority of nominations that bind every gang: those of what is confirmed."""
+"""Priority of nominations that every gang must respect: those of confirmed reservations."""
 _NO_GANG: Final = ""
-"""Gang of nominations that bind their own gang, too."""
+"""Gang of a nomination that even the gang that made the reservation must respect."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationUsage:
-    """What a reservation still keeps, or would if it had not ended."""
+    """The places that a reservation still holds, or would still hold if it had not ended."""
 
     unbound_pods: Mapping[tuple[str, int], int]
     """By node and index of the group: pods that are not bound yet."""
     num_bound: int
-    """Pods that are bound for it, wherever that is."""
+    """Pods bound for the reservation, on any node."""
     is_used_up: bool
-    """Whether these are all."""
+    """Whether all pods of the reservation are bound."""
     last_bound: datetime | None = None
-    """When the last of them was."""
+    """Time at which the last of them was bound."""
 
 
 class ReservationView(NamedTuple):
-    """What of all reservations binds a gang that asks for nodes of its own."""
+    """Which reservations a gang must respect when it requests nodes."""
 
     gang: str = ""
-    """What it has already binds it, too: it asks for more. Empty: nothing of this counts."""
+    """The gang that requests more nodes: its own reservations bind it, too. Empty: no gang."""
     max_yielding_priority: int | None = None
-    """Priority up to which reservations give way; None: as priorities have it."""
+    """Reservations up to this priority give way; None: the engine compares priorities."""
 
 
 _DEFAULT_VIEW: Final = ReservationView()
 
 
 def build_views(gang: str, priority: int, held: Iterable[Reservation]) -> list[ReservationView]:
-    """Return the views to place a gang in, in this order: who has nodes keeps them if it may be."""
-    lower = {one.priority for one in held if one.priority < priority}
+    """Return the views to place a gang in, in this order: the first preempt the fewest."""
+    lower = {reservation.priority for reservation in held if reservation.priority < priority}
     return [
-        ReservationView(gang, give) for give in sorted(lower | {min(lower, default=priority) - 1})
+        ReservationView(gang, max_priority)
+        for max_priority in sorted(lower | {min(lower, default=priority) - 1})
     ]
 
 
 class ReservedNodes(NamedTuple):
-    """What reservations keep of a cluster's nodes."""
+    """The nodes that reservations hold in a cluster."""
 
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
-    """By reservation."""
+    """By id of the reservation."""
     problems: tuple[ParseError, ...] = ()
 
 
@@ -72,218 +73,255 @@ NO_RESERVED_NODES: Final = ReservedNodes()
 
 
 class ReservationCache:
-    """What was worked out of reservations; looked at while they are the very same values."""
+    """Computed usages and nominations; valid while the reservation is the identical object."""
 
     def __init__(self) -> None:
-        """Know nothing."""
+        """Start empty."""
         self.usages: dict[str, tuple[Reservation, ReservationUsage]] = {}
-        """Of gangs without pods."""
+        """By id; only of gangs without pods."""
         self.nominations: dict[tuple[str, str, int], tuple[ReservationUsage, RunningGang]] = {}
         """By id, gang and priority."""
 
-    def retain_only(self, known: Collection[str]) -> None:
-        """Forget all other reservations."""
-        self.usages = {id_: row for id_, row in self.usages.items() if id_ in known}
-        self.nominations = {key: row for key, row in self.nominations.items() if key[0] in known}
+    def retain_only(self, ids: Collection[str]) -> None:
+        """Drop the entries of all other reservations."""
+        self.usages = {id_: row for id_, row in self.usages.items() if id_ in ids}
+        self.nominations = {key: row for key, row in self.nominations.items() if key[0] in ids}
 
 
 def compute_usage(
-    known: Iterable[Reservation], pods: Iterable[BoundPod], *, cache: ReservationCache | None = None
+    reservations: Iterable[Reservation],
+    pods: Iterable[BoundPod],
+    *,
+    cache: ReservationCache | None = None,
 ) -> dict[str, ReservationUsage]:
-    """Return by id what each reservation still keeps; O(reservations + pods × groups of a node).
+    """Return the usage of each reservation by id; O(reservations + pods × groups on a node).
 
-    A pod uses up one place of its gang's oldest reservation that has one on its node. A pod on
-    another node uses up none, but counts as bound: the scheduler has decided otherwise. Ended
-    reservations take part: the pods that were bound for them are not those of a later one.
+    A pod uses up one place of its gang's oldest reservation that has a place on its node. A pod
+    on another node uses up no place but counts as bound: the scheduler decided otherwise. Ended
+    reservations take part, because pods bound for them do not belong to a later reservation.
     """
     by_gang: dict[str, list[Reservation]] = defaultdict(list)
-    for one in known:
-        by_gang[one.gang].append(one)
-    of_gang: dict[str, list[BoundPod]] = defaultdict(list)
+    for reservation in reservations:
+        by_gang[reservation.gang].append(reservation)
+    pods_by_gang: dict[str, list[BoundPod]] = defaultdict(list)
     for pod in pods:
         if pod.gang in by_gang:
-            of_gang[pod.gang].append(pod)
-    found: dict[str, ReservationUsage] = {}
-    for gang, several in by_gang.items():
-        if gang in of_gang:
-            ordered = sorted(several, key=lambda one: (one.created_at, one.id))
-            found |= _compute_gang_usage(ordered, of_gang[gang])
+            pods_by_gang[pod.gang].append(pod)
+    usages: dict[str, ReservationUsage] = {}
+    for gang, gang_reservations in by_gang.items():
+        if gang in pods_by_gang:
+            ordered = sorted(
+                gang_reservations, key=lambda reservation: (reservation.created_at, reservation.id)
+            )
+            usages |= _compute_gang_usage(ordered, pods_by_gang[gang])
         else:
-            found |= {one.id: _build_unused(one, cache) for one in several}
-    if cache is not None and len(cache.usages) > 2 * len(found):
-        cache.retain_only(found.keys())
-    return found
+            usages |= {
+                reservation.id: _build_unused(reservation, cache)
+                for reservation in gang_reservations
+            }
+    if cache is not None and len(cache.usages) > 2 * len(usages):
+        cache.retain_only(usages.keys())
+    return usages
 
 
-def _build_unused(one: Reservation, memo: ReservationCache | None) -> ReservationUsage:
-    """Return all that a reservation was made for."""
-    known = memo.usages.get(one.id) if memo else None
-    if known is not None and known[0] is one:
-        return known[1]
-    found = ReservationUsage(MappingProxyType(dict(_count_places(one))), 0, is_used_up=False)
-    if memo is not None:
-        memo.usages[one.id] = (one, found)
-    return found
+def _build_unused(reservation: Reservation, cache: ReservationCache | None) -> ReservationUsage:
+    """Return the usage of a reservation without bound pods: all of its places."""
+    cached = cache.usages.get(reservation.id) if cache else None
+    if cached is not None and cached[0] is reservation:
+        return cached[1]
+    usage = ReservationUsage(
+        MappingProxyType(dict(_count_places(reservation))), 0, is_used_up=False
+    )
+    if cache is not None:
+        cache.usages[reservation.id] = (reservation, usage)
+    return usage
 
 
 def _compute_gang_usage(
-    known: Sequence[Reservation], pods: Sequence[BoundPod]
+    reservations: Sequence[Reservation], pods: Sequence[BoundPod]
 ) -> dict[str, ReservationUsage]:
-    places = {one.id: _count_places(one) for one in known}
-    wanted = {one.id: places[one.id].total() for one in known}
+    places = {reservation.id: _count_places(reservation) for reservation in reservations}
+    num_pods = {reservation.id: places[reservation.id].total() for reservation in reservations}
     bound: dict[str, list[datetime]] = defaultdict(list)
     elsewhere = []
     for pod in pods:
-        user = next((one for one in known if _is_use_of(pod, one, places[one.id])), None)
-        if user is None:
+        owner = next(
+            (
+                reservation
+                for reservation in reservations
+                if _is_use_of(pod, reservation, places[reservation.id])
+            ),
+            None,
+        )
+        if owner is None:
             elsewhere.append(pod)
             continue
-        bound[user.id] += [pod.bound_at] if pod.bound_at else []
-        places[user.id][pod.node, _find_used_group(pod, user, places[user.id])] -= 1
+        bound[owner.id] += [pod.bound_at] if pod.bound_at else []
+        places[owner.id][pod.node, _find_used_group(pod, owner, places[owner.id])] -= 1
     for pod in elsewhere:
-        lacking = (one for one in known if len(bound[one.id]) < wanted[one.id])
-        user = next((one for one in lacking if _is_bound_during(pod, one)), None)
-        if user is not None:
-            bound[user.id] += [pod.bound_at] if pod.bound_at else []
+        lacking = (
+            reservation
+            for reservation in reservations
+            if len(bound[reservation.id]) < num_pods[reservation.id]
+        )
+        owner = next(
+            (reservation for reservation in lacking if _is_bound_during(pod, reservation)), None
+        )
+        if owner is not None:
+            bound[owner.id] += [pod.bound_at] if pod.bound_at else []
     return {
         id_: ReservationUsage(
-            unbound_pods=MappingProxyType(dict(+row)),
+            unbound_pods=MappingProxyType(dict(+counts)),
             num_bound=len(bound[id_]),
-            is_used_up=len(bound[id_]) == wanted[id_],
+            is_used_up=len(bound[id_]) == num_pods[id_],
             last_bound=max(bound[id_], default=None),
         )
-        for id_, row in places.items()
+        for id_, counts in places.items()
     }
 
 
-def _count_places(one: Reservation) -> Counter[tuple[str, int]]:
-    found = Counter[tuple[str, int]]()
-    for at, group in enumerate(one.groups):
+def _count_places(reservation: Reservation) -> Counter[tuple[str, int]]:
+    places = Counter[tuple[str, int]]()
+    for group_index, group in enumerate(reservation.groups):
         for run in group.runs:
             if run.node is not None:
-                found[run.node, at] += run.count
-    return found
+                places[run.node, group_index] += run.count
+    return places
 
 
-def _is_bound_during(pod: BoundPod, one: Reservation) -> bool:
-    """Return whether a pod was bound while a reservation held: the server tells whole seconds."""
-    if pod.bound_at is None or pod.bound_at < one.created_at.replace(microsecond=0):
+def _is_bound_during(pod: BoundPod, reservation: Reservation) -> bool:
+    """Return whether a pod was bound while a reservation held; pod times are in whole seconds."""
+    if pod.bound_at is None or pod.bound_at < reservation.created_at.replace(microsecond=0):
         return False
-    return one.ended_at is None or pod.bound_at <= one.ended_at
+    return reservation.ended_at is None or pod.bound_at <= reservation.ended_at
 
 
-def _is_use_of(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> bool:
-    is_there = any(places[pod.node, at] > 0 for at in range(len(one.groups)))
-    return is_there and _is_bound_during(pod, one)
+def _is_use_of(pod: BoundPod, reservation: Reservation, places: Counter[tuple[str, int]]) -> bool:
+    is_there = any(
+        places[pod.node, group_index] > 0 for group_index in range(len(reservation.groups))
+    )
+    return is_there and _is_bound_during(pod, reservation)
 
 
-def _find_used_group(pod: BoundPod, one: Reservation, places: Counter[tuple[str, int]]) -> int:
-    """Return the group whose place a pod takes: the largest that asks for no more than it takes.
+def _find_used_group(
+    pod: BoundPod, reservation: Reservation, places: Counter[tuple[str, int]]
+) -> int:
+    """Return the index of the group whose place a pod takes: the largest group that fits the pod.
 
-    Where every place is larger it takes the smallest, so that rather too much stays reserved.
+    If every group requests more than the pod, return the smallest: too much stays reserved.
     """
-    groups = [at for at in range(len(one.groups)) if places[pod.node, at] > 0]
-    needs = {at: dict(one.groups[at].request) for at in groups}
+    groups = [
+        group_index
+        for group_index in range(len(reservation.groups))
+        if places[pod.node, group_index] > 0
+    ]
+    needs = {group_index: dict(reservation.groups[group_index].request) for group_index in groups}
     covered = [
-        at for at in groups if all(pod.requests.get(name, 0) >= n for name, n in needs[at].items())
+        group_index
+        for group_index in groups
+        if all(pod.requests.get(name, 0) >= need for name, need in needs[group_index].items())
     ]
     if covered:
-        return max(covered, key=lambda at: (sum(needs[at].values()), -at))
-    return min(groups, key=lambda at: (sum(needs[at].values()), at))
+        return max(
+            covered, key=lambda group_index: (sum(needs[group_index].values()), -group_index)
+        )
+    return min(groups, key=lambda group_index: (sum(needs[group_index].values()), group_index))
 
 
 def build_nominations(
     held: Iterable[Reservation],
-    left: Mapping[str, ReservationUsage],
+    usages: Mapping[str, ReservationUsage],
     *,
     view: ReservationView = _DEFAULT_VIEW,
     cache: ReservationCache | None = None,
 ) -> dict[str, RunningGang]:
-    """Return by id what each reservation keeps of the nodes, as the engine counts it.
+    """Return by id the nomination of each reservation, in the form that the engine counts.
 
     Args:
-        held: reservations that hold.
-        left: of each by id.
-        view: of the gang that is to be placed.
-        memo: of what was worked out before.
+        held: reservations that hold nodes.
+        usages: usage of each reservation by id.
+        view: of the gang to place.
+        cache: of earlier results.
     """
-    found = {}
-    for one in sorted(held, key=lambda one: one.id):
-        is_own = bool(view.gang) and one.gang == view.gang
+    nominations = {}
+    for reservation in sorted(held, key=lambda reservation: reservation.id):
+        is_own = bool(view.gang) and reservation.gang == view.gang
         is_kept = (
-            view.max_yielding_priority is not None and one.priority > view.max_yielding_priority
+            view.max_yielding_priority is not None
+            and reservation.priority > view.max_yielding_priority
         )
-        is_firm = is_own or is_kept or one.phase is ReservationPhase.CONFIRMED
-        gang = _NO_GANG if is_own else one.gang
-        priority = BINDING_PRIORITY if is_firm else one.priority
-        found[one.id] = _build_nomination(
-            one, left[one.id], gang=gang, priority=priority, cache=cache
+        is_firm = is_own or is_kept or reservation.phase is ReservationPhase.CONFIRMED
+        gang = _NO_GANG if is_own else reservation.gang
+        priority = BINDING_PRIORITY if is_firm else reservation.priority
+        nominations[reservation.id] = _build_nomination(
+            reservation, usages[reservation.id], gang=gang, priority=priority, cache=cache
         )
-    return found
+    return nominations
 
 
 def _build_nomination(
-    one: Reservation,
-    left: ReservationUsage,
+    reservation: Reservation,
+    usage: ReservationUsage,
     *,
     gang: str,
     priority: int,
     cache: ReservationCache | None,
 ) -> RunningGang:
-    key = (one.id, gang, priority)
-    known = cache.nominations.get(key) if cache else None
-    if known is not None and known[0] is left:
-        return known[1]
-    requests = [dict(group.request) for group in one.groups]
+    key = (reservation.id, gang, priority)
+    cached = cache.nominations.get(key) if cache else None
+    if cached is not None and cached[0] is usage:
+        return cached[1]
+    requests = [dict(group.request) for group in reservation.groups]
     rows = tuple(
-        RunningPods(node, requests[at], count, one.groups[at].name)
-        for (node, at), count in sorted(left.unbound_pods.items())
+        RunningPods(node, requests[group_index], count, reservation.groups[group_index].name)
+        for (node, group_index), count in sorted(usage.unbound_pods.items())
     )
-    found = RunningGang(gang, rows, priority)
+    nomination = RunningGang(gang, rows, priority)
     if cache is not None:
-        cache.nominations[key] = (left, found)
-    return found
+        cache.nominations[key] = (usage, nomination)
+    return nomination
 
 
 def with_nominations(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
-    """Return the snapshot with these nominations, by any key, in place of its own."""
+    """Return the snapshot with its nominations replaced by these; the keys are free."""
     if not nominated and not snapshot.nominated:
         return snapshot
     return with_nominated(snapshot, nominated)
 
 
 def find_preempted(
-    snapshot: Snapshot, made: RunningGang, others: Mapping[str, RunningGang]
+    snapshot: Snapshot, nomination: RunningGang, others: Mapping[str, RunningGang]
 ) -> tuple[str, ...] | None:
-    """Return who must give way so that a new nomination fits beside the others, by id.
+    """Return the ids of the nominations that must be preempted for a new nomination to fit.
 
-    Those of lower priority give way, the lowest first, and no more than are in the way. None:
-    it does not fit, since somebody else was quicker.
+    Only nominations of lower priority are preempted, the lowest first, and only those on overfull
+    nodes. None: it does not fit, because another reservation was first.
     """
-    if any(row.node not in snapshot.position_of for row in made.pods):
+    if any(row.node not in snapshot.position_of for row in nomination.pods):
         return None
-    staying, gone = dict(others), []
-    while crowd := _find_overfull_nodes(snapshot, made, staying.values()):
-        in_the_way = [
+    remaining, preempted = dict(others), []
+    while overfull := _find_overfull_nodes(snapshot, nomination, remaining.values()):
+        preemptible = [
             (gang.priority, key)
-            for key, gang in staying.items()
-            if gang.priority < made.priority and any(row.node in crowd for row in gang.pods)
+            for key, gang in remaining.items()
+            if gang.priority < nomination.priority
+            and any(row.node in overfull for row in gang.pods)
         ]
-        if not in_the_way:
+        if not preemptible:
             return None
-        _, least = min(in_the_way)
-        del staying[least]
-        gone.append(least)
-    return tuple(gone)
+        _, lowest = min(preemptible)
+        del remaining[lowest]
+        preempted.append(lowest)
+    return tuple(preempted)
 
 
 def _find_overfull_nodes(
-    snapshot: Snapshot, made: RunningGang, others: Iterable[RunningGang]
+    snapshot: Snapshot, nomination: RunningGang, others: Iterable[RunningGang]
 ) -> frozenset[str]:
-    """Return the nodes of a new nomination that cannot hold all that is nominated there."""
-    nodes = {row.node for row in made.pods}
+    """Return the nodes of a new nomination that cannot hold all their nominations."""
+    nodes = {row.node for row in nomination.pods}
     needs: dict[str, Counter[str]] = {node: Counter() for node in nodes}
-    for gang in (made, *others):
+    for gang in (nomination, *others):
         for row in gang.pods:
             if row.node in nodes:
                 for name, need in row.request.items():
@@ -292,21 +330,23 @@ def _find_overfull_nodes(
     return frozenset(
         node
         for node, need in needs.items()
-        for name, n in need.items()
-        if n > 0
-        and (name not in row_of or snapshot.free[row_of[name], snapshot.position_of[node]] < n)
+        for name, quantity in need.items()
+        if quantity > 0
+        and (
+            name not in row_of or snapshot.free[row_of[name], snapshot.position_of[node]] < quantity
+        )
     )
 
 
 class CapacityState(NamedTuple):
-    """A cluster, and the pods of gangs that its capacity was counted with."""
+    """A snapshot, and the gang pods that its free capacity already excludes."""
 
     snapshot: Snapshot
     pods: tuple[BoundPod, ...] = ()
 
 
 class CachedSnapshot(NamedTuple):
-    """What is shown, and for how long it is true."""
+    """The published snapshot, and the period for which it is valid."""
 
     capacity: CapacityState
     reservations: tuple[Reservation, ...]

@@ -1,8 +1,8 @@
-"""Reserving: places a gang, keeps its nodes in a store, and shows placement what is kept.
+"""`ReservationLedger`: places a gang, stores its reservation, and publishes the reserved nodes.
 
-One wish is placed at a time. Confirming and releasing go on meanwhile, since they only ever free
-nodes; what was placed is judged once more before it is written, and placed anew where it does not
-fit any longer.
+One request is placed at a time. Confirm and release run at the same time as a search, because
+they only ever free nodes. Before a placement is written, the ledger checks that it still fits; if
+it does not, the gang is placed again.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ from topology.model.errors import KubeConflict, KubeError, KubeFenced, StoreErro
 log = logging.getLogger(__name__)
 
 MAX_ATTEMPTS: Final = 3
-"""To place a gang where others are quicker."""
+"""Searches per request, when other reservations take the nodes first."""
 MAX_WRITES_PER_TICK: Final = 100
-"""Written in one go by `tick`, so that callers need not wait for all that is due."""
+"""Writes of one `tick`; a limit, so that callers do not wait for all that is due."""
 _MIN_BUDGET_S: Final = 0.01
 
 
 _ReservedState = tuple[CapacityState, Sequence[Reservation], Mapping[str, ReservationUsage]]
-"""A cluster, what holds there, and what each of that still keeps."""
+"""Capacity of a cluster, the reservations that hold nodes there, and the usage of each by id."""
 
 
 def _ignore_change() -> None:
-    """Tell nobody."""
+    """Notify no caller."""
 
 
 class ReservationLedger:
@@ -84,20 +84,20 @@ class ReservationLedger:
         clock: Callable[[], float],
         on_change: Callable[[], None] = _ignore_change,
     ) -> None:
-        """Show nothing yet.
+        """Start without a snapshot.
 
         Args:
-            store: keeps them.
+            store: keeps the reservations.
             now: the wall clock, with a time zone: reservations outlive this process.
             clock: seconds of a monotonic clock, for deadlines.
-            on_change: called when something is reserved or free that was not; must return soon.
+            on_change: called when nodes become reserved or free; must return soon.
         """
         self._store = store
         self._on_change = on_change
         self._notified: Snapshot | None = None
         self._unusable_log = TransitionLog(log, "unusable reservation", level=logging.WARNING)
         self._problem = ""
-        """Of the last tick, which is told once."""
+        """Error of the last tick; logged once."""
         self._now = now
         self._clock = clock
         self._capacity: CapacityState | None = None
@@ -108,80 +108,82 @@ class ReservationLedger:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The cluster with what is reserved at this moment, None until both are known."""
-        stand = self._capacity
-        if stand is None or not self._store.is_known:
+        """The cluster with its reserved nodes nominated; None until both are known."""
+        capacity = self._capacity
+        if capacity is None or not self._store.is_known:
             return None
-        return self._read_cached(stand).snapshot
+        return self._read_cached(capacity).snapshot
 
     def publish(self, snapshot: Snapshot, pods: Sequence[BoundPod] = ()) -> None:
-        """Take a new state of the cluster.
+        """Publish a new state of the cluster.
 
         Args:
-            snapshot: what pods leave of the nodes.
-            pods: of gangs, no more than were counted in the snapshot.
+            snapshot: free capacity of the nodes after the running pods.
+            pods: of gangs, only those that the snapshot counts.
         """
         self._capacity = CapacityState(snapshot, tuple(pods))
 
     def read_current(self) -> tuple[Reservation, ...]:
-        """Return all reservations that are remembered, as they are now."""
+        """Return all stored reservations in their present phase."""
         now = self._now()
         return tuple(
-            expire_if_due(one, now=now, epoch=one.epoch) for one in self._store.read_reservations()
+            expire_if_due(row, now=now, epoch=row.epoch) for row in self._store.read_reservations()
         )
 
     def count_reserved(self) -> ReservedTotals:
-        """Return how much is reserved at this moment."""
-        phases = Counter(one.phase for one in self.read_current())
+        """Return how much is reserved at present."""
+        phases = Counter(row.phase for row in self.read_current())
         snapshot = self.snapshot
         amounts = Counter[str]()
         for gang in snapshot.nominated.values() if snapshot else ():
             for row in gang.pods:
-                amounts.update({name: need * row.count for name, need in row.request.items()})
+                amounts.update({name: n * row.count for name, n in row.request.items()})
         return ReservedTotals(phases, amounts)
 
-    def reserve(self, wish: ReservationRequest, *, budget_s: float) -> ReservationResult | Refusal:
-        """Place a gang and keep its nodes.
+    def reserve(
+        self, request: ReservationRequest, *, budget_s: float
+    ) -> ReservationResult | Refusal:
+        """Place a gang and reserve its nodes.
 
         Args:
-            wish: what is asked for.
-            budget_s: that the search may take.
+            request: the gang and the time for which to hold its nodes.
+            budget_s: time that the search may take.
         """
         ends_at = self._clock() + budget_s
-        refusal = find_refusal(wish)
+        refusal = find_refusal(request)
         if refusal is not None:
             return refusal
-        if wish.is_trial:
-            return self._place_and_store(wish, ends_at)
+        if request.is_trial:
+            return self._place_and_store(request, ends_at)
         refusal = self._store.find_write_refusal()
         if refusal is not None:
             return refusal
-        with self._wait_for_turn(ends_at) as is_ours:
-            if not is_ours:
-                return Refusal(RefusalKind.CHANGED, "others reserve at this moment; try again")
+        with self._wait_for_turn(ends_at) as has_turn:
+            if not has_turn:
+                return Refusal(RefusalKind.CHANGED, "other requests are being placed; try again")
             try:
-                return self._reserve_and_store(wish, ends_at)
+                return self._reserve_and_store(request, ends_at)
             except (KubeError, StoreError) as error:
                 return _build_refusal(error)
 
-    def confirm(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
-        """Make a reservation last until it is released.
+    def confirm(self, id_: str, *, holder: str, min_epoch: int = 0) -> Reservation | Refusal:
+        """Hold a reservation until it is released.
 
         Args:
             id_: of the reservation.
-            holder: who asks.
-            least_epoch: that the caller has seen; a writer of before that changes nothing.
+            holder: authenticated name of the caller.
+            min_epoch: last epoch that the caller received; a server of an older epoch refuses.
         """
-        return self._apply_step(id_, Step.CONFIRM, holder=holder, least_epoch=least_epoch)
+        return self._apply_step(id_, Step.CONFIRM, holder=holder, min_epoch=min_epoch)
 
-    def release(self, id_: str, *, holder: str, least_epoch: int = 0) -> Reservation | Refusal:
-        """Give the nodes of a reservation back; arguments as for `confirm`."""
-        return self._apply_step(id_, Step.RELEASE, holder=holder, least_epoch=least_epoch)
+    def release(self, id_: str, *, holder: str, min_epoch: int = 0) -> Reservation | Refusal:
+        """Release the nodes of a reservation; arguments as for `confirm`."""
+        return self._apply_step(id_, Step.RELEASE, holder=holder, min_epoch=min_epoch)
 
     def tick(self) -> None:
-        """Tell of changes, and write what is due where we may; what fails is logged, once.
+        """Notify of changes; write due reservations if writes are possible; log an error once.
 
-        Due are ends, and our epoch on what was taken over.
+        Due are: expired and used-up reservations; the new epoch on those of a former writer.
         """
         self._notify()
         self._unusable_log.update({text: {"problem": text} for text in self._store.problems})
@@ -194,22 +196,22 @@ class ReservationLedger:
                 writer = ReservationWriter(
                     self._store.epoch, frozenset(self._store.read_inherited_ids())
                 )
-                known = self._store.read_reservations()
-                left = self._compute_usage(known, self._capacity, now)
-                due = find_due(known, left, now=now, writer=writer)
+                reservations = self._store.read_reservations()
+                usages = self._compute_usage(reservations, self._capacity, now)
+                due = find_due(reservations, usages, now=now, writer=writer)
                 if due:
                     self._put(due[:MAX_WRITES_PER_TICK])
-                forgotten = find_forgettable(known, left, now=now)
+                forgotten = find_forgettable(reservations, usages, now=now)
                 if forgotten:
                     self._store.delete(forgotten[:MAX_WRITES_PER_TICK])
             self._problem = ""
         except (KubeError, StoreError) as error:
             if str(error) != self._problem:
-                log.warning("reservations not kept up", extra={"error": str(error)})
+                log.warning("reservations not updated", extra={"error": str(error)})
             self._problem = str(error)
 
     def _notify(self) -> None:
-        """Tell once of what others wrote, of what we did, and of time that is up."""
+        """Report a changed snapshot once: writes of others, own writes and expired reservations."""
         snapshot = self.snapshot
         if snapshot is not self._notified:
             self._notified = snapshot
@@ -220,45 +222,46 @@ class ReservationLedger:
         self._notify()
 
     def _reserve_and_store(
-        self, wish: ReservationRequest, ends_at: float
+        self, request: ReservationRequest, ends_at: float
     ) -> ReservationResult | Refusal:
         self._store.refresh()
-        earlier = self._find(wish.id)
+        earlier = self._find(request.id)
         if earlier is not None:
-            return self._answer_repeat(earlier, wish)
+            return self._answer_repeat(earlier, request)
         if self._is_full():
             problem = "too many reservations; release those that are not needed"
             return Refusal(RefusalKind.FULL, problem)
-        return self._place_and_store(wish, ends_at)
+        return self._place_and_store(request, ends_at)
 
     def _place_and_store(
-        self, wish: ReservationRequest, ends_at: float
+        self, request: ReservationRequest, ends_at: float
     ) -> ReservationResult | Refusal:
         for _ in range(MAX_ATTEMPTS):
-            stand = self._capacity
-            if stand is None:
+            capacity = self._capacity
+            if capacity is None:
                 return Refusal(RefusalKind.NO_TREE, "the tree is not known yet; try again")
-            placement, view = self._place(stand, wish.placement_request, ends_at)
-            if wish.is_trial or not placement.is_feasible:
+            placement, view = self._place(capacity, request.placement_request, ends_at)
+            if request.is_trial or not placement.is_feasible:
                 return ReservationResult(placement, None)
             with self._write_lock:
-                self._store.refresh()  # the lead may have passed on, and back, during the search
-                made = self._store_if_fits(self._capacity or stand, wish, placement, view)
-                if made is not None:
-                    return made
-        return Refusal(RefusalKind.CHANGED, "others were quicker; try again")
+                self._store.refresh()  # leadership may have moved away and back during the search
+                result = self._store_if_fits(self._capacity or capacity, request, placement, view)
+                if result is not None:
+                    return result
+        return Refusal(RefusalKind.CHANGED, "other reservations took the nodes first; try again")
 
     def _place(
-        self, stand: CapacityState, request: PlacementRequest, ends_at: float
+        self, capacity: CapacityState, request: PlacementRequest, ends_at: float
     ) -> tuple[Placement, ReservationView]:
-        """Place beside all that is reserved; only where that fails, let the least give way."""
-        held, left = self._read_held(stand)
-        views = build_views(request.gang, request.priority, held)
+        """Place beside all reservations; preempt, from the lowest priority, only if that fails."""
+        active, usages = self._read_held(capacity)
+        views = build_views(request.gang, request.priority, active)
         for view in views[:-1]:
-            placement = self._place_in_view(view, (stand, held, left), request, ends_at)
+            placement = self._place_in_view(view, (capacity, active, usages), request, ends_at)
             if placement.is_feasible:
                 return placement, view
-        return self._place_in_view(views[-1], (stand, held, left), request, ends_at), views[-1]
+        state = (capacity, active, usages)
+        return self._place_in_view(views[-1], state, request, ends_at), views[-1]
 
     def _place_in_view(
         self,
@@ -267,54 +270,54 @@ class ReservationLedger:
         request: PlacementRequest,
         ends_at: float,
     ) -> Placement:
-        stand, held, left = state
+        capacity, active, usages = state
         snapshot = with_nominations(
-            stand.snapshot, build_nominations(held, left, view=view, cache=self._cache)
+            capacity.snapshot, build_nominations(active, usages, view=view, cache=self._cache)
         )
         left_s = max(_MIN_BUDGET_S, ends_at - self._clock())
         return place(snapshot, request.with_deadline(left_s), clock=self._clock)
 
     def _store_if_fits(
         self,
-        stand: CapacityState,
-        wish: ReservationRequest,
+        capacity: CapacityState,
+        request: ReservationRequest,
         placement: Placement,
         view: ReservationView,
     ) -> ReservationResult | Refusal | None:
-        """Write a reservation where its placement still fits; None where it does not."""
+        """Write a reservation if its placement still fits; None if it does not."""
         now, epoch = self._now(), self._store.epoch
-        made = build_reservation(wish, placement, now=now, epoch=epoch)
-        if isinstance(made, Refusal):
-            return made
-        held, left = self._read_held(stand)
-        others = build_nominations(held, left, view=view, cache=self._cache)
-        gone = find_preempted(
-            stand.snapshot, as_running_gang(wish.placement_request, placement), others
+        reservation = build_reservation(request, placement, now=now, epoch=epoch)
+        if isinstance(reservation, Refusal):
+            return reservation
+        active, usages = self._read_held(capacity)
+        others = build_nominations(active, usages, view=view, cache=self._cache)
+        preempted = find_preempted(
+            capacity.snapshot, as_running_gang(request.placement_request, placement), others
         )
-        if gone is None:
+        if preempted is None:
             return None
-        message = f"gave way to {wish.id} of priority {wish.placement_request.priority}"
+        message = f"preempted by {request.id} of priority {request.placement_request.priority}"
         ends = [
-            apply_step(one, Step.RELEASE, now=now, epoch=epoch, message=message)
-            for one in held
-            if one.id in gone
+            apply_step(other, Step.RELEASE, now=now, epoch=epoch, message=message)
+            for other in active
+            if other.id in preempted
         ]
-        # First they give way: what is cut off in between keeps too little rather than too much.
-        self._put([*(one for one in ends if isinstance(one, Reservation)), made])
-        kept = self._find(made.id) or made  # the store may tell another time than our clock
-        return ReservationResult(restore_placement(kept), kept)
+        # Write the preempted first: an interruption in between reserves too little, not too much.
+        self._put([*(other for other in ends if isinstance(other, Reservation)), reservation])
+        stored = self._find(reservation.id) or reservation  # its creation time may differ
+        return ReservationResult(restore_placement(stored), stored)
 
     def _answer_repeat(
-        self, earlier: Reservation, wish: ReservationRequest
+        self, earlier: Reservation, request: ReservationRequest
     ) -> ReservationResult | Refusal:
-        if earlier.request_hash != hash_request(wish):
-            problem = f"the id {wish.id} was used for another request: draw a new one"
+        if earlier.request_hash != hash_request(request):
+            problem = f"the id {request.id} was used for another request: use a new id"
             return Refusal(RefusalKind.REUSED, problem, "request_id")
-        now = expire_if_due(earlier, now=self._now(), epoch=earlier.epoch)
-        return ReservationResult(restore_placement(earlier), now)
+        current = expire_if_due(earlier, now=self._now(), epoch=earlier.epoch)
+        return ReservationResult(restore_placement(earlier), current)
 
     def _apply_step(
-        self, id_: str, step: Step, *, holder: str, least_epoch: int
+        self, id_: str, step: Step, *, holder: str, min_epoch: int
     ) -> Reservation | Refusal:
         refusal = self._store.find_write_refusal()
         if refusal is not None:
@@ -322,75 +325,73 @@ class ReservationLedger:
         try:
             with self._write_lock:
                 self._store.refresh()
-                found = self._find_owned(id_, holder, least_epoch)
-                if isinstance(found, Refusal):
-                    return found
-                after = apply_step(found, step, now=self._now(), epoch=self._store.epoch)
-                if isinstance(after, Reservation) and after is not found:
+                current = self._find_owned(id_, holder, min_epoch)
+                if isinstance(current, Refusal):
+                    return current
+                after = apply_step(current, step, now=self._now(), epoch=self._store.epoch)
+                if isinstance(after, Reservation) and after is not current:
                     self._put([after])
                 return after
         except (KubeError, StoreError) as error:
             return _build_refusal(error)
 
-    def _find_owned(self, id_: str, holder: str, least_epoch: int) -> Reservation | Refusal:
-        """Return the reservation that a caller means, where it is theirs."""
-        if least_epoch > self._store.epoch:
-            problem = f"epoch {least_epoch} has begun elsewhere, this one is older"
+    def _find_owned(self, id_: str, holder: str, min_epoch: int) -> Reservation | Refusal:
+        """Return the reservation of an id if the caller holds it."""
+        if min_epoch > self._store.epoch:
+            problem = f"another server has begun epoch {min_epoch}; the epoch here is older"
             return Refusal(RefusalKind.CHANGED, problem)
-        found = self._find(id_)
-        if found is None:
-            problem = f"no reservation is known by the id '{show(id_, 64)}'"
+        reservation = self._find(id_)
+        if reservation is None:
+            problem = f"no reservation has the id '{show(id_, 64)}'"
             return Refusal(RefusalKind.UNKNOWN, problem)
-        if found.holder != holder:
-            return Refusal(RefusalKind.NOT_HOLDER, f"reservation {id_} is somebody else's")
-        return found
+        if reservation.holder != holder:
+            return Refusal(RefusalKind.NOT_HOLDER, f"reservation {id_} belongs to another holder")
+        return reservation
 
-    def _read_cached(self, stand: CapacityState) -> CachedSnapshot:
-        now, known, seen = self._now(), self._store.read_reservations(), self._cached
-        if seen is not None and seen.capacity is stand and seen.reservations is known:
-            is_same = seen.valid_from <= now and (
-                seen.valid_until is None or now < seen.valid_until
-            )
-            if is_same:
-                return seen
-        held = [one for one in known if one.is_held_at(now)]
-        ends = min((one.expires_at for one in held if one.expires_at), default=None)
-        left = self._compute_usage(known, stand, now)
+    def _read_cached(self, capacity: CapacityState) -> CachedSnapshot:
+        now, stored, cached = self._now(), self._store.read_reservations(), self._cached
+        if cached is not None and cached.capacity is capacity and cached.reservations is stored:
+            until = cached.valid_until
+            if cached.valid_from <= now and (until is None or now < until):
+                return cached
+        active = [row for row in stored if row.is_held_at(now)]
+        ends = min((row.expires_at for row in active if row.expires_at), default=None)
+        usages = self._compute_usage(stored, capacity, now)
         snapshot = with_nominations(
-            stand.snapshot, build_nominations(held, left, cache=self._cache)
+            capacity.snapshot, build_nominations(active, usages, cache=self._cache)
         )
-        self._cached = seen = CachedSnapshot(stand, known, now, ends, snapshot)
-        return seen
+        self._cached = cached = CachedSnapshot(capacity, stored, now, ends, snapshot)
+        return cached
 
     def _read_held(
-        self, stand: CapacityState
+        self, capacity: CapacityState
     ) -> tuple[list[Reservation], dict[str, ReservationUsage]]:
-        known, now = self._store.read_reservations(), self._now()
-        return [one for one in known if one.is_held_at(now)], self._compute_usage(known, stand, now)
+        stored, now = self._store.read_reservations(), self._now()
+        active = [row for row in stored if row.is_held_at(now)]
+        return active, self._compute_usage(stored, capacity, now)
 
     def _compute_usage(
-        self, known: Sequence[Reservation], stand: CapacityState | None, now: datetime
+        self, stored: Sequence[Reservation], capacity: CapacityState | None, now: datetime
     ) -> dict[str, ReservationUsage]:
-        rows = (expire_if_due(one, now=now, epoch=0) for one in known)
-        return compute_usage(rows, stand.pods if stand else (), cache=self._cache)
+        current = (expire_if_due(row, now=now, epoch=0) for row in stored)
+        return compute_usage(current, capacity.pods if capacity else (), cache=self._cache)
 
     def _find(self, id_: str) -> Reservation | None:
-        return next((one for one in self._store.read_reservations() if one.id == id_), None)
+        return next((row for row in self._store.read_reservations() if row.id == id_), None)
 
     def _is_full(self) -> bool:
-        known, now = self._store.read_reservations(), self._now()
-        return (
-            len(known) >= MAX_RESERVATIONS or sum(one.is_held_at(now) for one in known) >= MAX_HELD
-        )
+        stored, now = self._store.read_reservations(), self._now()
+        num_held = sum(row.is_held_at(now) for row in stored)
+        return len(stored) >= MAX_RESERVATIONS or num_held >= MAX_HELD
 
     @contextmanager
     def _wait_for_turn(self, ends_at: float) -> Iterator[bool]:
-        """Place alone within the context, if our turn comes in time."""
-        is_ours = self._placement_lock.acquire(timeout=max(0.0, ends_at - self._clock()))
+        """Serialize placements; yield whether the turn came before the deadline."""
+        has_turn = self._placement_lock.acquire(timeout=max(0.0, ends_at - self._clock()))
         try:
-            yield is_ours
+            yield has_turn
         finally:
-            if is_ours:
+            if has_turn:
                 self._placement_lock.release()
 
 

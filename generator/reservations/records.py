@@ -1,6 +1,6 @@
-"""What is reserved, what is asked, and how it may end. Pure.
+"""Values of the package: reservations, requests, refusals and totals. Pure.
 
-Every outcome that a caller can bring about is a value: a reservation, or a refusal with its kind.
+Every outcome that a caller can cause is a value: a reservation, or a refusal with its kind.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from generator.placement.answer import Placement
 from generator.placement.request import PlacementRequest
 
 LOCAL_HOLDER: Final = "local"
-"""The holder where callers are not asked who they are."""
+"""The holder where callers are not authenticated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class RankRun:
     """Pods of consecutive ranks on one node."""
 
     node: str | None
-    """None: they have no place; a gang may run with fewer."""
+    """None: the pods have no node; a gang may run with fewer pods."""
     count: int
 
 
@@ -42,39 +42,39 @@ class HeldGroup:
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """One reservation, as it was last written."""
+    """A reservation, as last written."""
 
     id: str
-    """The UUID of the request that made it."""
+    """The UUID of the request that created it."""
     request_hash: str
-    """Of the whole request, to know it again."""
+    """Hash of the whole request; detects an id that is used for another request."""
     holder: str
-    """Who asked, by the proven name."""
+    """Authenticated name of the caller that reserved."""
     gang: str
     """`NAMESPACE/NAME`, or a bare name."""
     priority: int
     plane: str
     tier: str
-    """Of the lowest domain around the whole gang."""
+    """Of the lowest domain that contains the whole gang."""
     is_proved: bool
     groups: tuple[HeldGroup, ...]
     ttl_s: int
     created_at: datetime
     phase: ReservationPhase
     epoch: int
-    """Of the leadership, or the start, that wrote it last."""
+    """Epoch of the leader, or of the server start, that wrote the reservation last."""
     expires_at: datetime | None = None
-    """None once it is confirmed."""
+    """None after the reservation is confirmed."""
     ended_at: datetime | None = None
     message: str = ""
 
     @property
     def is_ended(self) -> bool:
-        """Whether it holds nothing any more, whatever the time."""
+        """Whether the stored phase is an end: the reservation holds no nodes at any time."""
         return self.phase in {ReservationPhase.RELEASED, ReservationPhase.EXPIRED}
 
     def is_held_at(self, now: datetime) -> bool:
-        """Return whether it keeps its nodes at a moment, be its end written already or not."""
+        """Return whether it holds its nodes at a moment, even if its end is not written yet."""
         if self.phase is ReservationPhase.CONFIRMED:
             return True
         is_due = self.expires_at is not None and now >= self.expires_at
@@ -82,23 +82,23 @@ class Reservation:
 
 
 class ReservationRequest(NamedTuple):
-    """A request to reserve."""
+    """A request to reserve nodes for a gang."""
 
     id: str
-    """UUID of version 4 in lower case: sent again, it gets the same reservation."""
+    """UUID version 4 in lower case; a repeat returns the same reservation."""
     holder: str
     placement_request: PlacementRequest
     ttl_s: int
     is_trial: bool = False
-    """Answer what would be reserved, and keep nothing."""
+    """Return what would be reserved, and store nothing."""
 
 
 class ReservationResult(NamedTuple):
-    """The answer to a wish."""
+    """The answer to a reservation request."""
 
     placement: Placement
     reservation: Reservation | None
-    """None where the gang is infeasible, and for a trial."""
+    """None if the gang is infeasible, and for a trial."""
 
 
 class RefusalKind(StrEnum):
@@ -109,29 +109,29 @@ class RefusalKind(StrEnum):
     """The id was used for another request."""
     UNKNOWN = "unknown"
     ENDED = "ended"
-    """What is released or expired cannot be confirmed."""
+    """A released or expired reservation cannot be confirmed."""
     NOT_HOLDER = "not-holder"
     NOT_LEADER = "not-leader"
-    """Another replica leads, and it is known where."""
+    """Another replica leads, and its address is known."""
     NO_LEADER = "no-leader"
     NO_TREE = "no-tree"
     FULL = "full"
     CHANGED = "changed"
-    """Somebody else was quicker: the same call may work at once."""
+    """Another request or writer was first; repeating the call may succeed at once."""
     STORE = "store"
-    """The store cannot be read or written at the moment."""
+    """The store cannot be read or written at present."""
 
 
 class Refusal(NamedTuple):
-    """Why a call changed nothing."""
+    """The reason a call changed nothing."""
 
     kind: RefusalKind
     problem: str
     """One line for people."""
     field: str = ""
-    """Of the request, where one is wrong."""
+    """The invalid field of the request; empty if no field is invalid."""
     leader: str = ""
-    """`HOST:PORT` of who can grant it, where that is another."""
+    """`HOST:PORT` of the leader, if another replica leads."""
 
 
 class ReservedTotals(NamedTuple):
@@ -139,4 +139,4 @@ class ReservedTotals(NamedTuple):
 
     phases: Mapping[ReservationPhase, int] = MappingProxyType({})
     amounts: Mapping[str, int] = MappingProxyType({})
-    """Kept for pods that are not bound yet, by resource."""
+    """Held for pods that are not bound yet: quantity by resource."""

@@ -1,11 +1,11 @@
-"""What becomes of a reservation: one table of steps, and what is asked before each. Pure.
+"""Phases of a reservation, the steps between them, and the limits of a request. Pure.
 
     reserved ──confirm──▶ confirmed ──release──▶ released
        │ └─────release──────────────────────────────▲
        └──expire──▶ expired
 
-Steps that were made already are no error: who repeats a call gets the answer of the first. Time
-is an argument: what is due has expired, be that written yet or not.
+A repeated step is no error: a repeated call gets the same answer as the first. Time is an
+argument: a reservation past its time counts as expired, even if that is not written yet.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ MAX_TTL_S: Final = 86_400
 MAX_GROUPS: Final = 128
 MAX_RESOURCES: Final = 16
 MAX_RUNS: Final = 8192
-"""Of one group, as its kind says."""
+"""Of one group; the PlacementReservation schema sets the same limit."""
 MAX_RUNS_BYTES: Final = 1 << 20
-"""Of all runs as text: etcd takes objects of 1.5 MiB."""
+"""Of all runs as text: etcd limits an object to 1.5 MiB."""
 MAX_PLACES_BYTES: Final = 3 << 20
-"""Of the names of the nodes of all pods: an answer has 4 MiB at most."""
+"""Of the node names of all pods: an answer has 4 MiB at most."""
 _RUN_BYTES: Final = 32
 RETENTION_S: Final = 600
-"""An ended reservation is remembered so long, or for its TTL if that is longer."""
+"""An ended reservation is kept for this time, or for its TTL if that is longer."""
 MAX_HELD: Final = 4096
 MAX_RESERVATIONS: Final = 8192
-"""Ended ones among them."""
+"""Held and ended reservations together."""
 _UUID4: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _GANG: Final = re.compile(r"(?:[^/]{1,63}/)?[^/]{1,253}")
 _PLANE: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -58,7 +58,7 @@ _UNNAMED: Final = "self"
 
 
 class Step(StrEnum):
-    """What can be done to a reservation."""
+    """A transition of a reservation."""
 
     CONFIRM = "confirm"
     RELEASE = "release"
@@ -78,159 +78,160 @@ STEPS: Final[Mapping[tuple[ReservationPhase, Step], ReservationPhase]] = Mapping
         (_RESERVED, Step.EXPIRE): _EXPIRED,
     }
 )
-"""To which phase a step leads from which; there is no other step."""
+"""The phase after a step, by present phase; all other steps are refused."""
 
 
 def apply_step(
-    found: Reservation, step: Step, *, now: datetime, epoch: int, message: str = ""
+    reservation: Reservation, step: Step, *, now: datetime, epoch: int, message: str = ""
 ) -> Reservation | Refusal:
-    """Return a reservation after a step, the very same where the step was made already.
+    """Return a reservation after a step, the identical object if the step was made already.
 
     Args:
-        found: as it was last written.
-        step: that is wished.
+        reservation: as last written.
+        step: the step to make.
         now: with a time zone.
-        epoch: of who writes.
-        message: why, for people.
+        epoch: of the writer.
+        message: the reason, for people.
     """
     if step is not Step.EXPIRE:
-        found = expire_if_due(found, now=now, epoch=epoch)
-    to = STEPS.get((found.phase, step))
+        reservation = expire_if_due(reservation, now=now, epoch=epoch)
+    to = STEPS.get((reservation.phase, step))
     if to is None:
-        problem = f"reservation {found.id} is {found.phase.value}: reserve again"
+        problem = f"reservation {reservation.id} is {reservation.phase.value}: reserve again"
         return Refusal(RefusalKind.ENDED, problem)
-    if to is found.phase:
-        return found
+    if to is reservation.phase:
+        return reservation
     has_ended = to in {_RELEASED, _EXPIRED}
     return replace(
-        found,
+        reservation,
         phase=to,
         epoch=epoch,
-        expires_at=None if to is _CONFIRMED else found.expires_at,
+        expires_at=None if to is _CONFIRMED else reservation.expires_at,
         ended_at=now if has_ended else None,
         message=message,
     )
 
 
-def expire_if_due(found: Reservation, *, now: datetime, epoch: int) -> Reservation:
-    """Return a reservation as it is at a moment: expired where its time is up."""
-    if found.is_ended or found.is_held_at(now):
-        return found
-    return replace(found, phase=_EXPIRED, epoch=epoch, ended_at=found.expires_at)
+def expire_if_due(reservation: Reservation, *, now: datetime, epoch: int) -> Reservation:
+    """Return a reservation in its phase at a moment: expired if its time is up."""
+    if reservation.is_ended or reservation.is_held_at(now):
+        return reservation
+    return replace(reservation, phase=_EXPIRED, epoch=epoch, ended_at=reservation.expires_at)
 
 
-def is_forgettable(found: Reservation, now: datetime) -> bool:
-    """Return whether an ended reservation need not be remembered any longer."""
-    if not found.is_ended or found.ended_at is None:
+def is_forgettable(reservation: Reservation, now: datetime) -> bool:
+    """Return whether an ended reservation may be deleted."""
+    if not reservation.is_ended or reservation.ended_at is None:
         return False
-    return now >= found.ended_at + timedelta(seconds=max(RETENTION_S, found.ttl_s))
+    return now >= reservation.ended_at + timedelta(seconds=max(RETENTION_S, reservation.ttl_s))
 
 
-def find_refusal(wish: ReservationRequest) -> Refusal | None:
-    """Return why a wish makes no sense, None where it does; O(groups)."""
-    for field, problem in _find_faults(wish):
+def find_refusal(request: ReservationRequest) -> Refusal | None:
+    """Return why a request is malformed, None if it is valid; O(groups)."""
+    for field, problem in _find_faults(request):
         return Refusal(RefusalKind.MALFORMED, problem, field)
     return None
 
 
-def _find_faults(wish: ReservationRequest) -> list[tuple[str, str]]:
-    request = wish.placement_request
+def _find_faults(request: ReservationRequest) -> list[tuple[str, str]]:
+    gang_request = request.placement_request
     faults = [
-        ("request_id", "expected a UUID of version 4 in lower case", _UUID4, wish.id),
-        ("gang", "expected NAMESPACE/NAME, or a name without slashes", _GANG, request.gang),
-        ("plane", "expected the name of a network", _PLANE, request.plane),
+        ("request_id", "expected a UUID of version 4 in lower case", _UUID4, request.id),
+        ("gang", "expected NAMESPACE/NAME, or a name without slashes", _GANG, gang_request.gang),
+        ("plane", "expected the name of a network", _PLANE, gang_request.plane),
     ]
     found = [
         (field, f"{problem}, got '{show(text)}'")
         for field, problem, pattern, text in faults
         if not (pattern.fullmatch(text) and text.isprintable())
     ]
-    if request.gang == _UNNAMED:
-        found.append(("gang", "expected a name: nodes are kept for a gang that can be told apart"))
-    if not 1 <= wish.ttl_s <= MAX_TTL_S:
-        found.append(("ttl_s", f"expected 1 to {MAX_TTL_S} seconds, got {wish.ttl_s}"))
-    if abs(request.priority) > MAX_PRIORITY:
-        found.append(("priority", f"expected at most {MAX_PRIORITY}, got {request.priority}"))
-    if request.eviction is not EvictionPolicy.NEVER:
-        found.append(("preemption", "expected never: a reservation evicts nobody"))
-    if len(request.groups) > MAX_GROUPS:
-        found.append(("groups", f"expected at most {MAX_GROUPS}, got {len(request.groups)}"))
-    return found + _find_group_faults(request)
+    if gang_request.gang == _UNNAMED:
+        found.append(("gang", "expected a name: 'self' does not identify a gang"))
+    if not 1 <= request.ttl_s <= MAX_TTL_S:
+        found.append(("ttl_s", f"expected 1 to {MAX_TTL_S} seconds, got {request.ttl_s}"))
+    if abs(gang_request.priority) > MAX_PRIORITY:
+        found.append(("priority", f"expected at most {MAX_PRIORITY}, got {gang_request.priority}"))
+    if gang_request.eviction is not EvictionPolicy.NEVER:
+        found.append(("preemption", "expected never: a reservation preempts no pods"))
+    if len(gang_request.groups) > MAX_GROUPS:
+        found.append(("groups", f"expected at most {MAX_GROUPS}, got {len(gang_request.groups)}"))
+    return found + _find_group_faults(gang_request)
 
 
 def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
-    found = []
-    for at, group in enumerate(request.groups):
+    faults = []
+    for group_index, group in enumerate(request.groups):
         if len(group.name) > _MAX_NAME or not group.name.isprintable():
             problem = f"expected at most {_MAX_NAME} printable characters"
-            found.append((f"groups[{at}].name", problem))
+            faults.append((f"groups[{group_index}].name", problem))
         if len(group.request) > MAX_RESOURCES:
             problem = f"expected at most {MAX_RESOURCES} resources, got {len(group.request)}"
-            found.append((f"groups[{at}].request", problem))
-    return found
+            faults.append((f"groups[{group_index}].request", problem))
+    return faults
 
 
-def hash_request(wish: ReservationRequest) -> str:
-    """Return what tells a wish from another with the same id, as 64 hexadecimal digits.
+def hash_request(request: ReservationRequest) -> str:
+    """Return a digest of a request, as 64 hexadecimal digits.
 
-    Its deadline is no part of it: who repeats a call has less time left.
+    It detects an id that is used for two requests. The deadline is left out, because a repeated
+    call has less time left.
     """
-    told = (replace(wish.placement_request, deadline_s=None), wish.ttl_s, wish.holder)
-    return hashlib.sha256(json.dumps(_to_json_value(told), sort_keys=True).encode()).hexdigest()
+    hashed = (replace(request.placement_request, deadline_s=None), request.ttl_s, request.holder)
+    return hashlib.sha256(json.dumps(_to_json_value(hashed), sort_keys=True).encode()).hexdigest()
 
 
 def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a request holds
-    """Return a value as JSON can say it, the same in every process."""
+    """Return a value in a JSON form that is the same in every process."""
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {one.name: _to_json_value(getattr(value, one.name)) for one in fields(value)}
+        return {item.name: _to_json_value(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, frozenset):
-        return sorted(_to_json_value(one) for one in value)
+        return sorted(_to_json_value(item) for item in value)
     if isinstance(value, tuple):
-        return [_to_json_value(one) for one in value]
+        return [_to_json_value(item) for item in value]
     return value
 
 
 def build_reservation(
-    wish: ReservationRequest, placement: Placement, *, now: datetime, epoch: int
+    request: ReservationRequest, placement: Placement, *, now: datetime, epoch: int
 ) -> Reservation | Refusal:
-    """Return the reservation that a placement comes to."""
+    """Return the reservation of a placement, or a refusal if it is too large."""
     groups = tuple(
         HeldGroup(group.name, group.request, _group_runs(placement.assignment[group.name]))
-        for group in wish.placement_request.groups
+        for group in request.placement_request.groups
     )
     problem = _find_size_problem(groups)
     if problem:
         return Refusal(RefusalKind.MALFORMED, problem, "groups")
     return Reservation(
-        id=wish.id,
-        request_hash=hash_request(wish),
-        holder=wish.holder,
-        gang=wish.placement_request.gang,
-        priority=wish.placement_request.priority,
-        plane=wish.placement_request.plane,
+        id=request.id,
+        request_hash=hash_request(request),
+        holder=request.holder,
+        gang=request.placement_request.gang,
+        priority=request.placement_request.priority,
+        plane=request.placement_request.plane,
         tier=placement.tier or "",
         is_proved=placement.is_proved,
         groups=groups,
-        ttl_s=wish.ttl_s,
+        ttl_s=request.ttl_s,
         created_at=now,
         phase=_RESERVED,
         epoch=epoch,
-        expires_at=now + timedelta(seconds=wish.ttl_s),
+        expires_at=now + timedelta(seconds=request.ttl_s),
     )
 
 
 def _find_size_problem(groups: tuple[HeldGroup, ...]) -> str:
-    """Return why places cannot be kept, or not be told, empty where they can."""
+    """Return why the node list is too large to store or to send; empty if it is not."""
     runs = [run for group in groups for run in group.runs]
-    most = max(len(group.runs) for group in groups)
-    if most > MAX_RUNS:
-        return f"a group lies on {most} runs of nodes, more than {MAX_RUNS}"
+    max_runs = max(len(group.runs) for group in groups)
+    if max_runs > MAX_RUNS:
+        return f"a group needs {max_runs} runs of nodes, more than {MAX_RUNS}"
     if sum(len(run.node or "") + _RUN_BYTES for run in runs) > MAX_RUNS_BYTES:
-        return f"the places take more than {MAX_RUNS_BYTES} bytes to keep"
+        return f"the node list takes more than {MAX_RUNS_BYTES} bytes to store"
     if sum(run.count * (len(run.node or "") + 2) for run in runs) > MAX_PLACES_BYTES:
-        return f"the places take more than {MAX_PLACES_BYTES} bytes to tell"
+        return f"the node list takes more than {MAX_PLACES_BYTES} bytes to send"
     return ""
 
 
@@ -238,17 +239,17 @@ def _group_runs(nodes: tuple[str | None, ...]) -> tuple[RankRun, ...]:
     return tuple(RankRun(node, sum(1 for _ in pods)) for node, pods in groupby(nodes))
 
 
-def restore_placement(found: Reservation) -> Placement:
-    """Return the placement that a reservation keeps: what is the same each time it is told."""
+def restore_placement(reservation: Reservation) -> Placement:
+    """Return the placement of a reservation, without the details that are not stored."""
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(
             {
                 group.name: tuple(run.node for run in group.runs for _ in range(run.count))
-                for group in found.groups
+                for group in reservation.groups
             }
         ),
-        tier=found.tier,
+        tier=reservation.tier,
         objective=MappingProxyType({}),
-        is_proved=found.is_proved,
+        is_proved=reservation.is_proved,
     )

@@ -1,9 +1,9 @@
-"""Reservations in a file of SQLite, for the one server of a folder.
+"""Reservations in a SQLite file, for a single server that reads a folder.
 
-Each write is one transaction with a write-ahead log and full synchronisation: what was answered is
-there after a crash of the process or the machine, and nothing by half. The file is made with the
-first reservation. A server that opens it signs with an epoch of its own; where another has opened
-it since, the older one writes nothing any more.
+Each write is one transaction with a write-ahead log and full synchronisation: after a crash of the
+process or the machine, an acknowledged write is complete. The file is created with the first
+reservation. Each server that opens the file begins a new epoch; a server of an older epoch can no
+longer write.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from topology.model.errors import ConfigError, StoreError, show
 
 FILE_NAME: Final = "reservations.sqlite"
 APPLICATION_ID: Final = 0x546F706E
-"""Of the file, so that no other database is taken for ours."""
+"""SQLite application id of the file, so that the database of another program is refused."""
 SCHEMA_VERSION: Final = 1
 BUSY_TIMEOUT_S: Final = 5.0
 _SCHEMA: Final = (
@@ -36,13 +36,13 @@ _SCHEMA: Final = (
 
 
 class SqliteReservations:
-    """A `ReservationStore` in one file; any thread may call."""
+    """A `ReservationStore` in one file; thread-safe."""
 
     def __init__(self, file: Path) -> None:
-        """Read what is stored, and take over from whoever wrote it; make no file.
+        """Read the stored reservations and begin an epoch; create no file.
 
         Raises:
-            StoreError: the file cannot be used; it is left as it is.
+            StoreError: the file cannot be used; it stays unchanged.
         """
         self._file = file
         self._lock = Lock()
@@ -57,49 +57,49 @@ class SqliteReservations:
 
     @property
     def epoch(self) -> int:
-        """How often a server has opened the file."""
+        """Number of times a server has opened the file."""
         return self._epoch
 
     @property
     def is_known(self) -> bool:
-        """Return that all is: it was read at the start."""
+        """Report known: the file was read at startup."""
         return True
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return nothing: a file that holds what cannot be used is not opened."""
+        """Return no problems: a file with an unusable document is not opened."""
         return ()
 
     def find_write_refusal(self) -> Refusal | None:
-        """Return None: nobody else leads."""
+        """Return None: the only server may always write."""
         return None
 
     def read_reservations(self) -> tuple[Reservation, ...]:
-        """Return what is stored, in order of ids."""
+        """Return the stored reservations, sorted by id."""
         return self._known
 
     def refresh(self) -> None:
-        """Do nothing: who else writes takes the right to write from us."""
+        """Do nothing: another server that opens the file ends this server's right to write."""
 
     def read_inherited_ids(self) -> Collection[str]:
         """Return the ids that were in the file when it was opened."""
         return self._inherited_ids
 
     def put(self, changed: Sequence[Reservation]) -> None:
-        """Write these, all or none.
+        """Write these reservations, all or none.
 
         Raises:
             StoreFenced: another server has opened the file since.
             StoreError: the file cannot be written.
         """
-        rows = [(one.id, json.dumps(render_reservation(one))) for one in changed]
+        rows = [(item.id, json.dumps(render_reservation(item))) for item in changed]
         with self._write_transaction() as database:
             database.executemany("INSERT OR REPLACE INTO reservations VALUES (?, ?)", rows)
-        self._by_id |= {one.id: one for one in changed}
+        self._by_id |= {item.id: item for item in changed}
         self._refresh_known()
 
     def delete(self, ids: Collection[str]) -> None:
-        """Delete these, all or none.
+        """Delete these reservations, all or none.
 
         Raises:
             StoreFenced: another server has opened the file since.
@@ -112,7 +112,7 @@ class SqliteReservations:
         self._refresh_known()
 
     def close(self) -> None:
-        """Close the file; nothing is lost without it."""
+        """Close the file; data is safe without it."""
         with self._lock:
             if self._database is not None:
                 self._database.close()
@@ -122,8 +122,8 @@ class SqliteReservations:
         self._known = tuple(self._by_id[id_] for id_ in sorted(self._by_id))
 
     def _open(self) -> sqlite3.Connection:
-        """Open the file, which is made where there is none, and begin an epoch."""
-        read_reservations(self._file)  # what cannot be used is left as it is
+        """Open the file, or create it, and begin an epoch."""
+        read_reservations(self._file)  # raises before an unusable file is changed
         with _translate_errors(self._file):
             database = sqlite3.connect(
                 self._file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
@@ -136,14 +136,14 @@ class SqliteReservations:
             except BaseException:
                 database.close()
                 raise
-        self._by_id = {one.id: one for one in (_parse_row(self._file, row) for row in rows)}
+        self._by_id = {item.id: item for item in (_parse_row(self._file, row) for row in rows)}
         self._inherited_ids = frozenset(self._by_id)
         self._refresh_known()
         self._database = database
         return database
 
     def _begin_epoch(self, database: sqlite3.Connection) -> list[tuple[str, str]]:
-        """Begin an epoch, and return the rows that stand at its beginning."""
+        """Begin an epoch, and return the rows stored at its start."""
         with _run_transaction(database):
             if not _has_schema(database):
                 for statement in _SCHEMA:
@@ -154,19 +154,23 @@ class SqliteReservations:
 
     @contextmanager
     def _write_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write in one transaction, which is kept only where all of it succeeds."""
+        """Write in one transaction, which is rolled back if any part fails."""
         with self._lock:
             database = self._database or self._open()
             if not self._is_file_unchanged():
-                raise StoreError(f"{_show_path(self._file)}: was removed or replaced; start again")
+                raise StoreError(
+                    f"{_show_path(self._file)}: was removed or replaced; restart the server"
+                )
             with _translate_errors(self._file), _run_transaction(database):
                 (epoch,) = database.execute("SELECT epoch FROM epochs").fetchone()
                 if epoch != self._epoch:
-                    raise StoreFenced(f"{_show_path(self._file)}: another server has taken it over")
+                    raise StoreFenced(
+                        f"{_show_path(self._file)}: another server has opened this file since"
+                    )
                 yield database
 
     def _is_file_unchanged(self) -> bool:
-        """Return whether what is written now will be found by whoever opens the file."""
+        """Return whether the path still names the open file."""
         try:
             return self._file.stat().st_ino == self._inode
         except OSError:
@@ -174,15 +178,15 @@ class SqliteReservations:
 
 
 def read_reservations(file: Path) -> tuple[Reservation, ...]:
-    """Return what a file holds, in order of ids, and change nothing; empty where there is none.
+    """Return the reservations of a file, sorted by id, without a change; empty if there is no file.
 
     Raises:
-        StoreError: it is not ours, of a later version, or damaged.
+        StoreError: the file is not a reservations database, has a later version, or is damaged.
     """
     if not file.exists():
         return ()
     if not file.is_file():
-        raise StoreError(f"{_show_path(file)}: is no file")
+        raise StoreError(f"{_show_path(file)}: is not a regular file")
     with _open_read_only(file) as database:
         if not _has_schema(database):
             return ()
@@ -194,10 +198,10 @@ def read_reservations(file: Path) -> tuple[Reservation, ...]:
 
 
 def _has_schema(database: sqlite3.Connection) -> bool:
-    """Return whether there are tables of ours; False where there are none at all.
+    """Return whether the tables of this program exist; False for an empty database.
 
     Raises:
-        StoreError: they are somebody else's, or of a later version.
+        StoreError: the tables belong to another program or to a later version.
     """
     (mark,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
@@ -205,9 +209,9 @@ def _has_schema(database: sqlite3.Connection) -> bool:
     if not (mark or version or tables):
         return False
     if mark != APPLICATION_ID:
-        raise StoreError("is a database of something else than reservations")
+        raise StoreError("is not a database of reservations")
     if version != SCHEMA_VERSION:
-        raise StoreError(f"is of version {version}; this program knows {SCHEMA_VERSION}")
+        raise StoreError(f"has schema version {version}; this program supports {SCHEMA_VERSION}")
     return True
 
 
@@ -240,7 +244,7 @@ def _run_transaction(database: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def _translate_errors(file: Path) -> Iterator[None]:
-    """Say of every error which file it is about."""
+    """Add the path of the file to every error."""
     try:
         yield
     except sqlite3.Error as error:
@@ -254,14 +258,14 @@ def _translate_errors(file: Path) -> Iterator[None]:
 def _parse_row(file: Path, row: tuple[str, str]) -> Reservation:
     id_, text = row
     try:
-        found = parse_stored_reservation(json.loads(text))
+        reservation = parse_stored_reservation(json.loads(text))
     except (ValueError, RecursionError, ConfigError) as error:
         raise StoreError(f"{_show_path(file)}: reservation {show(id_, 64)}: {error}") from error
-    if found is None or found.id != id_:
+    if reservation is None or reservation.id != id_:
         raise StoreError(
-            f"{_show_path(file)}: reservation {show(id_, 64)}: is not what it is named"
+            f"{_show_path(file)}: reservation {show(id_, 64)}: the stored document has another id"
         )
-    return found
+    return reservation
 
 
 def _show_path(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""What keeps reservations, be it a file or a cluster."""
+"""`ReservationStore`, the interface of the places that store reservations: a file or a cluster."""
 
 from __future__ import annotations
 
@@ -14,46 +14,46 @@ class StoreFenced(StoreError):  # noqa: N818 - reads as what happened
 
 
 class ReservationStore(Protocol):
-    """Keeps reservations. A write is there once it returns, also after a crash, and never by half.
+    """Stores reservations. A write is durable and complete once it returns, also after a crash.
 
-    Writing and reading for a write raise StoreError or KubeError.
+    All writes, and `refresh` before a write, raise StoreError or KubeError.
     """
 
     @property
     def epoch(self) -> int:
-        """What this writer signs with; a larger one than any writer before it had."""
+        """Signature of this writer; larger than the epoch of any earlier writer."""
         ...
 
     @property
     def is_known(self) -> bool:
-        """Whether all was read once, or cannot be, which is no reason to place nothing."""
+        """Whether the store was read once, or cannot be read: placement goes on without it."""
         ...
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """What is stored and cannot be used, so that it keeps nothing, and why."""
+        """Stored documents that cannot be used and hold nothing, with the reason."""
         ...
 
     def find_write_refusal(self) -> Refusal | None:
-        """Return why nothing can be written here at the moment, None where it can."""
+        """Return why no write is possible at present, None if one is possible."""
         ...
 
     def read_reservations(self) -> tuple[Reservation, ...]:
-        """Return what is known; the very same tuple where nothing changed. Never raises."""
+        """Return the known reservations; the identical tuple if nothing changed. Never raises."""
         ...
 
     def refresh(self) -> None:
-        """Make certain that all is known that any writer before us wrote."""
+        """Read the writes of all earlier writers."""
         ...
 
     def read_inherited_ids(self) -> Collection[str]:
-        """Return the ids of all that stood when this writer began."""
+        """Return the ids of all reservations that existed when this writer began."""
         ...
 
     def put(self, changed: Sequence[Reservation]) -> None:
-        """Write these, in this order."""
+        """Write these reservations in this order."""
         ...
 
     def delete(self, ids: Collection[str]) -> None:
-        """Delete ended ones."""
+        """Delete these ended reservations."""
         ...

@@ -1,8 +1,31 @@
-"""The gRPC service: proto files, server, client."""
+"""The gRPC service: proto files, server and client.
+
+server: `PlacementServer` binds the address and registers the services.
+placement_service: the calls of PlacementService except those about reservations.
+reservation_service: Reserve, Confirm and Release.
+topology_service: the calls of TopologyService: tree, watches, findings.
+interfaces: `ReservationCalls`, which the placement service needs from outside.
+published: `PublishedState`, the snapshot, findings and recent trees that queries read.
+capacity_counts: the number of pods that fit, by node, domain and tier.
+running_pods: pods of a gang that run already, from and to messages.
+calls: the interceptor of every call: deadline, first message, threads of streams, errors.
+stalled_calls: cancels calls whose client stalls.
+limits: limits of a call and of all calls together.
+message_size: refuses messages that exceed the limit, and names the largest field.
+status_errors: failure kinds, and their google.rpc details.
+grpc_log: one log line for an unreadable message.
+auth: authentication, TLS files and loopback addresses.
+client: typed clients of both services.
+messages: protobuf messages from values, and back.
+toponaut: code generated from the proto files by `make proto`.
+
+The package imports `generator.placement`, `generator.reservations` and `topology`. `messages`
+imports neither the server nor the client.
+"""
 
 import os
 
-# gRPC's C core reads both when it is imported: its own lines on stderr would stand between those
-# of the log, and nothing here forks.
+# gRPC's C core reads both when it is imported. Its own lines on stderr would mix with the log, and
+# this program never forks.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

@@ -1,9 +1,9 @@
-"""What every call goes through: a deadline, its first message, room for streams, our own errors.
+"""The interceptor of every call: deadline, first message, threads of streams, translated errors.
 
-gRPC's synchronous server gives each call a thread before its request is there, and keeps it as
-long as the caller likes; a stream keeps one to its end. So requests are read here, as streams of
-octets: who stalls is cut, what is no message is refused without a traceback, and streams have
-threads of their own, of which there are so many and no more.
+gRPC's synchronous server assigns a thread to each call before its request has arrived, and a client
+can hold that thread as long as it likes; a stream holds a thread until it ends. So this module
+reads requests itself, as streams of bytes: stalled calls are cancelled, bytes that are no message
+are refused without a traceback, and streams run in a separate, bounded pool of threads.
 """
 
 from __future__ import annotations
@@ -33,24 +33,22 @@ log = logging.getLogger(__name__)
 
 OWN_SERVICES_PREFIX: Final = "/toponaut.v1."
 _SPARE_THREADS: Final = 8
-"""They refuse streams while all others are busy."""
+"""Threads that refuse streams while all others are busy."""
 _CALL_BYTES: Final = 4096
-"""What gRPC itself keeps of a call, about."""
-_INTERNAL_FAILURE: Final = CallFailure(
-    FailureKind.INTERNAL, "internal error; the server's log tells more"
-)
+"""Approximate memory that gRPC itself uses per call."""
+_INTERNAL_FAILURE: Final = CallFailure(FailureKind.INTERNAL, "internal error; see the server's log")
 _UNREADABLE_FAILURE: Final = CallFailure(
-    FailureKind.INVALID_REQUEST, "what was sent is no such message"
+    FailureKind.INVALID_REQUEST, "the bytes sent are not a message of this method"
 )
 RpcHandler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 CallDetails: TypeAlias = grpc.HandlerCallDetails
 
 
 class _CallMethod(NamedTuple):
-    """How a method is called."""
+    """A method of a service, and how to call it."""
 
     name: str
-    """gRPC's, with that of its service."""
+    """Full name in gRPC: `/SERVICE/METHOD`."""
     behavior: Callable[[Any, Any], Any]
     parse: Callable[[bytes], Any]
     serialize: Callable[[Any], bytes]
@@ -59,18 +57,18 @@ class _CallMethod(NamedTuple):
 
 
 class CallInterceptor(grpc.ServerInterceptor):
-    """Stands before every method; the innermost interceptor."""
+    """Wraps every method; the innermost interceptor."""
 
-    def __init__(self, on_refused: Callable[[str], None], stalling: StallWatch) -> None:
-        """Start the threads of streams as they are needed.
+    def __init__(self, on_refused: Callable[[str], None], stall_watch: StallWatch) -> None:
+        """Start no thread yet; the pool of streams starts its threads on demand.
 
         Args:
-            on_refused: takes the names of methods of calls that came without a deadline, or with
-                octets that are no message.
-            stalling: cuts who stalls.
+            on_refused: called with the method name of a call without a deadline, or with bytes
+                that are no message.
+            stall_watch: cancels calls whose client stalls.
         """
         self._on_refused = on_refused
-        self._stall_watch = stalling
+        self._stall_watch = stall_watch
         self._pool = ThreadPoolExecutor(
             MAX_STREAMS + MAX_OTHER_STREAMS + _SPARE_THREADS, thread_name_prefix="rpc-stream"
         )
@@ -79,7 +77,7 @@ class CallInterceptor(grpc.ServerInterceptor):
         self._num_streams = {True: 0, False: 0}
 
     def stop(self) -> None:
-        """Begin no further stream."""
+        """Accept no further stream."""
         self._pool.shutdown(wait=False)
 
     def intercept_service(
@@ -87,24 +85,24 @@ class CallInterceptor(grpc.ServerInterceptor):
         continuation: Callable[[CallDetails], RpcHandler | None],
         handler_call_details: CallDetails,
     ) -> RpcHandler | None:
-        """Return the method in our form; gRPC's name."""
-        found = continuation(handler_call_details)
-        if found is None:
+        """Return the wrapped method; the name is gRPC's."""
+        handler = continuation(handler_call_details)
+        if handler is None:
             return None
-        form = _build_call_method(handler_call_details.method, found)
-        if not found.request_streaming and not found.response_streaming:
-            return grpc.stream_unary_rpc_method_handler(partial(self._answer_unary, form))
-        streamed = partial(self._admit_stream, form)
-        streamed.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
-        return grpc.stream_stream_rpc_method_handler(streamed)
+        method = _build_call_method(handler_call_details.method, handler)
+        if not handler.request_streaming and not handler.response_streaming:
+            return grpc.stream_unary_rpc_method_handler(partial(self._answer_unary, method))
+        handle_stream = partial(self._admit_stream, method)
+        handle_stream.experimental_thread_pool = self._pool  # type: ignore[attr-defined]  # as gRPC's own health service has it
+        return grpc.stream_stream_rpc_method_handler(handle_stream)
 
     def _answer_unary(
-        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> bytes:
-        """Answer a call of one message by another."""
-        answer = self._receive_request(form, requests, context)
+        """Answer a call of one request and one response."""
+        answer = self._receive_request(method, requests, context)
         if not isinstance(answer, CallFailure):
-            answer = _call_unary(form, answer, context)
+            answer = _call_unary(method, answer, context)
         if not isinstance(answer, CallFailure):
             answer = self._serialize_if_allowed(answer, context)
         if isinstance(answer, CallFailure):
@@ -112,27 +110,27 @@ class CallInterceptor(grpc.ServerInterceptor):
         return answer
 
     def _receive_request(
-        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Any | CallFailure:  # noqa: ANN401 - any message
-        """Return the message of a call, or why it gets no answer."""
-        if form.is_own_service and context.time_remaining() > MAX_DEADLINE_S:
-            self._on_refused(form.name)
-            problem = "set a deadline of an hour at most: it is the time that the search may take"
+        """Return the request message of a call, or why the call fails."""
+        if method.is_own_service and context.time_remaining() > MAX_DEADLINE_S:
+            self._on_refused(method.name)
+            problem = "set a deadline of an hour at most: it limits the time of the search"
             return CallFailure(FailureKind.DEADLINE_MISSING, problem)
         with self._stall_watch.watch(context):
-            raw = next(requests, None)
-        if raw is None:
+            message = next(requests, None)
+        if message is None:
             return CallFailure(FailureKind.INVALID_REQUEST, "expected a message")
         try:
-            return form.parse(raw)
+            return method.parse(message)
         except DecodeError:
-            self._on_refused(form.name)
+            self._on_refused(method.name)
             return _UNREADABLE_FAILURE
 
     def _serialize_if_allowed(
         self, answer: bytes, context: grpc.ServicerContext
     ) -> bytes | CallFailure:
-        """Return an answer that the caller will take soon, or there is room to wait for that."""
+        """Return an answer if there is room to hold it until the client reads it."""
         if len(answer) > MAX_MESSAGE_BYTES:
             return _build_size_failure(answer)
         num_bytes = len(answer) + _CALL_BYTES
@@ -141,44 +139,48 @@ class CallInterceptor(grpc.ServerInterceptor):
             is_full = self._unread_bytes > MAX_UNREAD_BYTES
         self._stall_watch.begin(context)
 
-        def taken() -> None:
+        def on_done() -> None:
             self._stall_watch.end(context)
             with self._lock:
                 self._unread_bytes -= num_bytes
 
-        if not context.add_callback(taken):
-            taken()
+        if not context.add_callback(on_done):
+            on_done()
         if is_full:
-            return CallFailure(FailureKind.OVERLOADED, "too many answers wait for their callers")
+            return CallFailure(
+                FailureKind.OVERLOADED, "too many answers wait to be read by clients"
+            )
         return answer
 
     def _admit_stream(
-        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """Yield the answers of a stream, where there is room for one more."""
-        most = MAX_STREAMS if form.is_own_service else MAX_OTHER_STREAMS
+        """Yield the answers of a stream if there is room for one more stream."""
+        limit = MAX_STREAMS if method.is_own_service else MAX_OTHER_STREAMS
         with self._lock:
-            has_room = self._num_streams[form.is_own_service] < most
-            self._num_streams[form.is_own_service] += has_room
+            has_room = self._num_streams[method.is_own_service] < limit
+            self._num_streams[method.is_own_service] += has_room
         if not has_room:
-            failure = CallFailure(FailureKind.OVERLOADED, f"{most} streams are open already")
+            failure = CallFailure(FailureKind.OVERLOADED, f"{limit} streams are open already")
             context.abort_with_status(encode_status(failure))
         try:
-            yield from self._answer_stream(form, requests, context)
+            yield from self._answer_stream(method, requests, context)
         finally:
             with self._lock:
-                self._num_streams[form.is_own_service] -= 1
+                self._num_streams[method.is_own_service] -= 1
 
     def _answer_stream(
-        self, form: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
+        self, method: _CallMethod, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        first = self._receive_request(form, requests, context)
+        first = self._receive_request(method, requests, context)
         failure = first if isinstance(first, CallFailure) else None
         if failure is None:
-            argument = (
-                _RequestIterator(first, requests, form.parse) if form.is_client_streaming else first
+            request = (
+                _RequestIterator(first, requests, method.parse)
+                if method.is_client_streaming
+                else first
             )
-            for answer in _call_stream(form, argument, context):
+            for answer in _call_stream(method, request, context):
                 if isinstance(answer, CallFailure):
                     failure = answer
                     break
@@ -189,7 +191,7 @@ class CallInterceptor(grpc.ServerInterceptor):
 
 
 class _RequestIterator(Iterator[object]):
-    """The messages of a caller, of which the first is there already."""
+    """The request messages of a client; the first is read already."""
 
     def __init__(
         self, first: object, rest: Iterator[bytes], parse: Callable[[bytes], object]
@@ -205,11 +207,11 @@ class _RequestIterator(Iterator[object]):
         return self._parse(next(self._rest))
 
 
-def _build_call_method(name: str, method: RpcHandler) -> _CallMethod:
+def _build_call_method(name: str, handler: RpcHandler) -> _CallMethod:
     behavior = (
-        method.unary_unary or method.unary_stream or method.stream_unary or method.stream_stream
+        handler.unary_unary or handler.unary_stream or handler.stream_unary or handler.stream_stream
     )
-    parse, serialize = method.request_deserializer, method.response_serializer
+    parse, serialize = handler.request_deserializer, handler.response_serializer
     if behavior is None or parse is None or serialize is None:
         raise InvariantError("a method without behavior or messages")
     return _CallMethod(
@@ -218,40 +220,44 @@ def _build_call_method(name: str, method: RpcHandler) -> _CallMethod:
         parse,
         serialize,
         is_own_service=name.startswith(OWN_SERVICES_PREFIX),
-        is_client_streaming=method.request_streaming,
+        is_client_streaming=handler.request_streaming,
     )
 
 
 def _call_unary(
-    form: _CallMethod, request: object, context: grpc.ServicerContext
+    method: _CallMethod, request: object, context: grpc.ServicerContext
 ) -> bytes | CallFailure:
-    """Return what a method answers; what goes wrong inside is ours to read, not the caller's."""
+    """Return the answer of a method; log an unexpected exception and hide it from the client."""
     try:
-        return form.serialize(form.behavior(request, context))
+        return method.serialize(method.behavior(request, context))
     except CallAbortedError as error:
         return error.failure
-    except Exception:  # see above
-        log.exception("call failed", extra={"method": form.name})
+    except Exception:
+        log.exception("call failed", extra={"method": method.name})
         return _INTERNAL_FAILURE
 
 
 def _call_stream(
-    form: _CallMethod, argument: object, context: grpc.ServicerContext
+    method: _CallMethod, request: object, context: grpc.ServicerContext
 ) -> Iterator[bytes | CallFailure]:
-    """Yield what a method answers, at the end perhaps why it answers no more."""
+    """Yield the answers of a method, and a failure at the end if there is one."""
     try:
-        answers: Iterable[object] = form.behavior(argument, context)
+        answers: Iterable[object] = method.behavior(request, context)
         for answer in answers:
-            raw = form.serialize(answer)
-            yield _build_size_failure(raw) if len(raw) > MAX_MESSAGE_BYTES else raw
-    except grpc.RpcError:  # the caller is gone
+            serialized = method.serialize(answer)
+            yield (
+                _build_size_failure(serialized)
+                if len(serialized) > MAX_MESSAGE_BYTES
+                else serialized
+            )
+    except grpc.RpcError:  # the client has disconnected
         raise
     except CallAbortedError as error:
         yield error.failure
     except DecodeError:
         yield _UNREADABLE_FAILURE
-    except Exception:  # see above
-        log.exception("call failed", extra={"method": form.name})
+    except Exception:
+        log.exception("call failed", extra={"method": method.name})
         yield _INTERNAL_FAILURE
 
 

@@ -1,4 +1,4 @@
-"""How many pods of a kind fit, by node, domain and tier."""
+"""Counts the pods of one kind that fit, by node, domain and tier."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from generator.placement.groups import GangGroup
 
 
 class PodCapacity(NamedTuple):
-    """Pods that fit on each node, nodes in the order of the snapshot."""
+    """Number of pods that fit on each node, in the order of the snapshot's nodes."""
 
     snapshot: Snapshot
     usable: BoolArray
     """Nodes that are neither cordoned nor excluded by selector or taint."""
     pods: IntArray
-    """0 on all others."""
+    """0 on all other nodes."""
 
 
 class DomainPodCapacity(NamedTuple):
-    """Room in one domain."""
+    """Free capacity of one domain."""
 
     name: str
     num_nodes: int
@@ -31,38 +31,38 @@ class DomainPodCapacity(NamedTuple):
 
 
 class TierPodCapacity(NamedTuple):
-    """Room at one tier."""
+    """Free capacity of one tier."""
 
     name: str
     num_domains: int
     pods: int
     max_pods: int
-    """In one domain: the largest gang that the tier holds."""
+    """Of the domain with most room: the largest gang that fits in one domain of the tier."""
 
 
 def count_pod_capacity(snapshot: Snapshot, pod: GangGroup, *, priority: int) -> PodCapacity:
-    """Return the room for pods like those of a group, which must ask for something.
+    """Return the capacity for pods like those of a group, which must request some resource.
 
     Cost: O(nodes × resources).
     """
-    seen = view_for(snapshot, "", priority)
-    usable = seen.schedulable & seen.has_tolerated_taints(pod.tolerations)
+    view = view_for(snapshot, "", priority)
+    usable = view.schedulable & view.has_tolerated_taints(pod.tolerations)
     for label, values in pod.selector:
-        usable &= seen.has_label(label, values)
+        usable &= view.has_label(label, values)
     return PodCapacity(
-        seen, usable, np.where(usable, seen.count_slots(dict(pod.request), unbounded=0), 0)
+        view, usable, np.where(usable, view.count_slots(dict(pod.request), unbounded=0), 0)
     )
 
 
 def count_domains(snapshot: Snapshot, height: int) -> int:
-    """Return the number of domains of a tier; height 0 are the nodes."""
+    """Return the number of domains of a tier; height 0 counts nodes."""
     return len(_find_domains(snapshot, height))
 
 
 def count_domain_capacities(
     room: PodCapacity, height: int, *, start: int, max_count: int
 ) -> list[DomainPodCapacity]:
-    """Return the room in some domains of a tier, in tree order; O(nodes) for the sums."""
+    """Return the capacity of some domains of a tier, in tree order; O(nodes) for the sums."""
     snapshot = room.snapshot
     levels = snapshot.levels
     which = _find_domains(snapshot, height)[start : start + max_count]
@@ -72,7 +72,7 @@ def count_domain_capacities(
     usable = np.add.reduceat(room.usable.astype(np.int64), starts)[which]
     pods = np.add.reduceat(room.pods, starts)[which]
     sizes = stops[which] - starts[which]
-    names = [_find_name(snapshot, height, at) for at in which.tolist()]
+    names = [_find_name(snapshot, height, index) for index in which.tolist()]
     return [
         DomainPodCapacity(*row)
         for row in zip(names, sizes.tolist(), usable.tolist(), pods.tolist(), strict=True)
@@ -80,18 +80,20 @@ def count_domain_capacities(
 
 
 def count_tier_capacities(room: PodCapacity) -> list[TierPodCapacity]:
-    """Return the room at every tier, from nodes to the whole cluster."""
+    """Return the capacity of every tier, from nodes to the whole cluster."""
     levels = room.snapshot.levels
-    found = []
+    capacities = []
     for height, name in enumerate(levels.tiers):
         starts, which = levels.starts[height], _find_domains(room.snapshot, height)
         pods = np.add.reduceat(room.pods, starts)[which] if len(which) else np.zeros(0, np.int64)
-        found.append(TierPodCapacity(name, len(which), int(pods.sum()), int(pods.max(initial=0))))
-    return found
+        capacities.append(
+            TierPodCapacity(name, len(which), int(pods.sum()), int(pods.max(initial=0)))
+        )
+    return capacities
 
 
 def find_height(snapshot: Snapshot, tier: str) -> int | None:
-    """Return the height of a tier by name or number, None where there is none of it."""
+    """Return the height of a tier by name or number, None if the tree has no such tier."""
     tiers = snapshot.levels.tiers
     if tier in (NODE_TIER, tiers[-1]):
         return tiers.index(tier)
@@ -99,7 +101,7 @@ def find_height(snapshot: Snapshot, tier: str) -> int | None:
 
 
 def _find_domains(snapshot: Snapshot, height: int) -> IntArray:
-    """Return the units of a tier that are domains of it, not nodes that lack one."""
+    """Return the units of a tier that are domains, without nodes that are in no domain of it."""
     levels = snapshot.levels
     if height in (0, levels.root):
         return np.arange(len(levels.starts[height]), dtype=np.int64)

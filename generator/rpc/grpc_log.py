@@ -1,7 +1,7 @@
-"""What gRPC itself logs of messages that it cannot read: a line each, not its traceback.
+"""Logs a message that gRPC cannot read as one line, without a traceback.
 
-Anybody who reaches the port can send octets that are no message; the call fails with INTERNAL,
-and the caller is told. A traceback through the library would read like a defect of ours.
+Any client that reaches the port can send bytes that are no message; the call fails with INTERNAL,
+and the client gets the error. A traceback through gRPC would look like a defect of this program.
 """
 
 from __future__ import annotations
@@ -19,5 +19,5 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 
 def filter_parse_errors() -> None:
-    """Have unreadable messages logged as one warning; doing it twice changes nothing."""
+    """Log each unreadable message as one warning; a second call changes nothing."""
     logging.getLogger(LOGGER_NAME).addFilter(_without_traceback)

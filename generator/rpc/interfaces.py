@@ -1,4 +1,4 @@
-"""What the placement service asks for and does not do itself."""
+"""Interfaces that the placement service needs from outside."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 
 
 class ReservationCalls(Protocol):
-    """Keeps nodes for gangs; callable from several threads at once."""
+    """Reserves nodes for gangs; thread-safe."""
 
     def reserve(
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
     ) -> pb.ReserveResponse | CallFailure:
-        """Place a gang and keep its nodes, or say why the call fails; infeasible is an answer."""
+        """Place a gang and reserve its nodes, or return a failure; infeasible is an answer."""
         ...
 
     def confirm(
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse | CallFailure:
-        """Let a reservation last."""
+        """Confirm a reservation, so that it lasts until it is released."""
         ...
 
     def release(
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
     ) -> pb.ReleaseResponse | CallFailure:
-        """Give the nodes of a reservation back."""
+        """Release the nodes of a reservation."""
         ...

@@ -1,7 +1,7 @@
-"""Messages that no server takes, and what makes them so large.
+"""Refuses messages that exceed the size limit of a server, and names their largest field.
 
-gRPC itself refuses them with RESOURCE_EXHAUSTED before it has read them, so no server can say more;
-callers look before they send.
+gRPC refuses such messages with RESOURCE_EXHAUSTED before it has read them, so the server cannot say
+why. So clients check the size before they send.
 """
 
 from __future__ import annotations
@@ -15,39 +15,41 @@ from generator.rpc.limits import MAX_MESSAGE_BYTES
 from topology.model.errors import PlacementRequestError
 
 _NUMBER_BYTES = 8
-"""Of a number in a message, about."""
+"""Approximate size of a number in a message."""
 
 
-def check_size(message: Message, most: int = MAX_MESSAGE_BYTES) -> None:
-    """Look whether a message may be sent.
+def check_size(message: Message, limit: int = MAX_MESSAGE_BYTES) -> None:
+    """Check that a message is not too large to send.
 
     Raises:
-        PlacementRequestError: it has more bytes than that; names the field that most of it is.
+        PlacementRequestError: it has more bytes than the limit; names the field that is largest.
     """
     num_bytes = message.ByteSize()
-    if num_bytes <= most:
+    if num_bytes <= limit:
         return
     path, size = "", num_bytes
-    inside: object = message
-    while isinstance(inside, Message):
-        size, name, inside = _find_largest_field(inside)
+    value: object = message
+    while isinstance(value, Message):
+        size, name, value = _find_largest_field(value)
         path = f"{path}.{name}"
-    problem = f"takes {size} of the {num_bytes} bytes of the message; a server takes {most} at most"
+    problem = (
+        f"takes {size} of the {num_bytes} bytes of the message; a server takes {limit} at most"
+    )
     raise PlacementRequestError(path.removeprefix(".").removeprefix("spec."), problem)
 
 
 def _find_largest_field(message: Message) -> tuple[int, str, object]:
     """Return the largest field of a message: its size, its name and its value.
 
-    Of several messages in it the one that is more than half of it, if there is such a one.
+    For a repeated field, return one of its messages if it takes more than half of the field.
     """
     fields = [(_estimate_bytes(value), field.name, value) for field, value in message.ListFields()]
     size, name, value = max(fields, key=itemgetter(0))
     if isinstance(value, Sequence) and isinstance(value[0], Message):
         sizes = [_estimate_bytes(row) for row in value]
-        at = sizes.index(max(sizes))
-        if 2 * sizes[at] > size:
-            return sizes[at], f"{name}[{at}]", value[at]
+        index = sizes.index(max(sizes))
+        if 2 * sizes[index] > size:
+            return sizes[index], f"{name}[{index}]", value[index]
     return size, name, value
 
 

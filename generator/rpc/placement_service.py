@@ -1,4 +1,4 @@
-"""PlacementService: each call is answered from the snapshot that it began with."""
+"""PlacementService: each call uses one snapshot from its start to its end."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from topology.model.errors import PlacementRequestError, show
 
 REPLY_SHARE: Final = 0.1
-"""Part of a call's remaining time that is kept for sending the answer."""
+"""Share of a call's remaining time that is reserved for sending the answer."""
 DEFAULT_CANDIDATES: Final = 8
-"""Where the caller names no number."""
+"""If the caller sets no number."""
 MAX_CANDIDATES: Final = 64
 MAX_BATCH_SPECS: Final = 1024
-"""Gangs of one message."""
+"""Gangs per message."""
 MAX_STREAM_GANGS: Final = 100_000
-"""Gangs of one stream, all of which it remembers."""
+"""Gangs per stream; the stream stores the name of each."""
 _RESULT_BY_FAILURE: Final = {
     FailureKind.TREE_UNKNOWN: QueryResult.UNAVAILABLE,
     FailureKind.INTERNAL: QueryResult.FAILED,
@@ -70,29 +70,31 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         published: PublishedState,
         clock: Callable[[], float],
         on_query: OnQuery,
-        reserving: ReservationCalls | None = None,
+        reservation_calls: ReservationCalls | None = None,
     ) -> None:
-        """Keep what answers are made of.
+        """Store the sources of answers.
 
         Args:
-            published: where the snapshot is.
-            clock: seconds, to keep the deadlines of searches.
-            on_query: told how each search for a placement ended.
-            reserving: keeps nodes; None: nobody does, and its calls are unimplemented.
+            published: holds the snapshot.
+            clock: seconds, for the deadlines of searches.
+            on_query: called with the result of each search for a placement.
+            reservation_calls: reserves nodes; None: reservation calls are unimplemented.
         """
         self._published = published
         self._clock = clock
         self._on_query = on_query
-        self._reservation_calls = reserving
+        self._reservation_calls = reservation_calls
         self._parse_request = RequestCache().parse_request
 
     def Place(self, request: pb.PlaceRequest, context: grpc.ServicerContext) -> pb.PlaceResponse:  # noqa: N802 - gRPC's
         """Place one gang."""
         started = self._clock()
         try:
-            asked = decode_request_at(request.spec, parse_request=self._parse_request)
-            snapshot = with_running_pods(require_snapshot(self._published), asked, request)
-            placement = self._place_with_deadline(snapshot, asked, context)
+            placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
+            snapshot = with_running_pods(
+                require_snapshot(self._published), placement_request, request
+            )
+            placement = self._place_with_deadline(snapshot, placement_request, context)
         except BaseException as error:
             self._on_query(_classify_failure(error), self._clock() - started)
             raise
@@ -102,35 +104,35 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     def PlaceBatch(  # noqa: N802 - gRPC's
         self, request_iterator: Iterator[pb.PlaceBatchRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.PlaceBatchResponse]:
-        """Plan the gangs of each message together, in what those before it have left."""
+        """Plan the gangs of each message together, in the capacity left by earlier messages."""
         snapshot = require_snapshot(self._published)
         names: set[str] = set()
-        found: BatchPlacement | None = None
+        batch: BatchPlacement | None = None
         for message in request_iterator:
-            if found is not None:
-                snapshot = found.snapshot
-            found = self._plan_batch(snapshot, self._decode_batch(message, names), context)
+            if batch is not None:
+                snapshot = batch.snapshot
+            batch = self._plan_batch(snapshot, self._decode_batch(message, names), context)
             render = encode_placement if message.explain else encode_brief_placement
-            yield from _split_batch_response([render(one) for one in found.placements])
+            yield from _split_batch_response([render(placement) for placement in batch.placements])
 
     def Candidates(  # noqa: N802 - gRPC's
         self, request: pb.CandidatesRequest, context: grpc.ServicerContext
     ) -> pb.CandidatesResponse:
-        """List sets of nodes, none of which share one, best first."""
+        """List disjoint sets of nodes, best first."""
         if not 0 <= request.max_candidates <= MAX_CANDIDATES:
             problem = f"expected 0 to {MAX_CANDIDATES}, got {request.max_candidates}"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "max_candidates")
-        asked = decode_request_at(request.spec, parse_request=self._parse_request)
-        snapshot = with_running_pods(require_snapshot(self._published), asked, request)
+        placement_request = decode_request_at(request.spec, parse_request=self._parse_request)
+        snapshot = with_running_pods(require_snapshot(self._published), placement_request, request)
         response = pb.CandidatesResponse()
         for _ in range(request.max_candidates or DEFAULT_CANDIDATES):
-            found = self._place_with_deadline(snapshot, asked, context)
-            if not found.is_feasible:
+            placement = self._place_with_deadline(snapshot, placement_request, context)
+            if not placement.is_feasible:
                 if not response.candidates:
-                    response.infeasible.CopyFrom(encode_placement(found))
+                    response.infeasible.CopyFrom(encode_placement(placement))
                 return response
-            columns = _find_columns(snapshot, found)
-            response.candidates.append(_encode_candidate(snapshot, found, columns))
+            columns = _find_columns(snapshot, placement)
+            response.candidates.append(_encode_candidate(snapshot, placement, columns))
             snapshot = _exclude_nodes(snapshot, columns)
         response.has_more = True
         return response
@@ -148,13 +150,13 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         if height is None:
             problem = f"the tree has no tier {show(tier)}"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "tier")
-        room = count_pod_capacity(snapshot, _decode_pod(request), priority=request.priority)
+        capacity = count_pod_capacity(snapshot, _decode_pod(request), priority=request.priority)
         page = fill_page(
             (
                 pb.DomainCapacity(
-                    domain=one.name, nodes=one.num_nodes, usable_nodes=one.num_usable, pods=one.pods
+                    domain=row.name, nodes=row.num_nodes, usable_nodes=row.num_usable, pods=row.pods
                 )
-                for one in count_domain_capacities(room, height, start=start, max_count=size)
+                for row in count_domain_capacities(capacity, height, start=start, max_count=size)
             ),
             size,
         )
@@ -167,7 +169,7 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
                 pb.TierCapacity(
                     tier=row.name, domains=row.num_domains, pods=row.pods, most_pods=row.max_pods
                 )
-                for row in count_tier_capacities(room)
+                for row in count_tier_capacities(capacity)
             ],
             next_page_token=render_token(request, [revision, stop]) if has_more else "",
         )
@@ -175,46 +177,48 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
     def Reserve(  # noqa: N802 - gRPC's
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
     ) -> pb.ReserveResponse:
-        """Keep the nodes of a gang for a while."""
+        """Reserve the nodes of a gang for a time."""
         return _raise_failure(self._require_reservation_calls.reserve(request, context))
 
     def Confirm(  # noqa: N802 - gRPC's
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse:
-        """Let a reservation last."""
+        """Confirm a reservation, so that it lasts until it is released."""
         return _raise_failure(self._require_reservation_calls.confirm(request, context))
 
     def Release(  # noqa: N802 - gRPC's
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
     ) -> pb.ReleaseResponse:
-        """Give nodes back."""
+        """Release the nodes of a reservation."""
         return _raise_failure(self._require_reservation_calls.release(request, context))
 
     @property
     def _require_reservation_calls(self) -> ReservationCalls:
         if self._reservation_calls is None:
-            raise build_abort(FailureKind.UNSUPPORTED_REQUEST, "this server keeps no reservations")
+            raise build_abort(FailureKind.UNSUPPORTED_REQUEST, "this server has no reservations")
         return self._reservation_calls
 
     def _decode_batch(
         self, message: pb.PlaceBatchRequest, names: set[str]
     ) -> list[PlacementRequest]:
-        """Return the gangs of a message, whose names no other one of the stream has."""
+        """Return the gangs of a message; each name must be unique within the stream."""
         if len(message.specs) > MAX_BATCH_SPECS:
             problem = f"expected at most {MAX_BATCH_SPECS}, got {len(message.specs)}"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "specs")
-        found = []
-        for at, spec in enumerate(message.specs):
-            asked = decode_request_at(spec, f"specs[{at}]", parse_request=self._parse_request)
-            if asked.gang in names:
-                problem = f"two gangs of this stream are named {show(asked.gang)}"
-                raise build_abort(FailureKind.INVALID_REQUEST, problem, f"specs[{at}].gang")
-            names.add(asked.gang)
-            found.append(asked)
+        requests = []
+        for spec_index, spec in enumerate(message.specs):
+            request = decode_request_at(
+                spec, f"specs[{spec_index}]", parse_request=self._parse_request
+            )
+            if request.gang in names:
+                problem = f"two gangs of this stream have the name {show(request.gang)}"
+                raise build_abort(FailureKind.INVALID_REQUEST, problem, f"specs[{spec_index}].gang")
+            names.add(request.gang)
+            requests.append(request)
         if len(names) > MAX_STREAM_GANGS:
-            problem = f"expected at most {MAX_STREAM_GANGS} gangs on one stream: open another one"
+            problem = f"expected at most {MAX_STREAM_GANGS} gangs per stream: open another stream"
             raise build_abort(FailureKind.INVALID_REQUEST, problem, "specs")
-        return found
+        return requests
 
     def _plan_batch(
         self,
@@ -222,26 +226,26 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         requests: Sequence[PlacementRequest],
         context: grpc.ServicerContext,
     ) -> BatchPlacement:
-        """Plan gangs together in most of the time that remains."""
+        """Plan gangs together in most of the remaining time."""
         started = self._clock()
         budget_s = context.time_remaining() * (1 - REPLY_SHARE)
-        found = place_batch(snapshot, requests, clock=self._clock, deadline_s=budget_s)
+        batch = place_batch(snapshot, requests, clock=self._clock, deadline_s=budget_s)
         took_s = (self._clock() - started) / max(len(requests), 1)
-        for one in found.placements:
-            self._on_query(_classify_placement(one), took_s)
-        return found
+        for placement in batch.placements:
+            self._on_query(_classify_placement(placement), took_s)
+        return batch
 
     def _place_with_deadline(
-        self, snapshot: Snapshot, asked: PlacementRequest, context: grpc.ServicerContext
+        self, snapshot: Snapshot, request: PlacementRequest, context: grpc.ServicerContext
     ) -> Placement:
-        return place_within(snapshot, asked, context.time_remaining(), clock=self._clock)
+        return place_within(snapshot, request, context.time_remaining(), clock=self._clock)
 
 
 def require_snapshot(published: PublishedState) -> Snapshot:
     """Return the newest snapshot.
 
     Raises:
-        RefusedError: there is none yet.
+        CallAbortedError: no snapshot is known yet.
     """
     snapshot = published.snapshot
     if snapshot is None:
@@ -255,15 +259,15 @@ def decode_request_at(
     *,
     parse_request: Callable[[pb.PlacementSpec], PlacementRequest] = decode_request,
 ) -> PlacementRequest:
-    """Return the request of a message.
+    """Return the placement request of a message.
 
     Args:
         spec: the message.
-        path: of it in the call's message.
-        parse: makes one of the other.
+        path: of the spec within the message of the call.
+        parse_request: parses the spec.
 
     Raises:
-        RefusedError: it is malformed.
+        CallAbortedError: the request is malformed.
     """
     try:
         return parse_request(spec)
@@ -272,15 +276,15 @@ def decode_request_at(
 
 
 def place_within(
-    snapshot: Snapshot, asked: PlacementRequest, remaining_s: float, *, clock: Callable[[], float]
+    snapshot: Snapshot, request: PlacementRequest, remaining_s: float, *, clock: Callable[[], float]
 ) -> Placement:
-    """Return the best placement that is found in most of the time that remains."""
+    """Return the best placement found in most of the remaining time."""
     budget_s = max(remaining_s * (1 - REPLY_SHARE), 0.0)
-    return place(snapshot, asked.with_deadline(budget_s), clock=clock)
+    return place(snapshot, request.with_deadline(budget_s), clock=clock)
 
 
 def build_request_abort(error: PlacementRequestError, path: str) -> CallAbortedError:
-    """Return what ends a call whose request is wrong."""
+    """Return the exception that ends a call with a malformed request."""
     return build_abort(FailureKind.INVALID_REQUEST, error.problem, f"{path}.{error.field}")
 
 
@@ -296,44 +300,48 @@ def _classify_failure(error: BaseException) -> QueryResult:
 
 def _split_batch_response(placements: Sequence[pb.Placement]) -> Iterator[pb.PlaceBatchResponse]:
     pages = list(split_pages(placements, MAX_BATCH_SPECS)) or [[]]
-    for at, page in enumerate(pages, 1):
-        yield pb.PlaceBatchResponse(placements=page, is_last=at == len(pages))
+    for number, page in enumerate(pages, 1):
+        yield pb.PlaceBatchResponse(placements=page, is_last=number == len(pages))
 
 
-def _find_columns(snapshot: Snapshot, found: Placement) -> list[int]:
-    """Return the nodes of a placement, in tree order."""
-    nodes = {node for row in found.assignment.values() for node in row if node is not None}
+def _find_columns(snapshot: Snapshot, placement: Placement) -> list[int]:
+    """Return the columns of a placement's nodes, in tree order."""
+    nodes = {
+        node for placed in placement.assignment.values() for node in placed if node is not None
+    }
     return sorted(snapshot.position_of[node] for node in nodes)
 
 
 def _exclude_nodes(snapshot: Snapshot, columns: Sequence[int]) -> Snapshot:
-    """Return the snapshot as if some nodes took no more pods."""
+    """Return the snapshot with some nodes made unschedulable."""
     schedulable = snapshot.schedulable.copy()
     schedulable[list(columns)] = False
     return replace(snapshot, schedulable=schedulable, slot_cache=SlotCache())
 
 
-def _encode_candidate(snapshot: Snapshot, found: Placement, columns: Sequence[int]) -> pb.Candidate:
+def _encode_candidate(
+    snapshot: Snapshot, placement: Placement, columns: Sequence[int]
+) -> pb.Candidate:
     return pb.Candidate(
-        nodes=[snapshot.specs[at].name for at in columns],
-        assignment=encode_assignments(found),
-        tier=found.tier or "",
-        objective=encode_objective(found),
-        proved=found.is_proved,
+        nodes=[snapshot.specs[column].name for column in columns],
+        assignment=encode_assignments(placement),
+        tier=placement.tier or "",
+        objective=encode_objective(placement),
+        proved=placement.is_proved,
     )
 
 
 def _decode_start(request: pb.CapacityRequest, revision: str) -> int:
-    """Return the first row of a page of the tree that is known now."""
-    begun, start = parse_token(request, request.page_token, (str, int))
-    if begun != revision:
-        problem = "the tree is another one by now: begin anew"
+    """Return the first row of a page; the tree must not have changed since the first page."""
+    token_revision, start = parse_token(request, request.page_token, (str, int))
+    if token_revision != revision:
+        problem = "the tree has changed: start again with the first page"
         raise build_abort(FailureKind.PAGE_TOKEN_STALE, problem, "page_token")
     return int(start)
 
 
 def _decode_pod(request: pb.CapacityRequest) -> GangGroup:
-    """Return what is asked for as a group of one pod, judged as any other."""
+    """Return the requested pod as a group of one pod, with the same checks as any group."""
     group = pb.Group(
         name="pod", count=1, node_selector=request.node_selector, tolerations=request.tolerations
     )
@@ -345,7 +353,7 @@ def _decode_pod(request: pb.CapacityRequest) -> GangGroup:
         field = error.field.removeprefix("groups[0].")
         raise build_abort(FailureKind.INVALID_REQUEST, error.problem, field) from error
     if not any(quantity for _, quantity in pod.request):
-        problem = "expected a quantity above 0: of pods that take nothing any number fits"
+        problem = "expected a quantity above 0: any number of pods fits if they request nothing"
         raise build_abort(FailureKind.INVALID_REQUEST, problem, "request")
     return pod
 

@@ -1,7 +1,7 @@
-"""What queries see: the newest snapshot and findings, and the trees of a while ago by revision.
+"""`PublishedState`: the newest snapshot and findings, and recent trees by revision.
 
-A revision is a digest of a tree, so replicas that see the same tree call it the same: what one of
-them began, another can go on with.
+A revision is a digest of a tree, so replicas with the same tree use the same revision, and a client
+can continue on another replica.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
 MAX_TREES: Final = 16
-"""That are remembered, so that pages and streams can go on where they were left."""
+"""Recent trees that are kept, so that clients can continue pages and streams."""
 
 
 class TreeRevision(NamedTuple):
@@ -42,8 +42,8 @@ class PublishedState:
 
         Args:
             snapshot: of the cluster.
-            occupied: returns the newest that was set with what is reserved at the moment; None:
-                nothing ever is.
+            read_occupied: returns the newest snapshot with the present reservations; None: there
+                are no reservations.
         """
         self._read_occupied = read_occupied
         self._changed = Condition()
@@ -57,7 +57,7 @@ class PublishedState:
 
     @property
     def snapshot(self) -> Snapshot | None:
-        """The newest; None until the first tree is known."""
+        """The newest snapshot; None until the first tree is known."""
         return self._snapshot if self._read_occupied is None else self._read_occupied()
 
     @snapshot.setter
@@ -66,90 +66,102 @@ class PublishedState:
             self._snapshot = snapshot
             if snapshot is not None and not (self._trees and self._trees[-1] is snapshot.tree):
                 self._trees.append(snapshot.tree)
-                kept = {id(tree) for tree in self._trees}
-                self._revised = {at: one for at, one in self._revised.items() if at in kept}
+                retained_ids = {id(tree) for tree in self._trees}
+                self._revised = {
+                    tree_id: revision
+                    for tree_id, revision in self._revised.items()
+                    if tree_id in retained_ids
+                }
             self._version += 1
             self._changed.notify_all()
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Of the last round that saw anything, sorted by kind, device and port."""
+        """Findings of the last round that did not fail, sorted by kind, device and port."""
         return self._findings
 
     def on_round(self, outcome: RoundOutcome) -> None:
-        """Take the findings of a round."""
+        """Store the findings of a round."""
         if not outcome.is_failed:
             self._findings = outcome.findings
 
     def read_newest(self) -> TreeRevision | None:
-        """Return the tree that placements are made on; None while none is known."""
+        """Return the tree used for placements; None while no tree is known."""
         snapshot = self._snapshot
         return None if snapshot is None else self.get_revision(snapshot.tree)
 
     def get_revision(self, tree: TopologyTree) -> TreeRevision:
         """Return a tree with its revision; O(nodes) the first time, then O(1)."""
-        known = self._revised.get(id(tree))
-        if known is not None and known.tree is tree:
-            return known
-        made = TreeRevision(tree, hash_tree(tree))
+        cached = self._revised.get(id(tree))
+        if cached is not None and cached.tree is tree:
+            return cached
+        created = TreeRevision(tree, hash_tree(tree))
         with self._changed:
-            if any(one is tree for one in self._trees):
-                self._revised[id(tree)] = made
-        return made
+            if any(retained is tree for retained in self._trees):
+                self._revised[id(tree)] = created
+        return created
 
     def find_revision(self, revision: str) -> TreeRevision | None:
-        """Return the tree of a revision, the newest of equal ones; None where it is forgotten."""
+        """Return the newest tree of a revision; None if it is no longer stored."""
         with self._changed:
             trees = tuple(self._trees)
-        found = (self.get_revision(tree) for tree in reversed(trees))
-        return next((one for one in found if one.revision == revision), None)
+        revisions = (self.get_revision(tree) for tree in reversed(trees))
+        return next((candidate for candidate in revisions if candidate.revision == revision), None)
 
     def end_waits(self) -> None:
-        """Let all who wait return."""
+        """Make all waiting threads return."""
         with self._changed:
             self._is_ended = True
             self._changed.notify_all()
 
     def notify_changed(self) -> None:
-        """Tell that the snapshot is another one, though nobody set it: what is kept for whom."""
+        """Wake waiting threads although no snapshot was set: the reserved nodes have changed."""
         with self._changed:
             self._version += 1
             self._changed.notify_all()
 
     def wake_waiters(self) -> None:
-        """Let all who wait look whether they are over."""
+        """Make all waiting threads check whether their call is over."""
         with self._changed:
             self._changed.notify_all()
 
     @property
     def is_ended(self) -> bool:
-        """Whether nothing new will come."""
+        """Whether the server stops, so that no new version will come."""
         return self._is_ended
 
     @property
     def version(self) -> int:
-        """Grows with each snapshot."""
+        """Version that grows with each change."""
         return self._version
 
-    def wait(self, seen: int, *, is_over: Callable[[], bool], timeout_s: float) -> bool:
-        """Wait for a version beyond the one seen; return whether it is there.
+    def wait(self, version: int, *, is_over: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait for a version after the given one; return whether it has come.
 
-        Returns False where the time, the server or the caller is over; `wake` has that seen.
+        Returns False if the time, the server or the call is over; `wake_waiters` makes it check.
         """
         with self._changed:
             self._changed.wait_for(
-                lambda: self._version > seen or self._is_ended or is_over(), timeout_s
+                lambda: self._version > version or self._is_ended or is_over(), timeout_s
             )
-            return self._version > seen and not self._is_ended and not is_over()
+            return self._version > version and not self._is_ended and not is_over()
 
 
 def hash_tree(tree: TopologyTree) -> str:
-    """Return the digest of a tree; equal trees have equal ones. O(nodes + domains)."""
+    """Return the digest of a tree; equal trees have equal digests. O(nodes + domains)."""
     domains = [
-        (one.name, one.tier, one.parent, one.start, one.stop, len(one.nodes), one.switches)
-        for one in tree.domains
+        (
+            domain.name,
+            domain.tier,
+            domain.parent,
+            domain.start,
+            domain.stop,
+            len(domain.nodes),
+            domain.switches,
+        )
+        for domain in tree.domains
     ]
-    margins = [one.margin for one in tree.domains]
+    margins = [domain.margin for domain in tree.domains]
     whole = [tree.plane, tree.tiers, domains, margins, tree.nodes, tree.unplaced]
     raw = json.dumps(whole, separators=(",", ":")).encode()
     return hashlib.blake2b(raw, digest_size=12).hexdigest()

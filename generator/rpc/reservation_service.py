@@ -1,4 +1,4 @@
-"""Reserve, Confirm and Release as calls: messages to wishes, outcomes to answers or failures."""
+"""Reserve, Confirm and Release: decode messages, call the ledger, encode answers and failures."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ _PHASES: Final = {
     for phase in ReservationPhase
 }
 _OUTSIDE_SPEC: Final = frozenset({"request_id", "ttl_s"})
-"""Fields that are not of the `spec`."""
+"""Fields of a request outside its `spec`."""
 _MAX_ID: Final = 64
-"""Characters of an id that are told again."""
+"""Characters of an id that an error repeats."""
 
 
 class ReservationServicer:
-    """Answers the calls about reservations; from several threads at once."""
+    """Answers the calls about reservations; thread-safe."""
 
     def __init__(self, reservations: ReservationLedger) -> None:
-        """Keep where they are."""
+        """Store the ledger."""
         self._reservations = reservations
 
     def reserve(
         self, request: pb.ReserveRequest, context: grpc.ServicerContext
     ) -> pb.ReserveResponse | CallFailure:
-        """Place a gang and keep its nodes.
+        """Place a gang and reserve its nodes.
 
         Raises:
-            RefusedError: the gang is malformed.
+            CallAbortedError: the gang is malformed.
         """
-        wish = ReservationRequest(
+        reservation_request = ReservationRequest(
             id=request.request_id,
             holder=_find_holder(context),
             placement_request=decode_request_at(request.spec),
@@ -72,19 +72,19 @@ class ReservationServicer:
         )
         budget_s = max(context.time_remaining() * (1 - REPLY_SHARE), 0.0)
         try:
-            answer = self._reservations.reserve(wish, budget_s=budget_s)
+            answer = self._reservations.reserve(reservation_request, budget_s=budget_s)
         except PlacementRequestError as error:
             raise build_request_abort(error, "spec") from error
         if isinstance(answer, Refusal):
-            return _build_failure(answer, wish.id)
+            return _build_failure(answer, reservation_request.id)
         return _encode_response(answer)
 
     def confirm(
         self, request: pb.ConfirmRequest, context: grpc.ServicerContext
     ) -> pb.ConfirmResponse | CallFailure:
-        """Let a reservation last until it is released."""
+        """Confirm a reservation, so that it lasts until it is released."""
         answer = self._reservations.confirm(
-            request.id, holder=_find_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), min_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
             return _build_failure(answer, request.id)
@@ -93,9 +93,9 @@ class ReservationServicer:
     def release(
         self, request: pb.ReleaseRequest, context: grpc.ServicerContext
     ) -> pb.ReleaseResponse | CallFailure:
-        """Give the nodes of a reservation back."""
+        """Release the nodes of a reservation."""
         answer = self._reservations.release(
-            request.id, holder=_find_holder(context), least_epoch=request.epoch
+            request.id, holder=_find_holder(context), min_epoch=request.epoch
         )
         if isinstance(answer, Refusal):
             return _build_failure(answer, request.id)
@@ -113,11 +113,13 @@ def _encode_response(answer: ReservationResult) -> pb.ReserveResponse:
     return response
 
 
-def _encode_reservation(found: Reservation) -> pb.Reservation:
-    message = pb.Reservation(id=found.id, epoch=found.epoch, phase=_PHASES[found.phase])
-    if found.expires_at is not None:
+def _encode_reservation(reservation: Reservation) -> pb.Reservation:
+    message = pb.Reservation(
+        id=reservation.id, epoch=reservation.epoch, phase=_PHASES[reservation.phase]
+    )
+    if reservation.expires_at is not None:
         expires_at = timestamp_pb2.Timestamp()
-        expires_at.FromDatetime(found.expires_at)
+        expires_at.FromDatetime(reservation.expires_at)
         message.expires_at.CopyFrom(expires_at)
     return message
 
@@ -126,7 +128,7 @@ def _build_failure(refusal: Refusal, id_: str) -> CallFailure:
     field = refusal.field
     if field and field not in _OUTSIDE_SPEC:
         field = f"spec.{field}"
-    is_about_one = refusal.kind in {
+    names_reservation = refusal.kind in {
         RefusalKind.REUSED,
         RefusalKind.UNKNOWN,
         RefusalKind.ENDED,
@@ -137,5 +139,5 @@ def _build_failure(refusal: Refusal, id_: str) -> CallFailure:
         refusal.problem,
         field,
         leader=refusal.leader,
-        reservation=id_[:_MAX_ID] if is_about_one else "",
+        reservation=id_[:_MAX_ID] if names_reservation else "",
     )

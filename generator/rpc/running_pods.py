@@ -1,4 +1,4 @@
-"""Pods of a gang that run already, as its caller tells: new ones go near them."""
+"""Running pods of a gang that a caller reports, so that new pods are placed near them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_RUNNING_ROWS: Final = 4096
 
 
 def with_running_pods(
-    snapshot: Snapshot, asked: PlacementRequest, message: pb.PlaceRequest | pb.CandidatesRequest
+    snapshot: Snapshot, request: PlacementRequest, message: pb.PlaceRequest | pb.CandidatesRequest
 ) -> Snapshot:
-    """Return the snapshot with the gang's pods that run already; the same where it names none.
+    """Return the snapshot with the gang's reported running pods; the same snapshot if none.
 
     Raises:
-        RefusedError: a row makes no sense.
+        CallAbortedError: a row is malformed.
     """
     if not message.running:
         return snapshot
@@ -37,11 +37,12 @@ def with_running_pods(
         raise _build_abort(
             "running", f"expected at most {MAX_RUNNING_ROWS}, got {len(message.running)}"
         )
-    names = {group.name for group in asked.groups}
+    names = {group.name for group in request.groups}
     pods = tuple(
-        _decode_pods(row, names, f"running[{at}]") for at, row in enumerate(message.running)
+        _decode_pods(row, names, f"running[{row_index}]")
+        for row_index, row in enumerate(message.running)
     )
-    gang = RunningGang(asked.gang, pods, asked.priority)
+    gang = RunningGang(request.gang, pods, request.priority)
     if message.take_running:
         return with_running(snapshot, gang)
     running = {**snapshot.running, gang.gang: gang}
@@ -79,7 +80,7 @@ def _decode_pods(row: pb.RunningPods, groups: Iterable[str], path: str) -> Runni
 
 
 def _decode_count(row: pb.RunningPods, path: str) -> int:
-    """Return how many pods there are; they tell an index each, or none does."""
+    """Return the number of pods of a row; either each pod has an index or none has."""
     if not row.indices:
         return row.count or 1
     if row.count not in {0, len(row.indices)}:

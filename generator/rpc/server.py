@@ -1,8 +1,8 @@
-"""The gRPC server: placement, the tree, health, reflection.
+"""The gRPC server: placement, topology, health and reflection.
 
-Without TLS and proof of callers it serves loopback only. Queries work on an immutable snapshot that
-a new tree replaces in one assignment, so a rebuild never blocks a query and a query in flight keeps
-the state that it began with.
+Without TLS it listens on loopback only. Queries read an immutable snapshot, and a new tree replaces
+it in one assignment: a rebuild never blocks a query, and a query in flight keeps the snapshot it
+began with.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ TOPOLOGY_SERVICE: Final = "toponaut.v1.TopologyService"
 _OPTIONS: Final = (
     ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
     ("grpc.max_send_message_length", MAX_MESSAGE_BYTES),
-    ("grpc.so_reuseport", 0),  # else a second server would take half of the calls
-    ("grpc.keepalive_time_ms", 60_000),  # a machine that vanished takes its streams with it
+    ("grpc.so_reuseport", 0),  # otherwise a second server would receive half of the calls
+    ("grpc.keepalive_time_ms", 60_000),  # ends the streams of a client that has vanished
     ("grpc.keepalive_timeout_ms", 20_000),
-    ("grpc.http2.bdp_probe", 0),  # else a call that waits for its turn buffers its whole request
+    ("grpc.http2.bdp_probe", 0),  # otherwise a waiting call buffers its whole request
 )
 
 
 class ServerSecurity(NamedTuple):
-    """How callers know the server, and how it knows them."""
+    """How clients verify the server, and how the server authenticates clients."""
 
     credentials: grpc.ServerCredentials | None = None
-    """None: no TLS, hence loopback only."""
+    """None: no TLS, so the server listens on loopback only."""
     tokens: TokenCheck | None = None
-    """None: no token is asked for."""
+    """None: no token is required."""
 
 
 LOOPBACK_SECURITY: Final = ServerSecurity()
 
 
 class PlacementServer:
-    """A running server; not yet serving, in the words of health, until it is told otherwise."""
+    """A running server; health checks report NOT_SERVING until `set_serving`."""
 
     def __init__(
         self,
@@ -68,22 +68,24 @@ class PlacementServer:
         clock: Callable[[], float] = time.monotonic,
         reservation_calls: ReservationCalls | None = None,
     ) -> None:
-        """Bind and start.
+        """Bind the address and start.
 
         Args:
-            address: `HOST:PORT`, loopback where there is no TLS; port 0 takes a free one.
-            published: where the snapshot will be.
-            security: how both sides prove who they are.
-            on_query: told how each call for a placement ended.
-            clock: seconds, to keep the deadlines of calls.
-            reserving: keeps nodes; None: nobody does.
+            address: `HOST:PORT`, loopback if there is no TLS; port 0 takes a free port.
+            published: the state that queries read.
+            security: TLS credentials and token check.
+            on_query: called with the result of each call for a placement.
+            clock: seconds, for the deadlines of calls.
+            reservation_calls: reserves nodes; None: reservation calls are unimplemented.
 
         Raises:
-            ConfigError: the address is none, or not loopback without TLS, or taken.
+            ConfigError: the address is malformed, in use, or not loopback without TLS.
         """
         filter_parse_errors()
         is_open = security.credentials is not None
-        wanted = parse_listen_address(address) if is_open else parse_loopback_address(address)
+        listen_address = (
+            parse_listen_address(address) if is_open else parse_loopback_address(address)
+        )
         self._published = published
         self._stall_watch = StallWatch()
         self._calls = CallInterceptor(
@@ -102,19 +104,19 @@ class PlacementServer:
             TopologyServicer(published, clock),
         )
         try:
-            self.address = _bind_address(self._server, wanted, security.credentials)
-            """As bound, with the real port."""
+            self.address = _bind_address(self._server, listen_address, security.credentials)
+            """The bound address, with the real port."""
         except ConfigError:
             self._stall_watch.stop()
             raise
         self._server.start()
 
     def set_serving(self) -> None:
-        """Tell health checks that queries are answered from now on."""
+        """Report SERVING to health checks from now on."""
         self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     def stop(self, *, deadline_s: float) -> None:
-        """Take no new calls, let those in flight finish until the deadline, then cut them."""
+        """Refuse new calls, let calls in flight finish until the deadline, then cancel them."""
         self._health.enter_graceful_shutdown()
         self._published.end_waits()
         self._server.stop(deadline_s).wait()
@@ -123,7 +125,7 @@ class PlacementServer:
         self._stall_watch.stop()
 
     def _register(self, placement: PlacementServicer, topology: TopologyServicer) -> None:
-        """Add the services; none of them is healthy yet."""
+        """Add the services; health checks report NOT_SERVING for each."""
         self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         placement_pb2_grpc.add_PlacementServiceServicer_to_server(placement, self._server)

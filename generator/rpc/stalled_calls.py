@@ -1,7 +1,7 @@
-"""Callers that stall: they neither send what they began to send, nor take what is sent to them.
+"""Cancels stalled calls: the client does not finish its request, or does not read the answer.
 
 Each would hold a thread or memory of the synchronous server until its deadline, which may be an
-hour away. One thread looks for them; who is in time costs two dictionary accesses.
+hour away. One thread checks all calls; a call in time costs two dictionary accesses.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ CHECK_PERIOD_S: Final = 1.0
 
 
 class Cancellable(Protocol):
-    """A call; gRPC's context is one."""
+    """A call that can be cancelled, such as gRPC's context."""
 
     def cancel(self) -> object:
-        """End it."""
+        """Cancel the call."""
         ...
 
 
 class StallWatch:
-    """Cuts calls whose caller stalls."""
+    """Cancels calls whose client stalls."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class StallWatch:
         stall_s: float = STALL_S,
         check_period_s: float = CHECK_PERIOD_S,
     ) -> None:
-        """Begin to look every so many seconds; the thread ends with `stop`."""
+        """Start a thread that checks periodically; it ends with `stop`."""
         self._clock = clock
         self._stall_s = stall_s
         self._started_s: dict[Cancellable, float] = {}
@@ -45,7 +45,7 @@ class StallWatch:
 
     @contextmanager
     def watch(self, call: Cancellable) -> Iterator[None]:
-        """Cut the call where what runs within takes too long."""
+        """Cancel the call if the body of the context takes too long."""
         self.begin(call)
         try:
             yield
@@ -53,19 +53,19 @@ class StallWatch:
             self.end(call)
 
     def begin(self, call: Cancellable) -> None:
-        """Expect something of the caller from now on."""
+        """Start the time limit of a call."""
         self._started_s[call] = self._clock()
 
     def end(self, call: Cancellable) -> None:
-        """Expect nothing more."""
+        """End the time limit of a call."""
         self._started_s.pop(call, None)
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._ended.set()
 
     def cancel_stalled(self) -> None:
-        """Cancel the calls that stall; who stalls longest comes first."""
+        """Cancel the stalled calls, longest stalled first."""
         ends_at = self._clock() - self._stall_s
         for call, since in list(self._started_s.items()):
             if since > ends_at:

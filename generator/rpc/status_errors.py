@@ -1,4 +1,4 @@
-"""Failed calls with google.rpc details: what a server sends, and what a client reads of it."""
+"""Failures of calls and their google.rpc details: encoded by the server, decoded by the client."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from grpc_status import rpc_status
 ERROR_DOMAIN: Final = "toponaut.io"
 RESERVATION_TYPE: Final = "toponaut.v1.Reservation"
 RETRY_DELAY_S: Final = 1
-"""After which a call that met an overloaded or unready server may come again."""
+"""Delay after which a call to an overloaded or unready server may be retried."""
 
 
 class FailureKind(StrEnum):
-    """Why a call fails: the `reason` of google.rpc.ErrorInfo."""
+    """Why a call failed: the `reason` of google.rpc.ErrorInfo."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     UNSUPPORTED_REQUEST = "UNSUPPORTED_REQUEST"
@@ -83,46 +83,46 @@ TRANSIENT_KINDS: Final = frozenset(
         FailureKind.STORE_UNAVAILABLE,
     }
 )
-"""Failures that the same call may not meet again a little later."""
+"""Failures that may not occur if the same call is repeated a little later."""
 
 
 class CallFailure(NamedTuple):
-    """Why a call has no answer."""
+    """The failure of a call."""
 
     kind: FailureKind
     problem: str
     """One line for people."""
     field: str = ""
-    """Path of the field that is wrong, such as `spec.groups[0].count`."""
+    """Path of the invalid field, such as `spec.groups[0].count`."""
     leader: str = ""
-    """`HOST:PORT` of the server that would grant it, in the metadata of ErrorInfo."""
+    """`HOST:PORT` of the leader, which can serve the call; in the metadata of ErrorInfo."""
     reservation: str = ""
-    """Id of the reservation that it is about, in ResourceInfo."""
+    """Id of the reservation concerned, in ResourceInfo."""
 
 
 class CallAbortedError(Exception):
-    """Ends a call with a failure, from wherever it is answered."""
+    """Ends a call with a failure, from any depth of the code that answers it."""
 
     def __init__(self, failure: CallFailure) -> None:
-        """Keep the failure."""
+        """Store the failure."""
         super().__init__(failure)
         self.failure = failure
 
 
 def build_abort(kind: FailureKind, problem: str, field: str = "") -> CallAbortedError:
-    """Return what ends a call."""
+    """Return the exception that ends a call."""
     return CallAbortedError(CallFailure(kind, problem, field))
 
 
 def encode_status(failure: CallFailure) -> grpc.Status:
-    """Return what ends the call: code, message, ErrorInfo, and where it helps more of google.rpc.
+    """Return the status of a failed call: code, message, ErrorInfo and further google.rpc details.
 
-    BadRequest names a wrong field, RetryInfo tells when to come again, ResourceInfo whose it is.
+    BadRequest names the invalid field, RetryInfo the retry delay, ResourceInfo the reservation.
     """
-    told = {"leader": failure.leader} if failure.leader else {}
+    metadata = {"leader": failure.leader} if failure.leader else {}
     details: list[any_pb2.Any] = [
         _pack_detail(
-            error_details_pb2.ErrorInfo(reason=failure.kind, domain=ERROR_DOMAIN, metadata=told)
+            error_details_pb2.ErrorInfo(reason=failure.kind, domain=ERROR_DOMAIN, metadata=metadata)
         )
     ]
     if failure.reservation:
@@ -144,22 +144,22 @@ def encode_status(failure: CallFailure) -> grpc.Status:
 
 
 def decode_failure(call: grpc.Call) -> CallFailure | None:
-    """Return the failure that a server of ours sent, None where it is someone else's."""
+    """Return the failure that a toponaut server sent, None for any other error."""
     try:
         status = rpc_status.from_call(call)
     except (ValueError, DecodeError):
         return None
     if status is None:
         return None
-    info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
-    about = error_details_pb2.ResourceInfo()
+    info, bad_request = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
+    resource = error_details_pb2.ResourceInfo()
     for detail in status.details:
-        _ = detail.Unpack(info) or detail.Unpack(bad) or detail.Unpack(about)
+        _ = detail.Unpack(info) or detail.Unpack(bad_request) or detail.Unpack(resource)
     if info.domain != ERROR_DOMAIN or info.reason not in set(FailureKind):
         return None
-    for violation in bad.field_violations:
+    for violation in bad_request.field_violations:
         return CallFailure(FailureKind(info.reason), violation.description, violation.field)
-    leader, reservation = info.metadata.get("leader", ""), about.resource_name
+    leader, reservation = info.metadata.get("leader", ""), resource.resource_name
     kind = FailureKind(info.reason)
     return CallFailure(kind, status.message, leader=leader, reservation=reservation)
 

@@ -1,4 +1,4 @@
-"""TopologyService: the tree by pages and as it changes, whether a gang fits, findings."""
+"""TopologyService: pages and changes of the tree, whether a gang fits, and findings."""
 
 from __future__ import annotations
 
@@ -32,150 +32,158 @@ from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind
 
 SEARCH_BUDGET_S: Final = 1.0
-"""Of each look whether a waiting gang fits: many may wait."""
+"""Limit of each search for a waiting gang, because many callers may wait."""
 _SEARCH_GRACE_S: Final = 5.0
-"""After its deadline gRPC itself ends a call, and tells the caller so."""
+"""gRPC itself ends a call at its deadline and reports that; the wait outlasts it by this time."""
 TreeRow = pb.Domain | pb.UnplacedNode
 
 
 class TopologyServicer(topology_pb2_grpc.TopologyServiceServicer):
-    """Answers calls from what is published."""
+    """Answers calls from the published state."""
 
     def __init__(self, published: PublishedState, clock: Callable[[], float]) -> None:
-        """Keep where the tree is, and the clock of searches."""
+        """Store the published state and the clock of searches."""
         self._published = published
         self._clock = clock
         self._search_lock = Lock()
-        """Held while one gang that waits is looked at: all of them wake at once, and calls for
-        placements must not come last."""
+        """Held during a search for a waiting gang: all waiting calls wake at once, but must not
+        delay calls for placements."""
 
     def GetTopology(  # noqa: N802 - gRPC's
         self, request: pb.GetTopologyRequest, context: grpc.ServicerContext
     ) -> pb.GetTopologyResponse:
-        """Return a page of the tree; those after the first are of the tree of the first."""
+        """Return a page of the tree; later pages use the tree of the first page."""
         del context
         size, start = parse_page_size(request), 0
-        seen = self._require_newest()
+        tree_revision = self._require_newest()
         if request.page_token:
             revision, start = parse_token(request, request.page_token, (str, int))
-            seen = self._require_revision(revision)
-        rows = fill_page(encode_tree_rows(seen.tree, start), size)
+            tree_revision = self._require_revision(revision)
+        rows = fill_page(encode_tree_rows(tree_revision.tree, start), size)
         stop = start + len(rows)
-        has_more = stop < count_rows(seen.tree)
+        has_more = stop < count_rows(tree_revision.tree)
         return pb.GetTopologyResponse(
-            revision=seen.revision,
-            plane=seen.tree.plane,
-            tiers=seen.tree.tiers,
+            revision=tree_revision.revision,
+            plane=tree_revision.tree.plane,
+            tiers=tree_revision.tree.tiers,
             domains=_select_domains(rows),
             unplaced=_select_unplaced(rows),
-            next_page_token=render_token(request, [seen.revision, stop]) if has_more else "",
+            next_page_token=render_token(request, [tree_revision.revision, stop])
+            if has_more
+            else "",
         )
 
     def WatchTopology(  # noqa: N802 - gRPC's
         self, request: pb.WatchTopologyRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchTopologyResponse]:
-        """Tell the tree, then each newest one as a change of what was told before."""
-        told, is_first = request.revision, True
+        """Send the tree, then each newer tree as a change from the one sent before."""
+        sent_revision, is_first = request.revision, True
         for _ in self._wait_for_changes(context):
             newest = self._require_newest()
-            if newest.revision != told:
-                yield from self._encode_steps(told, newest)
-            if is_first or newest.revision != told:
+            if newest.revision != sent_revision:
+                yield from self._encode_steps(sent_revision, newest)
+            if is_first or newest.revision != sent_revision:
                 yield _encode_synced(newest)
-            told, is_first = newest.revision, False
+            sent_revision, is_first = newest.revision, False
 
     def WatchFeasible(  # noqa: N802 - gRPC's
         self, request: pb.WatchFeasibleRequest, context: grpc.ServicerContext
     ) -> Iterator[pb.WatchFeasibleResponse]:
-        """Tell whether a gang fits, at once and each time that this changes."""
-        asked = decode_request_at(request.spec)
+        """Send whether a gang fits, at once and each time that this changes."""
+        placement_request = decode_request_at(request.spec)
         was_feasible: bool | None = None
         for _ in self._wait_for_changes(context):
             snapshot = require_snapshot(self._published)
             with self._search_lock:
                 remaining_s = min(context.time_remaining(), SEARCH_BUDGET_S)
-                found = place_within(snapshot, asked, remaining_s, clock=self._clock)
-            if found.is_feasible is not was_feasible:
+                placement = place_within(
+                    snapshot, placement_request, remaining_s, clock=self._clock
+                )
+            if placement.is_feasible is not was_feasible:
                 yield pb.WatchFeasibleResponse(
-                    placement=encode_placement(found),
+                    placement=encode_placement(placement),
                     revision=self._published.get_revision(snapshot.tree).revision,
                 )
-            was_feasible = found.is_feasible
+            was_feasible = placement.is_feasible
 
     def ListFindings(  # noqa: N802 - gRPC's
         self, request: pb.ListFindingsRequest, context: grpc.ServicerContext
     ) -> pb.ListFindingsResponse:
-        """Return a page of the findings; the next one goes on after the last of this one."""
+        """Return a page of the findings; the next page starts after its last finding."""
         del context
         size, after = parse_page_size(request), ["", "", "", ""]
         if request.page_token:
             after = parse_token(request, request.page_token, (str, str, str, str))
         require_snapshot(self._published)
         kinds = _decode_kinds(request)
-        found = (
-            one
-            for one in self._published.findings
-            if one.kind in kinds and SEVERITIES[one.severity] >= request.min_severity
+        selected = (
+            finding
+            for finding in self._published.findings
+            if finding.kind in kinds and SEVERITIES[finding.severity] >= request.min_severity
         )
-        rest = sorted((one for one in found if _find_position(one) > after), key=_find_position)
+        rest = sorted(
+            (finding for finding in selected if _find_position(finding) > after), key=_find_position
+        )
         rows = fill_page(map(encode_finding, rest), size)
         has_more = len(rows) < len(rest)
-        place = _find_position(rest[len(rows) - 1]) if has_more else []
+        position = _find_position(rest[len(rows) - 1]) if has_more else []
         return pb.ListFindingsResponse(
-            findings=rows, next_page_token=render_token(request, place) if has_more else ""
+            findings=rows, next_page_token=render_token(request, position) if has_more else ""
         )
 
     def _require_newest(self) -> TreeRevision:
         return self._published.get_revision(require_snapshot(self._published).tree)
 
     def _require_revision(self, revision: str) -> TreeRevision:
-        found = self._published.find_revision(revision)
-        if found is None:
-            problem = "the tree of this page is forgotten: begin anew"
+        tree_revision = self._published.find_revision(revision)
+        if tree_revision is None:
+            problem = "the tree of this page is no longer stored: start again with the first page"
             raise build_abort(FailureKind.PAGE_TOKEN_STALE, problem, "page_token")
-        return found
+        return tree_revision
 
-    def _encode_steps(self, told: str, newest: TreeRevision) -> Iterator[pb.WatchTopologyResponse]:
-        """Yield what leads from a revision, or from nothing, to the newest tree."""
-        if not told:
+    def _encode_steps(
+        self, sent_revision: str, newest: TreeRevision
+    ) -> Iterator[pb.WatchTopologyResponse]:
+        """Yield the changes from a revision to the newest tree, or the whole tree without one."""
+        if not sent_revision:
             for rows in split_pages(encode_tree_rows(newest.tree)):
                 yield _encode_step(pb.WATCH_KIND_INITIAL, rows)
             return
-        before = self._published.find_revision(told)
+        before = self._published.find_revision(sent_revision)
         if before is None:
-            problem = "this revision is not known any more: begin without one"
+            problem = "this revision is no longer stored: watch again without a revision"
             raise build_abort(FailureKind.REVISION_COMPACTED, problem, "revision")
-        found = compare_trees(before.tree, newest.tree)
+        change = compare_trees(before.tree, newest.tree)
         del before
         yield pb.WatchTopologyResponse(
             kind=pb.WATCH_KIND_UPDATE,
-            removed_domains=found.removed_domains,
-            removed_unplaced=found.removed_unplaced,
+            removed_domains=change.removed_domains,
+            removed_unplaced=change.removed_unplaced,
         )
-        for rows in split_pages(found.fetch_rows):
+        for rows in split_pages(change.changed_rows):
             yield _encode_step(pb.WATCH_KIND_UPDATE, rows)
 
     def _wait_for_changes(self, context: grpc.ServicerContext) -> Iterator[None]:
-        """Yield at once, and each time that something new was published.
+        """Yield at once, and after each published change.
 
-        What comes while the caller works, or waits for its own caller, comes as one turn.
+        Changes during the caller's work, or while its client reads, count as one.
         """
-        over = Event()
+        ended = Event()
 
         def end() -> None:
-            over.set()
+            ended.set()
             self._published.wake_waiters()
 
         if not context.add_callback(end):
             return
         while True:
-            seen = self._published.version
+            version = self._published.version
             yield
             timeout_s = context.time_remaining() + _SEARCH_GRACE_S
-            if not self._published.wait(seen, is_over=over.is_set, timeout_s=timeout_s):
+            if not self._published.wait(version, is_over=ended.is_set, timeout_s=timeout_s):
                 break
         if self._published.is_ended:
-            raise build_abort(FailureKind.STOPPING, "the server stops: another one goes on")
+            raise build_abort(FailureKind.STOPPING, "the server is stopping: use another server")
 
 
 def _encode_step(kind: pb.WatchKind.ValueType, rows: list[TreeRow]) -> pb.WatchTopologyResponse:
@@ -184,12 +192,12 @@ def _encode_step(kind: pb.WatchKind.ValueType, rows: list[TreeRow]) -> pb.WatchT
     )
 
 
-def _encode_synced(seen: TreeRevision) -> pb.WatchTopologyResponse:
+def _encode_synced(tree_revision: TreeRevision) -> pb.WatchTopologyResponse:
     return pb.WatchTopologyResponse(
         kind=pb.WATCH_KIND_SYNCED,
-        revision=seen.revision,
-        plane=seen.tree.plane,
-        tiers=seen.tree.tiers,
+        revision=tree_revision.revision,
+        plane=tree_revision.tree.plane,
+        tiers=tree_revision.tree.tiers,
     )
 
 
@@ -202,15 +210,15 @@ def _select_unplaced(rows: list[TreeRow]) -> list[pb.UnplacedNode]:
 
 
 def _decode_kinds(request: pb.ListFindingsRequest) -> frozenset[str]:
-    """Return the kinds that are wanted."""
+    """Return the requested kinds, or all kinds."""
     known_kinds = frozenset(kind.value for kind in FindingKind)
-    for at, kind in enumerate(request.kinds):
+    for index, kind in enumerate(request.kinds):
         if kind not in known_kinds:
-            problem = f"{show(kind)} is no kind of finding"
-            raise build_abort(FailureKind.INVALID_REQUEST, problem, f"kinds[{at}]")
+            problem = f"{show(kind)} is not a kind of finding"
+            raise build_abort(FailureKind.INVALID_REQUEST, problem, f"kinds[{index}]")
     return frozenset(request.kinds) or known_kinds
 
 
 def _find_position(finding: Finding) -> list[str]:
-    """Return where a finding stands among all others."""
+    """Return the sort key of a finding."""
     return [finding.kind.value, finding.device, finding.port or "", finding.message]

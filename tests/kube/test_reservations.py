@@ -258,5 +258,5 @@ def test_it_counts_nothing_for_objects_that_it_cannot_use(api: ApiServer, leader
         what="it is told",
     )
     (problem,) = leader.store.problems
-    assert "expected spec.requestId as its name" in problem
+    assert "expected the value of spec.requestId" in problem
     assert leader.made(8).is_held_at(datetime.now(UTC))

@@ -122,7 +122,7 @@ def test_it_asks_the_api_server_once_a_minute(
         served(pki.files, TokenReviews(through, AUDIENCE, clock=monotonic)) as running,
     ):
         proxy.fail("tokenreviews", Fault(503))
-        with pytest.raises(PlacementServerError, match="cannot be asked about the token now"):
+        with pytest.raises(PlacementServerError, match="cannot review the token at present"):
             ask(running, pki, token)
         assert ask(running, pki, token)
         assert ask(running, pki, token)

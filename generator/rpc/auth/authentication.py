@@ -1,7 +1,7 @@
-"""Who may call: every method asks, but for health, before it looks at the request.
+"""Authenticates every call except health checks, before its request is read.
 
-The check runs in the thread of its call, never in that which takes calls: it may have to ask the
-API server.
+The check runs in the thread of the call, never in the thread that accepts calls, because it may
+have to wait for the API server.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from generator.rpc.status_errors import CallFailure, FailureKind, encode_status
 log = logging.getLogger(__name__)
 
 HEALTH_PREFIX: Final = "/grpc.health.v1.Health/"
-"""Open to everybody: it says less than a connection does."""
+"""Open without a token: it reveals less than a connection does."""
 AUTHORIZATION: Final = "authorization"
 _SCHEME: Final = "bearer "
 MAX_TOKEN_CHARS: Final = 16_384
 
 
 class TokenCheck(Protocol):
-    """Judges bearer tokens."""
+    """Checks bearer tokens."""
 
     def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
-        """Return who bears the token, or why they may not call; may take a while."""
+        """Return the user of the token, or why the call is refused; may take a while."""
         ...
 
 
 class Authentication(grpc.ServerInterceptor):
-    """Lets those calls through whose token passes a check."""
+    """Lets a call through if its token passes a check."""
 
     def __init__(self, check: TokenCheck, *, on_refused: Callable[[float], None]) -> None:
-        """Keep the check.
+        """Store the check.
 
         Args:
             check: of tokens.
-            on_refused: takes the seconds that a refused call took.
+            on_refused: called with the duration of a refused call in seconds.
         """
         self._check = check
         self._on_refused = on_refused
@@ -52,7 +52,7 @@ class Authentication(grpc.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], grpc.RpcMethodHandler[Any, Any] | None],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Return the method with the check before it; gRPC's name."""
+        """Return the method with the check before it; the name is gRPC's."""
         method = continuation(handler_call_details)
         if method is None or handler_call_details.method.startswith(HEALTH_PREFIX):
             return method
@@ -61,35 +61,33 @@ class Authentication(grpc.ServerInterceptor):
     def _wrap_method(
         self, method: grpc.RpcMethodHandler[Any, Any]
     ) -> grpc.RpcMethodHandler[Any, Any]:
-        wrap, inner = _find_method_kind(method)
+        wrap, behavior = _find_method_kind(method)
 
         def checked(request: Any, context: grpc.ServicerContext) -> Any:  # noqa: ANN401 - gRPC's
             started = time.monotonic()
             try:
-                judged = self._authenticate(context)
-            except Exception:  # what went wrong is ours to read; nobody gets in by it
-                log.exception("call not judged")
-                judged = CallFailure(
-                    FailureKind.INTERNAL, "internal error; the server's log tells more"
-                )
-            if isinstance(judged, CallFailure):
+                caller = self._authenticate(context)
+            except Exception:  # details go to the log only, and the call is refused
+                log.exception("call not authenticated")
+                caller = CallFailure(FailureKind.INTERNAL, "internal error; see the server's log")
+            if isinstance(caller, CallFailure):
                 self._on_refused(time.monotonic() - started)
-                context.abort_with_status(encode_status(judged))
-            with set_caller(judged):
-                return inner(request, context)
+                context.abort_with_status(encode_status(caller))
+            with set_caller(caller):
+                return behavior(request, context)
 
-        if hasattr(inner, "experimental_thread_pool"):
-            checked.experimental_thread_pool = inner.experimental_thread_pool  # type: ignore[attr-defined]  # the threads of streams
+        if hasattr(behavior, "experimental_thread_pool"):
+            checked.experimental_thread_pool = behavior.experimental_thread_pool  # type: ignore[attr-defined]  # the threads of streams
 
-        made: grpc.RpcMethodHandler[Any, Any] = wrap(
+        handler: grpc.RpcMethodHandler[Any, Any] = wrap(
             checked, method.request_deserializer, method.response_serializer
         )
-        return made
+        return handler
 
     def _authenticate(self, context: grpc.ServicerContext) -> str | CallFailure:
-        found = [value for key, value in context.invocation_metadata() if key == AUTHORIZATION]
-        token = found[0][len(_SCHEME) :].strip() if len(found) == 1 else ""
-        is_bearer = bool(token) and str(found[0])[: len(_SCHEME)].lower() == _SCHEME
+        values = [value for key, value in context.invocation_metadata() if key == AUTHORIZATION]
+        token = values[0][len(_SCHEME) :].strip() if len(values) == 1 else ""
+        is_bearer = bool(token) and str(values[0])[: len(_SCHEME)].lower() == _SCHEME
         if not is_bearer or len(token) > MAX_TOKEN_CHARS:
             problem = "expected one bearer token in the metadata: authorization: Bearer TOKEN"
             return CallFailure(FailureKind.UNAUTHENTICATED, problem)
@@ -97,7 +95,7 @@ class Authentication(grpc.ServerInterceptor):
 
 
 def _find_method_kind(method: grpc.RpcMethodHandler[Any, Any]) -> tuple[Any, Any]:
-    """Return what makes a method of its form, and its behavior."""
+    """Return the constructor for a handler of the method's kind, and the method's behavior."""
     forms = {
         (False, False): (grpc.unary_unary_rpc_method_handler, method.unary_unary),
         (False, True): (grpc.unary_stream_rpc_method_handler, method.unary_stream),
@@ -115,7 +113,7 @@ _MAX_CHARS: Final = 253
 
 @contextmanager
 def set_caller(name: str) -> Iterator[None]:
-    """Let what runs within know who called."""
+    """Set the name of the caller for the body of the context."""
     before = _CALLER.set(name)
     try:
         yield
@@ -124,9 +122,9 @@ def set_caller(name: str) -> Iterator[None]:
 
 
 def get_caller(context: grpc.ServicerContext) -> str:
-    """Return the caller's name; empty where callers are not asked who they are.
+    """Return the caller's name; empty if callers are not authenticated.
 
-    Of a certificate it is the first of its alternative names, else the common name of its subject.
+    For a client certificate, it is the first alternative name, or else the subject's common name.
     """
     proven = _CALLER.get()
     if proven:

@@ -1,4 +1,4 @@
-"""Small files that prove who one is: keys, certificates, tokens. Read anew, since they change."""
+"""Reads keys, certificates and tokens from small files; every use reads the file again."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ MAX_BYTES: Final = 1 << 20
 
 
 def read_key_file(file: Path) -> bytes:
-    """Return what is in it.
+    """Return the contents of a key, certificate or token file.
 
     Raises:
-        ConfigError: it cannot be read, is empty, or too large to be one.
+        ConfigError: it cannot be read, is empty, or is larger than `MAX_BYTES`.
     """
     name = show(str(file), 1024)
     try:
@@ -30,16 +30,16 @@ def read_key_file(file: Path) -> bytes:
 
 
 class ClientIdentity(NamedTuple):
-    """How the server is known, and how we prove who we are; any of it asks for TLS."""
+    """How a client verifies the server and proves its own identity; any field enables TLS."""
 
     ca: Path | None = None
-    """Authorities that the server's certificate is of; None: those of gRPC."""
+    """Authorities that may have signed the server's certificate; None: gRPC's defaults."""
     token: Path | None = None
-    """File with a bearer token, read for each call: whoever renews it replaces it."""
+    """File with a bearer token, read for each call, so that it can be renewed."""
     cert: Path | None = None
     key: Path | None = None
     server_name: str | None = None
-    """Name in the server's certificate, where it is not the address that is asked."""
+    """Name in the server's certificate, if it differs from the address."""
 
 
 NO_TLS: Final = ClientIdentity()

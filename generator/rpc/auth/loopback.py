@@ -1,4 +1,4 @@
-"""Addresses of servers that cannot tell who calls: only this machine's."""
+"""Addresses of servers: without TLS and authentication only loopback is allowed."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ def parse_loopback_address(text: str) -> str:
     """Return `HOST:PORT` in the form that gRPC takes; `localhost` is 127.0.0.1.
 
     Raises:
-        ConfigError: it is no such pair, or the host is not this machine.
+        ConfigError: it is not `HOST:PORT`, or the host is not this machine.
     """
     host, port = parse_address(text)
     if host == "localhost":
         return f"127.0.0.1:{port}"
     try:
-        found = ip_address(host)
+        ip = ip_address(host)
     except ValueError as error:
-        problem = "is not 127.0.0.1, [::1] or localhost: without TLS no other is served or asked"
+        problem = "is not 127.0.0.1, [::1] or localhost: without TLS only loopback is allowed"
         raise ConfigError(f"'{show(text)}' {problem}") from error
-    if not found.is_loopback:
+    if not ip.is_loopback:
         raise ConfigError(
-            f"'{show(text)}' is not this machine: without TLS only loopback is served and asked"
+            f"'{show(text)}' is not this machine: without TLS only loopback is allowed"
         )
-    return str(Address(str(found), port))
+    return str(Address(str(ip), port))
 
 
 def parse_listen_address(text: str) -> str:
-    """Return any `HOST:PORT` in the form that gRPC takes; no host is all addresses.
+    """Return any `HOST:PORT` in the form that gRPC takes; an empty host means all addresses.
 
     Raises:
-        ConfigError: it is no such pair.
+        ConfigError: it is not `HOST:PORT`.
     """
     host, port = parse_address(text)
     return str(Address(host or "::", port))

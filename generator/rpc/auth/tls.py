@@ -1,7 +1,7 @@
-"""Certificates of the server, read again for a new connection when their files have changed.
+"""Certificates of the server, reloaded for a new connection after their files have changed.
 
-A pair that does not fit, which is what a renewal looks like half way, leaves the last good one in
-use. Where an authority for clients is named, who cannot show a certificate of it is not connected.
+If certificate and key do not match, as during a renewal, the last good pair stays in use. If client
+authorities are set, a client without a certificate from one of them is not connected.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 
 
 class TlsFiles(NamedTuple):
-    """Files in PEM; whoever renews them replaces them."""
+    """PEM files; a renewal replaces them."""
 
     cert: Path
-    """The server's certificate, and those between it and its authority."""
+    """The server's certificate, and the intermediate certificates up to its authority."""
     key: Path
     client_ca: Path | None = None
-    """Authorities whose certificates callers must show; None: they need not show any."""
+    """Authorities of client certificates; None: no client certificate is required."""
 
 
 class _FileVersion(NamedTuple):
-    """What differs when a file was replaced or written."""
+    """Values that change when a file is replaced or written."""
 
     inode: int
     mtime_ns: int
@@ -45,13 +45,13 @@ class _FileVersion(NamedTuple):
 
 
 class ServerCertificates:
-    """The certificates in use; gRPC asks at every new connection, from threads of its own."""
+    """The certificates in use; gRPC checks for new ones at every connection, in its own threads."""
 
     def __init__(self, files: TlsFiles) -> None:
         """Read the files.
 
         Raises:
-            ConfigError: one cannot be read or is no PEM, or key and certificate do not fit.
+            ConfigError: a file cannot be read or is not PEM, or key and certificate do not match.
         """
         self._files = files
         self._lock = Lock()
@@ -62,22 +62,24 @@ class ServerCertificates:
             self._reload_if_changed,  # type: ignore[arg-type]  # the stubs forget that None means no change
             require_client_authentication=files.client_ca is not None,
         )
-        """For a port to listen on."""
+        """Credentials for a port to listen on."""
 
     def _reload_if_changed(self) -> grpc.ServerCertificateConfiguration | None:
-        """Return new certificates, None where those in use stay."""
+        """Return new certificates, None to keep the present ones."""
         with self._lock:
             try:
-                stamps = self._read_versions()
-                if stamps == self._versions:
+                versions = self._read_versions()
+                if versions == self._versions:
                     return None
-                self._versions = stamps
-                found = _read_configuration(self._files)
+                self._versions = versions
+                configuration = _read_configuration(self._files)
             except ConfigError as error:
-                log.warning("certificates kept", extra={"error": str(error)})
+                log.warning(
+                    "new certificates not usable, previous ones kept", extra={"error": str(error)}
+                )
                 return None
         log.info("certificates renewed", extra={"file": str(self._files.cert)})
-        return found
+        return configuration
 
     def _read_versions(self) -> tuple[_FileVersion, ...]:
         return tuple(_read_version(file) for file in self._files if file is not None)
@@ -85,10 +87,10 @@ class ServerCertificates:
 
 def _read_version(file: Path) -> _FileVersion:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError as error:
         raise ConfigError(f"{show(str(file), 1024)}: {error.strerror}") from error
-    return _FileVersion(found.st_ino, found.st_mtime_ns, found.st_size)
+    return _FileVersion(status.st_ino, status.st_mtime_ns, status.st_size)
 
 
 def _read_configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
@@ -102,19 +104,22 @@ def _read_configuration(files: TlsFiles) -> grpc.ServerCertificateConfiguration:
 
 
 def _check_pair(files: TlsFiles, cert: bytes, key: bytes) -> None:
-    """Refuse a key that is not the certificate's: gRPC would refuse every connection instead."""
-    certified = _read_public_key(files.cert, cert)
+    """Raise if a key does not match its certificate: gRPC would refuse every connection instead."""
+    certificate_key = _read_public_key(files.cert, cert)
     try:
-        own = load_pem_private_key(key, password=None).public_key()
+        private_public_key = load_pem_private_key(key, password=None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         raise ConfigError(f"{show(str(files.key), 1024)}: no private key in PEM") from error
-    if own.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) != certified:
+    if (
+        private_public_key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        != certificate_key
+    ):
         pair = f"{show(str(files.cert), 1024)} and {show(str(files.key), 1024)}"
-        raise ConfigError(f"{pair}: the key is not the certificate's")
+        raise ConfigError(f"{pair}: the key does not match the certificate")
 
 
 def _read_public_key(file: Path, raw: bytes) -> bytes:
-    """Return the public key of the first certificate."""
+    """Return the public key of the first certificate in a file."""
     try:
         first = load_pem_x509_certificates(raw)[0]
         return first.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)

@@ -1,4 +1,4 @@
-"""One long-lived channel to one server: who calls, what is tried again, errors as ours."""
+"""`Connection`: one long-lived channel to one server, with retries and translated errors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _OPTIONS: Final = (
     ("grpc.enable_http_proxy", 0),  # a proxy cannot reach this machine's loopback
 )
 _NOT_HTTP2: Final = "Failed parsing HTTP/2"
-"""In the details of a call to what speaks something else, such as HTTP/1.1 or SSH."""
+"""Part of the details of a call to a server of another protocol, such as HTTP/1.1 or SSH."""
 _TOO_MANY_CALLS: Final = "Concurrent RPC limit exceeded!"
-"""Details of a call that gRPC itself turned away; other exhaustion is of sizes, and lasts."""
+"""Details of a call that gRPC itself refused; other exhaustion concerns sizes and is permanent."""
 RequestT = TypeVar("RequestT", contravariant=True)  # noqa: PLC0105 - short, as gRPC's stubs have it
 AnswerT = TypeVar("AnswerT")
 AnswerT_co = TypeVar("AnswerT_co", covariant=True)
@@ -40,86 +40,85 @@ class PlacementServerError(TopologyError):
 
 
 class Retries(NamedTuple):
-    """How often, and how long after each other, a call is tried that may fail for a moment."""
+    """Number and delays of the attempts of a call that may fail transiently."""
 
     most: int = 4
-    """Attempts, the first one included."""
+    """Attempts, including the first."""
     backoff: Backoff = Backoff(first_s=0.1, limit_s=2.0)
     uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
 
 class UnaryMethod(Protocol[RequestT, AnswerT_co]):
-    """A method of one answer, as gRPC's stubs have it."""
+    """A method with one answer, as in gRPC's stubs."""
 
     def __call__(
         self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
     ) -> AnswerT_co:
-        """Call it."""
+        """Call the method."""
         ...
 
 
 class AnswerStream(Protocol[AnswerT_co]):
-    """A stream of answers that can be ended."""
+    """A stream of answers that can be cancelled."""
 
     def __iter__(self) -> Iterator[AnswerT_co]:
-        """Return the answers."""
+        """Iterate over the answers."""
         ...
 
     def cancel(self) -> bool:
-        """End it."""
+        """Cancel the stream."""
         ...
 
 
 class StreamingMethod(Protocol[RequestT, AnswerT_co]):
-    """A method of many answers, as gRPC's stubs have it."""
+    """A method with many answers, as in gRPC's stubs."""
 
     def __call__(
         self, request: RequestT, /, timeout: float | None = None, metadata: Metadata | None = None
     ) -> AnswerStream[AnswerT_co]:
-        """Call it."""
+        """Call the method."""
         ...
 
 
 class Connection:
-    """A channel; safe to share between threads."""
+    """A channel to a server; thread-safe."""
 
     def __init__(
         self,
         address: str,
         timeout_s: float,
-        proof: ClientIdentity = NO_TLS,
+        identity: ClientIdentity = NO_TLS,
         *,
         retries: Retries = Retries(),  # noqa: B008 - immutable
     ) -> None:
-        """Keep the address; nothing is connected before the first call.
+        """Store the address; the first call connects.
 
         Args:
-            address: `HOST:PORT`; loopback where no proof is given: then there is no TLS.
-            timeout_s: deadline of each call with all its attempts, which is also the time that a
-                search may take.
-            proof: for servers that ask for one.
-            retries: of calls that fail for a moment.
+            address: `HOST:PORT`; must be loopback without an identity, because there is no TLS.
+            timeout_s: deadline of each call with all its attempts, and the time limit of a search.
+            identity: TLS files and token, for servers that require them.
+            retries: of calls that fail transiently.
 
         Raises:
-            ConfigError: the address is none, or not loopback without a proof, or a file cannot
-                be used.
+            ConfigError: the address is malformed, or not loopback without an identity, or a file is
+                unusable.
         """
         filter_parse_errors()
         self.timeout_s = timeout_s
         self._retries = retries
-        self._token = proof.token
-        self._is_plain = is_plain = not any(proof)
+        self._token = identity.token
+        self._is_plain = is_plain = not any(identity)
         self.address = (
             parse_loopback_address(address) if is_plain else parse_listen_address(address)
         )
         self.channel = (
             grpc.insecure_channel(self.address, options=_OPTIONS)
             if is_plain
-            else _open_secure_channel(self.address, proof)
+            else _open_secure_channel(self.address, identity)
         )
 
     def __enter__(self) -> Self:
-        """Return the connection, which `with` closes."""
+        """Return the connection; `with` closes it."""
         return self
 
     def __exit__(
@@ -132,15 +131,15 @@ class Connection:
         self.channel.close()
 
     def call(self, method: UnaryMethod[RequestT, AnswerT], message: RequestT) -> AnswerT:
-        """Call a method that may be called twice, as all of ours may.
+        """Call a method; repeating a call must be safe, as it is for all toponaut methods.
 
-        What fails for a moment is tried again, a little later each time, within the deadline.
+        A transient failure is retried with growing delays, within the deadline.
 
         Raises:
-            PlacementRequestError: the server refuses the request, or would, as it is too large.
-            ConfigError: nobody answers at the address, or it is not this service, or the file of
-                the token cannot be read.
-            PlacementServerError: the server gave no answer in time, knows no tree yet, or failed.
+            PlacementRequestError: the server refuses the request, or the message is too large.
+            ConfigError: no server answers at the address, or it is another service, or the token
+                file cannot be read.
+            PlacementServerError: the server gave no answer in time, has no tree yet, or failed.
         """
         if isinstance(message, Message):
             check_size(message)
@@ -161,10 +160,10 @@ class Connection:
     def stream(
         self, method: StreamingMethod[RequestT, AnswerT], message: RequestT, timeout_s: float
     ) -> Iterator[AnswerT]:
-        """Yield the answers of a method; nothing is tried again. Ends when its reader does.
+        """Yield the answers of a method without retries; closing the iterator cancels the call.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         if isinstance(message, Message):
             check_size(message)
@@ -177,7 +176,7 @@ class Connection:
             call.cancel()
 
     def pause(self, wait_s: float) -> None:
-        """Wait before something is tried again."""
+        """Wait before a retry."""
         Event().wait(wait_s)
 
     def _metadata(self) -> Metadata:
@@ -185,11 +184,11 @@ class Connection:
             return ()
         token = read_key_file(self._token).decode("ascii", "replace").strip()
         if not token.isascii() or not token.isprintable() or not token:
-            raise ConfigError(f"{show(str(self._token), 1024)}: no bearer token in it")
+            raise ConfigError(f"{show(str(self._token), 1024)}: contains no bearer token")
         return (("authorization", f"Bearer {token}"),)
 
     def translate_error(self, error: object) -> TopologyError:
-        """Return one of our errors for gRPC's."""
+        """Return the error of this project for an error of gRPC."""
         if not isinstance(error, grpc.Call):
             return PlacementServerError(f"the call to {self.address} failed: {show(str(error))}")
         failure = decode_failure(error)
@@ -208,41 +207,41 @@ class Connection:
     def _build_status_error(self, call: grpc.Call) -> TopologyError:
         match call.code():
             case grpc.StatusCode.UNAVAILABLE if _NOT_HTTP2 in (call.details() or ""):
-                return ConfigError(f"what answers at {self.address} is no gRPC server")
+                return ConfigError(f"the server at {self.address} is not a gRPC server")
             case grpc.StatusCode.UNAVAILABLE if not self._is_plain:
-                why = show(call.details() or "", 300)
-                return ConfigError(f"no connection by TLS to {self.address}: {why}")
+                reason = show(call.details() or "", 300)
+                return ConfigError(f"no TLS connection to {self.address}: {reason}")
             case grpc.StatusCode.UNAVAILABLE:
                 return ConfigError(
                     f"no server answers at {self.address}: start one with toponaut serve --store "
                     f"DIR --insecure-loopback --listen {self.address}; "
-                    "one with TLS wants --ca-file"
+                    "a server with TLS requires --ca-file"
                 )
             case grpc.StatusCode.UNIMPLEMENTED:
-                return ConfigError(f"what answers at {self.address} is no placement server")
+                return ConfigError(f"the server at {self.address} is not a placement server")
             case grpc.StatusCode.DEADLINE_EXCEEDED:
-                late = f"gave no answer within {self.timeout_s:g} s"
-                return ServerDeadlineError(f"the server at {self.address} {late}")
+                problem = f"gave no answer within {self.timeout_s:g} s"
+                return ServerDeadlineError(f"the server at {self.address} {problem}")
             case code:
-                why = f"{code.name}: {show(call.details() or '', 500)}"
-                return PlacementServerError(f"the server at {self.address} failed: {why}")
+                reason = f"{code.name}: {show(call.details() or '', 500)}"
+                return PlacementServerError(f"the server at {self.address} failed: {reason}")
 
 
 class RefusedCallError(PlacementServerError):
-    """A server of ours told why it gives no answer."""
+    """A toponaut server refused the call and said why."""
 
     def __init__(self, message: str, kind: FailureKind) -> None:
-        """Keep why."""
+        """Store the kind of failure."""
         super().__init__(message, kind)
         self.kind = kind
 
     def __str__(self) -> str:
-        """Return the line for people."""
+        """Return the message for people."""
         return str(self.args[0])
 
 
 class ServerDeadlineError(PlacementServerError):
-    """The time of a call was up."""
+    """The deadline of a call has passed."""
 
 
 def is_transient(error: object) -> bool:
@@ -261,13 +260,15 @@ def is_transient(error: object) -> bool:
             return False
 
 
-def _open_secure_channel(address: str, proof: ClientIdentity) -> grpc.Channel:
-    if (proof.cert is None) != (proof.key is None):
+def _open_secure_channel(address: str, identity: ClientIdentity) -> grpc.Channel:
+    if (identity.cert is None) != (identity.key is None):
         raise ConfigError("a client certificate and its key go together")
     credentials = grpc.ssl_channel_credentials(
-        root_certificates=read_key_file(proof.ca) if proof.ca else None,
-        private_key=read_key_file(proof.key) if proof.key else None,
-        certificate_chain=read_key_file(proof.cert) if proof.cert else None,
+        root_certificates=read_key_file(identity.ca) if identity.ca else None,
+        private_key=read_key_file(identity.key) if identity.key else None,
+        certificate_chain=read_key_file(identity.cert) if identity.cert else None,
     )
-    named = (("grpc.ssl_target_name_override", proof.server_name),) if proof.server_name else ()
-    return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *named))
+    name_options = (
+        (("grpc.ssl_target_name_override", identity.server_name),) if identity.server_name else ()
+    )
+    return grpc.secure_channel(address, credentials, options=(*_OPTIONS, *name_options))

@@ -1,4 +1,4 @@
-"""All methods by name, to be called with messages made of documents: for `toponaut rpc`."""
+"""All methods by name, called with messages from documents: for `toponaut rpc`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from topology.model.errors import ConfigError, show
 
 _KIND: Final = "PlacementRequest"
 _MAX_DEPTH: Final = 40
-"""Of messages in messages; groups may be nested to 16 levels."""
+"""Depth of nested messages; groups may be nested to 16 levels."""
 
 
 class RpcMethod(NamedTuple):
-    """One method of a service."""
+    """A method of a service."""
 
     path: str
-    """As gRPC calls it."""
+    """Full name in gRPC: `/SERVICE/METHOD`."""
     request_type: type[Message]
     response_type: type[Message]
     is_client_streaming: bool
@@ -58,12 +58,12 @@ METHODS: Final[Mapping[str, RpcMethod]] = dict(
 def parse_message(method: RpcMethod, document: object, source: str) -> Message:
     """Return the message of a document.
 
-    The form is that of protobuf's JSON, fields spelt as in the proto file. A PlacementRequest
-    stands for the `spec` of methods that have one.
+    The format is protobuf JSON, with fields spelled as in the proto file. A PlacementRequest is
+    accepted as the `spec` of a method that has one.
 
     Raises:
-        ConfigError: the document has other fields than the message; PlacementRequestError where
-            it is a PlacementRequest that makes no sense.
+        ConfigError: the document does not match the message; PlacementRequestError if it is a
+            malformed PlacementRequest.
     """
     if not isinstance(document, dict):
         raise ConfigError(f"{source}: expected an object, got {type(document).__name__}")
@@ -74,27 +74,27 @@ def parse_message(method: RpcMethod, document: object, source: str) -> Message:
         return ParseDict(document, method.request_type(), max_recursion_depth=_MAX_DEPTH)
     except (ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         name = method.request_type.DESCRIPTOR.name
-        raise ConfigError(f"{source}: no {name}: {show(str(error), 300)}") from error
+        raise ConfigError(f"{source}: not a {name}: {show(str(error), 300)}") from error
 
 
 def call_method(
     connection: Connection, method: RpcMethod, messages: Iterable[Message]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the answers of a method as documents; the time of a stream that is up ends it.
+    """Yield the answers of a method as documents; a stream ends when its time is up.
 
     Raises:
-        TopologyError: as Connection.ask.
+        TopologyError: as Connection.call.
     """
     serialize, parse = method.request_type.SerializeToString, method.response_type.FromString
     if not method.is_server_streaming:
         (message,) = messages
-        ask = connection.channel.unary_unary(method.path, serialize, parse)
-        yield _render_message(connection.call(ask, message))
+        call_unary = connection.channel.unary_unary(method.path, serialize, parse)
+        yield _render_message(connection.call(call_unary, message))
         return
     if method.is_client_streaming:
-        stream = connection.channel.stream_stream(method.path, serialize, parse)
+        open_stream = connection.channel.stream_stream(method.path, serialize, parse)
         yield from map(
-            _render_message, connection.stream(stream, iter(messages), connection.timeout_s)
+            _render_message, connection.stream(open_stream, iter(messages), connection.timeout_s)
         )
         return
     (message,) = messages
@@ -106,7 +106,7 @@ def call_method(
 
 
 def _render_message(message: Message) -> dict[str, Any]:
-    """Return a message with all its fields: that a gang does not fit must stand there."""
+    """Return a message with all its fields, also the defaults, such as `feasible: false`."""
     return MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )

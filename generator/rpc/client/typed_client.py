@@ -1,7 +1,7 @@
-"""Typed clients of both services: requests and answers as values, errors as ours.
+"""Typed clients of both services: values as requests and answers, errors of this project.
 
-Every method may be called twice with the same outcome, so what fails for a moment is tried again
-within the deadline; a watch goes on where it was cut.
+Repeating a call is safe for every method, so transient failures are retried within the deadline,
+and a watch continues where it was cut.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ __all__ = [
 _Message = TypeVar("_Message")
 _Value = TypeVar("_Value")
 MAX_BATCH_GANGS: Final = 256
-"""Of one message of a batch."""
+"""Gangs per message of a batch."""
 _ROW_OVERHEAD_BYTES: Final = 8
-"""Of a message around each gang in it, and around all of them, at most."""
+"""Upper bound of the framing around each gang of a message, and around all of them."""
 MAX_CACHED_REQUESTS: Final = 512
-"""Gangs that differ by more than their names, whose messages are remembered within a batch."""
+"""Requests, not counting gang names, whose messages are cached within a batch."""
 _RESUME_DELAY_S: Final = 0.5
-"""After a watch was cut, before it goes on."""
+"""Delay before a watch that was cut continues."""
 
 
 class Candidate(NamedTuple):
-    """Nodes that could hold a gang."""
+    """A set of nodes that can hold a gang."""
 
     nodes: tuple[str, ...]
     """In tree order."""
@@ -67,7 +67,7 @@ class Candidate(NamedTuple):
 
 
 class PlacementClient(Connection):
-    """Asks for placements."""
+    """Requests placements and reservations."""
 
     def place(
         self,
@@ -76,35 +76,35 @@ class PlacementClient(Connection):
         *,
         take_running: bool = False,
     ) -> Placement:
-        """Ask for a placement.
+        """Request a placement.
 
         Args:
-            request: what is asked for.
+            request: the gang.
             running: pods of the gang that run already, and stay.
-            take_running: whether the server does not count them as taken by itself.
+            take_running: whether the server must subtract them from the free capacity.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         message = pb.PlaceRequest(
             spec=encode_request(request),
             running=encode_running_pods(running),
             take_running=take_running,
         )
-        found = self.call(self._stub.Place, message).placement
-        return _decode(decode_placement, found, self.address)
+        placement = self.call(self._stub.Place, message).placement
+        return _decode(decode_placement, placement, self.address)
 
     def place_batch(
         self, requests: Iterable[PlacementRequest], *, explain: bool = False
     ) -> Iterator[Placement]:
-        """Ask for placements of many gangs, in their order; they must have names of their own.
+        """Request placements of many gangs, in their order; their names must be unique.
 
-        Without `explain` a placement has no objective and no domains. What fails in the middle is
-        not tried again: the caller knows which answers it has. A request that cannot be sent, or
-        whatever `requests` raises, is raised once those before it are answered.
+        Without `explain` a placement has no objective and no domains. A failure in the middle is
+        not retried, because the caller already has some of the answers. The error of a request that
+        cannot be sent, or of `requests` itself, is raised after the earlier answers.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         failures: list[BaseException] = []
         messages = _split_batches(requests, failures, explain=explain)
@@ -117,13 +117,15 @@ class PlacementClient(Connection):
         if failures:
             raise failures[0]
 
-    def candidates(self, request: PlacementRequest, most: int = 0) -> tuple[Candidate, ...]:
-        """Ask for sets of nodes, best first; empty where there is none.
+    def candidates(
+        self, request: PlacementRequest, max_candidates: int = 0
+    ) -> tuple[Candidate, ...]:
+        """Request sets of nodes, best first; empty if the gang does not fit.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
-        message = pb.CandidatesRequest(spec=encode_request(request), max_candidates=most)
+        message = pb.CandidatesRequest(spec=encode_request(request), max_candidates=max_candidates)
         return tuple(
             Candidate(
                 tuple(row.nodes),
@@ -136,34 +138,34 @@ class PlacementClient(Connection):
         )
 
     def capacity(self, request: pb.CapacityRequest) -> pb.CapacityResponse:
-        """Ask for one page of room.
+        """Request one page of free capacity.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         return self.call(self._stub.Capacity, request)
 
     def reserve(self, request: pb.ReserveRequest) -> pb.ReserveResponse:
-        """Keep nodes for a gang.
+        """Reserve nodes for a gang.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         return self.call(self._stub.Reserve, request)
 
     def confirm(self, request: pb.ConfirmRequest) -> pb.ConfirmResponse:
-        """Let a reservation last.
+        """Confirm a reservation, so that it lasts until it is released.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         return self.call(self._stub.Confirm, request)
 
     def release(self, request: pb.ReleaseRequest) -> pb.ReleaseResponse:
-        """Give nodes back.
+        """Release the nodes of a reservation.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         return self.call(self._stub.Release, request)
 
@@ -173,13 +175,13 @@ class PlacementClient(Connection):
 
 
 class TopologyClient(Connection):
-    """Asks for the tree, and what is wrong with it."""
+    """Requests the tree, watches and findings."""
 
     def tree(self) -> TreeRevision:
-        """Ask for the whole tree; begins anew where its pages are forgotten meanwhile.
+        """Request the whole tree; start again if the server no longer stores the tree of its pages.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         while True:
             parts, request = TreeAssembler(), tb.GetTopologyRequest()
@@ -195,10 +197,10 @@ class TopologyClient(Connection):
                     raise
 
     def watch(self, timeout_s: float) -> Generator[TreeRevision, None, None]:
-        """Yield the tree, and each newest one, until the time is up.
+        """Yield the tree, and each newer tree, until the time is up.
 
         Raises:
-            TopologyError: as `ask`, where there was no tree yet; later cuts are gone over.
+            TopologyError: as `call`, before the first tree; a later cut is retried.
         """
         parts, revision = TreeAssembler(), ""
         ends_at = time.monotonic() + timeout_s
@@ -226,10 +228,10 @@ class TopologyClient(Connection):
     def watch_feasible(
         self, request: PlacementRequest, timeout_s: float
     ) -> Generator[Placement, None, None]:
-        """Yield the answer to a request, and again each time that it begins or ends to fit.
+        """Yield the answer to a request, and again each time its feasibility changes.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
         message = tb.WatchFeasibleRequest(spec=encode_request(request))
         try:
@@ -239,19 +241,21 @@ class TopologyClient(Connection):
             return
 
     def findings(self, kinds: Iterable[str] = ()) -> tuple[Finding, ...]:
-        """Ask for all findings, or those of some kinds.
+        """Request all findings, or those of some kinds.
 
         Raises:
-            TopologyError: as `ask`.
+            TopologyError: as `call`.
         """
-        found: list[Finding] = []
+        findings: list[Finding] = []
         request = tb.ListFindingsRequest(kinds=kinds)
         while True:
             page = self.call(self._stub.ListFindings, request)
-            found += [_decode(decode_finding, message, self.address) for message in page.findings]
+            findings += [
+                _decode(decode_finding, message, self.address) for message in page.findings
+            ]
             request.page_token = page.next_page_token
             if not page.next_page_token:
-                return tuple(found)
+                return tuple(findings)
 
     @property
     def _stub(self) -> topology_pb2_grpc.TopologyServiceStub:
@@ -261,39 +265,39 @@ class TopologyClient(Connection):
 def _split_batches(
     requests: Iterable[PlacementRequest], failures: list[BaseException], *, explain: bool
 ) -> Iterator[pb.PlaceBatchRequest]:
-    """Yield requests as messages that a server takes, up to one that fails.
+    """Yield requests in messages within the size limit, up to the first request that fails.
 
-    gRPC would tell nobody why.
+    The exception is stored in `failures`, because gRPC would not pass it on.
     """
-    copies, message, num_bytes = (
+    copier, message, num_bytes = (
         _RequestCopier(),
         pb.PlaceBatchRequest(explain=explain),
         _ROW_OVERHEAD_BYTES,
     )
     try:
         for request in requests:
-            copies.write(request, message)
-            more = message.specs[-1].ByteSize() + _ROW_OVERHEAD_BYTES
-            if num_bytes + more > MAX_MESSAGE_BYTES:
+            copier.write(request, message)
+            spec_bytes = message.specs[-1].ByteSize() + _ROW_OVERHEAD_BYTES
+            if num_bytes + spec_bytes > MAX_MESSAGE_BYTES:
                 spec = message.specs.pop()
                 check_size(spec, MAX_MESSAGE_BYTES - 2 * _ROW_OVERHEAD_BYTES)
                 yield message
                 message = pb.PlaceBatchRequest(specs=[spec], explain=explain)
                 num_bytes = _ROW_OVERHEAD_BYTES
-            num_bytes += more
+            num_bytes += spec_bytes
             if len(message.specs) == MAX_BATCH_GANGS:
                 yield message
                 message, num_bytes = pb.PlaceBatchRequest(explain=explain), _ROW_OVERHEAD_BYTES
     except GeneratorExit:
         raise
-    except BaseException as error:  # noqa: BLE001 - whatever the caller's source raises is for the caller
+    except BaseException as error:  # noqa: BLE001 - errors of the caller's iterable go to the caller
         failures.append(error)
     if message.specs:
         yield message
 
 
 class _RequestCopier:
-    """Writes gangs that differ by their names as copies of one message."""
+    """Encodes gangs that differ only in their names as copies of one message."""
 
     def __init__(self) -> None:
         self._known: dict[object, pb.PlacementSpec] = {}
@@ -311,13 +315,13 @@ class _RequestCopier:
             spec.gang = request.gang
         except ValueError:
             del message.specs[-1]
-            message.specs.append(encode_request(request))  # which says what is wrong with it
+            message.specs.append(encode_request(request))  # its error names the problem
 
 
 def _decode(read: Callable[[_Message], _Value], message: _Message, address: str) -> _Value:
-    """Return what a message says; a server of another version may say what we cannot read."""
+    """Return the value of a message; a server of another version may send unknown values."""
     try:
         return read(message)
     except ValueError as error:
-        problem = f"the server at {address} is of another version: {error}"
+        problem = f"the server at {address} has another version: {error}"
         raise PlacementServerError(problem) from error

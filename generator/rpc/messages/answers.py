@@ -1,4 +1,4 @@
-"""Answers as protobuf messages, both ways."""
+"""Placements as protobuf messages, both ways."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _REASON_FIELDS: Final = ("tier", "size", "count", "fits", "needed", "unit")
 
 
 def encode_placement(placement: Placement) -> pb.Placement:
-    """Return an answer as a message."""
+    """Return a placement as a message."""
     message = pb.Placement(
         feasible=placement.is_feasible,
         assignment=encode_assignments(placement),
@@ -63,9 +63,9 @@ def encode_placement(placement: Placement) -> pb.Placement:
 
 
 def encode_brief_placement(placement: Placement) -> pb.Placement:
-    """Return where the pods of a gang go, or why there is no place; not why there is no better.
+    """Return the nodes of a gang, or why it is infeasible, without the explanation of a placement.
 
-    What is left out is worked out when it is read, which takes longer than placing.
+    The explanation is computed on demand, which takes longer than the placement itself.
     """
     if not placement.is_feasible:
         return encode_placement(placement)
@@ -79,10 +79,10 @@ def encode_brief_placement(placement: Placement) -> pb.Placement:
 
 
 def decode_placement(message: pb.Placement) -> Placement:
-    """Return the answer of a message.
+    """Return the placement of a message.
 
     Raises:
-        ValueError: it holds a kind that this version does not know.
+        ValueError: this version does not know one of its kinds.
     """
     return Placement(
         is_feasible=message.feasible,
@@ -124,12 +124,12 @@ def decode_assignments(rows: Iterable[pb.Assignment]) -> Mapping[str, tuple[str 
 
 
 def encode_objective(placement: Placement) -> list[pb.ObjectiveTerm]:
-    """Return what was compared as messages."""
+    """Return the terms of the objective as messages."""
     return [_encode_term(name, value) for name, value in placement.objective.items()]
 
 
 def decode_objective(terms: Iterable[pb.ObjectiveTerm]) -> Mapping[str, object]:
-    """Return values by key, in their order."""
+    """Return the values of the objective by name, in their order."""
     return MappingProxyType({term.name: _decode_term(term) for term in terms})
 
 
@@ -151,7 +151,7 @@ def _decode_reason(message: pb.Reason) -> Reason:
 
 def _decode_kind(number: int, kinds: Mapping[int, KindT]) -> KindT:
     if number not in kinds:
-        raise ValueError(f"{number} is no kind of this version")
+        raise ValueError(f"{number} is not a kind of this version")
     return kinds[number]
 
 
@@ -180,18 +180,18 @@ def _decode_term(term: pb.ObjectiveTerm) -> object:
             return term.number
 
 
-def _encode_preset_details(message: pb.Placement, working: Mapping[str, Any]) -> None:
-    """Say what only one preset computes."""
-    if "candidates" in working:
-        message.walk.CopyFrom(pb.Walk(candidates=working["candidates"]))
+def _encode_preset_details(message: pb.Placement, details: Mapping[str, Any]) -> None:
+    """Set the details that only one preset computes."""
+    if "candidates" in details:
+        message.walk.CopyFrom(pb.Walk(candidates=details["candidates"]))
         return
-    rows = working["scores"]
+    rows = details["scores"]
     message.bucketing.CopyFrom(
         pb.Bucketing(
-            buckets=[pb.Bucket(pods=pods) for pods in working["buckets"]],
-            sequence=working["sequence"],
+            buckets=[pb.Bucket(pods=pods) for pods in details["buckets"]],
+            sequence=details["sequence"],
             scores=[_encode_scores(pod, scores) for pod, scores in rows.items()],
-            scaled=any(isinstance(one, float) for row in rows.values() for one in row.values()),
+            scaled=any(isinstance(score, float) for row in rows.values() for score in row.values()),
         )
     )
 
@@ -206,16 +206,16 @@ def _decode_preset_details(message: pb.Placement) -> Mapping[str, Any]:
         case "walk":
             return MappingProxyType({"candidates": list(message.walk.candidates)})
         case "bucketing":
-            found = message.bucketing
-            number = float if found.scaled else int
-            made = {
-                "buckets": [list(row.pods) for row in found.buckets],
-                "sequence": list(found.sequence),
+            bucketing = message.bucketing
+            number = float if bucketing.scaled else int
+            details = {
+                "buckets": [list(row.pods) for row in bucketing.buckets],
+                "sequence": list(bucketing.sequence),
                 "scores": {
-                    row.pod: {one.node: number(one.score) for one in row.nodes}
-                    for row in found.scores
+                    row.pod: {score.node: number(score.score) for score in row.nodes}
+                    for row in bucketing.scores
                 },
             }
-            return MappingProxyType(made)
+            return MappingProxyType(details)
         case _:
             return NO_DETAILS

@@ -1,7 +1,7 @@
-"""Long answers by pages: how many rows one has, and the token with which the next is asked for.
+"""Pages of long answers: the number of rows, and the token that requests the next page.
 
-A token is bound to the question, so that it fails clearly with another one. It grants nothing that
-the call does not grant anyway, hence it is no secret and signed by nobody; a wrong one is refused.
+A token is bound to its query, so that it fails clearly with another query. It grants no access
+beyond that of the call, so it is neither secret nor signed; an invalid token is refused.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from google.protobuf.message import Message
 from generator.rpc.status_errors import FailureKind, build_abort
 
 DEFAULT_PAGE_ROWS: Final = 512
-"""Where the caller names no size."""
+"""If the caller sets no size."""
 MAX_PAGE_ROWS: Final = 4096
 PAGE_BYTES: Final = 2 * 1024 * 1024
-"""Of rows, after which a page ends early: half of what a message may have."""
+"""Rows beyond this size start a new page: half of the limit of a message."""
 _MAX_TOKEN_CHARS: Final = 65_536
 _MAX_POSITION: Final = 1 << 32
 _SIZE, _TOKEN = "page_size", "page_token"
@@ -28,7 +28,7 @@ RowT = TypeVar("RowT", bound=Message)
 
 
 class PageRequest(Protocol):
-    """A request of pages; each kind of message has these fields."""
+    """A request for pages; each paged message has these fields."""
 
     page_size: int
     page_token: str
@@ -38,7 +38,7 @@ def parse_page_size(request: PageRequest) -> int:
     """Return the number of rows of a page.
 
     Raises:
-        RefusedError: it is negative, or too large.
+        CallAbortedError: it is negative, or too large.
     """
     if not 0 <= request.page_size <= MAX_PAGE_ROWS:
         problem = f"expected 0 to {MAX_PAGE_ROWS}, got {request.page_size}"
@@ -47,7 +47,7 @@ def parse_page_size(request: PageRequest) -> int:
 
 
 def fill_page(rows: Iterable[RowT], size: int) -> list[RowT]:
-    """Return the first rows: one at least, if there is any, and no more than a page may hold."""
+    """Return the first page of rows: at least one row, if there is any."""
     return next(split_pages(rows, size), [])
 
 
@@ -66,45 +66,47 @@ def split_pages(rows: Iterable[RowT], size: int = DEFAULT_PAGE_ROWS) -> Iterator
         yield page
 
 
-def render_token(request: Message, place: list[Any]) -> str:
-    """Return the token of the page that begins at a place."""
-    raw = json.dumps([_hash_query(request), *place], separators=(",", ":")).encode()
+def render_token(request: Message, position: list[Any]) -> str:
+    """Return the token of the page that begins at a position."""
+    raw = json.dumps([_hash_query(request), *position], separators=(",", ":")).encode()
     return base64.urlsafe_b64encode(raw).decode()
 
 
 def parse_token(request: Message, token: str, kinds: tuple[type, ...]) -> list[Any]:
-    """Return the place that a token tells.
+    """Return the position in a token.
 
     Args:
-        request: that it came with.
-        token: as it was sent.
-        kinds: of the parts of the place.
+        request: the request that carries the token.
+        token: as sent.
+        kinds: types of the parts of the position.
 
     Raises:
-        RefusedError: it is none of ours, or of another question.
+        CallAbortedError: the token is not from a server of this version, or from another query.
     """
-    place: list[Any]
-    shown = token if len(token) <= _MAX_TOKEN_CHARS else ""
+    position: list[Any]
+    checked_token = token if len(token) <= _MAX_TOKEN_CHARS else ""
     try:
-        digest, *place = json.loads(base64.b64decode(shown, altchars=b"-_", validate=True))
+        digest, *position = json.loads(
+            base64.b64decode(checked_token, altchars=b"-_", validate=True)
+        )
     except (ValueError, TypeError, RecursionError):
-        digest, place = "", []
-    is_ours = len(place) == len(kinds) and all(map(_is_position_part, place, kinds))
-    if not is_ours:
-        raise build_abort(FailureKind.INVALID_REQUEST, "no token of this server", _TOKEN)
+        digest, position = "", []
+    is_valid = len(position) == len(kinds) and all(map(_is_position_part, position, kinds))
+    if not is_valid:
+        raise build_abort(FailureKind.INVALID_REQUEST, "not a page token of this server", _TOKEN)
     if digest != _hash_query(request):
-        problem = "of another question: only the page may change"
+        problem = "the token is from another query: change only page_size and page_token"
         raise build_abort(FailureKind.INVALID_REQUEST, problem, _TOKEN)
-    return place
+    return position
 
 
 def _is_position_part(part: object, kind: type) -> bool:
-    """Return whether a part of a token is of a kind; numbers are rows."""
+    """Return whether a part of a token has the expected type; numbers are rows."""
     return type(part) is kind and (not isinstance(part, int) or 0 <= part < _MAX_POSITION)
 
 
 def _hash_query(request: Message) -> str:
-    """Return what tells questions apart, whatever page of the answer they ask for."""
+    """Return a digest of the query without its page fields."""
     bare = type(request)()
     bare.CopyFrom(request)
     for field in (_SIZE, _TOKEN):

@@ -1,6 +1,6 @@
-"""Requests as the documents that they could have been parsed from: the inverse of parse_request.
+"""Placement requests as documents: the inverse of `parse_request`.
 
-Groups of pods and sets come as flat lists; here they are put into each other again.
+A request holds groups of pods and sets as flat lists; the document nests them again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from topology.model.tree import API_VERSION
 
 
 def render_request(request: PlacementRequest) -> dict[str, Any]:
-    """Return a document that `parse_request` makes the same request of; every field is said."""
+    """Return a document that `parse_request` turns into the same request; every field is set."""
     spec = {
         "preset": request.preset.value,
         "gang": request.gang,
@@ -37,50 +37,55 @@ def render_request(request: PlacementRequest) -> dict[str, Any]:
 
 
 class _GroupNester:
-    """Puts groups and sets of a request into each other."""
+    """Nests the groups and sets of a request."""
 
     def __init__(self, request: PlacementRequest) -> None:
         self._groups = request.groups
         self._sets = request.sets
         self._first_pods: list[int] = []
-        for found in request.sets:  # inner ones first
-            inner = [self._first_pods[at] for at in found.sets]
-            self._first_pods.append(min((*found.groups, *inner)))
+        for pod_set in request.sets:  # inner sets come first
+            inner = [self._first_pods[set_index] for set_index in pod_set.sets]
+            self._first_pods.append(min((*pod_set.groups, *inner)))
 
     def render_rows(self) -> list[dict[str, Any]]:
-        """Return the rows of the groups that are in no other."""
-        inner_groups = {at for found in self._sets for at in found.groups}
-        inner_sets = {at for found in self._sets for at in found.sets}
-        groups = [at for at in range(len(self._groups)) if at not in inner_groups]
-        sets = [at for at in range(len(self._sets)) if at not in inner_sets]
+        """Return the rows of the groups and sets that are in no other set."""
+        inner_groups = {index for pod_set in self._sets for index in pod_set.groups}
+        inner_sets = {index for pod_set in self._sets for index in pod_set.sets}
+        groups = [index for index in range(len(self._groups)) if index not in inner_groups]
+        sets = [index for index in range(len(self._sets)) if index not in inner_sets]
         return self._render_members(groups, sets)
 
     def _render_members(self, groups: Sequence[int], sets: Sequence[int]) -> list[dict[str, Any]]:
-        """Return rows in the order in which they were written: that of their first pods."""
-        rows = [(at, _render_group(self._groups[at])) for at in groups]
-        for at in sets:
-            found = self._sets[at]
-            if self._has_leader(found):
-                rows += [(one, _render_group(self._groups[one])) for one in found.groups]
+        """Return rows in their original order, which is the order of their first pods."""
+        rows = [(index, _render_group(self._groups[index])) for index in groups]
+        for index in sets:
+            pod_set = self._sets[index]
+            if self._has_leader(pod_set):
+                rows += [
+                    (leader_index, _render_group(self._groups[leader_index]))
+                    for leader_index in pod_set.groups
+                ]
             else:
-                rows.append((self._first_pods[at], self._render_set(found)))
+                rows.append((self._first_pods[index], self._render_set(pod_set)))
         return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
-    def _render_set(self, found: GroupSet) -> dict[str, Any]:
-        led = sum(
-            len(self._sets[at].groups) - 1 for at in found.sets if self._has_leader(self._sets[at])
+    def _render_set(self, pod_set: GroupSet) -> dict[str, Any]:
+        num_workers = sum(
+            len(self._sets[index].groups) - 1
+            for index in pod_set.sets
+            if self._has_leader(self._sets[index])
         )
         return {
-            "name": found.name,
-            "min": found.least + led,
-            "preferred": list(found.preferred),
-            "children": self._render_members(found.groups, found.sets),
-            **_drop_empty(required=found.required),
+            "name": pod_set.name,
+            "min": pod_set.least + num_workers,
+            "preferred": list(pod_set.preferred),
+            "children": self._render_members(pod_set.groups, pod_set.sets),
+            **_drop_empty(required=pod_set.required),
         }
 
-    def _has_leader(self, found: GroupSet) -> bool:
-        """Return whether a set is a leader with its workers: it has the leader's name."""
-        return bool(found.groups) and self._groups[found.groups[0]].name == found.name
+    def _has_leader(self, pod_set: GroupSet) -> bool:
+        """Return whether a set is a leader with its workers: it then has the leader's name."""
+        return bool(pod_set.groups) and self._groups[pod_set.groups[0]].name == pod_set.name
 
 
 def _render_group(group: GangGroup) -> dict[str, Any]:
@@ -137,5 +142,5 @@ def _render_options(options: PresetOptions) -> dict[str, Any]:
 
 
 def _drop_empty(**fields: object) -> dict[str, object]:
-    """Return the fields that say something."""
+    """Return the fields that are not None."""
     return {name: value for name, value in fields.items() if value is not None}

@@ -1,7 +1,7 @@
 """Placement requests as protobuf messages, both ways.
 
-A request from outside becomes a document first, so that one parser judges all requests and names
-their faults by the same paths. What could make that parser work long, it never sees.
+A request from a client becomes a document first, so that one parser validates all requests and uses
+the same paths for problems. Oversized messages are refused before that parser runs.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ _PREEMPTION_NAMES: Final[dict[int, str]] = {
     **{int(number): name for name, number in _PREEMPTION_BY_NAME.items()},
 }
 _UNCHECKED_BYTES: Final = 16_384
-"""Below this no list can be long."""
+"""Smaller messages cannot contain a list that is too long."""
 _MAX_SCORE: Final = 1_000_000
 MAX_NAME_CHARS: Final = 4096
-"""Of any name in a message that is not light."""
+"""Of any name in a larger message."""
 MAX_LIST_ROWS: Final = 4096
-"""In any list but those of nodes."""
+"""Rows of any list except those of nodes."""
 
 
 def encode_request(request: PlacementRequest) -> pb.PlacementSpec:
     """Return a request as a message.
 
     Raises:
-        PlacementRequestError: it holds what no message can, such as a number beyond 64 bits.
+        PlacementRequestError: no message can hold it, for example a number beyond 64 bits.
     """
     try:
         return _encode_spec(render_request(request)["spec"])
@@ -57,7 +57,7 @@ def decode_request(spec: pb.PlacementSpec) -> PlacementRequest:
     """Return the request of a message.
 
     Raises:
-        PlacementRequestError: it is malformed; paths are relative to the message.
+        PlacementRequestError: the request is malformed; paths are relative to the message.
     """
     if spec.ByteSize() > _UNCHECKED_BYTES:
         _check_sizes(spec)
@@ -66,7 +66,9 @@ def decode_request(spec: pb.PlacementSpec) -> PlacementRequest:
         "priority": spec.priority,
         "preemption": _decode_enum(_PREEMPTION_NAMES, spec.preemption, "preemption"),
         "min": spec.min,
-        "groups": [_decode_group(group, f"groups[{at}]") for at, group in enumerate(spec.groups)],
+        "groups": [
+            _decode_group(group, f"groups[{index}]") for index, group in enumerate(spec.groups)
+        ],
         "preferred": list(spec.preferred),
         "strategies": [[bound.job_tier, bound.part_tier] for bound in spec.strategies],
         "sort": [_decode_sort_rule(rule) for rule in spec.sort],
@@ -87,37 +89,37 @@ def decode_request(spec: pb.PlacementSpec) -> PlacementRequest:
 
 def _decode_enum(names: Mapping[int, str], number: int, field: str) -> str:
     if number not in names:
-        raise PlacementRequestError(field, f"{number} is no {field} of this version")
+        raise PlacementRequestError(field, f"{number} is not a {field} of this version")
     return names[number]
 
 
 def _check_sizes(spec: pb.PlacementSpec) -> None:
-    """Refuse long names, and lists so long that telling what is wrong with them takes long."""
+    """Refuse long names, and lists so long that validating them would take long."""
     num_groups = 0
-    waiting: list[tuple[str, Message]] = [("", spec)]
-    while waiting:
-        path, message = waiting.pop()
+    pending: list[tuple[str, Message]] = [("", spec)]
+    while pending:
+        path, message = pending.pop()
         for field, value in message.ListFields():
-            where = f"{path}{field.name}"
+            field_path = f"{path}{field.name}"
             if not field.is_repeated:
                 if isinstance(value, Message):
-                    waiting.append((f"{where}.", value))
+                    pending.append((f"{field_path}.", value))
                 elif isinstance(value, str) and len(value) > MAX_NAME_CHARS:
                     problem = f"expected at most {MAX_NAME_CHARS} characters, got {len(value)}"
-                    raise PlacementRequestError(where, problem)
+                    raise PlacementRequestError(field_path, problem)
                 continue
             if field.message_type is pb.Group.DESCRIPTOR:
                 num_groups += len(value)
                 if num_groups > MAX_GROUPS:
-                    raise _build_count_error(where, num_groups, MAX_GROUPS)
+                    raise _build_count_error(field_path, num_groups, MAX_GROUPS)
             elif len(value) > (MAX_PODS if path == "options." else MAX_LIST_ROWS):
-                raise _build_count_error(where, len(value), MAX_LIST_ROWS)
+                raise _build_count_error(field_path, len(value), MAX_LIST_ROWS)
             if field.message_type is not None and not field.message_type.GetOptions().map_entry:
-                waiting += [(f"{where}[{at}].", one) for at, one in enumerate(value)]
+                pending += [(f"{field_path}[{index}].", child) for index, child in enumerate(value)]
 
 
-def _build_count_error(field: str, num: int, most: int) -> PlacementRequestError:
-    return PlacementRequestError(field, f"expected at most {most}, got {num}")
+def _build_count_error(field: str, count: int, limit: int) -> PlacementRequestError:
+    return PlacementRequestError(field, f"expected at most {limit}, got {count}")
 
 
 def _encode_spec(spec: Mapping[str, Any]) -> pb.PlacementSpec:
@@ -223,8 +225,8 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
         document["request"] = dict(group.request.quantities)
     if group.children:
         document["children"] = [
-            _decode_group(child, f"{path}.children[{at}]")
-            for at, child in enumerate(group.children)
+            _decode_group(child, f"{path}.children[{index}]")
+            for index, child in enumerate(group.children)
         ]
     if group.count or not group.children:
         document["count"] = group.count
@@ -232,17 +234,17 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
 
 
 def decode_selector(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
-    """Return the values that are accepted, by label.
+    """Return the accepted values by label.
 
     Raises:
         PlacementRequestError: a label is named twice.
     """
     selector: dict[str, list[str]] = {}
-    for at, wanted in enumerate(rows):
-        if wanted.key in selector:
-            problem = f"{show(wanted.key)} is given twice"
-            raise PlacementRequestError(f"{path}[{at}].key", problem)
-        selector[wanted.key] = list(wanted.values)
+    for index, row in enumerate(rows):
+        if row.key in selector:
+            problem = f"{show(row.key)} is given twice"
+            raise PlacementRequestError(f"{path}[{index}].key", problem)
+        selector[row.key] = list(row.values)
     return selector
 
 
@@ -281,7 +283,9 @@ def _decode_options(options: pb.Options) -> dict[str, Any]:
     }
     if options.HasField("score_weight"):
         if options.node_weights:
-            raise PlacementRequestError("options.score_weight", "goes with no weights of nodes")
+            raise PlacementRequestError(
+                "options.score_weight", "cannot be combined with node weights"
+            )
         if not 0 < options.score_weight <= _MAX_SCORE:
             problem = f"expected above 0 to {_MAX_SCORE}, got {options.score_weight}"
             raise PlacementRequestError("options.score_weight", problem)
@@ -289,13 +293,13 @@ def _decode_options(options: pb.Options) -> dict[str, Any]:
     elif options.node_weights:
         document["weight"] = _decode_weights(options)
     if "" in options.preferred_nodes:
-        at = list(options.preferred_nodes).index("")
-        raise PlacementRequestError(f"options.preferred_nodes[{at}]", "expected a name")
+        index = list(options.preferred_nodes).index("")
+        raise PlacementRequestError(f"options.preferred_nodes[{index}]", "expected a name")
     return document
 
 
 def _decode_weights(options: pb.Options) -> dict[str, int]:
-    """Return the weights of nodes; the first wrong one is told here, as there may be many."""
+    """Return the weights of nodes; only the first invalid weight is reported."""
     for node, weight in options.node_weights.items():
         if not node or not 0 <= weight <= MAX_PODS:
             problem = f"expected names with weights from 0 to {MAX_PODS}, got {weight}"
@@ -304,7 +308,7 @@ def _decode_weights(options: pb.Options) -> dict[str, int]:
 
 
 def _select_nonempty(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
-    """Return the texts that are not empty; the others have a default."""
+    """Return the strings that are not empty; the others have a default."""
     return {name: getattr(message, name) for name in names if getattr(message, name)}
 
 

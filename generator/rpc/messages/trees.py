@@ -1,4 +1,4 @@
-"""Trees and findings as protobuf messages, and trees back; what changed from one to the next."""
+"""Trees, changes of trees, and findings as protobuf messages, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import Domain, DomainSpec, TopologyTree, Unplaced, build_tree
 
 MAX_ROW_NODES: Final = 4096
-"""Of a domain in one row; names have at most 253 characters, so a row stays below 1.1 MB."""
+"""Nodes per row of a domain; names have at most 253 characters, so a row is below 1.1 MB."""
 SEVERITIES: Final = {
     severity: pb.Severity.Value(f"SEVERITY_{severity.name}") for severity in Severity
 }
@@ -19,7 +19,7 @@ _SEVERITY_BY_NUMBER: Final = {number: severity for severity, number in SEVERITIE
 
 
 def _encode_domain(tree: TopologyTree, domain: Domain, first: int) -> pb.Domain:
-    """Return the row of a domain; where very many nodes are directly in it, one of several."""
+    """Return a row of a domain; a domain with very many nodes of its own has several rows."""
     return pb.Domain(
         name=domain.name,
         tier=domain.tier,
@@ -45,100 +45,100 @@ def count_rows(tree: TopologyTree) -> int:
 
 
 def _iterate_positions(tree: TopologyTree) -> Iterator[tuple[Domain | None, int]]:
-    """Yield what each row is made of: a domain and its first node, or an unplaced node."""
+    """Yield the content of each row: a domain and its first node, or an unplaced node."""
     for domain in tree.domains:
         for first in range(0, max(len(domain.nodes), 1), MAX_ROW_NODES):
             yield domain, first
-    for at in range(len(tree.unplaced)):
-        yield None, at
+    for index in range(len(tree.unplaced)):
+        yield None, index
 
 
-def encode_unplaced(gone: Unplaced) -> pb.UnplacedNode:
-    """Return the row of a node in no domain."""
-    return pb.UnplacedNode(node=gone.node, reason=gone.reason)
+def encode_unplaced(unplaced: Unplaced) -> pb.UnplacedNode:
+    """Return the row of a node that is in no domain."""
+    return pb.UnplacedNode(node=unplaced.node, reason=unplaced.reason)
 
 
 class TreeChange(NamedTuple):
-    """What leads from one tree to another."""
+    """The difference between two trees."""
 
-    fetch_rows: Iterator[pb.Domain | pb.UnplacedNode]
-    """New or changed."""
+    changed_rows: Iterator[pb.Domain | pb.UnplacedNode]
+    """Rows of new or changed domains and unplaced nodes."""
     removed_domains: tuple[str, ...]
     removed_unplaced: tuple[str, ...]
 
 
 def compare_trees(before: TopologyTree, after: TopologyTree) -> TreeChange:
-    """Return what changed; O(domains + nodes)."""
-    had, has = _index_domains(before), _index_domains(after)
-    was = {gone.node: gone.reason for gone in before.unplaced}
-    is_now = {gone.node: gone.reason for gone in after.unplaced}
+    """Return the difference between two trees; O(domains + nodes)."""
+    before_domains, after_domains = _index_domains(before), _index_domains(after)
+    before_reasons = {unplaced.node: unplaced.reason for unplaced in before.unplaced}
+    after_reasons = {unplaced.node: unplaced.reason for unplaced in after.unplaced}
 
     def rows() -> Iterator[pb.Domain | pb.UnplacedNode]:
         for domain, first in _iterate_positions(after):
             if domain is None:
-                gone = after.unplaced[first]
-                if was.get(gone.node) != gone.reason:
-                    yield encode_unplaced(gone)
-            elif had.get(domain.name) != has[domain.name]:
+                unplaced = after.unplaced[first]
+                if before_reasons.get(unplaced.node) != unplaced.reason:
+                    yield encode_unplaced(unplaced)
+            elif before_domains.get(domain.name) != after_domains[domain.name]:
                 yield _encode_domain(after, domain, first)
 
     return TreeChange(
         rows(),
-        tuple(name for name in had if name not in has),
-        tuple(node for node in was if node not in is_now),
+        tuple(name for name in before_domains if name not in after_domains),
+        tuple(node for node in before_reasons if node not in after_reasons),
     )
 
 
 def _index_domains(tree: TopologyTree) -> dict[str, tuple[object, ...]]:
-    """Return what tells domains apart, whatever their place among the others."""
+    """Return the properties of each domain by name, independent of its index."""
     return {
-        one.name: (
-            one.tier,
-            None if one.parent is None else tree.domains[one.parent].name,
-            one.nodes,
-            one.switches,
-            one.margin,
+        domain.name: (
+            domain.tier,
+            None if domain.parent is None else tree.domains[domain.parent].name,
+            domain.nodes,
+            domain.switches,
+            domain.margin,
         )
-        for one in tree.domains
+        for domain in tree.domains
     }
 
 
 class TreeAssembler:
-    """A tree that comes in parts."""
+    """Assembles a tree from its rows."""
 
     def __init__(self) -> None:
-        """Begin with no tree."""
+        """Start with an empty tree."""
         self._domains: dict[str, DomainSpec] = {}
         self._unplaced: dict[str, str] = {}
         self._replaced_names: set[str] = set()
 
     def put(self, domains: Iterable[pb.Domain], unplaced: Iterable[pb.UnplacedNode]) -> None:
-        """Take rows; a domain's first one since `tree` replaces it, further ones add nodes."""
+        """Add rows; a domain's first row since `build_tree` replaces it, further rows add nodes."""
         for row in domains:
-            known = self._domains[row.name] if row.name in self._replaced_names else None
+            earlier = self._domains[row.name] if row.name in self._replaced_names else None
             self._replaced_names.add(row.name)
             self._domains[row.name] = DomainSpec(
                 name=row.name,
                 tier=row.tier,
                 parent=row.parent or None,
-                nodes=(*(known.nodes if known else ()), *row.nodes),
-                switches=known.switches if known else tuple(row.switches),
+                nodes=(*(earlier.nodes if earlier else ()), *row.nodes),
+                switches=earlier.switches if earlier else tuple(row.switches),
                 margin=row.margin,
             )
         self._unplaced |= {row.node: row.reason for row in unplaced}
 
     def remove(self, domains: Iterable[str], unplaced: Iterable[str]) -> None:
-        """Forget what is gone."""
+        """Remove domains and unplaced nodes."""
         for name in domains:
             self._domains.pop(name, None)
         for node in unplaced:
             self._unplaced.pop(node, None)
 
     def build_tree(self, plane: str, tiers: Iterable[str]) -> TopologyTree:
-        """Return the tree that was told so far.
+        """Return the tree of the rows so far.
 
         Raises:
-            InvariantError: what was told is no forest.
+            InvariantError: the rows are no forest.
         """
         self._replaced_names.clear()
         unplaced = [Unplaced(node, reason) for node, reason in self._unplaced.items()]
@@ -168,10 +168,10 @@ def decode_finding(message: pb.Finding) -> Finding:
     """Return the finding of a message.
 
     Raises:
-        ValueError: it is of a kind or severity that this version does not know.
+        ValueError: this version does not know its kind or severity.
     """
     if message.severity not in _SEVERITY_BY_NUMBER:
-        raise ValueError(f"{message.severity} is no severity of this version")
+        raise ValueError(f"{message.severity} is not a severity of this version")
     return Finding(
         kind=FindingKind(message.kind),
         device=message.device,

@@ -1,4 +1,4 @@
-"""Short manifests as mappings, and what they are understood as."""
+"""Short manifests as mappings, and their translations."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def pod(name: str, *, labels: dict[str, str] | None = None, **metadata: Any) -> 
     }
 
 
-def understood(*documents: object, levels: dict[str, str] | None = None) -> Translation:
-    """Return what documents of one file come to; each starts on a line of its own."""
+def translated(*documents: object, levels: dict[str, str] | None = None) -> Translation:
+    """Return the translation of the documents of one file; each starts on a new line."""
     return translate(list(enumerate(documents, 1)), levels=levels or {})
 
 
 def spec_of(*documents: object, levels: dict[str, str] | None = None) -> dict[str, Any]:
-    """Return the spec of the request that they come to."""
-    spec: dict[str, Any] = understood(*documents, levels=levels).document["spec"]
+    """Return the spec of the translated request."""
+    spec: dict[str, Any] = translated(*documents, levels=levels).document["spec"]
     return spec

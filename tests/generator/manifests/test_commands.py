@@ -1,4 +1,4 @@
-"""`toponaut place` with another system's manifest: an answer on stdout, the reading on stderr."""
+"""`toponaut place` with another system's manifest: answer on stdout, notes on stderr."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     assert said[0] == "read as a request of Kueue"
     assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
     assert any("says nothing of places" in line and "spec.suspend" in line for line in said)
-    assert "note: groups[0]: nodes list slots alone: a pod takes 1" in said
+    assert "note: groups[0]: nodes list only slots: each pod takes 1" in said
 
 
-def test_it_takes_the_tier_that_the_user_names(tmp_path: Path) -> None:
+def test_it_uses_the_tier_set_by_the_user(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(JOB, encoding="utf-8")
     ran = run("place", "-f", file, "--level", "example.com/leaf=spine", "--translate", "-o", "json")
     assert ran.document["spec"]["groups"][0]["required"] == "spine"
-    assert "taken for" not in ran.err
+    assert "read as tier" not in ran.err
 
 
 def test_it_places_whole_nodes_for_sbatch(scene: Scene) -> None:
@@ -75,7 +75,7 @@ def test_it_places_whole_nodes_for_sbatch(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("case", ["kueue-job-required", "sbatch-script", "volcano-job-tier-number"])
-def test_it_prints_a_request_that_it_reads_again(case: str) -> None:
+def test_it_prints_a_request_that_it_can_read(case: str) -> None:
     (file,) = (MANIFESTS / case).glob("input.*")
     ran = run("place", "-f", file, "--translate")
     document = yaml.safe_load(ran.out)

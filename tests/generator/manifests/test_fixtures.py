@@ -1,4 +1,4 @@
-"""Each folder of fixtures/manifests is a test: a manifest, and the request that it comes to.
+"""Each folder of fixtures/manifests is a test: a manifest, and its placement request.
 
 expected.json holds the request, what was ignored and what was noted. The requests must also be
 ones that the engine accepts as well formed.
@@ -33,7 +33,7 @@ def asked(case: str) -> LoadedRequest:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_understands(case: str, golden: Golden) -> None:
+def test_it_translates(case: str, golden: Golden) -> None:
     found = asked(case)
     translation = found.translation
     assert translation is not None

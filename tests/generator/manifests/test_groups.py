@@ -1,4 +1,4 @@
-"""Groups of pods in each system's words: which pods, how many at least, and where."""
+"""Pod groups of each system: their pods, minimums and tiers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, understood
+from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, translated
 from topology.model.errors import PlacementRequestError
 
 KOORDINATOR = "gang.scheduling.koordinator.sh/"
@@ -49,13 +49,13 @@ def gathering(*rows: dict[str, Any]) -> dict[str, str]:
 
 def test_it_places_pods_that_only_name_the_scheduler_of_kai() -> None:
     pods = [pod("a"), pod("b")]
-    for one in pods:
-        one["spec"]["schedulerName"] = "kai-scheduler"
+    for pod_ in pods:
+        pod_["spec"]["schedulerName"] = "kai-scheduler"
     spec = spec_of(*pods)
     assert (spec["preset"], spec["groups"][0]["count"]) == ("kai", 2)
 
 
-def test_it_bounds_a_group_of_kai_by_its_least_members() -> None:
+def test_it_uses_the_minimum_of_a_kai_group() -> None:
     alone = spec_of(kai_group(minMember=2), pod("a"), pod("b"), pod("c"))
     mixed = spec_of(kai_group(minMember=2), pod("a"), pod("b"), small("c"))
     unknown = spec_of(kai_group(minMember=4))
@@ -64,7 +64,7 @@ def test_it_bounds_a_group_of_kai_by_its_least_members() -> None:
     assert unknown["groups"] == [{"name": "pods", "count": 4, "min": 4}]
 
 
-def test_it_takes_a_workload_for_the_pods_of_a_group() -> None:
+def test_it_uses_a_workload_as_the_pods_of_a_group() -> None:
     names = {"name": "main", "minMember": 3}
     assert spec_of(kai_group(subGroups=[names]), job())["groups"][0]["min"] == 3
     volcano = group_of("scheduling.volcano.sh/v1beta1", minMember=2)
@@ -80,9 +80,9 @@ def test_it_counts_koordinators_layers_from_the_nodes() -> None:
         {"layer": "SpineLayer", "strategy": "MustGather"},
         {"layer": "BlockLayer", "strategy": "MustGather"},
     )
-    found = understood(SPINE_BLOCK, pod("p", annotations=strategy))
+    found = translated(SPINE_BLOCK, pod("p", annotations=strategy))
     assert found.document["spec"]["required"] == "1"
-    assert "of several layers that must gather, '1' is the lowest" in str(found.notes[0])
+    assert "of several layers with MustGather, the lowest is '1'" in str(found.notes[0])
 
 
 def test_it_reads_the_gang_that_koordinators_pods_name() -> None:
@@ -99,40 +99,40 @@ def test_it_ranks_koordinators_pods_without_an_index_last_and_by_name() -> None:
     assert [row["request"][GPU] for row in groups] == [8, 1]
 
 
-def test_it_notes_what_it_does_not_know_of_a_strategy() -> None:
+def test_it_notes_unknown_fields_of_a_strategy() -> None:
     strategy = {f"{KOORDINATOR}network-topology-spec": '{"gatherStrategy": [], "dp": 4}'}
-    (note,) = understood(pod("p", annotations=strategy)).notes
+    (note,) = translated(pod("p", annotations=strategy)).notes
     assert note.text.endswith(".dp is not understood")
 
 
-def test_it_asks_kueues_default_of_a_slice_of_a_job_set_only() -> None:
-    wish = {f"{KUEUE}podset-slice-required-topology": "leaf"}
+def test_it_uses_kueues_default_slice_size_only_for_a_job_set() -> None:
+    annotations = {f"{KUEUE}podset-slice-required-topology": "leaf"}
     with pytest.raises(PlacementRequestError, match="is missing beside"):
-        spec_of(job(annotations=wish))
+        spec_of(job(annotations=annotations))
 
 
-def test_it_refuses_slices_told_in_two_ways() -> None:
-    wish = {
+def test_it_refuses_slices_defined_in_two_ways() -> None:
+    annotations = {
         f"{KUEUE}podset-slice-required-topology": "leaf",
         f"{KUEUE}podset-slice-size": "2",
         f"{KUEUE}podset-slice-required-topology-constraints": '[{"topology": "leaf", "size": 2}]',
     }
     with pytest.raises(PlacementRequestError, match="expected one of podset-slice"):
-        spec_of(job(annotations=wish))
+        spec_of(job(annotations=annotations))
 
 
-def test_it_leaves_what_is_unconstrained_without_a_tier() -> None:
+def test_it_sets_no_tier_for_an_unconstrained_gang() -> None:
     group = spec_of(job(annotations={f"{KUEUE}podset-unconstrained-topology": "true"}))["groups"][0]
     assert not {"required", "preferred", "slices"} & group.keys()
 
 
 def test_it_refuses_a_queue_without_a_workload() -> None:
     queue = {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {f"{KUEUE}x": "y"}}}
-    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue knows"):
+    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue supports"):
         spec_of(queue)
 
 
-def test_it_takes_a_deployment_and_a_job_with_few_completions() -> None:
+def test_it_translates_a_deployment_and_a_job_with_few_completions() -> None:
     template = {"spec": pod_spec()}
     deployment = {
         "apiVersion": "apps/v1",
@@ -144,6 +144,6 @@ def test_it_takes_a_deployment_and_a_job_with_few_completions() -> None:
     assert spec_of(job(completions=2))["groups"][0]["count"] == 2
 
 
-def test_it_ignores_objects_that_stand_beside_a_workload() -> None:
+def test_it_ignores_objects_beside_a_workload() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"x": 1}}
-    assert understood(service, job()).ignored == ()
+    assert translated(service, job()).ignored == ()

@@ -1,4 +1,4 @@
-"""What single fields of other systems come to, where a whole fixture would hide it."""
+"""Translations of single fields of other systems, which a whole fixture would hide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from generator.manifests.manifest_request import translate_sbatch
 from generator.manifests.resource_units import fit_units
 from generator.manifests.sbatch import GPU, is_script, split_options
 from generator.manifests.tier_names import LevelNames
-from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
+from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
 
@@ -30,11 +30,11 @@ LEVELS = [
 
 
 @pytest.mark.parametrize(("name", "tier"), LEVELS)
-def test_it_takes_for_a_tier(name: str, tier: str) -> None:
+def test_it_reads_as_a_tier(name: str, tier: str) -> None:
     assert LevelNames().find_tier(Field(name, "level")) == tier
 
 
-def test_it_prefers_what_the_user_says_of_a_level() -> None:
+def test_it_prefers_the_users_tier_of_a_level() -> None:
     field = Field("example.com/rack", "level")
     levels = LevelNames({"example.com/rack": "leaf"})
     levels.add_levels(["example.com/rack", "kubernetes.io/hostname"])
@@ -50,7 +50,7 @@ def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
 def test_it_notes_a_guess() -> None:
     field = Field("BlockLayer", "layer")
     LevelNames().find_tier(field)
-    assert "taken for tier 'block'" in str(field.notes[0])
+    assert "read as tier 'block'" in str(field.notes[0])
 
 
 PODS = [
@@ -82,16 +82,16 @@ PODS = [
     pytest.param(
         pod_spec(resources={"requests": {GPU: 4}}), {GPU: 4}, id="what it says as a whole"
     ),
-    pytest.param({"containers": [{}]}, {"slots": 1}, id="a slot where it asks for nothing"),
+    pytest.param({"containers": [{}]}, {"slots": 1}, id="a slot without resource requests"),
 ]
 
 
 @pytest.mark.parametrize(("spec", "request_"), PODS)
-def test_it_counts_of_a_pod(spec: dict[str, Any], request_: dict[str, int]) -> None:
+def test_it_computes_the_request_of_a_pod(spec: dict[str, Any], request_: dict[str, int]) -> None:
     assert spec_of(job(template={"spec": spec}))["groups"][0]["request"] == request_
 
 
-def test_it_forgets_minimums_of_tasks_below_which_the_job_may_go() -> None:
+def test_it_drops_task_minimums_above_the_jobs_minimum() -> None:
     tasks = [{"name": "a", "replicas": 2}, {"name": "b", "replicas": 4, "minAvailable": 3}]
     loose = spec_of(volcano_job(tasks, minAvailable=2))
     strict = spec_of(volcano_job(tasks, minAvailable=5))
@@ -101,7 +101,7 @@ def test_it_forgets_minimums_of_tasks_below_which_the_job_may_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("topology", "wish"),
+    ("topology", "tiers"),
     [
         pytest.param({"highestTierAllowed": 2}, {"required": "2"}, id="hard is the default"),
         pytest.param({"highestTierName": "spine"}, {"required": "spine"}, id="a tier's name"),
@@ -109,12 +109,12 @@ def test_it_forgets_minimums_of_tasks_below_which_the_job_may_go() -> None:
         pytest.param({"mode": "hard"}, {}, id="hard without a tier"),
     ],
 )
-def test_it_reads_of_volcano(topology: dict[str, Any], wish: dict[str, Any]) -> None:
+def test_it_reads_volcanos_topology(topology: dict[str, Any], tiers: dict[str, Any]) -> None:
     spec = spec_of(volcano_job([{"replicas": 2}], networkTopology=topology))
-    assert {key: spec[key] for key in ("required", "preferred") if key in spec} == wish
+    assert {key: spec[key] for key in ("required", "preferred") if key in spec} == tiers
 
 
-def test_it_gives_subgroups_of_a_group_without_pods_their_tier() -> None:
+def test_it_sets_the_tiers_of_subgroups_without_pods() -> None:
     policy = {
         "name": "stage",
         "subGroupSize": 4,
@@ -140,23 +140,23 @@ def test_it_reads_the_topology_of_a_template_of_another_system() -> None:
     assert (spec["preset"], spec["gang"], spec["required"]) == ("volcano", "train", "1")
 
 
-def test_it_places_pods_of_different_needs_as_groups() -> None:
+def test_it_groups_pods_by_their_requests() -> None:
     small = pod("s") | {"spec": {"containers": [{"resources": {"requests": {GPU: 1}}}]}}
     groups = spec_of(pod("a"), small, pod("b"))["groups"]
     assert [(row["name"], row["count"]) for row in groups] == [("pods", 2), ("pods-2", 1)]
 
 
-def test_it_asks_volcano_before_kueue_whose_queue_may_stand_on_it() -> None:
+def test_it_detects_volcano_before_kueue() -> None:
     manifest = volcano_job([{"replicas": 1}])
     manifest["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "q"}}
-    assert understood(manifest).system == "Volcano"
+    assert translated(manifest).system == "Volcano"
 
 
-def test_it_tells_fields_that_may_matter_from_others() -> None:
+def test_it_distinguishes_ignored_fields_that_may_matter() -> None:
     spec = pod_spec(
         topologySpreadConstraints=[{"maxSkew": 1}], restartPolicy="Never", priorityClassName="high"
     )
-    found = understood(job(template={"spec": spec})).ignored
+    found = translated(job(template={"spec": spec})).ignored
     by_bearing = {row.path.rpartition(".")[2]: row.relevance for row in found}
     assert by_bearing == {
         "topologySpreadConstraints": Relevance.POSSIBLE,
@@ -166,13 +166,13 @@ def test_it_tells_fields_that_may_matter_from_others() -> None:
     assert found[-1].relevance is Relevance.NONE
 
 
-def test_it_says_once_what_it_ignored_of_many_pods() -> None:
-    (row,) = understood(*(pod(f"p{at}", labels={"a": "b"}) for at in range(5))).ignored
+def test_it_lists_an_ignored_field_of_many_pods_once() -> None:
+    (row,) = translated(*(pod(f"p{at}", labels={"a": "b"}) for at in range(5))).ignored
     assert str(row) == "Pod 'p0' (line 1): metadata.labels (and in 4 more)"
 
 
-def test_it_ignores_nothing_that_is_empty() -> None:
-    assert understood(job(template={"metadata": {}, "spec": pod_spec(volumes=[])})).ignored == ()
+def test_it_lists_no_empty_field_as_ignored() -> None:
+    assert translated(job(template={"metadata": {}, "spec": pod_spec(volumes=[])})).ignored == ()
 
 
 OPTIONS = [
@@ -195,12 +195,12 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("text", "fields"), OPTIONS)
-def test_it_reads_of_sbatch(text: str, fields: dict[str, Any]) -> None:
+def test_it_reads_sbatch_options(text: str, fields: dict[str, Any]) -> None:
     (group,) = translate_sbatch(split_options(text)).document["spec"]["groups"]
     assert {key: group[key] for key in fields} == fields
 
 
-def test_it_knows_a_script_by_its_first_line_and_options() -> None:
+def test_it_detects_a_script_by_its_first_line_and_options() -> None:
     assert is_script("#!/bin/sh\n#SBATCH -N 4\n")
     assert not is_script("#!/bin/sh\necho\n")
     assert not is_script("apiVersion: v1\n#SBATCH -N 4\n")
@@ -215,7 +215,7 @@ ROOMS = [
 
 
 @pytest.mark.parametrize(("room", "request_", "slots"), ROOMS)
-def test_it_takes(room: dict[str, int], request_: dict[str, int], slots: int) -> None:
+def test_it_converts_to_slots(room: dict[str, int], request_: dict[str, int], slots: int) -> None:
     spec = {"groups": [{"name": "g", "children": [{"name": "w", "count": 2, "request": request_}]}]}
     fitted, notes = fit_units(spec, room, uses_whole_nodes=False)
     assert fitted["groups"][0]["children"][0]["request"] == {"slots": slots}
@@ -227,7 +227,7 @@ def test_it_keeps_resources_that_nodes_list() -> None:
     assert fit_units(spec, {"slots": 1, "cpu": 8}, uses_whole_nodes=False) == (spec, ())
 
 
-def test_it_takes_all_slots_of_a_whole_node() -> None:
+def test_it_uses_all_slots_for_a_whole_node() -> None:
     spec = {"groups": [{"name": "w", "count": 2, "request": {"slots": 1}}]}
     fitted, _ = fit_units(spec, {"slots": 8}, uses_whole_nodes=True)
     assert fitted["groups"][0]["request"] == {"slots": 8}

@@ -1,4 +1,4 @@
-"""Manifests that make no sense are refused with the document, the path and what was expected."""
+"""Malformed manifests are refused with the document, the path and the expected value."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch import split_options
 from tests.effort import examples
-from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, understood, volcano_job
+from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 from topology.model.errors import PlacementRequestError
 
 KUEUE = "kueue.x-k8s.io/"
@@ -41,7 +41,7 @@ REFUSED = [
         "spec.parallelism: expected an integer from 0 to 1000000, got -1",
         id="a negative count",
     ),
-    pytest.param([job(parallelism=0)], "Job 'train' (line 1): has no pod to place", id="no pod"),
+    pytest.param([job(parallelism=0)], "Job 'train' (line 1): has no pods to place", id="no pod"),
     pytest.param(
         [job(parallelism=True)], "expected an integer, got True", id="a truth for a count"
     ),
@@ -58,7 +58,7 @@ REFUSED = [
     ),
     pytest.param(
         [job("a"), job("b")],
-        "Job 'b' (line 2): 2 workloads are in the file, one is placed at a time: Job 'a'",
+        "Job 'b' (line 2): the file has 2 workloads, but one is placed at a time: Job 'a'",
         id="two workloads",
     ),
     pytest.param([{"kind": "Job"}], "line 1: expected an object with apiVersion", id="no version"),
@@ -94,17 +94,17 @@ REFUSED = [
                 ]
             )
         ],
-        "tasks[0].partitionPolicy: 2 partitions of 2 are not the 5 replicas",
+        "tasks[0].partitionPolicy: 2 partitions of 2 pods do not add up to 5 replicas",
         id="Volcano: partitions that do not add up",
     ),
     pytest.param(
         [volcano_job([{"name": "w", "replicas": 2}, {"name": "w", "replicas": 3}])],
-        "Job 'v' (line 1): two sets of pods are named 'w'",
+        "Job 'v' (line 1): two sets of pods have the name 'w'",
         id="Volcano: two tasks of one name",
     ),
     pytest.param(
         [VOLCANO_GROUP | {"spec": {}}, VOLCANO_GROUP | {"spec": {}}],
-        "2 PodGroups are in the file",
+        "the file has 2 PodGroups",
         id="Volcano: two PodGroups",
     ),
     pytest.param(
@@ -117,7 +117,7 @@ REFUSED = [
                 }
             }
         ],
-        "task-topology: no task is named 'ps'",
+        "task-topology: no task has the name 'ps'",
         id="Volcano: a role that no task has",
     ),
     pytest.param(
@@ -162,12 +162,12 @@ REFUSED = [
     ),
     pytest.param(
         [kai_group({"name": "a", "parent": "b"}, {"name": "b", "parent": "a"})],
-        "subGroups[0].parent: expected a subgroup above, got 'b'",
+        "subGroups[0].parent: expected the name of a parent subgroup, got 'b'",
         id="KAI: subgroups in a circle",
     ),
     pytest.param(
         [kai_group({"name": "a"}, {"name": "a"})],
-        "subGroups[0].name: expected a name of its own",
+        "subGroups[0].name: expected a unique name",
         id="KAI: two subgroups of one name",
     ),
     pytest.param(
@@ -177,7 +177,7 @@ REFUSED = [
     ),
     pytest.param(
         [job() | {"metadata": {"annotations": {"gang.scheduling.koordinator.sh/name": 1}}}],
-        "expected a text, got 1",
+        "expected a string, got 1",
         id="Koordinator: a name that is no text",
     ),
     pytest.param(
@@ -207,7 +207,7 @@ REFUSED = [
 @pytest.mark.parametrize(("documents", "why"), REFUSED)
 def test_it_refuses(documents: list[object], why: str) -> None:
     with pytest.raises(PlacementRequestError) as caught:
-        understood(*documents)
+        translated(*documents)
     assert why in str(caught.value)
     assert str(caught.value).count(", got ") <= 1
 
@@ -268,7 +268,7 @@ KINDS = [
 
 @settings(max_examples=examples(60))
 @given(st.lists(st.tuples(st.sampled_from(KINDS), VALUES, VALUES), min_size=1, max_size=3))
-def test_it_refuses_or_understands_whatever_comes(
+def test_it_refuses_or_translates_any_document(
     rows: list[tuple[tuple[str, str], object, object]],
 ) -> None:
     documents = [
@@ -284,10 +284,10 @@ def test_it_names_each_document_by_its_line() -> None:
         spec_of(pod("p"), {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "q"}})
 
 
-def test_it_survives_documents_that_nest_without_end() -> None:
+def test_it_handles_deeply_nested_documents() -> None:
     deep: object = "bottom"
     for _ in range(900):
         deep = [deep]
     with pytest.raises(PlacementRequestError, match="expected an integer"):
-        understood(job(parallelism=deep))
-    assert understood(job(template={"spec": pod_spec(affinity=None, volumes=deep)})).ignored
+        translated(job(parallelism=deep))
+    assert translated(job(template={"spec": pod_spec(affinity=None, volumes=deep)})).ignored

@@ -1,4 +1,4 @@
-"""Pods that are bound use up what was reserved for them: nothing is counted twice, or never."""
+"""Bound pods use up their reservation: each place is counted exactly once."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -26,14 +26,14 @@ def pod(
 
 
 class Bound(World):
-    """Two nodes of four slots, less what pods take there."""
+    """Two nodes of four slots, minus the slots of bound pods."""
 
     def __init__(self) -> None:
         super().__init__(cluster(num_nodes=2, slots=4, per_leaf=2))
 
     def bind(self, *pods: BoundPod) -> None:
         taken = {
-            node: sum(int(one.requests["slots"]) for one in pods if one.node == node)
+            node: sum(int(bound.requests["slots"]) for bound in pods if bound.node == node)
             for node in ("n0", "n1")
         }
         nodes = {
@@ -51,7 +51,7 @@ class Bound(World):
 
     def phase(self) -> Phase:
         self.ledger.tick()
-        return self.store.fetch_rows[id_of(1)].phase
+        return self.store.rows[id_of(1)].phase
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def world() -> Bound:
 
 
 def home(world: Bound) -> str:
-    (run,) = world.store.fetch_rows[id_of(1)].groups[0].runs
+    (run,) = world.store.rows[id_of(1)].groups[0].runs
     assert run.node is not None
     return run.node
 
@@ -82,29 +82,29 @@ def test_it_counts_each_place_once_while_pods_are_bound(world: Bound) -> None:
     world.bind(*[pod(node)] * 4)
     assert world.room() == 4
     assert world.phase() is Phase.RELEASED
-    assert world.store.fetch_rows[id_of(1)].message == "its pods are bound"
+    assert world.store.rows[id_of(1)].message == "its pods are bound"
     assert world.room() == 4
     world.bind()
     assert world.room() == 8, "the pods have ended, and the reservation with them"
 
 
-def test_it_keeps_its_places_from_pods_of_others(world: Bound) -> None:
+def test_it_ignores_pods_of_other_gangs(world: Bound) -> None:
     world.bind(*[pod(other(world), gang="ns/other")] * 4)
     assert (world.room("ns/x"), world.phase()) == (0, Phase.CONFIRMED)
 
 
-def test_it_takes_no_pod_for_its_own_that_ran_before(world: Bound) -> None:
+def test_it_ignores_pods_that_ran_before_it(world: Bound) -> None:
     node = home(world)
     earlier = NOON - timedelta(seconds=1)
     world.bind(*[pod(node, since=earlier)] * 2)
     assert world.phase() is Phase.CONFIRMED
     world.bind(*[pod(node, since=None)] * 4)
-    assert world.phase() is Phase.CONFIRMED, "nobody knows when they were bound"
+    assert world.phase() is Phase.CONFIRMED, "the time of binding is unknown"
     world.bind(*[pod(node, since=NOON)] * 4)
     assert world.phase() is Phase.RELEASED
 
 
-def test_it_keeps_its_places_until_all_pods_run_elsewhere(world: Bound) -> None:
+def test_it_holds_its_places_until_all_pods_run_elsewhere(world: Bound) -> None:
     away = other(world)
     world.bind(*[pod(away)] * 3)
     assert (world.room(), world.phase()) == (1, Phase.CONFIRMED)
@@ -116,10 +116,10 @@ def test_it_keeps_its_places_until_all_pods_run_elsewhere(world: Bound) -> None:
 def test_it_is_used_up_before_it_is_confirmed(world: Bound) -> None:
     world.release()
     world.made(2, count=2)
-    (run,) = world.store.fetch_rows[id_of(2)].groups[0].runs
+    (run,) = world.store.rows[id_of(2)].groups[0].runs
     world.bind(*[pod(run.node or "")] * 2)
     world.ledger.tick()
-    assert world.store.fetch_rows[id_of(2)].phase is Phase.RELEASED
+    assert world.store.rows[id_of(2)].phase is Phase.RELEASED
 
 
 def test_it_uses_the_oldest_reservation_of_a_gang_first() -> None:
@@ -127,42 +127,42 @@ def test_it_uses_the_oldest_reservation_of_a_gang_first() -> None:
     world.made(1, count=2)
     world.clock.pass_s(1)
     world.made(2, count=2)
-    first, second = (world.store.fetch_rows[id_of(at)].groups[0].runs[0].node for at in (1, 2))
+    first, second = (world.store.rows[id_of(at)].groups[0].runs[0].node for at in (1, 2))
     assert (first, second).count(first) == 2, "both are on the fuller node"
     world.bind(*[pod(first or "", since=LATER)] * 2)
     world.ledger.tick()
-    phases = [world.store.fetch_rows[id_of(at)].phase for at in (1, 2)]
+    phases = [world.store.rows[id_of(at)].phase for at in (1, 2)]
     assert phases == [Phase.RELEASED, Phase.RESERVED]
     assert world.room() == 4
     world.confirm(2)
     world.clock.pass_s(10**6)
     world.ledger.tick()
-    assert world.room() == 4, "whose pods they are is remembered as long as it matters"
+    assert world.room() == 4, "the ended reservation still explains the pods"
     world.release(2)
     world.ledger.tick()
-    assert id_of(1) not in world.store.fetch_rows
+    assert id_of(1) not in world.store.rows
 
 
-def test_it_leaves_pods_to_the_next_where_a_reservation_has_expired() -> None:
+def test_it_assigns_pods_to_the_next_reservation_after_expiry() -> None:
     world = Bound()
     world.made(1, count=2, ttl_s=1)
     world.clock.pass_s(2)
     second = world.made(2, count=2)
     world.bind(*[pod(second.groups[0].runs[0].node or "", since=LATER)] * 2)
     world.ledger.tick()
-    phases = [world.store.fetch_rows[id_of(at)].phase for at in (1, 2)]
+    phases = [world.store.rows[id_of(at)].phase for at in (1, 2)]
     assert phases == [Phase.EXPIRED, Phase.RELEASED]
 
 
 @pytest.mark.parametrize(
     ("amounts", "kept"),
     [
-        pytest.param({"slots": Decimal(3)}, 1, id="the largest that it covers"),
-        pytest.param({"slots": Decimal(1)}, 3, id="the small one"),
-        pytest.param({}, 3, id="the smallest, where it covers none"),
+        pytest.param({"slots": Decimal(3)}, 1, id="the largest that fits"),
+        pytest.param({"slots": Decimal(1)}, 3, id="the small group"),
+        pytest.param({}, 3, id="the smallest if none fits"),
     ],
 )
-def test_it_takes_of_several_groups(amounts: Mapping[str, Decimal], kept: int) -> None:
+def test_it_chooses_the_group_of_a_pod(amounts: Mapping[str, Decimal], kept: int) -> None:
     world = Bound()
     large = {"name": "large", "count": 1, "request": {"slots": 3}}
     small = {"name": "small", "count": 1, "request": {"slots": 1}}
@@ -172,9 +172,9 @@ def test_it_takes_of_several_groups(amounts: Mapping[str, Decimal], kept: int) -
     assert world.ledger.count_reserved().amounts == {"slots": kept}
 
 
-def test_it_ignores_pods_that_are_not_reserved_for() -> None:
+def test_it_ignores_pods_without_a_reservation() -> None:
     world = Bound()
     world.made(count=2)
     world.bind(pod("n0", gang="ns/stranger"), pod("n9"))
     world.ledger.tick()
-    assert world.store.fetch_rows[id_of(1)].phase is Phase.RESERVED
+    assert world.store.rows[id_of(1)].phase is Phase.RESERVED

@@ -32,7 +32,7 @@ Stub = placement_pb2_grpc.PlacementServiceStub
 
 
 class Service:
-    """A server over a world, and a caller of it."""
+    """A server over a world, and its client."""
 
     def __init__(self, world: World, channel: grpc.Channel) -> None:
         self.world = world
@@ -105,7 +105,7 @@ def code_and_kind(call: grpc.Call) -> tuple[grpc.StatusCode, FailureKind]:
     return call.code(), failure.kind
 
 
-def test_it_keeps_nodes_until_they_are_released(service: Service) -> None:
+def test_it_holds_nodes_until_they_are_released(service: Service) -> None:
     answer = service.reserve(count=6)
     made = answer.reservation
     assert (made.id, made.epoch, made.phase) == (id_of(1), 1, pb.RESERVATION_PHASE_RESERVED)
@@ -125,23 +125,23 @@ def test_it_keeps_nodes_until_they_are_released(service: Service) -> None:
     assert service.fits(8, gang="ns/b")
 
 
-def test_it_counts_what_is_reserved_in_every_call(service: Service) -> None:
+def test_it_counts_reserved_nodes_in_every_call(service: Service) -> None:
     service.reserve(count=6, gang="ns/a")
     group = pb.Group(name="w", count=3)
     mine, other = (pb.PlacementSpec(gang=gang, groups=[group]) for gang in ("ns/a", "ns/b"))
     batch = pb.PlaceBatchRequest(specs=[other, mine])
     (answer,) = service.stub.PlaceBatch(iter([batch]), timeout=SOON_S)
-    assert [one.feasible for one in answer.placements] == [False, True]
+    assert [placement.feasible for placement in answer.placements] == [False, True]
     sets = service.stub.Candidates(pb.CandidatesRequest(spec=other), timeout=SOON_S)
     assert not sets.candidates
     assert service.stub.Candidates(pb.CandidatesRequest(spec=mine), timeout=SOON_S).candidates
     room = service.stub.Capacity(pb.CapacityRequest(), timeout=SOON_S)
-    assert [one.pods for one in room.tiers][-1] == 2
+    assert [tier.pods for tier in room.tiers][-1] == 2
     room = service.stub.Capacity(pb.CapacityRequest(priority=1), timeout=SOON_S)
-    assert [one.pods for one in room.tiers][-1] == 8
+    assert [tier.pods for tier in room.tiers][-1] == 8
 
 
-def test_it_wakes_who_waits_for_what_is_reserved(service: Service) -> None:
+def test_it_wakes_waiting_callers_when_reservations_change(service: Service) -> None:
     service.reserve(count=8, gang="ns/a")
     spec = pb.PlacementSpec(gang="ns/b", groups=[pb.Group(name="w", count=8)])
     watch = topology_pb2_grpc.TopologyServiceStub(service.channel).WatchFeasible(
@@ -154,7 +154,7 @@ def test_it_wakes_who_waits_for_what_is_reserved(service: Service) -> None:
     watch.cancel()
 
 
-def test_it_takes_a_minute_where_no_time_is_named(service: Service) -> None:
+def test_it_holds_nodes_for_a_minute_by_default(service: Service) -> None:
     service.reserve(1, ttl_s=0)
     service.reserve(2, ttl_s=1)
     service.world.clock.pass_s(1)
@@ -166,23 +166,25 @@ def test_it_takes_a_minute_where_no_time_is_named(service: Service) -> None:
     )
 
 
-def test_it_answers_what_is_infeasible_and_what_is_only_asked(service: Service) -> None:
+def test_it_answers_infeasible_requests_and_trials(service: Service) -> None:
     answer = service.reserve(count=9)
     assert not answer.HasField("reservation")
     assert answer.placement.reason.kind == pb.REASON_KIND_NO_FIT
     trial = service.reserve(count=8, validate_only=True)
     assert (trial.HasField("reservation"), trial.placement.feasible) == (False, True)
-    assert service.world.store.fetch_rows == {}
+    assert service.world.store.rows == {}
 
 
-def test_it_gives_each_slot_once_to_many_who_ask_at_once(service: Service) -> None:
+def test_it_reserves_each_slot_once_for_concurrent_callers(service: Service) -> None:
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda at: service.reserve(at, count=1), range(24)))
-        again = list(pool.map(lambda _: service.reserve(0, count=1), range(8)))
-    made = [one for one in answers if one.HasField("reservation")]
-    assert len(made) == 8
-    assert len({one.SerializeToString(deterministic=True) for one in again}) == 1
-    taken = Counter(node for one in made for row in one.placement.assignment for node in row.nodes)
+        repeated = list(pool.map(lambda _: service.reserve(0, count=1), range(8)))
+    granted = [response for response in answers if response.HasField("reservation")]
+    assert len(granted) == 8
+    assert len({response.SerializeToString(deterministic=True) for response in repeated}) == 1
+    taken = Counter(
+        node for response in granted for row in response.placement.assignment for node in row.nodes
+    )
     assert taken == {"n0": 4, "n1": 4}
 
 
@@ -215,7 +217,7 @@ def test_it_refuses_an_id_that_was_used_for_another_request(service: Service) ->
 
 
 @pytest.mark.parametrize("name", ["confirm", "release"])
-def test_it_names_a_reservation_that_nobody_knows(service: Service, name: str) -> None:
+def test_it_names_an_unknown_reservation(service: Service, name: str) -> None:
     call = failing(getattr(service, name), 7)
     assert code_and_kind(call) == (grpc.StatusCode.NOT_FOUND, FailureKind.RESERVATION_UNKNOWN)
     status = rpc_status.from_call(call)
@@ -225,7 +227,7 @@ def test_it_names_a_reservation_that_nobody_knows(service: Service, name: str) -
     assert about.resource_name == id_of(7)
 
 
-def test_it_refuses_what_a_later_epoch_has_begun(service: Service) -> None:
+def test_it_refuses_callers_of_a_later_epoch(service: Service) -> None:
     made = service.reserve().reservation
     call = failing(service.confirm, epoch=made.epoch + 1)
     assert code_and_kind(call) == (grpc.StatusCode.ABORTED, FailureKind.CHANGED_MEANWHILE)
@@ -237,22 +239,22 @@ def test_it_refuses_what_a_later_epoch_has_begun(service: Service) -> None:
     ("refusal", "code", "kind", "leader"),
     [
         pytest.param(
-            Refusal(RefusalKind.NOT_LEADER, "ask h:1", leader="h:1"),
+            Refusal(RefusalKind.NOT_LEADER, "another replica leads", leader="h:1"),
             grpc.StatusCode.FAILED_PRECONDITION,
             FailureKind.NOT_LEADER,
             "h:1",
-            id="another one leads",
+            id="another replica leads",
         ),
         pytest.param(
             Refusal(RefusalKind.NO_LEADER, "nobody"),
             grpc.StatusCode.UNAVAILABLE,
             FailureKind.NO_LEADER,
             "",
-            id="nobody leads",
+            id="no replica leads",
         ),
     ],
 )
-def test_it_says_whom_to_ask_where(
+def test_it_names_the_leader_when(
     service: Service, refusal: Refusal, code: grpc.StatusCode, kind: FailureKind, leader: str
 ) -> None:
     service.world.store.refusal = refusal
@@ -264,13 +266,13 @@ def test_it_says_whom_to_ask_where(
         assert failure.leader == leader
 
 
-def test_it_says_that_the_store_is_away_and_when_to_come_again(service: Service) -> None:
+def test_it_reports_an_unavailable_store_and_when_to_retry(service: Service) -> None:
     service.world.store.error = StoreError("disk full")
     call = failing(service.reserve)
     assert code_and_kind(call) == (grpc.StatusCode.UNAVAILABLE, FailureKind.STORE_UNAVAILABLE)
     service.world.store.error = None
     row = service.world.made(5, count=1)
-    service.world.store.fetch_rows |= {str(uuid4()): row for _ in range(MAX_HELD)}
+    service.world.store.rows |= {str(uuid4()): row for _ in range(MAX_HELD)}
     call = failing(service.reserve)
     assert code_and_kind(call) == (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -282,7 +284,7 @@ def test_it_says_that_the_store_is_away_and_when_to_come_again(service: Service)
     assert any(detail.Unpack(again) for detail in status.details)
 
 
-def test_it_knows_holders_by_what_they_proved(tmp_path: Path) -> None:
+def test_it_identifies_holders_by_their_token(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
     security = ServerSecurity(
@@ -305,7 +307,7 @@ def test_it_knows_holders_by_what_they_proved(tmp_path: Path) -> None:
         assert release("alice").phase == pb.RESERVATION_PHASE_RELEASED
 
 
-def test_it_knows_holders_by_their_certificate(tmp_path: Path) -> None:
+def test_it_identifies_holders_by_their_certificate(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
     files = pki.files._replace(client_ca=pki.ca)
@@ -318,5 +320,5 @@ def test_it_knows_holders_by_their_certificate(tmp_path: Path) -> None:
         grpc.secure_channel(address, proof) as channel,
     ):
         Service(world, channel).reserve()
-    (row,) = world.store.fetch_rows.values()
+    (row,) = world.store.rows.values()
     assert row.holder not in ("", LOCAL_HOLDER)

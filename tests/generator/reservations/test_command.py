@@ -1,4 +1,4 @@
-"""`toponaut reservations`: what a folder's file holds, read beside a server that writes it."""
+"""`toponaut reservations`: lists the file of a folder while a server may write it."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -9,31 +9,31 @@ from generator.cli.exit_codes import ExitCode
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from runtime.clock import utc_now
-from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, wish
+from tests.generator.reservations.worlds import PLENTY_S, cluster, id_of, reservation_request
 from tests.generator.scenes import run
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Three reservations: one confirmed, one reserved, one whose time is up."""
+    """Three reservations: confirmed, reserved, and expired."""
     ledger = ReservationLedger(
         SqliteReservations(tmp_path / FILE_NAME), now=utc_now, clock=lambda: 0.0
     )
     ledger.publish(cluster())
-    ledger.reserve(wish(1, gang="ns/a", count=5, holder="alice"), budget_s=PLENTY_S)
+    ledger.reserve(reservation_request(1, gang="ns/a", count=5, holder="alice"), budget_s=PLENTY_S)
     ledger.confirm(id_of(1), holder="alice")
-    ledger.reserve(wish(2, gang="ns/b"), budget_s=PLENTY_S)
+    ledger.reserve(reservation_request(2, gang="ns/b"), budget_s=PLENTY_S)
     late = ReservationLedger(
         SqliteReservations(tmp_path / FILE_NAME),
         now=lambda: utc_now() - timedelta(hours=1),
         clock=lambda: 0.0,
     )
     late.publish(cluster())
-    late.reserve(wish(3, gang="ns/c", count=1), budget_s=PLENTY_S)
+    late.reserve(reservation_request(3, gang="ns/c", count=1), budget_s=PLENTY_S)
     return tmp_path
 
 
-def test_it_lists_what_holds(store: Path) -> None:
+def test_it_lists_active_reservations(store: Path) -> None:
     ran = run("reservations", "--store", str(store), "-o", "text")
     assert ran.code == ExitCode.OK, ran.err
     head, *rows = ran.out.splitlines()
@@ -51,7 +51,7 @@ def test_it_prints_objects(store: Path) -> None:
     assert {row["kind"] for row in ran.document} == {"PlacementReservation"}
 
 
-def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
+def test_it_reports_no_reservations(tmp_path: Path) -> None:
     ran = run("reservations", "--store", str(tmp_path), "-o", "text")
     assert (ran.code, ran.out) == (ExitCode.OK, "no reservations\n")
     assert list(tmp_path.iterdir()) == []
@@ -60,23 +60,23 @@ def test_it_says_that_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        pytest.param([], id="nothing"),
-        pytest.param(["--store", ".", "--kube"], id="both"),
+        pytest.param([], id="no source"),
+        pytest.param(["--store", ".", "--kube"], id="two sources"),
     ],
 )
-def test_it_wants_to_know_what_to_read_but_not(words: list[str]) -> None:
+def test_it_expects_one_source_not(words: list[str]) -> None:
     ran = run("reservations", *words)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "either --store or --kube" in ran.err
 
 
-def test_it_says_that_a_context_is_of_a_cluster() -> None:
+def test_it_refuses_a_context_without_a_cluster() -> None:
     ran = run("reservations", "--store", ".", "--context", "c")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--kubeconfig and --context need --kube" in ran.err
 
 
-def test_it_says_what_is_wrong_with_a_file(tmp_path: Path) -> None:
+def test_it_reports_an_unusable_file(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).write_text("notes")
     ran = run("reservations", "--store", str(tmp_path))
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")

@@ -1,4 +1,4 @@
-"""Laws over any order of calls, time and restarts, before a store in memory and one of SQLite."""
+"""Laws for any order of calls, waits and restarts, with a memory store and a SQLite store."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,14 +14,14 @@ from generator.reservations.ledger import ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, Reservation, ReservationResult
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from tests.effort import examples
-from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, wish
+from tests.generator.reservations.worlds import PLENTY_S, Clock, cluster, id_of, reservation_request
 
 NUMBERS = st.integers(0, 5)
 SLOTS, NODES = 3, 4
 
 
 class Histories(RuleBasedStateMachine):
-    """Calls in any order; what was answered is remembered here, and compared."""
+    """Calls in any order; remembers each answer and compares it with later ones."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,18 +40,18 @@ class Histories(RuleBasedStateMachine):
 
     @rule(number=NUMBERS, count=st.integers(1, 6), priority=st.integers(0, 2))
     def reserve(self, number: int, count: int, priority: int) -> None:
-        asked = wish(number, gang=f"g{number % 3}", count=count, priority=priority)
+        asked = reservation_request(number, gang=f"g{number % 3}", count=count, priority=priority)
         before = self._free()
         answer = self.ledger.reserve(asked, budget_s=PLENTY_S)
-        known = self.answered.get(number)
-        if known is not None:
+        earlier = self.answered.get(number)
+        if earlier is not None:
             if isinstance(answer, ReservationResult):
-                assert answer.placement == known.placement
+                assert answer.placement == earlier.placement
             return
         if isinstance(answer, ReservationResult) and answer.reservation is not None:
             self.answered[number] = answer
         else:
-            assert self._free() == before, "what is refused keeps nothing"
+            assert self._free() == before, "a refused request reserves nothing"
 
     @rule(number=NUMBERS)
     def confirm(self, number: int) -> None:
@@ -87,26 +87,28 @@ class Histories(RuleBasedStateMachine):
         assert self.ledger.read_current() == before
 
     @invariant()
-    def it_never_gives_anything_away_twice(self) -> None:
-        held = [one for one in self.ledger.read_current() if not one.is_ended]
+    def it_never_reserves_a_slot_twice(self) -> None:
+        held = [
+            reservation for reservation in self.ledger.read_current() if not reservation.is_ended
+        ]
         taken = Counter[str]()
-        for one in held:
-            for group in one.groups:
+        for reservation in held:
+            for group in reservation.groups:
                 for run in group.runs:
                     if run.node is not None:
                         taken[run.node] += run.count * dict(group.request)["slots"]
         assert all(num <= SLOTS for num in taken.values()), taken
 
     @invariant()
-    def it_is_empty_once_all_has_ended(self) -> None:
-        if all(one.is_ended for one in self.ledger.read_current()):
+    def it_is_empty_after_all_reservations_ended(self) -> None:
+        if all(reservation.is_ended for reservation in self.ledger.read_current()):
             assert self._free() == self.base.free.tolist()
             snapshot = self.ledger.snapshot
             assert snapshot is not None
             assert not snapshot.nominated
 
     def _free(self) -> list[list[int]]:
-        """Return what is left for a gang that everything binds."""
+        """Return the free capacity for a gang that every reservation binds."""
         snapshot: Snapshot | None = self.ledger.snapshot
         assert snapshot is not None
         free = snapshot.free.copy()

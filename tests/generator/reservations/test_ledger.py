@@ -1,4 +1,4 @@
-"""Reserving before a store: replays, capacity, priorities, bad wishes, failures of the store."""
+"""The ledger: repeated requests, capacity, priorities, bad requests, failures of the store."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +12,13 @@ from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
 from generator.reservations.rules import MAX_HELD, RETENTION_S
 from generator.reservations.store import StoreFenced
-from tests.generator.reservations.worlds import World, cluster, id_of, request_of, wish
+from tests.generator.reservations.worlds import (
+    World,
+    cluster,
+    id_of,
+    request_of,
+    reservation_request,
+)
 from topology.model.errors import KubeConflict, KubeUnavailable, StoreError
 
 SMALL = {"num_nodes": 2, "slots": 4, "per_leaf": 2}
@@ -42,7 +48,7 @@ def test_it_gives_the_same_answer_to_the_same_request(world: World) -> None:
     assert first.placement.is_feasible
     assert sorted(first.placement.assignment) == ["w"]
     assert first.placement.tier == "node"
-    assert len(world.store.fetch_rows) == 1
+    assert len(world.store.rows) == 1
 
 
 def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
@@ -60,7 +66,7 @@ def test_it_gives_the_same_answer_after_a_restart(world: World) -> None:
         pytest.param({"ttl_s": 61}, id="another time"),
         pytest.param({"priority": 1}, id="another priority"),
         pytest.param({"holder": "bob"}, id="another holder"),
-        pytest.param({"required": "leaf"}, id="another bound"),
+        pytest.param({"required": "leaf"}, id="another required tier"),
     ],
 )
 def test_it_refuses_the_same_id_for(world: World, other: dict[str, Any]) -> None:
@@ -68,28 +74,28 @@ def test_it_refuses_the_same_id_for(world: World, other: dict[str, Any]) -> None
     assert refusal(world.reserve(**other)).kind is RefusalKind.REUSED
 
 
-def test_it_takes_no_notice_of_the_time_that_a_repeated_call_has_left(world: World) -> None:
+def test_it_ignores_the_deadline_of_a_repeated_call(world: World) -> None:
     assert world.reserve(deadline_s=5.0) == world.reserve(deadline_s=0.5) == world.reserve()
 
 
-def test_it_tells_what_became_of_it_when_it_is_asked_for_again(world: World) -> None:
+def test_it_answers_a_repeated_request_with_the_present_phase(world: World) -> None:
     world.made()
     world.clock.pass_s(61)
     again = world.reserve()
     assert isinstance(again, ReservationResult)
     assert again.reservation is not None
     assert again.reservation.phase is Phase.EXPIRED
-    assert fits(world, gang="ns/b", count=8), "the answer keeps nothing"
+    assert fits(world, gang="ns/b", count=8), "the answer reserves nothing"
 
 
-def test_it_keeps_the_nodes_from_others_and_not_from_the_gang(world: World) -> None:
+def test_it_keeps_the_nodes_for_the_gang_that_reserved_them(world: World) -> None:
     world.made(count=6)
     assert not fits(world, gang="ns/b", count=3)
     assert fits(world, gang="ns/b", count=2)
     assert fits(world, gang="ns/a", count=8)
 
 
-def test_it_shows_nothing_to_gangs_of_higher_priority_until_it_is_confirmed(world: World) -> None:
+def test_it_binds_gangs_of_higher_priority_only_when_confirmed(world: World) -> None:
     world.made(count=8, priority=5)
     assert not fits(world, gang="ns/b", count=1, priority=5)
     assert fits(world, gang="ns/b", count=8, priority=6)
@@ -97,40 +103,41 @@ def test_it_shows_nothing_to_gangs_of_higher_priority_until_it_is_confirmed(worl
     assert not fits(world, gang="ns/b", count=1, priority=10**12)
 
 
-def test_it_ends_at_its_time_without_anybody_looking(world: World) -> None:
+def test_it_expires_without_a_tick(world: World) -> None:
     world.made(count=8)
     before = world.ledger.snapshot
-    assert world.ledger.snapshot is before, "nothing is made anew while nothing changes"
+    assert world.ledger.snapshot is before, "the snapshot is cached while nothing changes"
     world.clock.pass_s(59.999)
     assert not fits(world, gang="ns/b", count=1)
     world.clock.pass_s(0.001)
     assert fits(world, gang="ns/b", count=8)
     assert world.store.writes == [(id_of(1),)]
     world.ledger.tick()
-    assert world.store.fetch_rows[id_of(1)].phase is Phase.EXPIRED
+    assert world.store.rows[id_of(1)].phase is Phase.EXPIRED
     world.ledger.tick()
-    assert len(world.store.writes) == 2, "at rest nothing is written"
+    assert len(world.store.writes) == 2, "without changes nothing is written"
 
 
-def test_it_reserves_more_nodes_for_a_gang_that_has_some(world: World) -> None:
+def test_it_reserves_more_nodes_for_a_gang_with_a_reservation(world: World) -> None:
     first, second = world.made(1, count=4), world.made(2, count=4)
-    nodes = {run.node for one in (first, second) for group in one.groups for run in group.runs}
+    groups = (*first.groups, *second.groups)
+    nodes = {run.node for group in groups for run in group.runs}
     assert len(nodes) == 2
     answer = world.reserve(3, count=1)
     assert isinstance(answer, ReservationResult)
     assert not answer.placement.is_feasible
 
 
-def test_it_answers_what_is_infeasible_and_keeps_nothing(world: World) -> None:
+def test_it_answers_an_infeasible_request_and_reserves_nothing(world: World) -> None:
     answer = world.reserve(count=9)
     assert isinstance(answer, ReservationResult)
     assert answer.reservation is None
     assert answer.placement.reason is not None
-    assert world.store.fetch_rows == {}
-    assert world.made(count=8).id == id_of(1), "the id is free yet"
+    assert world.store.rows == {}
+    assert world.made(count=8).id == id_of(1), "the id is still free"
 
 
-def test_it_keeps_nothing_for_a_trial(world: World) -> None:
+def test_it_reserves_nothing_for_a_trial(world: World) -> None:
     world.store.refusal = Refusal(RefusalKind.NO_LEADER, "nobody leads")
     answer = world.reserve(count=8, is_trial=True)
     assert isinstance(answer, ReservationResult)
@@ -139,29 +146,29 @@ def test_it_keeps_nothing_for_a_trial(world: World) -> None:
     assert (answer.reservation, world.store.writes) == (None, [])
 
 
-def test_it_lets_the_least_give_way_to_a_higher_priority_in_one_write(world: World) -> None:
+def test_it_preempts_the_lowest_priority_in_one_write(world: World) -> None:
     world.made(1, gang="ns/low", count=4, priority=1)
     world.made(2, gang="ns/mid", count=4, priority=2)
     world.made(3, gang="ns/high", count=4, priority=9)
     assert world.store.writes[-1] == (id_of(1), id_of(3))
-    gone = world.store.fetch_rows[id_of(1)]
+    gone = world.store.rows[id_of(1)]
     assert gone.phase is Phase.RELEASED
-    assert gone.message == f"gave way to {id_of(3)} of priority 9"
-    assert world.store.fetch_rows[id_of(2)].phase is Phase.RESERVED
+    assert gone.message == f"preempted by {id_of(3)} of priority 9"
+    assert world.store.rows[id_of(2)].phase is Phase.RESERVED
     ended = refusal(world.confirm(1))
     assert ended.kind is RefusalKind.ENDED
 
 
-def test_it_lets_nobody_give_way_where_there_is_room(world: World) -> None:
+def test_it_preempts_nothing_while_there_is_room(world: World) -> None:
     world.made(1, gang="ns/low", count=2, priority=1)
     high = world.made(2, gang="ns/high", count=4, priority=9)
     assert world.store.writes == [(id_of(1),), (id_of(2),)]
     assert high.tier == "node"
     world.made(3, gang="ns/high", count=2, priority=9)
-    assert world.store.fetch_rows[id_of(1)].phase is Phase.RESERVED
+    assert world.store.rows[id_of(1)].phase is Phase.RESERVED
 
 
-def test_it_takes_nothing_of_what_is_confirmed_whatever_the_priority(world: World) -> None:
+def test_it_never_preempts_a_confirmed_reservation(world: World) -> None:
     world.made(1, gang="ns/low", count=8, priority=1)
     world.confirm(1)
     answer = world.reserve(2, gang="ns/high", count=1, priority=9)
@@ -169,30 +176,30 @@ def test_it_takes_nothing_of_what_is_confirmed_whatever_the_priority(world: Worl
     assert answer.reservation is None
 
 
-def test_it_places_anew_where_its_nodes_are_gone_meanwhile(world: World) -> None:
+def test_it_places_again_if_its_nodes_were_reserved_during_the_search(world: World) -> None:
     original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
-    def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
-        found = original(stand, request, ends_at)
+    def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
+        found = original(capacity, request, ends_at)
         if not calls:
-            world.store.fetch_rows |= {one.id: one for one in [other]}
+            world.store.rows |= {row.id: row for row in [other]}
         calls.append(found)
         return found
 
     other = World(cluster(**SMALL)).made(9, gang="ns/z", count=4)
-    world.ledger._place = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    world.ledger._place = interfere  # type: ignore[method-assign]  # noqa: SLF001 - as above
     made = world.made(count=4)
     assert len(calls) == 2
     assert {run.node for group in made.groups for run in group.runs} == {"n1"}
 
 
-def test_it_places_anew_where_pods_came_to_its_nodes_meanwhile(world: World) -> None:
+def test_it_places_again_if_pods_took_its_nodes_during_the_search(world: World) -> None:
     original = world.ledger._place  # noqa: SLF001 - the moment between placing and writing
     calls: list[object] = []
 
-    def meddled(stand: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
-        found = original(stand, request, ends_at)
+    def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
+        found = original(capacity, request, ends_at)
         if not calls:
             nodes = {"n0": NodeSpec("n0", {"slots": 4}, free={"slots": 0})}
             nodes["n1"] = NodeSpec("n1", {"slots": 4})
@@ -200,7 +207,7 @@ def test_it_places_anew_where_pods_came_to_its_nodes_meanwhile(world: World) -> 
         calls.append(found)
         return found
 
-    world.ledger._place = meddled  # type: ignore[method-assign]  # noqa: SLF001 - as above
+    world.ledger._place = interfere  # type: ignore[method-assign]  # noqa: SLF001 - as above
     made = world.made(count=4)
     assert len(calls) == 2
     assert {run.node for group in made.groups for run in group.runs} == {"n1"}
@@ -241,7 +248,7 @@ BAD = [
 @pytest.mark.parametrize(("more", "field"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
 def test_it_refuses(world: World, more: dict[str, Any], field: str) -> None:
     own = {key: more.pop(key) for key in ("id",) if key in more}
-    asked = wish(1, **more)._replace(**own)
+    asked = reservation_request(1, **more)._replace(**own)
     found = refusal(world.ledger.reserve(asked, budget_s=1.0))
     assert (found.kind, found.field) == (RefusalKind.MALFORMED, field)
     assert world.store.writes == []
@@ -257,7 +264,7 @@ def test_it_refuses(world: World, more: dict[str, Any], field: str) -> None:
     ],
     ids=["a full disk", "a server that is away", "a conflict", "a later writer"],
 )
-def test_it_says_that_nothing_was_kept_at(
+def test_it_refuses_when_the_store_fails_at(
     world: World, error: StoreError, kind: RefusalKind, caplog: pytest.LogCaptureFixture
 ) -> None:
     world.made(1, count=1)
@@ -267,42 +274,44 @@ def test_it_says_that_nothing_was_kept_at(
         assert refusal(answer).problem == str(error)
     for _ in range(2):
         world.ledger.tick()
-    assert caplog.messages == ["reservations not kept up"], "once"
+    assert caplog.messages == ["reservations not updated"], "once"
     world.store.error = None
     assert world.made(2, count=1).is_held_at(world.clock.now())
 
 
-def test_it_knows_no_tree_yet(world: World) -> None:
+def test_it_refuses_until_the_tree_is_known(world: World) -> None:
     fresh = type(world.ledger)(world.store, now=world.clock.now, clock=world.clock.seconds)
     assert fresh.snapshot is None
     assert fresh.count_reserved().amounts == {}
-    found = refusal(fresh.reserve(wish(), budget_s=1.0))
+    found = refusal(fresh.reserve(reservation_request(), budget_s=1.0))
     assert found.kind is RefusalKind.NO_TREE
 
 
-def test_it_forgets_what_ended_long_ago_and_its_id_is_free(world: World) -> None:
+def test_it_deletes_old_ended_reservations_and_frees_their_ids(world: World) -> None:
     world.made()
     world.release()
     world.clock.pass_s(RETENTION_S - 1)
     world.ledger.tick()
-    assert len(world.store.fetch_rows) == 1
+    assert len(world.store.rows) == 1
     world.clock.pass_s(1)
     world.ledger.tick()
-    assert world.store.fetch_rows == {}
+    assert world.store.rows == {}
     assert world.made(count=3).is_held_at(world.clock.now())
 
 
-def test_it_keeps_no_more_than_it_may() -> None:
+def test_it_limits_the_number_of_reservations() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     made = world.made(count=1)
     for number in range(2, MAX_HELD + 1):
-        world.store.fetch_rows[id_of(number)] = made
+        world.store.rows[id_of(number)] = made
     full = refusal(world.reserve(MAX_HELD + 1, count=1))
     assert full.kind is RefusalKind.FULL
-    assert isinstance(world.reserve(1, count=1), ReservationResult), "what is known is answered yet"
+    assert isinstance(world.reserve(1, count=1), ReservationResult), (
+        "a repeated request is still answered"
+    )
 
 
-def test_it_writes_no_more_than_a_share_of_what_is_due_at_once() -> None:
+def test_it_limits_the_writes_of_one_tick() -> None:
     world = World(cluster(num_nodes=2, slots=10**6, per_leaf=2))
     for number in range(MAX_WRITES_PER_TICK + 5):
         world.made(number, count=1)
@@ -313,30 +322,30 @@ def test_it_writes_no_more_than_a_share_of_what_is_due_at_once() -> None:
     assert len(world.store.writes[-1]) == 5
 
 
-def test_it_takes_over_what_stood_and_ends_what_a_former_writer_wrote_late(world: World) -> None:
+def test_it_adopts_inherited_reservations_and_releases_late_writes(world: World) -> None:
     world.made(1, count=1)
     world.store.restart()
     late = World(cluster(**SMALL)).made(2, gang="ns/late", count=1)
-    world.store.fetch_rows[late.id] = late
+    world.store.rows[late.id] = late
     world.ledger = world.open()
     world.ledger.tick()
-    taken = world.store.fetch_rows[id_of(1)]
+    taken = world.store.rows[id_of(1)]
     assert (taken.phase, taken.epoch) == (Phase.RESERVED, 2)
-    assert world.store.fetch_rows[late.id].phase is Phase.RELEASED
-    assert "replaced" in world.store.fetch_rows[late.id].message
+    assert world.store.rows[late.id].phase is Phase.RELEASED
+    assert "replaced" in world.store.rows[late.id].message
 
 
-def test_it_writes_nothing_where_another_leads(world: World) -> None:
+def test_it_writes_nothing_while_another_replica_leads(world: World) -> None:
     world.made(count=1)
     world.clock.pass_s(61)
-    world.store.refusal = Refusal(RefusalKind.NOT_LEADER, "ask h:1", leader="h:1")
+    world.store.refusal = Refusal(RefusalKind.NOT_LEADER, "another replica leads", leader="h:1")
     world.ledger.tick()
     assert len(world.store.writes) == 1
     assert refusal(world.reserve(2)) == world.store.refusal
     assert refusal(world.confirm()).leader == "h:1"
 
 
-def test_it_counts_what_is_kept(world: World) -> None:
+def test_it_counts_the_reserved_amounts(world: World) -> None:
     world.made(1, gang="ns/a", count=3)
     world.made(2, gang="ns/b", count=2)
     world.confirm(2)
@@ -348,42 +357,40 @@ def test_it_counts_what_is_kept(world: World) -> None:
     assert world.ledger.count_reserved().amounts == {"slots": 2}
 
 
-def test_it_shows_nothing_before_it_knows_what_is_reserved(world: World) -> None:
+def test_it_publishes_no_snapshot_before_reservations_are_known(world: World) -> None:
     world.store.is_known = False
     assert world.ledger.snapshot is None
     world.store.is_known = True
     assert world.ledger.snapshot is world.base
 
 
-def test_it_tells_whenever_something_else_is_free(world: World) -> None:
-    told: list[int] = []
+def test_it_notifies_whenever_free_nodes_change(world: World) -> None:
+    notified: list[int] = []
     ledger = ReservationLedger(
         world.store,
         now=world.clock.now,
         clock=world.clock.seconds,
-        on_change=lambda: told.append(len(told)),
+        on_change=lambda: notified.append(len(notified)),
     )
     ledger.publish(world.base)
     ledger.tick()
-    before = len(told)
+    before = len(notified)
     changes: list[Callable[[], object]] = [
-        lambda: ledger.reserve(wish(1), budget_s=1.0),
+        lambda: ledger.reserve(reservation_request(1), budget_s=1.0),
         lambda: ledger.release(id_of(1), holder=LOCAL_HOLDER),
-        lambda: ledger.reserve(wish(2), budget_s=1.0),
+        lambda: ledger.reserve(reservation_request(2), budget_s=1.0),
         lambda: world.clock.pass_s(61),
     ]
     for number, change in enumerate(changes, 1):
         change()
         ledger.tick()
-        assert len(told) >= before + number
-    settled = len(told)
+        assert len(notified) >= before + number
+    settled = len(notified)
     ledger.tick()
-    assert len(told) == settled, "at rest nobody is told"
+    assert len(notified) == settled, "without changes there is no notification"
 
 
-def test_it_tells_once_of_what_it_cannot_use(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_logs_a_bad_reservation_once(world: World, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     world.store.problems = ("PlacementReservation x: is odd",)
     world.ledger.tick()

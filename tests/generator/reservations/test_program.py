@@ -1,4 +1,4 @@
-"""`toponaut serve --store` keeps reservations: killed in the middle, restarted, on a bad file."""
+"""`toponaut serve --store` with reservations: after a kill, a restart, and a damaged file."""
 
 import json
 import signal
@@ -83,7 +83,7 @@ def _why_not(server: Server) -> str | None:
     return None
 
 
-def test_it_has_every_reservation_that_it_answered_after_a_kill(scene: Scene) -> None:
+def test_it_keeps_every_acknowledged_reservation_after_a_kill(scene: Scene) -> None:
     answered: dict[str, pb.ReserveResponse] = {}
     gangs = {str(uuid4()): f"ns/g{at}" for at in range(400)}
     with serving(scene) as server, ThreadPoolExecutor(4) as pool:
@@ -99,16 +99,19 @@ def test_it_has_every_reservation_that_it_answered_after_a_kill(scene: Scene) ->
         list(pool.map(ask, gangs))
         assert server.program.wait(SOON_S) == -signal.SIGKILL
     assert 40 <= len(answered) < 400
-    kept = {one.id: one for one in read_reservations(scene.root / "store" / FILE_NAME)}
-    assert kept.keys() >= answered.keys()
+    stored = {
+        reservation.id: reservation
+        for reservation in read_reservations(scene.root / "store" / FILE_NAME)
+    }
+    assert stored.keys() >= answered.keys()
     taken = Counter(
         run.node
-        for one in kept.values()
-        for group in one.groups
+        for reservation in stored.values()
+        for group in reservation.groups
         for run in group.runs
         for _ in range(run.count)
     )
-    assert sum(taken.values()) == 3 * len(kept), "none is there by half"
+    assert sum(taken.values()) == 3 * len(stored), "no reservation is incomplete"
     assert max(taken.values()) <= SLOTS
     with serving(scene) as server:
         for id_, before in answered.items():
@@ -116,13 +119,13 @@ def test_it_has_every_reservation_that_it_answered_after_a_kill(scene: Scene) ->
             assert again.placement == before.placement
             assert again.reservation.id == before.reservation.id
             assert again.reservation.expires_at == before.reservation.expires_at
-        one = next(iter(answered))
-        confirmed = server.stub.Confirm(pb.ConfirmRequest(id=one), timeout=SOON_S).reservation
+        id_ = next(iter(answered))
+        confirmed = server.stub.Confirm(pb.ConfirmRequest(id=id_), timeout=SOON_S).reservation
         assert confirmed.phase == pb.RESERVATION_PHASE_CONFIRMED
         assert confirmed.epoch == 2
 
 
-def test_it_does_not_serve_on_a_file_that_it_cannot_use(scene: Scene) -> None:
+def test_it_refuses_to_serve_with_an_unusable_file(scene: Scene) -> None:
     file = scene.root / "store" / FILE_NAME
     file.write_text("my notes\n")
     words = ["serve", "--store", str(scene.root / "store"), "--insecure-loopback"]

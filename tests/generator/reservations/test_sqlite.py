@@ -1,4 +1,4 @@
-"""Reservations in a file: what is whole after a crash, and files that are not ours."""
+"""Reservations in a SQLite file: complete after a crash; files of other programs are refused."""
 
 import json
 import os
@@ -32,12 +32,15 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / FILE_NAME
 
 
-def test_it_tells_a_reservation_as_it_was_written() -> None:
-    one = example()
-    assert parse_stored_reservation(json.loads(json.dumps(render_reservation(one)))) == one
+def test_it_reads_a_reservation_as_written() -> None:
+    reservation = example()
+    assert (
+        parse_stored_reservation(json.loads(json.dumps(render_reservation(reservation))))
+        == reservation
+    )
 
 
-def test_it_makes_no_file_before_there_is_something_to_keep(file: Path) -> None:
+def test_it_creates_no_file_before_the_first_write(file: Path) -> None:
     store = SqliteReservations(file)
     assert (store.read_reservations(), read_reservations(file)) == ((), ())
     assert not file.exists()
@@ -45,7 +48,7 @@ def test_it_makes_no_file_before_there_is_something_to_keep(file: Path) -> None:
     assert read_reservations(file) == store.read_reservations() == (example(),)
 
 
-def test_it_keeps_what_was_written_and_counts_who_opened_it(file: Path) -> None:
+def test_it_keeps_written_reservations_and_counts_the_openings(file: Path) -> None:
     first = SqliteReservations(file)
     first.put([example(1), example(2)])
     first.delete([id_of(1)])
@@ -60,15 +63,15 @@ def test_it_writes_nothing_once_another_server_has_taken_over(file: Path) -> Non
     first = SqliteReservations(file)
     first.put([example(1)])
     second = SqliteReservations(file)
-    with pytest.raises(StoreFenced, match="another server has taken it over"):
+    with pytest.raises(StoreFenced, match="another server has opened this file since"):
         first.put([example(2)])
     with pytest.raises(StoreFenced):
         first.delete([id_of(1)])
     second.put([example(3)])
-    assert [one.id for one in read_reservations(file)] == [id_of(1), id_of(3)]
+    assert [reservation.id for reservation in read_reservations(file)] == [id_of(1), id_of(3)]
 
 
-def test_it_writes_into_no_file_that_nobody_will_find(file: Path) -> None:
+def test_it_refuses_to_write_into_a_removed_or_replaced_file(file: Path) -> None:
     store = SqliteReservations(file)
     store.put([example(1)])
     file.unlink()
@@ -90,8 +93,8 @@ def test_it_writes_all_or_nothing(file: Path) -> None:
     database.close()
     with pytest.raises(StoreError, match="disk full"):
         store.put([example(2), example(3)])
-    assert [one.id for one in read_reservations(file)] == [id_of(1)]
-    assert [one.id for one in store.read_reservations()] == [id_of(1)]
+    assert [reservation.id for reservation in read_reservations(file)] == [id_of(1)]
+    assert [reservation.id for reservation in store.read_reservations()] == [id_of(1)]
     store.put([example(2)])
 
 
@@ -151,16 +154,20 @@ def _renamed(file: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        pytest.param(_foreign, "something else than reservations", id="another program's"),
-        pytest.param(_newer, "is of version 2; this program knows 1", id="a later program's"),
-        pytest.param(_text, "not a database", id="a text"),
+        pytest.param(_foreign, "is not a database of reservations", id="another program's"),
+        pytest.param(
+            _newer, "has schema version 2; this program supports 1", id="a later program's"
+        ),
+        pytest.param(_text, "not a database", id="a text file"),
         pytest.param(_cut, "malformed|damaged", id="cut off"),
         pytest.param(_scribbled, "malformed|damaged", id="scribbled over"),
-        pytest.param(_odd, "reservation .*: metadata: is missing", id="a row that is none"),
-        pytest.param(_renamed, "is not what it is named", id="a row of another name"),
+        pytest.param(
+            _odd, "reservation .*: metadata: is missing", id="a row without a reservation"
+        ),
+        pytest.param(_renamed, "the stored document has another id", id="a row with another id"),
     ],
 )
-def test_it_leaves_a_file_alone_that_is(file: Path, make: object, why: str) -> None:
+def test_it_does_not_change_a_file_that_is(file: Path, make: object, why: str) -> None:
     assert callable(make)
     make(file)
     before = file.read_bytes()
@@ -172,23 +179,23 @@ def test_it_leaves_a_file_alone_that_is(file: Path, make: object, why: str) -> N
     assert file.read_bytes() == before
 
 
-def test_it_takes_an_empty_file_for_a_new_one(file: Path) -> None:
+def test_it_treats_an_empty_file_as_new(file: Path) -> None:
     file.touch()
     store = SqliteReservations(file)
     store.put([example()])
     assert read_reservations(file) == (example(),)
 
 
-def test_it_says_that_a_folder_cannot_be_used(file: Path) -> None:
+def test_it_refuses_a_folder_as_file(file: Path) -> None:
     file.mkdir()
-    with pytest.raises(StoreError, match="is no file"):
+    with pytest.raises(StoreError, match="is not a regular file"):
         SqliteReservations(file)
 
 
 def test_it_is_used_by_several_threads(file: Path) -> None:
     store = SqliteReservations(file)
     rows = [example(at) for at in range(24)]
-    threads = [Thread(target=store.put, args=([one],)) for one in rows]
+    threads = [Thread(target=store.put, args=([row],)) for row in rows]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -213,20 +220,20 @@ for at in range(10**6):
 """
 
 
-def test_it_has_all_that_was_written_and_nothing_by_half_after_a_kill(file: Path) -> None:
+def test_it_has_every_complete_write_after_a_kill(file: Path) -> None:
     running = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(file)], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
     assert running.stdout is not None
     ends_at = time.monotonic() + DEADLINE_S
-    told = [int(running.stdout.readline()) for _ in range(20)]
+    acknowledged = [int(running.stdout.readline()) for _ in range(20)]
     assert time.monotonic() < ends_at
     os.kill(running.pid, signal.SIGKILL)
-    told += [int(line) for line in running.stdout.read().splitlines() if line]
+    acknowledged += [int(line) for line in running.stdout.read().splitlines() if line]
     running.wait(DEADLINE_S)
     running.stdout.close()
-    kept = {one.id for one in SqliteReservations(file).read_reservations()}
-    for at in told:
-        assert {id_of(2 * at), id_of(2 * at + 1)} <= kept
-    assert len(kept) % 2 == 0, "the last write is there as a whole or not at all"
-    assert len(kept) - 2 * len(told) in (0, 2)
+    stored = {reservation.id for reservation in SqliteReservations(file).read_reservations()}
+    for at in acknowledged:
+        assert {id_of(2 * at), id_of(2 * at + 1)} <= stored
+    assert len(stored) % 2 == 0, "the last write is complete or absent"
+    assert len(stored) - 2 * len(acknowledged) in (0, 2)

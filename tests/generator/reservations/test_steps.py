@@ -1,4 +1,4 @@
-"""The table of steps, who may make them, and what is remembered."""
+"""Steps: which are allowed, which callers may make them, and how long an end is kept."""
 
 from datetime import timedelta
 from itertools import product
@@ -17,7 +17,7 @@ from generator.reservations.rules import (
     expire_if_due,
     is_forgettable,
 )
-from tests.generator.reservations.worlds import NOON, World, id_of, wish
+from tests.generator.reservations.worlds import NOON, World, id_of, reservation_request
 
 LATER = NOON + timedelta(seconds=10)
 
@@ -28,9 +28,7 @@ def made() -> Reservation:
 
 
 @pytest.mark.parametrize(("phase", "step"), list(product(Phase, Step)), ids=str)
-def test_it_makes_the_steps_of_the_table_and_no_other(
-    made: Reservation, phase: Phase, step: Step
-) -> None:
+def test_it_makes_only_the_steps_of_the_table(made: Reservation, phase: Phase, step: Step) -> None:
     at = made if phase is Phase.RESERVED else _in(made, phase)
     after = apply_step(at, step, now=LATER, epoch=7, message="why")
     to = STEPS.get((phase, step))
@@ -56,7 +54,7 @@ def _in(made: Reservation, phase: Phase) -> Reservation:
     return found
 
 
-def test_it_has_expired_at_its_time_be_that_written_or_not(made: Reservation) -> None:
+def test_it_expires_at_its_time_even_if_not_written(made: Reservation) -> None:
     ends = NOON + timedelta(seconds=60)
     assert made.expires_at == ends
     assert made.is_held_at(ends - timedelta(microseconds=1))
@@ -68,16 +66,16 @@ def test_it_has_expired_at_its_time_be_that_written_or_not(made: Reservation) ->
     assert "is expired" in refusal.problem
 
 
-def test_it_holds_what_is_confirmed_for_ever() -> None:
+def test_it_holds_a_confirmed_reservation_forever() -> None:
     world = World()
     world.made()
     assert isinstance(world.confirm(), Reservation)
     world.clock.pass_s(10**8)
-    (known,) = world.ledger.read_current()
-    assert known.phase is Phase.CONFIRMED
+    (current,) = world.ledger.read_current()
+    assert current.phase is Phase.CONFIRMED
 
 
-def test_it_remembers_what_ended_for_its_ttl_at_least(made: Reservation) -> None:
+def test_it_keeps_an_ended_reservation_for_its_ttl_at_least(made: Reservation) -> None:
     gone = _in(made, Phase.RELEASED)
     assert not is_forgettable(gone, NOON + timedelta(seconds=RETENTION_S - 1))
     assert is_forgettable(gone, NOON + timedelta(seconds=RETENTION_S))
@@ -88,7 +86,7 @@ def test_it_remembers_what_ended_for_its_ttl_at_least(made: Reservation) -> None
 
 
 @pytest.mark.parametrize("call", ["confirm", "release"])
-def test_it_lets_nobody_else_touch_it(call: str) -> None:
+def test_it_refuses_other_holders(call: str) -> None:
     world = World()
     world.made(holder="alice")
     refusal = getattr(world, call)(holder="bob")
@@ -98,7 +96,7 @@ def test_it_lets_nobody_else_touch_it(call: str) -> None:
 
 
 @pytest.mark.parametrize("call", ["confirm", "release"])
-def test_it_knows_no_other(call: str) -> None:
+def test_it_refuses_an_unknown_id(call: str) -> None:
     world = World()
     world.made()
     refusal = getattr(world, call)(2)
@@ -106,21 +104,23 @@ def test_it_knows_no_other(call: str) -> None:
     assert id_of(2) in refusal.problem
 
 
-def test_it_is_no_error_to_repeat_a_step() -> None:
+def test_it_accepts_a_repeated_step() -> None:
     world = World()
     world.made()
     assert world.confirm() == world.confirm()
     assert world.release() == world.release()
-    assert [len(one) for one in world.store.writes] == [1, 1, 1], "what stands is not written"
+    assert [len(written) for written in world.store.writes] == [1, 1, 1], (
+        "unchanged reservations are not written"
+    )
 
 
 def test_it_refuses_callers_of_a_later_epoch() -> None:
     world = World()
     made = world.made()
-    refusal = world.confirm(least_epoch=made.epoch + 1)
+    refusal = world.confirm(min_epoch=made.epoch + 1)
     assert isinstance(refusal, Refusal)
     assert refusal.kind is RefusalKind.CHANGED
-    assert isinstance(world.confirm(least_epoch=made.epoch), Reservation)
+    assert isinstance(world.confirm(min_epoch=made.epoch), Reservation)
 
 
 NAMES = [f"node-{at:06}.{'x' * 200}" for at in range(5000)]
@@ -129,12 +129,14 @@ NAMES = [f"node-{at:06}.{'x' * 200}" for at in range(5000)]
 @pytest.mark.parametrize(
     ("groups", "why"),
     [
-        pytest.param([["n1"] * 10**6], "bytes to tell", id="a million pods"),
-        pytest.param([["n1", "n2"] * 5000], "on 10000 runs of nodes", id="a group to and fro"),
-        pytest.param([NAMES] * 2, "bytes to keep", id="long names of many nodes"),
+        pytest.param([["n1"] * 10**6], "bytes to send", id="a million pods"),
+        pytest.param(
+            [["n1", "n2"] * 5000], "needs 10000 runs of nodes", id="a group that alternates"
+        ),
+        pytest.param([NAMES] * 2, "bytes to store", id="long names of many nodes"),
     ],
 )
-def test_it_makes_nothing_that_could_not_be_kept_or_told(groups: list[list[str]], why: str) -> None:
+def test_it_refuses_a_node_list_that_is_too_large(groups: list[list[str]], why: str) -> None:
     rows = [{"name": f"g{at}", "count": len(nodes)} for at, nodes in enumerate(groups)]
     placement = Placement(
         is_feasible=True,
@@ -143,7 +145,7 @@ def test_it_makes_nothing_that_could_not_be_kept_or_told(groups: list[list[str]]
         objective={},
         is_proved=True,
     )
-    found = build_reservation(wish(groups=rows), placement, now=NOON, epoch=1)
+    found = build_reservation(reservation_request(groups=rows), placement, now=NOON, epoch=1)
     assert isinstance(found, Refusal)
     assert (found.kind, found.field) == (RefusalKind.MALFORMED, "groups")
     assert why in found.problem

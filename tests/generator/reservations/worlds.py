@@ -1,4 +1,4 @@
-"""A small cluster, clocks that stand still, and a store of reservations in memory."""
+"""A small cluster, a clock set by the test, and a reservation store in memory."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime, timedelta
@@ -44,11 +44,11 @@ def request_of(
 
 
 def id_of(number: int) -> str:
-    """Return the n-th id, in the form of a drawn one."""
+    """Return the n-th id, a valid UUID."""
     return str(UUID(int=number, version=4))
 
 
-def wish(
+def reservation_request(
     number: int = 1,
     *,
     ttl_s: int = 60,
@@ -56,12 +56,12 @@ def wish(
     is_trial: bool = False,
     **more: Any,  # noqa: ANN401 - of a request
 ) -> ReservationRequest:
-    """Return the n-th wish."""
+    """Return the n-th reservation request."""
     return ReservationRequest(id_of(number), holder, request_of(**more), ttl_s, is_trial)
 
 
 class Clock:
-    """The time, as the test says."""
+    """A clock that the test moves."""
 
     def __init__(self) -> None:
         self.at = NOON
@@ -77,10 +77,10 @@ class Clock:
 
 
 class MemoryStore:
-    """A `ReservationStore` that survives its writers, and fails when told to."""
+    """A `ReservationStore` that survives its writers, and fails on demand."""
 
     def __init__(self) -> None:
-        self.fetch_rows: dict[str, Reservation] = {}
+        self.rows: dict[str, Reservation] = {}
         self.epoch = 1
         self.is_known = True
         self.problems: tuple[str, ...] = ()
@@ -91,17 +91,17 @@ class MemoryStore:
         self._taken: frozenset[str] = frozenset()
 
     def restart(self) -> None:
-        """Let another writer begin."""
+        """Start another writer."""
         self.epoch += 1
-        self._taken = frozenset(self.fetch_rows)
+        self._taken = frozenset(self.rows)
 
     def find_write_refusal(self) -> Refusal | None:
         return self.refusal
 
     def read_reservations(self) -> tuple[Reservation, ...]:
-        known = tuple(self.fetch_rows[id_] for id_ in sorted(self.fetch_rows))
-        if known != self._known:
-            self._known = known
+        rows = tuple(self.rows[id_] for id_ in sorted(self.rows))
+        if rows != self._known:
+            self._known = rows
         return self._known
 
     def refresh(self) -> None:
@@ -114,15 +114,15 @@ class MemoryStore:
     def put(self, changed: Sequence[Reservation]) -> None:
         if self.error is not None:
             raise self.error
-        self.writes.append(tuple(one.id for one in changed))
-        self.fetch_rows |= {one.id: one for one in changed}
+        self.writes.append(tuple(reservation.id for reservation in changed))
+        self.rows |= {reservation.id: reservation for reservation in changed}
 
     def delete(self, ids: Collection[str]) -> None:
-        self.fetch_rows = {id_: one for id_, one in self.fetch_rows.items() if id_ not in ids}
+        self.rows = {id_: reservation for id_, reservation in self.rows.items() if id_ not in ids}
 
 
 class World:
-    """Reservations of a cluster, before a store in memory."""
+    """Reservations of a cluster with a store in memory."""
 
     def __init__(self, snapshot: Snapshot | None = None) -> None:
         self.store = MemoryStore()
@@ -137,19 +137,19 @@ class World:
             self.store,
             now=self.clock.now,
             clock=self.clock.seconds,
-            on_change=self._tell,
+            on_change=self._notify,
         )
         made.publish(self.base)
         return made
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         if self.on_change is not None:
             self.on_change()
 
-    def reserve(self, number: int = 1, **more: Any) -> ReservationResult | Refusal:  # noqa: ANN401 - of a wish
-        return self.ledger.reserve(wish(number, **more), budget_s=PLENTY_S)
+    def reserve(self, number: int = 1, **more: Any) -> ReservationResult | Refusal:  # noqa: ANN401 - of a request
+        return self.ledger.reserve(reservation_request(number, **more), budget_s=PLENTY_S)
 
-    def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a wish
+    def made(self, number: int = 1, **more: Any) -> Reservation:  # noqa: ANN401 - of a request
         """Return a reservation that must be granted."""
         answer = self.reserve(number, **more)
         assert isinstance(answer, ReservationResult), answer

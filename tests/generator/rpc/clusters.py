@@ -1,4 +1,4 @@
-"""Small clusters, requests, and a snapshot that holds a query until it is let go."""
+"""Small clusters, requests, and a snapshot that blocks queries until a gate opens."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def place_message(request: PlacementRequest) -> pb.PlaceRequest:
 
 
 class Gate(Mapping[str, RunningGang]):
-    """No running gangs; who asks for one waits until the gate is open."""
+    """A mapping without running gangs; every lookup waits until the gate is open."""
 
     def __init__(self) -> None:
         self.arrivals = threading.Semaphore(0)
@@ -49,7 +49,7 @@ class Gate(Mapping[str, RunningGang]):
 
     def __contains__(self, gang: object) -> bool:
         self.arrivals.release()
-        assert self._opened.wait(10), "nobody opened the gate"
+        assert self._opened.wait(10), "the gate was not opened"
         return False
 
     def __getitem__(self, gang: str) -> RunningGang:

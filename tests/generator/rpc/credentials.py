@@ -1,4 +1,4 @@
-"""Servers that ask who calls, and callers with every kind of proof."""
+"""Servers with authentication, and clients with every kind of credential."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Pki:
         return TlsFiles(self.folder / "tls.crt", self.folder / "tls.key")
 
     def renew(self) -> None:
-        """Give the server another certificate of the authority."""
+        """Replace the server's certificate by another of the same authority."""
         self.put(*self.authority.issue("server"))
 
     def put(self, cert: bytes, key: bytes) -> None:
@@ -52,7 +52,7 @@ class Pki:
         return self.write(f"{name}.crt", cert), self.write(f"{name}.key", key)
 
     def write(self, name: str, content: bytes) -> Path:
-        """Write a file whole, by another inode, as those who renew certificates do."""
+        """Write a file completely, with a new inode, as a certificate renewal does."""
         file = self.folder / name
         fresh = self.folder / f".{name}"
         fresh.write_bytes(content)
@@ -60,7 +60,7 @@ class Pki:
 
 
 class Tokens:
-    """Judges by a list, and counts how often it is asked."""
+    """Checks tokens against a list, and counts the checks."""
 
     def __init__(self, verdicts: Mapping[str, CallFailure | None]) -> None:
         self._verdicts = verdicts
@@ -74,7 +74,7 @@ class Tokens:
 
 
 class Served:
-    """A running server, and how calls to it ended."""
+    """A running server, and the results of the calls to it."""
 
     def __init__(self, files: TlsFiles, tokens: TokenCheck | None) -> None:
         self.results: list[QueryResult] = []
@@ -101,5 +101,5 @@ def served(files: TlsFiles, tokens: TokenCheck | None = None) -> Iterator[Served
 
 
 def trusting(pki: Pki, address: str) -> grpc.Channel:
-    """Return a channel to a server of this authority, with no proof of its own."""
+    """Return a channel that trusts this authority, without a client identity."""
     return grpc.secure_channel(address, grpc.ssl_channel_credentials(pki.ca.read_bytes()))

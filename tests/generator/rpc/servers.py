@@ -1,4 +1,4 @@
-"""A running server on loopback, and raw callers of it."""
+"""A running server on loopback, and gRPC stubs for it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SOON_S = 30.0
 
 
 class Stubs:
-    """Both services, by a channel."""
+    """Stubs of both services on one channel."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.placement = placement_pb2_grpc.PlacementServiceStub(channel)
@@ -35,7 +35,7 @@ def serving(published: PublishedState) -> Iterator[PlacementServer]:
 
 
 def failed(call: Any, *args: Any, **options: Any) -> tuple[grpc.StatusCode, CallFailure]:  # noqa: ANN401 - gRPC's
-    """Return how a call of ours ends that must fail; of a stream, its first answer."""
+    """Return the status and failure of a call that must fail; of a stream, at its first answer."""
     options.setdefault("timeout", SOON_S)
     try:
         found = call(*args, **options)

@@ -1,4 +1,4 @@
-"""Any request that a document can hold, and any answer that the engine can give."""
+"""Strategies that draw any request of a document, and any answer of the engine."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
 
 @st.composite
 def members(draw: st.DrawFn, given: tuple[str, ...]) -> list[dict[str, Any]]:
-    """Draw groups of these names, some of them in others, some led by another one."""
+    """Draw groups with these names, some nested in others, some led by another group."""
     if len(given) < 3 or draw(st.booleans()):
         rows = [draw(pods(name)) for name in given]
         if len(rows) > 1 and draw(st.booleans()):
@@ -97,7 +97,7 @@ def leaves(rows: list[dict[str, Any]]) -> list[str]:
 
 @st.composite
 def documents(draw: st.DrawFn) -> dict[str, Any]:
-    """Draw a request with everything that a document can say."""
+    """Draw a request that may set any field of a document."""
     given = draw(st.lists(names, min_size=1, max_size=6, unique=True))
     rows = draw(members(tuple(given)))
     roles = st.sampled_from(leaves(rows))

@@ -55,14 +55,14 @@ def token(pki: Pki, text: str) -> ClientIdentity:
 
 
 def code_of(channel: grpc.Channel, metadata: Metadata) -> grpc.StatusCode:
-    """Return how a call with an empty request ends."""
+    """Return the status of a call with an empty request."""
     stub = placement_pb2_grpc.PlacementServiceStub(channel)
     with pytest.raises(grpc.RpcError) as caught:
         stub.Place(pb.PlaceRequest(), timeout=SOON_S, metadata=metadata)
     return cast("grpc.Call", caught.value).code()
 
 
-def test_it_answers_who_bears_a_token_that_may(pki: Pki, tokens: Tokens) -> None:
+def test_it_answers_a_user_with_the_right(pki: Pki, tokens: Tokens) -> None:
     with served(pki.files, tokens) as running:
         assert ask(running.address, token(pki, "alice\n"))
         assert running.results == [QueryResult.PLACED]
@@ -71,10 +71,10 @@ def test_it_answers_who_bears_a_token_that_may(pki: Pki, tokens: Tokens) -> None
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("bob", "bob may not create", id="whose user may not ask"),
-        pytest.param("mallory", "the token is not valid here", id="that nobody knows"),
-        pytest.param("carol", "cannot be asked", id="that cannot be judged now"),
-        pytest.param("x" * 6000, "the token is not valid here", id="that is long"),
+        pytest.param("bob", "bob may not create", id="of a user without the right"),
+        pytest.param("mallory", "the token is not valid here", id="that is unknown"),
+        pytest.param("carol", "cannot be asked", id="that cannot be reviewed"),
+        pytest.param("x" * 6000, "the token is not valid here", id="that is too long"),
     ],
 )
 def test_it_refuses_a_token(pki: Pki, tokens: Tokens, text: str, why: str) -> None:
@@ -95,20 +95,20 @@ def test_it_refuses_a_token(pki: Pki, tokens: Tokens, text: str, why: str) -> No
         pytest.param((("x-authorization", "Bearer alice"),), id="another key"),
     ],
 )
-def test_it_asks_nobody_about_a_call_with(pki: Pki, tokens: Tokens, metadata: Metadata) -> None:
+def test_it_reviews_no_token_of_a_call_with(pki: Pki, tokens: Tokens, metadata: Metadata) -> None:
     with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
         assert code_of(channel, metadata) is grpc.StatusCode.UNAUTHENTICATED
     assert tokens.num_asked == 0
 
 
 @pytest.mark.parametrize("scheme", ["bearer", "BEARER", "Bearer"])
-def test_it_takes_the_scheme_in_any_case(pki: Pki, tokens: Tokens, scheme: str) -> None:
+def test_it_accepts_the_scheme_in_any_case(pki: Pki, tokens: Tokens, scheme: str) -> None:
     with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
         metadata = (("authorization", f"{scheme} alice"),)
         assert code_of(channel, metadata) is grpc.StatusCode.INVALID_ARGUMENT, "it is empty"
 
 
-def test_it_tells_its_health_to_everybody(pki: Pki, tokens: Tokens) -> None:
+def test_it_reports_health_without_a_token(pki: Pki, tokens: Tokens) -> None:
     with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
         running.server.set_serving()
         check = channel.unary_unary(
@@ -121,7 +121,7 @@ def test_it_tells_its_health_to_everybody(pki: Pki, tokens: Tokens) -> None:
     assert tokens.num_asked == 0
 
 
-def test_it_reflects_only_to_who_may_call(pki: Pki, tokens: Tokens) -> None:
+def test_it_requires_a_token_for_reflection(pki: Pki, tokens: Tokens) -> None:
     asked = [reflection_pb2.ServerReflectionRequest(list_services="")]
     with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
         reflect = channel.stream_stream(
@@ -140,45 +140,45 @@ def test_it_reflects_only_to_who_may_call(pki: Pki, tokens: Tokens) -> None:
 def test_it_sends_no_token_without_tls(pki: Pki) -> None:
     server = PlacementServer(ANY_PORT, PublishedState(None))
     try:
-        with pytest.raises(ConfigError, match="no connection by TLS"):
+        with pytest.raises(ConfigError, match="no TLS connection"):
             ask(server.address, token(pki, "alice"))
     finally:
         server.stop(deadline_s=0)
 
 
-def test_it_trusts_no_server_of_another_authority(pki: Pki, tokens: Tokens) -> None:
+def test_it_refuses_a_server_of_another_authority(pki: Pki, tokens: Tokens) -> None:
     other = pki.write("other.crt", Authority("other").pem)
     with (
         served(pki.files, tokens) as running,
-        pytest.raises(ConfigError, match="no connection by TLS"),
+        pytest.raises(ConfigError, match="no TLS connection"),
     ):
         ask(running.address, ClientIdentity(other, pki.write("token", b"alice")))
 
 
-def test_it_takes_a_certificate_for_another_name_where_told(pki: Pki, tokens: Tokens) -> None:
+def test_it_accepts_a_certificate_for_a_configured_name(pki: Pki, tokens: Tokens) -> None:
     with served(pki.files, tokens) as running:
         proof = token(pki, "alice")._replace(server_name="elsewhere.example")
-        with pytest.raises(ConfigError, match="no connection by TLS"):
+        with pytest.raises(ConfigError, match="no TLS connection"):
             ask(running.address, proof)
         assert ask(running.address, proof._replace(server_name="localhost"))
 
 
-def test_it_asks_for_a_certificate_of_its_authority(pki: Pki) -> None:
+def test_it_requires_a_certificate_of_its_authority(pki: Pki) -> None:
     files = pki.files._replace(client_ca=pki.ca)
     with served(files) as running:
         cert, key = pki.client()
         assert ask(running.address, ClientIdentity(pki.ca, cert=cert, key=key))
-        with pytest.raises(ConfigError, match="no connection by TLS"):
+        with pytest.raises(ConfigError, match="no TLS connection"):
             ask(running.address, ClientIdentity(pki.ca))
         cert, key = (
             pki.write(f"stranger{at}", one)
             for at, one in enumerate(Authority("other").issue("stranger"))
         )
-        with pytest.raises(ConfigError, match="no connection by TLS"):
+        with pytest.raises(ConfigError, match="no TLS connection"):
             ask(running.address, ClientIdentity(pki.ca, cert=cert, key=key))
 
 
-def test_it_wants_both_proofs_where_both_are_asked_for(pki: Pki, tokens: Tokens) -> None:
+def test_it_requires_certificate_and_token_if_both_are_configured(pki: Pki, tokens: Tokens) -> None:
     with served(pki.files._replace(client_ca=pki.ca), tokens) as running:
         cert, key = pki.client()
         proof = token(pki, "alice")._replace(cert=cert, key=key)
@@ -190,7 +190,7 @@ def test_it_wants_both_proofs_where_both_are_asked_for(pki: Pki, tokens: Tokens)
 
 
 def serial(pki: Pki, address: str) -> int:
-    """Return the serial number of the certificate that a new connection is shown."""
+    """Return the serial number of the server's certificate on a new connection."""
     host, _, port = address.rpartition(":")
     context = ssl.create_default_context(cafile=str(pki.ca))
     with (
@@ -202,7 +202,7 @@ def serial(pki: Pki, address: str) -> int:
         return int(str(found["serialNumber"]), 16)
 
 
-def test_it_shows_a_renewed_certificate_to_the_next_connection(pki: Pki, tokens: Tokens) -> None:
+def test_it_uses_a_renewed_certificate_for_the_next_connection(pki: Pki, tokens: Tokens) -> None:
     with served(pki.files, tokens) as running:
         first = serial(pki, running.address)
         assert serial(pki, running.address) == first
@@ -214,7 +214,7 @@ def test_it_shows_a_renewed_certificate_to_the_next_connection(pki: Pki, tokens:
 
 
 @pytest.mark.parametrize("what", ["another key", "no key", "no certificate", "nothing"])
-def test_it_keeps_the_last_good_certificate_where_the_files_hold(
+def test_it_keeps_the_last_good_certificate_if_the_files_hold(
     pki: Pki, tokens: Tokens, what: str
 ) -> None:
     with served(pki.files, tokens) as running:
@@ -242,7 +242,7 @@ def test_it_keeps_the_last_good_certificate_where_the_files_hold(
         ("tls.key", b"nonsense", "tls.key: no private key in PEM"),
         ("tls.key", b"", "tls.key: it is empty"),
         ("tls.key", b"x" * ((1 << 20) + 1), "tls.key: larger than"),
-        ("tls.crt", Authority("a").issue("b")[0], "the key is not the certificate's"),
+        ("tls.crt", Authority("a").issue("b")[0], "the key does not match the certificate"),
         ("client.crt", b"nonsense", "client.crt: no certificate in PEM"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -254,7 +254,7 @@ def test_it_does_not_start_with(pki: Pki, name: str, content: bytes, why: str) -
         ServerCertificates(pki.files._replace(client_ca=client_ca))
 
 
-def test_it_names_a_file_that_is_missing(tmp_path: Path) -> None:
+def test_it_names_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="absent: No such file"):
         ServerCertificates(TlsFiles(tmp_path / "absent", tmp_path / "absent"))
 
@@ -264,23 +264,23 @@ def test_it_names_a_file_that_is_missing(tmp_path: Path) -> None:
     [("", "it is empty"), ("a\x00b", "no bearer token"), ("tok\u00e9n", "no bearer token")],
     ids=["empty", "not printable", "not ASCII"],
 )
-def test_it_sends_no_token_that_is_none(pki: Pki, text: str, why: str) -> None:
+def test_it_sends_no_malformed_token(pki: Pki, text: str, why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         ask("127.0.0.1:1", token(pki, text))
 
 
-def test_it_wants_a_client_certificate_and_its_key_together(pki: Pki) -> None:
+def test_it_requires_a_client_certificate_and_its_key_together(pki: Pki) -> None:
     cert, _ = pki.client()
     with pytest.raises(ConfigError, match="go together"):
         PlacementClient("127.0.0.1:1", SOON_S, ClientIdentity(pki.ca, cert=cert))
 
 
-def test_it_refuses_to_ask_what_is_no_address(pki: Pki) -> None:
+def test_it_refuses_a_malformed_address(pki: Pki) -> None:
     with pytest.raises(ConfigError, match="is not an address"):
         PlacementClient("nonsense", SOON_S, ClientIdentity(pki.ca))
 
 
-def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
+def test_it_refuses_calls_if_the_check_fails(pki: Pki) -> None:
     class Broken:
         def authenticate(self, token: str, *, timeout_s: float) -> str | CallFailure:
             raise RuntimeError(f"{token} {timeout_s}")
@@ -307,7 +307,7 @@ def test_it_refuses_calls_that_it_fails_to_judge(pki: Pki) -> None:
         ("TopologyService/ListFindings", tb.ListFindingsRequest()),
     ],
 )
-def test_it_asks_who_calls_any_method(
+def test_it_authenticates_every_method(
     pki: Pki, tokens: Tokens, method: str, message: Message
 ) -> None:
     with served(pki.files, tokens) as running, trusting(pki, running.address) as channel:
@@ -326,7 +326,7 @@ def test_it_asks_who_calls_any_method(
     assert codes[1] is not grpc.StatusCode.UNAUTHENTICATED
 
 
-def test_it_asks_by_command(pki: Pki, tokens: Tokens) -> None:
+def test_it_calls_by_command(pki: Pki, tokens: Tokens) -> None:
     request = pki.write(
         "request.yaml",
         b"apiVersion: toponaut.io/v1alpha1\nkind: PlacementRequest\n"

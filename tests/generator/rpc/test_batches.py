@@ -1,4 +1,4 @@
-"""Many gangs on one stream: together within a message, message after message beyond it."""
+"""Many gangs on one stream: together within a message, one message after another."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_it_plans_the_gangs_of_a_message_together(client: PlacementClient) -> No
 
 
 @pytest.mark.parametrize("num_shapes", [1, 2, 5])
-def test_it_sends_each_gang_as_it_was_asked_for(
+def test_it_sends_each_gang_unchanged(
     client: PlacementClient, monkeypatch: pytest.MonkeyPatch, num_shapes: int
 ) -> None:
     monkeypatch.setattr("generator.rpc.client.typed_client.MAX_CACHED_REQUESTS", 2)
@@ -72,11 +72,11 @@ def test_it_sends_each_gang_as_it_was_asked_for(
     assert found == list(place_batch(SNAPSHOT, requests).placements)
 
 
-def test_it_answers_nobody_with_nothing(client: PlacementClient) -> None:
+def test_it_returns_no_answers_for_no_requests(client: PlacementClient) -> None:
     assert list(client.place_batch([])) == []
 
 
-def test_it_sends_large_gangs_in_messages_that_a_server_takes(client: PlacementClient) -> None:
+def test_it_splits_large_gangs_into_messages_within_the_limit(client: PlacementClient) -> None:
     selector = {"zone": [f"{at:0100}" for at in range(4_000)]}
     groups = [{"name": "w", "count": 1, "node_selector": selector}]
     requests = [gang(f"g{at}", 1, groups=groups, priority=at) for at in range(40)]
@@ -85,7 +85,7 @@ def test_it_sends_large_gangs_in_messages_that_a_server_takes(client: PlacementC
 
 
 @pytest.mark.parametrize("explain", [False, True])
-def test_it_sends_gangs_up_to_the_size_that_a_server_takes(
+def test_it_sends_gangs_up_to_the_size_limit(
     client: PlacementClient,
     explain: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
@@ -99,7 +99,7 @@ def test_it_sends_gangs_up_to_the_size_that_a_server_takes(
     assert refusals == sorted(refusals, reverse=True)
 
 
-def test_it_sends_no_gang_that_no_message_holds(client: PlacementClient) -> None:
+def test_it_refuses_a_gang_larger_than_a_message(client: PlacementClient) -> None:
     found = client.place_batch([gang("x", 1), gang("y" * MAX_MESSAGE_BYTES, 1), gang("z", 1)])
     assert next(found).is_feasible
     with pytest.raises(PlacementRequestError, match=r"^gang: takes 4194304 of the 4194\d+ bytes"):
@@ -113,7 +113,7 @@ def test_it_counts_the_bytes_of_names(client: PlacementClient) -> None:
     assert len(list(client.place_batch(requests))) == 1 + MAX_BATCH_GANGS
 
 
-def test_it_raises_whatever_its_source_does(client: PlacementClient) -> None:
+def test_it_raises_the_error_of_its_source(client: PlacementClient) -> None:
     def requests() -> Iterator[PlacementRequest]:
         yield from (gang(f"g{at}", 1) for at in range(MAX_BATCH_GANGS + 3))
         raise CancelledError
@@ -127,14 +127,14 @@ def test_it_raises_whatever_its_source_does(client: PlacementClient) -> None:
 @pytest.mark.parametrize(
     "before", [0, 1, MAX_BATCH_GANGS], ids=["first", "second", "of the next message"]
 )
-def test_it_says_what_cannot_be_sent(client: PlacementClient, before: int) -> None:
+def test_it_names_a_request_that_cannot_be_sent(client: PlacementClient, before: int) -> None:
     requests = [*(gang(f"g{at}", 1) for at in range(before)), gang("x", 1).with_gang("\ud800")]
     found = client.place_batch(requests)
     with pytest.raises(PlacementRequestError, match="cannot be sent"):
         list(found)
 
 
-def test_it_answers_what_came_before_the_source_of_requests_failed(
+def test_it_answers_the_requests_before_the_source_failed(
     client: PlacementClient,
 ) -> None:
     def requests() -> Iterator[PlacementRequest]:
@@ -147,7 +147,7 @@ def test_it_answers_what_came_before_the_source_of_requests_failed(
         next(found)
 
 
-def test_it_gives_no_slot_twice(client: PlacementClient) -> None:
+def test_it_uses_no_slot_twice(client: PlacementClient) -> None:
     requests = [gang(f"g{number}", 2) for number in range(MAX_BATCH_GANGS + 1)]
     found = list(client.place_batch(requests))
     nodes = [node for row in found for node in row.assignment["w"]]
@@ -170,19 +170,19 @@ def test_it_answers_each_message_before_the_next_is_sent(stubs: Stubs) -> None:
     assert len(set(seen)) == 3
 
 
-def test_it_answers_what_does_not_fit_and_goes_on(client: PlacementClient) -> None:
+def test_it_continues_after_an_infeasible_gang(client: PlacementClient) -> None:
     found = list(client.place_batch([gang("x", 10_000), gang("y", 1)]))
     assert [row.is_feasible for row in found] == [False, True]
 
 
-def test_it_gives_elastic_gangs_what_is_left(client: PlacementClient) -> None:
+def test_it_gives_elastic_gangs_the_remaining_slots(client: PlacementClient) -> None:
     groups = [{"name": "w", "count": 1_000_000, "min": 0}]
     found = list(client.place_batch(gang(f"g{number}", 1, groups=groups) for number in range(3)))
     assert [row.is_feasible for row in found] == [True, False, False]
     assert len({*found[0].assignment["w"]} - {None}) == SNAPSHOT.num_nodes
 
 
-def test_it_keeps_nothing_for_another_stream(client: PlacementClient) -> None:
+def test_it_forgets_a_stream_at_its_end(client: PlacementClient) -> None:
     request = gang("x", 4)
     (found,) = client.place_batch([request], explain=True)
     assert found == place(SNAPSHOT, request)
@@ -216,9 +216,13 @@ def test_it_answers_a_large_message_in_parts() -> None:
 @pytest.mark.parametrize(
     ("specs", "field"),
     [
-        pytest.param([gang("x", 1), gang("x", 1)], "specs[1].gang", id="two gangs of one name"),
         pytest.param(
-            [gang("x", 1), replace(gang("y", 1), least=2)], "specs[1].min", id="a minimum above all"
+            [gang("x", 1), gang("x", 1)], "specs[1].gang", id="two gangs with the same name"
+        ),
+        pytest.param(
+            [gang("x", 1), replace(gang("y", 1), least=2)],
+            "specs[1].min",
+            id="a minimum above the number of pods",
         ),
     ],
 )
@@ -228,11 +232,11 @@ def test_it_names_the_field_of(stubs: Stubs, specs: list[PlacementRequest], fiel
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
 
 
-def test_it_refuses_a_name_that_an_earlier_message_had(client: PlacementClient) -> None:
+def test_it_refuses_a_name_of_an_earlier_message(client: PlacementClient) -> None:
     requests = [gang(f"g{number}", 1) for number in range(MAX_BATCH_GANGS)]
     answers = client.place_batch([*requests, gang("g0", 1)])
     assert len([next(answers) for _ in requests]) == MAX_BATCH_GANGS
-    with pytest.raises(PlacementRequestError, match="two gangs of this stream are named g0"):
+    with pytest.raises(PlacementRequestError, match="two gangs of this stream have the name g0"):
         next(answers)
 
 

@@ -1,4 +1,4 @@
-"""The memory of a server when callers come all at once."""
+"""The memory of a server under many simultaneous calls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Raw: TypeAlias = "grpc.UnaryUnaryMultiCallable[bytes, bytes]"
 
 
 def serve(pipe: Connection) -> None:
-    """Serve in a process of its own; answer each word with the most memory that was in use."""
+    """Serve in a separate process; answer each message with its peak memory."""
     nodes = tuple(f"n{number:04}" for number in range(500))
     server = PlacementServer(ANY_PORT, PublishedState(snapshot_of(nodes[:250], nodes[250:])))
     pipe.send(server.address)
@@ -44,7 +44,7 @@ def peak_bytes() -> int:
 
 @contextmanager
 def apart() -> Iterator[tuple[str, Callable[[], int]]]:
-    """Yield the address of a server in another process, and what asks for its memory."""
+    """Yield the address of a server in another process, and a function for its peak memory."""
     context = multiprocessing.get_context("spawn")
     pipe, theirs = context.Pipe()
     process = context.Process(target=serve, args=(theirs,))
@@ -82,7 +82,7 @@ def apart() -> Iterator[tuple[str, Callable[[], int]]]:
         ),
     ],
 )
-def test_it_keeps_its_memory_bounded_whatever_comes_at_once(
+def test_it_bounds_its_memory_under_simultaneous_calls(
     raw: bytes, num: int, fine: grpc.StatusCode
 ) -> None:
     with apart() as (address, peak), ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Sets of nodes for schedulers that decide themselves, and the room that they decide by."""
+"""Candidates and Capacity, for schedulers that decide themselves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_it_puts_no_node_in_two_sets(client: PlacementClient) -> None:
     assert sorted(nodes) == sorted(SNAPSHOT.tree.nodes)
 
 
-def test_it_tells_whether_more_could_be_had(stubs: Stubs) -> None:
+def test_it_reports_whether_there_are_more_sets(stubs: Stubs) -> None:
     spec = encode_request(request_for(2))
     ask = stubs.placement.Candidates
     short = ask(pb.CandidatesRequest(spec=spec, max_candidates=2), timeout=SOON_S)
@@ -65,7 +65,7 @@ def test_it_tells_whether_more_could_be_had(stubs: Stubs) -> None:
     assert (len(whole.candidates), whole.has_more) == (4, False)
 
 
-def test_it_says_why_there_is_none(stubs: Stubs) -> None:
+def test_it_explains_why_there_is_no_set(stubs: Stubs) -> None:
     spec = encode_request(request_for(9))
     found = stubs.placement.Candidates(pb.CandidatesRequest(spec=spec), timeout=SOON_S)
     assert not found.candidates
@@ -116,7 +116,7 @@ def test_it_lists_the_domains_of_a_tier(stubs: Stubs, tier: str, names: list[str
     assert [row.domain for row in capacity(stubs, tier=tier).domains] == names
 
 
-def test_it_counts_only_nodes_that_such_pods_may_use(
+def test_it_counts_only_nodes_that_the_pods_may_use(
     stubs: Stubs, published: PublishedState
 ) -> None:
     nodes = {
@@ -134,9 +134,7 @@ def test_it_counts_only_nodes_that_such_pods_may_use(
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(2, 4), (0, 0)]
 
 
-def test_it_counts_what_is_kept_for_others_as_taken(
-    stubs: Stubs, published: PublishedState
-) -> None:
+def test_it_counts_reserved_nodes_as_taken(stubs: Stubs, published: PublishedState) -> None:
     kept = RunningGang("llama", (RunningPods("a1"), RunningPods("a2")), priority=5)
     published.snapshot = build_snapshot(SNAPSHOT.tree, {}, nominated=[kept])
     assert capacity(stubs).domains[0].pods == 1
@@ -154,7 +152,7 @@ def test_it_pages_through_domains(stubs: Stubs) -> None:
     assert names == [["a1", "a2", "a3"], ["b1", "b2", "b3"], ["b4", "c1"]]
 
 
-def test_it_begins_anew_where_the_tree_is_another_one(
+def test_it_refuses_a_page_token_after_the_tree_changed(
     stubs: Stubs, published: PublishedState
 ) -> None:
     token = capacity(stubs, tier="node", page_size=3).next_page_token
@@ -180,7 +178,7 @@ def test_it_begins_anew_where_the_tree_is_another_one(
             id="a negative quantity",
         ),
         pytest.param(
-            pb.CapacityRequest(request=pb.Resources()), "request", id="pods that take nothing"
+            pb.CapacityRequest(request=pb.Resources()), "request", id="pods without resources"
         ),
         pytest.param(
             pb.CapacityRequest(node_selector=[pb.LabelSelector(key="a")] * 2),
@@ -194,7 +192,7 @@ def test_it_names_the_field_of(stubs: Stubs, request_: pb.CapacityRequest, field
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
 
 
-def test_it_refuses_a_token_of_another_question(stubs: Stubs) -> None:
+def test_it_refuses_a_token_of_another_query(stubs: Stubs) -> None:
     token = capacity(stubs, tier="node", page_size=3).next_page_token
     request = pb.CapacityRequest(tier="node", priority=7, page_size=3, page_token=token)
     code, failure = failed(stubs.placement.Capacity, request)

@@ -1,4 +1,4 @@
-"""What a client makes of servers that are not there, not ours, late or broken."""
+"""How a client reports servers that are absent, of another kind, late or broken."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Scripted:
 
 @contextmanager
 def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[PlacementClient]:
-    """Yield a client of a server that answers so, or offers nothing at all."""
+    """Yield a client of a server with this answer, or without any service."""
     server = grpc.server(ThreadPoolExecutor(1))
     if answer is not None:
         handlers = {
@@ -61,7 +61,7 @@ def served(answer: Answer | None, timeout_s: float = SOON_S) -> Iterator[Placeme
 
 @contextmanager
 def speaking(words: bytes) -> Iterator[PlacementClient]:
-    """Yield a client of something that says other words than gRPC's and hangs up."""
+    """Yield a client of a server that sends other bytes than gRPC and closes the connection."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         is_over = threading.Event()
 
@@ -89,12 +89,12 @@ def speaking(words: bytes) -> Iterator[PlacementClient]:
     [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"SSH-2.0-OpenSSH_9.2\r\n"],
     ids=["a web server", "an SSH server"],
 )
-def test_it_tells_a_server_of_something_else_from_none(words: bytes) -> None:
-    with speaking(words) as client, pytest.raises(ConfigError, match="is no gRPC server"):
+def test_it_distinguishes_another_protocol_from_no_server(words: bytes) -> None:
+    with speaking(words) as client, pytest.raises(ConfigError, match="is not a gRPC server"):
         client.place(request_for(1))
 
 
-def test_it_makes_one_line_of_an_answer_that_is_no_message(
+def test_it_logs_one_line_for_an_unreadable_answer(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     def handle(_: bytes, __: grpc.ServicerContext) -> bytes:
@@ -122,7 +122,7 @@ def test_it_makes_one_line_of_an_answer_that_is_no_message(
 
 
 @pytest.mark.parametrize("code", FAILING, ids=lambda code: code.name)
-def test_it_makes_one_of_our_errors_of(code: grpc.StatusCode) -> None:
+def test_it_translates_the_status(code: grpc.StatusCode) -> None:
     def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.abort(code, "\x1b[31mred")
 
@@ -133,7 +133,7 @@ def test_it_makes_one_of_our_errors_of(code: grpc.StatusCode) -> None:
 
 
 @pytest.mark.parametrize("kind", FailureKind)
-def test_it_makes_one_of_our_errors_of_our_own_failure(kind: FailureKind) -> None:
+def test_it_translates_the_failure(kind: FailureKind) -> None:
     def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.abort_with_status(encode_status(CallFailure(kind, "as it is")))
 
@@ -142,7 +142,7 @@ def test_it_makes_one_of_our_errors_of_our_own_failure(kind: FailureKind) -> Non
 
 
 @pytest.mark.parametrize("raw", [b"", b"\xff\xff", ERROR_DOMAIN.encode()], ids=repr)
-def test_it_bears_details_that_are_not_ours(raw: bytes) -> None:
+def test_it_ignores_unknown_error_details(raw: bytes) -> None:
     def answer(context: grpc.ServicerContext) -> pb.PlaceResponse:
         context.set_trailing_metadata((("grpc-status-details-bin", raw),))
         context.abort(grpc.StatusCode.INTERNAL, "broken")
@@ -151,14 +151,14 @@ def test_it_bears_details_that_are_not_ours(raw: bytes) -> None:
         client.place(request_for(1))
 
 
-def test_it_says_what_to_do_when_nobody_answers() -> None:
+def test_it_advises_how_to_start_a_missing_server() -> None:
     with PlacementClient("127.0.0.1:1", SOON_S) as client, pytest.raises(ConfigError) as caught:
         client.place(request_for(1))
     assert "at 127.0.0.1:1: start one with toponaut serve" in str(caught.value)
 
 
-def test_it_tells_another_server_from_ours() -> None:
-    with served(None) as client, pytest.raises(ConfigError, match="is no placement server"):
+def test_it_recognizes_another_grpc_server() -> None:
+    with served(None) as client, pytest.raises(ConfigError, match="is not a placement server"):
         client.place(request_for(1))
 
 
@@ -179,6 +179,6 @@ def _wait_for_end(context: grpc.ServicerContext) -> pb.PlaceResponse:
 def test_it_refuses_answers_of_a_later_version() -> None:
     reason = pb.Reason.FromString(b"\x08\x63")  # kind 99
     later = pb.PlaceResponse(placement=pb.Placement(reason=reason))
-    other = "is of another version"
+    other = "has another version"
     with served(lambda _: later) as client, pytest.raises(PlacementServerError, match=other):
         client.place(request_for(1))

@@ -1,4 +1,4 @@
-"""Callers that send nonsense, send nothing, take nothing, or vanish."""
+"""Clients that send malformed data, send nothing, read nothing, or vanish."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def asking(**quantities: int) -> list[pb.Group]:
 NONSENSE = [
     pytest.param(spec(groups=asking(gpu=-1)), "groups[0].request.gpu", id="a negative quantity"),
     pytest.param(spec(groups=asking(gpu=2**63 - 1)), "groups[0].request.gpu", id="a huge quantity"),
-    pytest.param(spec(deadline_s=float("nan")), "deadline_s", id="a time that is no number"),
+    pytest.param(spec(deadline_s=float("nan")), "deadline_s", id="a time that is not a number"),
     pytest.param(spec(deadline_s=float("inf")), "deadline_s", id="endless time"),
     pytest.param(
         spec(options=pb.Options(score_weight=float("nan"))),
         "options.score_weight",
-        id="a weight that is no number",
+        id="a weight that is not a number",
     ),
     pytest.param(spec(groups=[pb.Group()] * MANY), "groups", id="endless groups"),
     pytest.param(
@@ -158,12 +158,12 @@ def test_it_refuses_running_pods_with(stubs: Stubs, rows: list[pb.RunningPods], 
     assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, field)
 
 
-def test_it_bears_pods_on_nodes_that_nobody_knows(stubs: Stubs) -> None:
+def test_it_accepts_running_pods_on_unknown_nodes(stubs: Stubs) -> None:
     message = pb.PlaceRequest(spec=spec(), running=[pb.RunningPods(node="gone")])
     assert stubs.placement.Place(message, timeout=SOON_S).placement.feasible
 
 
-def test_it_answers_that_an_unknown_tier_fits_nobody(stubs: Stubs) -> None:
+def test_it_answers_infeasible_for_an_unknown_tier(stubs: Stubs) -> None:
     message = pb.PlaceRequest(spec=spec(required="x" * 1000))
     found = stubs.placement.Place(message, timeout=SOON_S)
     assert found.placement.reason.kind == pb.REASON_KIND_NO_LEVEL
@@ -184,7 +184,7 @@ ALL_CALLS: list[Any] = [
 
 
 @pytest.mark.parametrize("question", ALL_CALLS)
-def test_it_wants_a_deadline_of(stubs: Stubs, question: Callable[[Stubs], Any]) -> None:
+def test_it_requires_a_deadline_for(stubs: Stubs, question: Callable[[Stubs], Any]) -> None:
     call, message = question(stubs)
     code, failure = failed(call, message, timeout=None)
     assert (code, failure.kind) == (grpc.StatusCode.INVALID_ARGUMENT, FailureKind.DEADLINE_MISSING)
@@ -201,7 +201,7 @@ def test_it_refuses_a_hundred_megabytes(channel: grpc.Channel) -> None:
 
 @pytest.mark.parametrize("raw", [b"\xff", b"\x0a\xff\xff", b"\x0a\x05abc"], ids=repr)
 @pytest.mark.parametrize("method", ["Place", "PlaceBatch"])
-def test_it_refuses_octets_that_are_no_message(
+def test_it_refuses_bytes_that_are_no_message(
     channel: grpc.Channel, caplog: pytest.LogCaptureFixture, method: str, raw: bytes
 ) -> None:
     call: Any = channel.stream_stream(f"/toponaut.v1.PlacementService/{method}")
@@ -210,7 +210,7 @@ def test_it_refuses_octets_that_are_no_message(
     assert not caplog.records
 
 
-def test_it_refuses_octets_in_the_middle_of_a_stream(channel: grpc.Channel) -> None:
+def test_it_refuses_unreadable_bytes_within_a_stream(channel: grpc.Channel) -> None:
     call: Any = channel.stream_stream("/toponaut.v1.PlacementService/PlaceBatch")
     good = pb.PlaceBatchRequest(specs=[spec()]).SerializeToString()
     code, failure = failed(call, iter([good, b"\xff"]))
@@ -223,7 +223,7 @@ def test_it_refuses_a_call_without_a_message(channel: grpc.Channel) -> None:
 
 
 class Silent(Iterator[bytes]):
-    """A caller's messages that never come."""
+    """Request messages that never arrive."""
 
     def __init__(self) -> None:
         self._ended = threading.Event()
@@ -236,7 +236,7 @@ class Silent(Iterator[bytes]):
         self._ended.set()
 
 
-def test_it_serves_others_while_some_send_nothing(
+def test_it_serves_other_clients_while_some_send_nothing(
     channel: grpc.Channel, server: PlacementServer
 ) -> None:
     silent = Silent()
@@ -250,7 +250,7 @@ def test_it_serves_others_while_some_send_nothing(
 
 
 class Impatient(NamedTuple):
-    """A server that waits for nobody."""
+    """A server with a short limit for stalled calls."""
 
     channel: grpc.Channel
     is_over: threading.Event
@@ -259,7 +259,7 @@ class Impatient(NamedTuple):
 
 @contextmanager
 def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Iterator[Impatient]:
-    """Yield a server that cuts who stalls for a tenth of a second."""
+    """Yield a server that cancels a call after a stall of a tenth of a second."""
     stalling = StallWatch(stall_s=0.1, check_period_s=0.02)
     calls = CallInterceptor(lambda _method: None, stalling)
     running = grpc.server(ThreadPoolExecutor(1), interceptors=[calls])
@@ -287,7 +287,7 @@ def impatient(behavior: Callable[[bytes, grpc.ServicerContext], bytes]) -> Itera
         stalling.stop()
 
 
-def test_it_cuts_who_sends_nothing_and_serves_the_next() -> None:
+def test_it_cancels_a_client_that_sends_nothing() -> None:
     silent = Silent()
     with impatient(lambda raw, _: raw) as server:
         call: Any = server.channel.stream_unary(ECHO)
@@ -297,7 +297,7 @@ def test_it_cuts_who_sends_nothing_and_serves_the_next() -> None:
         silent.end()
 
 
-def test_it_cuts_who_takes_no_answers() -> None:
+def test_it_cancels_a_client_that_reads_no_answers() -> None:
     with impatient(lambda raw, _: raw) as server:
         call: Any = server.channel.unary_stream(STREAM)
         taking = call(b"x" * MIB, timeout=4 * SOON_S)
@@ -307,7 +307,7 @@ def test_it_cuts_who_takes_no_answers() -> None:
         assert taking.code() is grpc.StatusCode.CANCELLED
 
 
-def test_it_does_not_cut_who_waits_for_an_answer() -> None:
+def test_it_does_not_cancel_a_client_that_waits_for_an_answer() -> None:
     slow = threading.Event()
 
     def answer(raw: bytes, _: grpc.ServicerContext) -> bytes:
@@ -319,7 +319,7 @@ def test_it_does_not_cut_who_waits_for_an_answer() -> None:
         assert call(b"x", timeout=SOON_S) == b"x"
 
 
-def test_it_turns_streams_away_and_answers_calls_while_all_are_open(stubs: Stubs) -> None:
+def test_it_refuses_more_streams_but_answers_calls(stubs: Stubs) -> None:
     request = tb.WatchTopologyRequest()
     watches = [stubs.topology.WatchTopology(request, timeout=SOON_S) for _ in range(MAX_STREAMS)]
     for watch in watches:
@@ -333,7 +333,7 @@ def test_it_turns_streams_away_and_answers_calls_while_all_are_open(stubs: Stubs
 
 
 def is_watched(stubs: Stubs) -> bool:
-    """Return whether one more stream is served."""
+    """Return whether the server accepts one more stream."""
     watch = stubs.topology.WatchTopology(tb.WatchTopologyRequest(), timeout=SOON_S)
     try:
         return next(watch).kind == tb.WATCH_KIND_INITIAL
@@ -344,12 +344,12 @@ def is_watched(stubs: Stubs) -> bool:
 
 
 def until(is_so: Callable[[], bool]) -> bool:
-    """Return whether something is so before long."""
+    """Return whether a condition becomes true within a few seconds."""
     pause = threading.Event()
     return any(is_so() or pause.wait(0.05) for _ in range(600))
 
 
-def test_it_bounds_the_streams_of_tools(channel: grpc.Channel, stubs: Stubs) -> None:
+def test_it_limits_the_streams_of_reflection(channel: grpc.Channel, stubs: Stubs) -> None:
     ask = channel.stream_stream(
         REFLECT,
         request_serializer=reflection_pb2.ServerReflectionRequest.SerializeToString,
@@ -372,9 +372,7 @@ def test_it_bounds_the_streams_of_tools(channel: grpc.Channel, stubs: Stubs) -> 
     silent.end()
 
 
-def test_it_frees_the_places_of_a_caller_that_vanished(
-    server: PlacementServer, stubs: Stubs
-) -> None:
+def test_it_frees_the_streams_of_a_vanished_client(server: PlacementServer, stubs: Stubs) -> None:
     request = tb.WatchFeasibleRequest(spec=encode_request(request_for(1)))
     with grpc.insecure_channel(server.address) as gone:
         watch = Stubs(gone).topology.WatchFeasible

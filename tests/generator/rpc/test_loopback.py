@@ -1,4 +1,4 @@
-"""Only this machine is served and asked."""
+"""Without TLS, only loopback addresses are allowed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from topology.model.errors import ConfigError
         ("127.0.0.1:080", "127.0.0.1:80"),
     ],
 )
-def test_it_takes(text: str, address: str) -> None:
+def test_it_accepts(text: str, address: str) -> None:
     assert parse_loopback_address(text) == address
 
 

@@ -1,4 +1,4 @@
-"""The proto file keeps the conventions that other languages and tools count on."""
+"""The proto files follow the conventions that other languages and tools expect."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_it_names_requests_and_responses_after_their_calls() -> None:
 
 
 def declarations(text: str) -> Iterator[tuple[str, str]]:
-    """Yield every declaration with the line above it."""
+    """Yield every declaration with the line before it."""
     lines = text.splitlines()
     for above, line in pairwise(lines):
         if re.match(r"\s*(service|message|enum|rpc|oneof|[\w.<>, ]+ = \d+;)", line):
@@ -48,7 +48,7 @@ def declarations(text: str) -> Iterator[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=[file.name for file in FILES])
-def test_it_says_what_everything_means(text: str) -> None:
+def test_it_has_a_comment_on_every_declaration(text: str) -> None:
     found = list(declarations(text))
     assert len(found) > len(ENUMS)
     assert not [line for above, line in found if not above.startswith("//")]

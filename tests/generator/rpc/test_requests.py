@@ -1,4 +1,4 @@
-"""Requests and answers keep everything on their way through a message."""
+"""Requests and answers survive the conversion to a message and back."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ def test_it_keeps_a_request(document: dict[str, Any]) -> None:
 
 @settings(max_examples=examples(60))
 @given(documents())
-def test_it_says_a_request_as_a_document_that_gives_it_again(document: dict[str, Any]) -> None:
+def test_it_renders_a_document_that_parses_to_the_same_request(document: dict[str, Any]) -> None:
     request = parse_request(document)
     assert parse_request(render_request(request)) == request
 
 
-def test_it_forgets_no_field_of_a_document() -> None:
+def test_it_keeps_every_field_of_a_document() -> None:
     layer = {"size": 1, "tier": "leaf"}
     group = {"name": "a", "count": 1, "required": "leaf", "leader_of": "b", "slices": [layer]}
     parent = {"name": "p", "children": [group, {"name": "b", "count": 1}]}
@@ -63,7 +63,7 @@ def test_it_forgets_no_field_of_a_document() -> None:
 
 @settings(max_examples=examples(60))
 @given(placements)
-def test_it_keeps_an_answer_and_the_order_of_what_is_printed(placement: Placement) -> None:
+def test_it_keeps_an_answer_and_its_order(placement: Placement) -> None:
     sent = encode_placement(placement).SerializeToString()
     back = decode_placement(pb.Placement.FromString(sent))
     assert back == placement
@@ -94,12 +94,12 @@ REFUSED = [
     pytest.param(
         spec_of(groups=[pb.Group(name="w", count=1), pb.Group(name="w", count=1)]),
         "groups[1].name",
-        id="two groups of one name",
+        id="two groups with the same name",
     ),
     pytest.param(spec_of(preset=99), "preset", id="a preset of a later version"),
     pytest.param(spec_of(required=""), "required", id="a tier without a name"),
     pytest.param(spec_of(deadline_s=-1.0), "deadline_s", id="a negative time to search"),
-    pytest.param(spec_of(deadline_s=float("nan")), "deadline_s", id="a time that is no number"),
+    pytest.param(spec_of(deadline_s=float("nan")), "deadline_s", id="a time that is not a number"),
     pytest.param(spec_of(min=2), "min", id="a minimum above all pods"),
     pytest.param(spec_of(max_domains={"leaf": -1}), "max_domains.leaf", id="a negative limit"),
     pytest.param(
@@ -109,7 +109,7 @@ REFUSED = [
             ]
         ),
         "groups[0].request.gpu",
-        id="a quantity that not every reader keeps exact",
+        id="a quantity beyond exact JSON numbers",
     ),
     pytest.param(
         spec_of(
@@ -120,11 +120,11 @@ REFUSED = [
             ]
         ),
         "groups[0].node_selector[1].key",
-        id="a label asked for twice",
+        id="a label twice",
     ),
     pytest.param(pb.PlacementSpec(), "groups", id="no spec at all"),
     pytest.param(spec_of(preemption=99), "preemption", id="a preemption of a later version"),
-    pytest.param(spec_of(preferred=[""] * 100_000), "preferred", id="a list without end"),
+    pytest.param(spec_of(preferred=[""] * 100_000), "preferred", id="a very long list"),
     pytest.param(spec_of(groups=[pb.Group()] * 100_000), "groups", id="very many groups"),
     pytest.param(
         spec_of(groups=[pb.Group(name="p", children=[pb.Group()] * 100_000)]),
@@ -134,7 +134,7 @@ REFUSED = [
     pytest.param(
         spec_of(groups=[pb.Group(name="w", count=1, tolerations=["x"] * 100_000)]),
         "groups[0].tolerations",
-        id="a list without end in a group",
+        id="a very long list in a group",
     ),
     pytest.param(
         spec_of(options=pb.Options(preferred_nodes=["n"] * 100_000 + [""])),
@@ -154,7 +154,7 @@ REFUSED = [
     pytest.param(
         spec_of(options=pb.Options(score_weight=float("nan"))),
         "options.score_weight",
-        id="a weight that is no number",
+        id="a weight that is not a number",
     ),
     pytest.param(
         spec_of(groups=[pb.Group(name="p", count=1, children=[pb.Group(name="w", count=1)])]),
@@ -184,7 +184,7 @@ REFUSED = [
     pytest.param(
         spec_of(traffic=[pb.Traffic(first="w", second="x", weight=1)]),
         "traffic[0]",
-        id="traffic with nobody",
+        id="traffic without a second group",
     ),
     pytest.param(
         spec_of(traffic=[pb.Traffic(first="w", second="w", weight=-1)]),
@@ -226,5 +226,5 @@ def test_it_refuses_to_send_numbers_beyond_64_bits() -> None:
     ],
 )
 def test_it_refuses_an_answer_with_a(message: pb.Placement) -> None:
-    with pytest.raises(ValueError, match="no kind of this version"):
+    with pytest.raises(ValueError, match="not a kind of this version"):
         decode_placement(message)

@@ -1,4 +1,4 @@
-"""What a client tries again, how often, and for how long."""
+"""Which calls a client retries, how often, and for how long."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Ending = CallFailure | grpc.StatusCode | None
 
 
 class Scripted:
-    """Ends calls one after the other as it is told, the last ones with an answer."""
+    """Ends calls with scripted endings, then with an answer."""
 
     def __init__(self, *endings: Ending, details: str = "for a moment") -> None:
         self.num_calls = 0
@@ -64,20 +64,20 @@ def calling(
 @pytest.mark.parametrize(
     "ending",
     [
-        pytest.param(grpc.StatusCode.UNAVAILABLE, id="a server that is away"),
+        pytest.param(grpc.StatusCode.UNAVAILABLE, id="an unavailable server"),
         pytest.param(CallFailure(FailureKind.TREE_UNKNOWN, "no tree"), id="no tree yet"),
         pytest.param(CallFailure(FailureKind.OVERLOADED, "too many"), id="too many streams"),
         pytest.param(CallFailure(FailureKind.STOPPING, "stops"), id="a server that stops"),
     ],
 )
-def test_it_tries_again(ending: Ending) -> None:
+def test_it_retries(ending: Ending) -> None:
     script = Scripted(ending, ending, ending)
     with calling(script) as client:
         assert client.place(request_for(1)).is_feasible
     assert script.num_calls == AT_ONCE.most
 
 
-def test_it_tries_again_what_grpc_turned_away() -> None:
+def test_it_retries_a_call_that_grpc_refused() -> None:
     turned_away = grpc.StatusCode.RESOURCE_EXHAUSTED
     script = Scripted(turned_away, details="Concurrent RPC limit exceeded!")
     with calling(script) as client:
@@ -92,19 +92,19 @@ def test_it_tries_again_what_grpc_turned_away() -> None:
             CallFailure(FailureKind.ANSWER_TOO_LARGE, "x"), id="an answer that is too large"
         ),
         pytest.param(CallFailure(FailureKind.INVALID_REQUEST, "x", "spec"), id="a wrong field"),
-        pytest.param(CallFailure(FailureKind.FORBIDDEN, "x"), id="a right that is missing"),
+        pytest.param(CallFailure(FailureKind.FORBIDDEN, "x"), id="a missing right"),
         pytest.param(CallFailure(FailureKind.INTERNAL, "x"), id="a defect"),
         pytest.param(grpc.StatusCode.DEADLINE_EXCEEDED, id="no time"),
     ],
 )
-def test_it_tries_once(ending: Ending) -> None:
+def test_it_does_not_retry(ending: Ending) -> None:
     script = Scripted(ending)
     with calling(script) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
     assert script.num_calls == 1
 
 
-def test_it_gives_up_after_so_many_times() -> None:
+def test_it_gives_up_after_the_last_attempt() -> None:
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
     with calling(script) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
@@ -121,7 +121,7 @@ def test_it_does_not_wait_beyond_its_deadline() -> None:
     assert time.monotonic() - begun < SOON_S
 
 
-def test_it_waits_longer_and_longer_by_chance() -> None:
+def test_it_waits_with_growing_random_delays() -> None:
     asked: list[tuple[float, float]] = []
 
     def uniform(low: float, high: float) -> float:

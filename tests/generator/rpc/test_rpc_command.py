@@ -90,7 +90,7 @@ def test_it_calls(address: str, question: Path, method: str, text: str | None, k
 @pytest.mark.parametrize(
     ("method", "text", "num_lines"), [("WatchTopology", "{}", 2), ("WatchFeasible", GANG, 1)]
 )
-def test_it_ends_a_watch_with_its_time(
+def test_it_ends_a_watch_at_its_deadline(
     address: str, question: Path, method: str, text: str, num_lines: int
 ) -> None:
     question.write_text(text)
@@ -99,7 +99,7 @@ def test_it_ends_a_watch_with_its_time(
     assert len(ran.out.splitlines()) == num_lines
 
 
-def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
+def test_it_ends_a_watch_after_the_requested_number_of_answers(address: str) -> None:
     ran = run("rpc", "WatchTopology", "--server", address, "--count", 1, "--timeout", "60s")
     assert [json.loads(line)["kind"] for line in ran.out.splitlines()] == ["WATCH_KIND_INITIAL"]
 
@@ -110,7 +110,7 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
         pytest.param(
             ("Plaice",), None, ExitCode.USAGE, "none of Place, PlaceBatch", id="a wrong name"
         ),
-        pytest.param(("Place",), "{spce: {}}", ExitCode.USAGE, "spce", id="a field that is none"),
+        pytest.param(("Place",), "{spce: {}}", ExitCode.USAGE, "spce", id="an unknown field"),
         pytest.param(("Place",), "[1]", ExitCode.USAGE, "expected an object", id="a list"),
         pytest.param(("Place",), "{a: b", ExitCode.USAGE, "question.yaml", id="half a document"),
         pytest.param(("Place",), "", ExitCode.USAGE, "takes one document, got 0", id="no document"),
@@ -127,7 +127,7 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
             "{spec: {groups: [{name: w, count: .nan}]}}",
             ExitCode.USAGE,
             "PlaceRequest",
-            id="a count that is no number",
+            id="a count that is not a number",
         ),
         pytest.param(
             ("Place",),
@@ -140,18 +140,18 @@ def test_it_ends_a_watch_after_so_many_answers(address: str) -> None:
             ("Reserve",),
             "{}",
             ExitCode.USAGE,
-            "keeps no reservations",
-            id="what the server has not",
+            "has no reservations",
+            id="a feature that the server lacks",
         ),
         pytest.param(
-            ("ListFindings",), "{kinds: [x]}", ExitCode.USAGE, "kinds[0]", id="a kind that is none"
+            ("ListFindings",), "{kinds: [x]}", ExitCode.USAGE, "kinds[0]", id="an unknown kind"
         ),
         pytest.param(
             ("WatchTopology",),
             "{revision: x}",
             ExitCode.NOTHING,
-            "not known any more",
-            id="a revision that is forgotten",
+            "no longer stored",
+            id="an old revision",
         ),
     ],
 )
@@ -179,13 +179,13 @@ def test_it_says_that_a_gang_does_not_fit(address: str, question: Path) -> None:
     assert placement["assignment"] == []
 
 
-def test_it_wants_to_know_whom_to_call() -> None:
+def test_it_requires_an_address() -> None:
     ran = run("rpc", "GetTopology")
     assert ran.code == ExitCode.USAGE
     assert "--server" in ran.err
 
 
-def test_it_says_when_nobody_answers() -> None:
+def test_it_reports_a_missing_server() -> None:
     ran = run("rpc", "GetTopology", "--server", "127.0.0.1:1")
     assert ran.code == ExitCode.USAGE
     assert "no server answers at 127.0.0.1:1" in ran.err

@@ -1,4 +1,4 @@
-"""The server over a real loopback connection, and the client that speaks to it."""
+"""The server and its client over a real loopback connection."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def failed_call(channel: grpc.Channel, message: pb.PlaceRequest, **options: Any)
         pytest.param(request_for(3), id="a placement"),
         pytest.param(request_for(5, required="spine"), id="a placement over two leaves"),
         pytest.param(request_for(4, required="leaf"), id="no room, with alternatives"),
-        pytest.param(request_for(1, required="rack"), id="a tier that the tree lacks"),
+        pytest.param(request_for(1, required="rack"), id="an unknown tier"),
         pytest.param(request_for(1, min=1, max_domains={"leaf": 0}), id="a limit"),
     ],
 )
@@ -101,7 +101,7 @@ def test_it_answers_from_the_newest_snapshot(
     assert client.place(request_for(1)).assignment == {"w": ("c1",)}
 
 
-def test_it_keeps_the_snapshot_that_a_query_began_with(
+def test_it_uses_one_snapshot_for_a_whole_query(
     client: PlacementClient, published: PublishedState
 ) -> None:
     gate = Gate()
@@ -133,7 +133,7 @@ def test_it_refuses_calls_with(channel: grpc.Channel, timeout_s: float | None) -
     assert failure.kind is FailureKind.DEADLINE_MISSING
 
 
-def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
+def test_it_names_the_invalid_field(channel: grpc.Channel) -> None:
     bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=-1)]))
     call = failed_call(channel, bad, timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
@@ -143,7 +143,7 @@ def test_it_names_the_field_that_is_wrong(channel: grpc.Channel) -> None:
     assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")
 
 
-def test_it_gives_pods_the_slices_of_running_ones_by_their_indices(
+def test_it_uses_the_indices_of_running_pods_for_slices(
     client: PlacementClient,
 ) -> None:
     slices = [{"size": 2, "tier": "leaf", "indexed": True}]
@@ -155,7 +155,7 @@ def test_it_gives_pods_the_slices_of_running_ones_by_their_indices(
         assert leaves == [first[0], second[0]]
 
 
-def test_it_gives_the_search_no_more_than_the_call_has_left(published: PublishedState) -> None:
+def test_it_limits_the_search_to_the_remaining_time(published: PublishedState) -> None:
     hours = count(step=3600)
     server = PlacementServer(ANY_PORT, published, clock=lambda: float(next(hours)))
     groups = [{"name": "a", "count": 2, "required": "leaf"}, {"name": "b", "count": 2}]
@@ -166,14 +166,14 @@ def test_it_gives_the_search_no_more_than_the_call_has_left(published: Published
         server.stop(deadline_s=0)
 
 
-def test_it_keeps_what_went_wrong_inside_to_itself(
+def test_it_hides_internal_errors_from_clients(
     channel: grpc.Channel, published: PublishedState, caplog: pytest.LogCaptureFixture
 ) -> None:
     published.snapshot = replace(SNAPSHOT, levels=cast("Any", "a secret"))
     with caplog.at_level(logging.ERROR):
         call = failed_call(channel, place_message(request_for(1)), timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INTERNAL
-    assert call.details() == "internal error; the server's log tells more"
+    assert call.details() == "internal error; see the server's log"
     assert [record.getMessage() for record in caplog.records] == ["call failed"]
     assert caplog.records[0].exc_info
 
@@ -190,16 +190,14 @@ def test_it_reads_no_message(channel: grpc.Channel, num_bytes: int, code: grpc.S
     assert failed_call(channel, message, timeout=SOON_S).code() is code
 
 
-def test_it_says_so_when_an_answer_is_too_large(
-    client: PlacementClient, published: PublishedState
-) -> None:
+def test_it_reports_an_oversized_answer(client: PlacementClient, published: PublishedState) -> None:
     long = tuple(f"{at:0200}" for at in range(MAX_MESSAGE_BYTES // 200))
     published.snapshot = snapshot_of(long)
     with pytest.raises(PlacementServerError, match=r"the answer has \d+ bytes"):
         client.place(request_for(len(long)))
 
 
-def test_it_turns_away_more_calls_than_it_can_hold(
+def test_it_refuses_calls_beyond_its_limit(
     channel: grpc.Channel, published: PublishedState
 ) -> None:
     gate = Gate()
@@ -236,7 +234,7 @@ def health(channel: grpc.Channel, service: str) -> int:
 
 
 @pytest.mark.parametrize("service", ["", PLACEMENT_SERVICE])
-def test_it_is_healthy_once_it_is_told_to_serve(
+def test_it_is_healthy_after_set_serving(
     server: PlacementServer, channel: grpc.Channel, service: str
 ) -> None:
     assert health(channel, service) == health_pb2.HealthCheckResponse.NOT_SERVING
@@ -276,12 +274,12 @@ def test_it_does_not_share_its_port(server: PlacementServer) -> None:
         PlacementServer(server.address, PublishedState())
 
 
-def test_it_refuses_to_be_heard_by_other_machines() -> None:
+def test_it_refuses_to_listen_for_other_machines() -> None:
     with pytest.raises(ConfigError, match="is not this machine"):
         PlacementServer("0.0.0.0:0", PublishedState())
 
 
-def test_it_raises_what_the_parser_would(client: PlacementClient) -> None:
+def test_it_raises_the_error_of_the_parser(client: PlacementClient) -> None:
     wrong = replace(request_for(1), groups=(replace(request_for(1).groups[0], count=0),))
     with pytest.raises(PlacementRequestError) as caught:
         client.place(wrong)

@@ -20,7 +20,7 @@ def published() -> PublishedState:
     return PublishedState(snapshot_of(("a1", "a2"), ("b1", "b2", "b3")))
 
 
-def test_it_tells_a_slow_reader_the_newest_tree(published: PublishedState) -> None:
+def test_it_sends_a_slow_reader_the_newest_tree(published: PublishedState) -> None:
     wide = [f"node-{number:0200}" for number in range(1500)]
     with serving(published) as server, TopologyClient(server.address, SOON_S) as client:
         watch = client.watch(SOON_S)
@@ -37,7 +37,7 @@ def test_it_tells_a_slow_reader_the_newest_tree(published: PublishedState) -> No
     assert told < 30
 
 
-def test_it_wakes_nobody_after_its_end(
+def test_it_wakes_no_call_after_its_end(
     published: PublishedState, caplog: pytest.LogCaptureFixture
 ) -> None:
     with serving(published) as server, grpc.insecure_channel(server.address) as channel:

@@ -1,4 +1,4 @@
-"""Verdicts about tokens: how long they are kept, and what is never taken for a yes."""
+"""Verdicts about tokens: how long they are cached, and which answers grant nothing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Clock:
 
 
 class Reviewer:
-    """An API server that answers reviews as told."""
+    """An API server with scripted answers to reviews."""
 
     def __init__(self) -> None:
         self.token: object = GOOD
@@ -46,7 +46,7 @@ class Reviewer:
         raise InvariantError(f"nobody follows: {request} {idle_timeout_s}")
 
 
-class Judging:
+class ReviewCase:
     def __init__(self) -> None:
         self.server = Reviewer()
         self.clock = Clock()
@@ -61,8 +61,8 @@ class Judging:
         return len(self.server.asked)
 
 
-def test_it_asks_for_whom_and_whether_they_may() -> None:
-    judging = Judging()
+def test_it_reviews_the_token_and_then_the_right() -> None:
+    judging = ReviewCase()
     assert judging.reviews.authenticate("secret", timeout_s=SOON_S) == "alice"
     attributes = {"group": "toponaut.io", "resource": "placements", "verb": "create"}
     assert judging.server.asked == [
@@ -85,30 +85,30 @@ def test_it_asks_for_whom_and_whether_they_may() -> None:
     [
         pytest.param({"authenticated": False}, id="it is not valid"),
         pytest.param({**GOOD, "authenticated": "true"}, id="the answer is no boolean"),
-        pytest.param({**GOOD, "audiences": ["other"]}, id="it is for somebody else"),
-        pytest.param({"authenticated": True, "user": ALICE}, id="nobody looked for whom it is"),
+        pytest.param({**GOOD, "audiences": ["other"]}, id="it is for another audience"),
+        pytest.param({"authenticated": True, "user": ALICE}, id="the audience was not checked"),
         pytest.param({**GOOD, "audiences": "toponaut"}, id="audiences are no list"),
-        pytest.param({**GOOD, "user": {}}, id="it is nobody's"),
+        pytest.param({**GOOD, "user": {}}, id="it has no user"),
         pytest.param({**GOOD, "user": "alice"}, id="the user is no object"),
         pytest.param(None, id="there is no status"),
     ],
 )
 def test_it_rejects_a_token_where(status: object) -> None:
-    judging = Judging()
+    judging = ReviewCase()
     judging.server.token = status
     assert judging.verdict() is FailureKind.UNAUTHENTICATED
     assert judging.num_asked == 1
 
 
 @pytest.mark.parametrize("status", [{"allowed": False}, {}, {"allowed": "yes"}, None], ids=str)
-def test_it_forbids_who_may_not(status: object) -> None:
-    judging = Judging()
+def test_it_refuses_a_user_without_the_right(status: object) -> None:
+    judging = ReviewCase()
     judging.server.access = status
     assert judging.verdict() is FailureKind.FORBIDDEN
 
 
-def test_it_keeps_a_grant_for_a_minute() -> None:
-    judging = Judging()
+def test_it_caches_a_grant_for_a_minute() -> None:
+    judging = ReviewCase()
     assert judging.verdict() is None
     judging.server.token = {}
     judging.clock.now_s += GRANTED_TTL_S - 0.001
@@ -118,8 +118,8 @@ def test_it_keeps_a_grant_for_a_minute() -> None:
     assert judging.verdict() is FailureKind.UNAUTHENTICATED
 
 
-def test_it_keeps_a_refusal_for_a_moment() -> None:
-    judging = Judging()
+def test_it_caches_a_refusal_for_ten_seconds() -> None:
+    judging = ReviewCase()
     judging.server.access = {"allowed": False}
     assert judging.verdict() is FailureKind.FORBIDDEN
     judging.server.access = {"allowed": True}
@@ -129,20 +129,20 @@ def test_it_keeps_a_refusal_for_a_moment() -> None:
     assert judging.verdict() is None
 
 
-def test_it_keeps_no_verdict_that_could_not_be_had_and_none_beyond_its_time() -> None:
-    judging = Judging()
+def test_it_caches_no_failed_review_and_no_expired_verdict() -> None:
+    judging = ReviewCase()
     judging.server.is_silent = True
     assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
     judging.server.is_silent = False
     assert judging.verdict() is None
     judging.server.is_silent = True
-    assert judging.verdict() is None, "what is known needs no server"
+    assert judging.verdict() is None, "a cached verdict needs no server"
     judging.clock.now_s += GRANTED_TTL_S
     assert judging.verdict() is FailureKind.REVIEW_UNAVAILABLE
 
 
-def test_it_forgets_the_oldest_of_too_many() -> None:
-    judging = Judging()
+def test_it_evicts_the_oldest_verdict() -> None:
+    judging = ReviewCase()
     for at in range(MAX_CACHED_REVIEWS + 1):
         assert judging.verdict(str(at)) is None
     asked = judging.num_asked
@@ -152,7 +152,7 @@ def test_it_forgets_the_oldest_of_too_many() -> None:
     assert judging.num_asked > asked
 
 
-def test_it_remembers_no_token() -> None:
-    judging = Judging()
+def test_it_stores_no_token() -> None:
+    judging = ReviewCase()
     judging.verdict("a-very-secret-token")
     assert "a-very-secret-token" not in repr(vars(judging.reviews))

@@ -1,4 +1,4 @@
-"""The tree by pages and as it changes, whether a waiting gang fits, and findings."""
+"""TopologyService: pages and changes of the tree, waiting gangs, and findings."""
 
 from __future__ import annotations
 
@@ -53,13 +53,13 @@ def stubs(published: PublishedState) -> Iterator[Stubs]:
         yield Stubs(channel)
 
 
-def test_it_tells_the_whole_tree(client: TopologyClient) -> None:
+def test_it_returns_the_whole_tree(client: TopologyClient) -> None:
     found = client.tree()
     assert found.tree == tree_with("x1", "x2")
     assert found.revision == hash_tree(found.tree)
 
 
-def test_it_tells_a_domain_of_very_many_nodes(
+def test_it_returns_a_domain_of_very_many_nodes(
     client: TopologyClient, published: PublishedState
 ) -> None:
     wide = tree_with(wide=9000)
@@ -69,7 +69,7 @@ def test_it_tells_a_domain_of_very_many_nodes(
 
 
 @pytest.mark.parametrize("size", range(1, 8))
-def test_it_tells_the_same_by_pages_of_any_size(stubs: Stubs, size: int) -> None:
+def test_it_returns_the_same_tree_with_any_page_size(stubs: Stubs, size: int) -> None:
     request = pb.GetTopologyRequest(page_size=size)
     rows: list[str] = []
     while True:
@@ -83,9 +83,7 @@ def test_it_tells_the_same_by_pages_of_any_size(stubs: Stubs, size: int) -> None
     assert rows == ["island", "leaf-a", "leaf-b", "spine", "x1", "x2"]
 
 
-def test_it_goes_on_with_the_pages_of_a_tree_that_was_replaced(
-    stubs: Stubs, published: PublishedState
-) -> None:
+def test_it_continues_the_pages_of_a_replaced_tree(stubs: Stubs, published: PublishedState) -> None:
     first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=4), timeout=SOON_S)
     published.snapshot = snapshot_of(*LEAVES)
     rest = pb.GetTopologyRequest(page_size=4, page_token=first.next_page_token)
@@ -94,7 +92,7 @@ def test_it_goes_on_with_the_pages_of_a_tree_that_was_replaced(
     assert second.revision == first.revision
 
 
-def test_it_says_so_when_the_tree_of_a_page_is_forgotten(
+def test_it_reports_that_the_tree_of_a_page_is_no_longer_stored(
     stubs: Stubs, published: PublishedState
 ) -> None:
     first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=1), timeout=SOON_S)
@@ -105,7 +103,7 @@ def test_it_says_so_when_the_tree_of_a_page_is_forgotten(
     assert (code, failure.kind) == (grpc.StatusCode.ABORTED, FailureKind.PAGE_TOKEN_STALE)
 
 
-def test_it_takes_a_page_token_of_a_replica_with_the_same_tree(stubs: Stubs) -> None:
+def test_it_accepts_a_page_token_of_a_replica_with_the_same_tree(stubs: Stubs) -> None:
     twin = PublishedState(build_snapshot(tree_with("x1", "x2"), {}))
     with serving(twin) as server, grpc.insecure_channel(server.address) as channel:
         other = Stubs(channel).topology
@@ -119,14 +117,14 @@ TOKENS = [
     pytest.param("x", id="no base64"),
     pytest.param("e30=", id="no list"),
     pytest.param("W10=", id="an empty list"),
-    pytest.param("WyJhIiwgImIiLCB0cnVlXQ==", id="a list of other things"),
+    pytest.param("WyJhIiwgImIiLCB0cnVlXQ==", id="a list of other types"),
     pytest.param("W1tbW1tbW1tbW1tb" * 4000, id="very deep lists"),
     pytest.param("é", id="no ASCII"),
 ]
 
 
 @pytest.mark.parametrize("row", [-1, 10**30, 1.5, True, None], ids=str)
-def test_it_refuses_a_token_that_was_changed(stubs: Stubs, row: object) -> None:
+def test_it_refuses_a_modified_token(stubs: Stubs, row: object) -> None:
     first = stubs.topology.GetTopology(pb.GetTopologyRequest(page_size=1), timeout=SOON_S)
     digest, revision, _ = json.loads(base64.urlsafe_b64decode(first.next_page_token))
     token = base64.urlsafe_b64encode(json.dumps([digest, revision, row]).encode()).decode()
@@ -152,7 +150,7 @@ def test_it_refuses_a_token_that_is(stubs: Stubs, token: str) -> None:
         assert (code, failure.field) == (grpc.StatusCode.INVALID_ARGUMENT, "page_token")
 
 
-def test_it_tells_each_newest_tree(client: TopologyClient, published: PublishedState) -> None:
+def test_it_sends_each_newer_tree(client: TopologyClient, published: PublishedState) -> None:
     watch = client.watch(SOON_S)
     assert next(watch).tree == tree_with("x1", "x2")
     for tree in (tree_with(), tree_of(*LEAVES), tree_with("x1", wide=9000)):
@@ -160,7 +158,7 @@ def test_it_tells_each_newest_tree(client: TopologyClient, published: PublishedS
         assert next(watch).tree == tree
 
 
-def test_it_tells_only_what_changed(stubs: Stubs, published: PublishedState) -> None:
+def test_it_sends_only_changes(stubs: Stubs, published: PublishedState) -> None:
     watch = stubs.topology.WatchTopology(pb.WatchTopologyRequest(), timeout=SOON_S)
     kinds = [next(watch).kind, next(watch).kind]
     assert kinds == [pb.WATCH_KIND_INITIAL, pb.WATCH_KIND_SYNCED]
@@ -173,7 +171,7 @@ def test_it_tells_only_what_changed(stubs: Stubs, published: PublishedState) -> 
     watch.cancel()
 
 
-def test_it_goes_on_from_a_revision(stubs: Stubs, published: PublishedState) -> None:
+def test_it_resumes_from_a_revision(stubs: Stubs, published: PublishedState) -> None:
     known = hash_tree(tree_with("x1", "x2"))
     published.snapshot = build_snapshot(tree_with("x1"), {})
     request = pb.WatchTopologyRequest(revision=known)
@@ -185,20 +183,20 @@ def test_it_goes_on_from_a_revision(stubs: Stubs, published: PublishedState) -> 
     watch.cancel()
 
 
-def test_it_tells_nothing_twice_to_who_knows_it(stubs: Stubs) -> None:
+def test_it_sends_no_rows_for_a_current_revision(stubs: Stubs) -> None:
     request = pb.WatchTopologyRequest(revision=hash_tree(tree_with("x1", "x2")))
     watch = stubs.topology.WatchTopology(request, timeout=SOON_S)
     assert next(watch).kind == pb.WATCH_KIND_SYNCED
     watch.cancel()
 
 
-def test_it_says_so_when_a_revision_is_forgotten(stubs: Stubs) -> None:
+def test_it_reports_that_a_revision_is_no_longer_stored(stubs: Stubs) -> None:
     request = pb.WatchTopologyRequest(revision="0" * 24)
     code, failure = failed(stubs.topology.WatchTopology, request)
     assert (code, failure.kind) == (grpc.StatusCode.OUT_OF_RANGE, FailureKind.REVISION_COMPACTED)
 
 
-def test_it_goes_over_a_server_that_was_started_anew(published: PublishedState) -> None:
+def test_it_survives_a_restart_of_the_server(published: PublishedState) -> None:
     with serving(published) as server:
         client = TopologyClient(server.address, SOON_S)
         watch = client.watch(SOON_S)
@@ -212,7 +210,7 @@ def test_it_goes_over_a_server_that_was_started_anew(published: PublishedState) 
         again.stop(deadline_s=0)
 
 
-def test_it_wakes_a_gang_that_waits(client: TopologyClient, published: PublishedState) -> None:
+def test_it_wakes_a_waiting_gang(client: TopologyClient, published: PublishedState) -> None:
     published.snapshot = full = snapshot_of(*LEAVES)
     watch = client.watch_feasible(request_for(4, required="leaf"), SOON_S)
     assert not next(watch).is_feasible
@@ -225,7 +223,7 @@ def test_it_wakes_a_gang_that_waits(client: TopologyClient, published: Published
     assert not next(watch).is_feasible
 
 
-def test_it_does_not_wake_a_gang_for_nothing(stubs: Stubs, published: PublishedState) -> None:
+def test_it_wakes_a_gang_only_after_a_change(stubs: Stubs, published: PublishedState) -> None:
     request = pb.WatchFeasibleRequest(spec=encode_request(request_for(1)))
     watch = stubs.topology.WatchFeasible(request, timeout=SOON_S)
     assert next(watch).placement.feasible
@@ -263,13 +261,13 @@ FINDINGS = (
 )
 
 
-def test_it_lists_findings_whole(client: TopologyClient, published: PublishedState) -> None:
+def test_it_lists_complete_findings(client: TopologyClient, published: PublishedState) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
     assert client.findings() == tuple(FINDINGS[at] for at in (3, 1, 2, 0))
     assert client.findings(["island", "swapped-cable"]) == (FINDINGS[2], FINDINGS[0])
 
 
-def test_it_keeps_the_findings_of_the_last_round_that_saw_anything(
+def test_it_keeps_the_findings_of_the_last_successful_round(
     client: TopologyClient, published: PublishedState
 ) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
@@ -284,7 +282,7 @@ def test_it_lists_findings_by_severity(stubs: Stubs, published: PublishedState) 
     assert [row.kind for row in found.findings] == ["down-port", "down-port", "swapped-cable"]
 
 
-def test_it_goes_on_after_the_last_finding_however_they_change(
+def test_it_continues_after_the_last_finding_despite_changes(
     stubs: Stubs, published: PublishedState
 ) -> None:
     published.on_round(RoundOutcome(0.1, findings=FINDINGS))
@@ -296,7 +294,7 @@ def test_it_goes_on_after_the_last_finding_however_they_change(
     assert not second.next_page_token
 
 
-def test_it_refuses_a_kind_that_is_none(stubs: Stubs) -> None:
+def test_it_refuses_an_unknown_kind(stubs: Stubs) -> None:
     code, failure = failed(
         stubs.topology.ListFindings, pb.ListFindingsRequest(kinds=["island", "x"])
     )

@@ -1,4 +1,4 @@
-"""Every vector is answered over a real connection as it is in process."""
+"""Every vector has the same answer over a real connection as in process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ GROWING = [
 
 
 @pytest.mark.parametrize("vector", GROWING, ids=lambda vector: vector["id"])
-def test_it_grows_near_pods_that_the_caller_names(
+def test_it_places_new_pods_near_reported_running_pods(
     client: PlacementClient, vector: dict[str, Any]
 ) -> None:
     request = parse_request(document_of(vector))

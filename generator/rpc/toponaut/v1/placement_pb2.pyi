@@ -29,27 +29,27 @@ class _ReservationPhaseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Rese
     RESERVATION_PHASE_UNSPECIFIED: _ReservationPhase.ValueType  # 0
     """Never sent."""
     RESERVATION_PHASE_RESERVED: _ReservationPhase.ValueType  # 1
-    """Kept until it expires."""
+    """Held until it expires."""
     RESERVATION_PHASE_CONFIRMED: _ReservationPhase.ValueType  # 2
-    """Kept until it is released."""
+    """Held until it is released."""
     RESERVATION_PHASE_RELEASED: _ReservationPhase.ValueType  # 3
-    """Given back."""
+    """Released."""
     RESERVATION_PHASE_EXPIRED: _ReservationPhase.ValueType  # 4
-    """Given back because nobody confirmed it."""
+    """Released because it was not confirmed in time."""
 
 class ReservationPhase(_ReservationPhase, metaclass=_ReservationPhaseEnumTypeWrapper):
-    """What became of a reservation."""
+    """Phase of a reservation."""
 
 RESERVATION_PHASE_UNSPECIFIED: ReservationPhase.ValueType  # 0
 """Never sent."""
 RESERVATION_PHASE_RESERVED: ReservationPhase.ValueType  # 1
-"""Kept until it expires."""
+"""Held until it expires."""
 RESERVATION_PHASE_CONFIRMED: ReservationPhase.ValueType  # 2
-"""Kept until it is released."""
+"""Held until it is released."""
 RESERVATION_PHASE_RELEASED: ReservationPhase.ValueType  # 3
-"""Given back."""
+"""Released."""
 RESERVATION_PHASE_EXPIRED: ReservationPhase.ValueType  # 4
-"""Given back because nobody confirmed it."""
+"""Released because it was not confirmed in time."""
 Global___ReservationPhase: _TypeAlias = ReservationPhase  # noqa: Y015
 
 class _Preemption:
@@ -61,27 +61,27 @@ class _PreemptionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preemption
     PREEMPTION_UNSPECIFIED: _Preemption.ValueType  # 0
     """Never."""
     PREEMPTION_NEVER: _Preemption.ValueType  # 1
-    """Nobody gives way."""
+    """No pods."""
     PREEMPTION_TOPOLOGY_FIRST: _Preemption.ValueType  # 2
-    """The best topology, at any number of victims."""
+    """The best topology, with any number of victims."""
     PREEMPTION_FEWEST_VICTIMS: _Preemption.ValueType  # 3
-    """As few pods as possible."""
+    """As few victims as possible."""
     PREEMPTION_PER_DOMAIN: _Preemption.ValueType  # 4
-    """The first domain, in the preset's order, that holds the gang without or with victims."""
+    """The first domain, in the preset's order, that holds the gang with or without victims."""
 
 class Preemption(_Preemption, metaclass=_PreemptionEnumTypeWrapper):
-    """What may give way to a gang that fits nowhere else."""
+    """Which pods may be preempted for a gang that does not fit otherwise."""
 
 PREEMPTION_UNSPECIFIED: Preemption.ValueType  # 0
 """Never."""
 PREEMPTION_NEVER: Preemption.ValueType  # 1
-"""Nobody gives way."""
+"""No pods."""
 PREEMPTION_TOPOLOGY_FIRST: Preemption.ValueType  # 2
-"""The best topology, at any number of victims."""
+"""The best topology, with any number of victims."""
 PREEMPTION_FEWEST_VICTIMS: Preemption.ValueType  # 3
-"""As few pods as possible."""
+"""As few victims as possible."""
 PREEMPTION_PER_DOMAIN: Preemption.ValueType  # 4
-"""The first domain, in the preset's order, that holds the gang without or with victims."""
+"""The first domain, in the preset's order, that holds the gang with or without victims."""
 Global___Preemption: _TypeAlias = Preemption  # noqa: Y015
 
 class _Preset:
@@ -93,7 +93,7 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     PRESET_UNSPECIFIED: _Preset.ValueType  # 0
     """Optimal."""
     PRESET_OPTIMAL: _Preset.ValueType  # 1
-    """Our own order."""
+    """The order of this project."""
     PRESET_KOORDINATOR: _Preset.ValueType  # 2
     """Koordinator's."""
     PRESET_VOLCANO: _Preset.ValueType  # 3
@@ -114,12 +114,12 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """Slurm's topology/block plugin's."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
-    """Which system's order of preferences is followed."""
+    """The system whose order of preferences is used."""
 
 PRESET_UNSPECIFIED: Preset.ValueType  # 0
 """Optimal."""
 PRESET_OPTIMAL: Preset.ValueType  # 1
-"""Our own order."""
+"""The order of this project."""
 PRESET_KOORDINATOR: Preset.ValueType  # 2
 """Koordinator's."""
 PRESET_VOLCANO: Preset.ValueType  # 3
@@ -149,47 +149,47 @@ class _ReasonKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReasonKind
     REASON_KIND_UNSPECIFIED: _ReasonKind.ValueType  # 0
     """Never sent."""
     REASON_KIND_INVALID: _ReasonKind.ValueType  # 1
-    """The request makes no sense."""
+    """The request is malformed."""
     REASON_KIND_NO_LEVEL: _ReasonKind.ValueType  # 2
-    """The tree lacks the tier."""
+    """The tree does not have the tier."""
     REASON_KIND_BAD_SLICE: _ReasonKind.ValueType  # 3
     """Sizes do not divide."""
     REASON_KIND_NO_DOMAIN: _ReasonKind.ValueType  # 4
-    """No domain of the tier has a node."""
+    """No domain of the tier has nodes."""
     REASON_KIND_CONFLICT: _ReasonKind.ValueType  # 5
-    """The gang's own running pods break a required tier already."""
+    """The gang's own running pods already violate a required tier."""
     REASON_KIND_STALE: _ReasonKind.ValueType  # 6
-    """Would fit elsewhere, not beside the gang's own running pods."""
+    """The gang fits elsewhere, but not near its own running pods."""
     REASON_KIND_LIMIT: _ReasonKind.ValueType  # 7
-    """Would fit without max_domains."""
+    """The gang fits without max_domains."""
     REASON_KIND_EXCLUDED: _ReasonKind.ValueType  # 8
-    """Would fit if no node were excluded."""
+    """The gang fits if no node is excluded."""
     REASON_KIND_NO_FIT: _ReasonKind.ValueType  # 9
-    """Too little room in any allowed domain."""
+    """No allowed domain has enough room."""
 
 class ReasonKind(_ReasonKind, metaclass=_ReasonKindEnumTypeWrapper):
-    """Kinds of reasons, in the order in which they are tried."""
+    """Kinds of reasons, in the order in which they are checked."""
 
 REASON_KIND_UNSPECIFIED: ReasonKind.ValueType  # 0
 """Never sent."""
 REASON_KIND_INVALID: ReasonKind.ValueType  # 1
-"""The request makes no sense."""
+"""The request is malformed."""
 REASON_KIND_NO_LEVEL: ReasonKind.ValueType  # 2
-"""The tree lacks the tier."""
+"""The tree does not have the tier."""
 REASON_KIND_BAD_SLICE: ReasonKind.ValueType  # 3
 """Sizes do not divide."""
 REASON_KIND_NO_DOMAIN: ReasonKind.ValueType  # 4
-"""No domain of the tier has a node."""
+"""No domain of the tier has nodes."""
 REASON_KIND_CONFLICT: ReasonKind.ValueType  # 5
-"""The gang's own running pods break a required tier already."""
+"""The gang's own running pods already violate a required tier."""
 REASON_KIND_STALE: ReasonKind.ValueType  # 6
-"""Would fit elsewhere, not beside the gang's own running pods."""
+"""The gang fits elsewhere, but not near its own running pods."""
 REASON_KIND_LIMIT: ReasonKind.ValueType  # 7
-"""Would fit without max_domains."""
+"""The gang fits without max_domains."""
 REASON_KIND_EXCLUDED: ReasonKind.ValueType  # 8
-"""Would fit if no node were excluded."""
+"""The gang fits if no node is excluded."""
 REASON_KIND_NO_FIT: ReasonKind.ValueType  # 9
-"""Too little room in any allowed domain."""
+"""No allowed domain has enough room."""
 Global___ReasonKind: _TypeAlias = ReasonKind  # noqa: Y015
 
 class _Verdict:
@@ -203,7 +203,7 @@ class _VerdictEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Verdict.Value
     VERDICT_CHOSEN: _Verdict.ValueType  # 1
     """It holds the job."""
     VERDICT_REJECTED: _Verdict.ValueType  # 2
-    """It has room, but another one is better."""
+    """It has room, but another domain is better."""
     VERDICT_INFEASIBLE: _Verdict.ValueType  # 3
     """It cannot hold the job."""
 
@@ -215,14 +215,14 @@ VERDICT_UNSPECIFIED: Verdict.ValueType  # 0
 VERDICT_CHOSEN: Verdict.ValueType  # 1
 """It holds the job."""
 VERDICT_REJECTED: Verdict.ValueType  # 2
-"""It has room, but another one is better."""
+"""It has room, but another domain is better."""
 VERDICT_INFEASIBLE: Verdict.ValueType  # 3
 """It cannot hold the job."""
 Global___Verdict: _TypeAlias = Verdict  # noqa: Y015
 
 @_typing.final
 class PlaceRequest(_message.Message):
-    """One question."""
+    """A request for a placement."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -230,16 +230,16 @@ class PlaceRequest(_message.Message):
     RUNNING_FIELD_NUMBER: _builtins.int
     TAKE_RUNNING_FIELD_NUMBER: _builtins.int
     take_running: _builtins.bool
-    """Whether what these take must be taken off yet: a server of a cluster sees pods, one of a
-    folder does not.
+    """Whether the server must subtract them from the free capacity: a server that reads a cluster
+    sees the pods, a server that reads a folder does not.
     """
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
-        """What is asked for: of a gang that runs in part, the pods that it lacks."""
+        """The gang to place: for a gang that runs in part, only the missing pods."""
 
     @_builtins.property
     def running(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunningPods]:
-        """Pods of the gang that run already: they stay, and the new ones go near them."""
+        """Pods of the gang that run already: they stay, and new pods are placed near them."""
 
     def __init__(
         self,
@@ -270,16 +270,16 @@ class RunningPods(_message.Message):
     node: _builtins.str
     """Name of the node."""
     count: _builtins.int
-    """Number of pods; where 0, as many as indices, else 1."""
+    """Number of pods; if 0, the number of indices, else 1."""
     group: _builtins.str
-    """Name of their group; absent: the gang's only one."""
+    """Name of their group; if absent, the only group of the gang."""
     @_builtins.property
     def request(self) -> Global___Resources:
-        """What one pod takes; one of "slots" where absent."""
+        """Resources of one pod; one of "slots" if absent."""
 
     @_builtins.property
     def indices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Index of each pod in its group, which indexed slices go by; none, or as many as pods."""
+        """Index of each pod in its group, used by indexed slices; none, or one per pod."""
 
     def __init__(
         self,
@@ -302,14 +302,14 @@ Global___RunningPods: _TypeAlias = RunningPods  # noqa: Y015
 
 @_typing.final
 class PlaceResponse(_message.Message):
-    """One answer."""
+    """The answer to a request for a placement."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PLACEMENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def placement(self) -> Global___Placement:
-        """The placement, or why there is none."""
+        """The placement, or why the gang does not fit."""
 
     def __init__(
         self,
@@ -333,12 +333,12 @@ class PlaceBatchRequest(_message.Message):
     SPECS_FIELD_NUMBER: _builtins.int
     EXPLAIN_FIELD_NUMBER: _builtins.int
     explain: _builtins.bool
-    """Whether placements tell their objective and what became of the domains, which takes longer
-    than placing.
+    """Whether placements contain their objective and the verdicts on domains, which takes longer than
+    placing.
     """
     @_builtins.property
     def specs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlacementSpec]:
-        """At most 1024; names of gangs differ."""
+        """At most 1024; names of gangs are unique."""
 
     def __init__(
         self,
@@ -356,14 +356,14 @@ Global___PlaceBatchRequest: _TypeAlias = PlaceBatchRequest  # noqa: Y015
 
 @_typing.final
 class PlaceBatchResponse(_message.Message):
-    """Answers to a message of gangs; a large one is answered in several parts."""
+    """Answers to a message of gangs; a large answer is sent in several parts."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PLACEMENTS_FIELD_NUMBER: _builtins.int
     IS_LAST_FIELD_NUMBER: _builtins.int
     is_last: _builtins.bool
-    """Whether the next answer is to the next message."""
+    """Whether this is the last part of the answer to its message."""
     @_builtins.property
     def placements(self) -> _containers.RepeatedCompositeFieldContainer[Global___Placement]:
         """In the order of the gangs."""
@@ -384,7 +384,7 @@ Global___PlaceBatchResponse: _TypeAlias = PlaceBatchResponse  # noqa: Y015
 
 @_typing.final
 class CandidatesRequest(_message.Message):
-    """A question for alternatives."""
+    """A request for alternative sets of nodes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -393,16 +393,16 @@ class CandidatesRequest(_message.Message):
     RUNNING_FIELD_NUMBER: _builtins.int
     TAKE_RUNNING_FIELD_NUMBER: _builtins.int
     max_candidates: _builtins.int
-    """Most sets that are wanted, 8 where 0; at most 64."""
+    """Maximum number of sets, 8 if 0; at most 64."""
     take_running: _builtins.bool
-    """Whether what these take must be taken off yet."""
+    """Whether the server must subtract them from the free capacity."""
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
-        """What is asked for."""
+        """The gang to place."""
 
     @_builtins.property
     def running(self) -> _containers.RepeatedCompositeFieldContainer[Global___RunningPods]:
-        """Pods of the gang that run already: they stay, and the new ones go near them."""
+        """Pods of the gang that run already: they stay, and new pods are placed near them."""
 
     def __init__(
         self,
@@ -430,14 +430,14 @@ class CandidatesResponse(_message.Message):
     INFEASIBLE_FIELD_NUMBER: _builtins.int
     HAS_MORE_FIELD_NUMBER: _builtins.int
     has_more: _builtins.bool
-    """Whether more sets may be found by asking for more."""
+    """Whether a request for more sets may return more."""
     @_builtins.property
     def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
-        """Best first; empty where there is no placement."""
+        """Best first; empty if the gang does not fit."""
 
     @_builtins.property
     def infeasible(self) -> Global___Placement:
-        """Why there is none; absent where there is one."""
+        """Why the gang does not fit; absent if it fits."""
 
     def __init__(
         self,
@@ -456,7 +456,7 @@ Global___CandidatesResponse: _TypeAlias = CandidatesResponse  # noqa: Y015
 
 @_typing.final
 class Candidate(_message.Message):
-    """One set of nodes that holds the gang: the best one without the nodes of those before it."""
+    """A set of nodes that holds the gang: the best one without the nodes of the sets before it."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -466,20 +466,20 @@ class Candidate(_message.Message):
     OBJECTIVE_FIELD_NUMBER: _builtins.int
     PROVED_FIELD_NUMBER: _builtins.int
     tier: _builtins.str
-    """Tier of the whole job there."""
+    """Tier of the whole job on these nodes."""
     proved: _builtins.bool
-    """Whether nothing better exists without the nodes of those before it."""
+    """Whether no better set exists without the nodes of the sets before it."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Nodes, in tree order."""
 
     @_builtins.property
     def assignment(self) -> _containers.RepeatedCompositeFieldContainer[Global___Assignment]:
-        """Which pod would run where."""
+        """The node of each pod."""
 
     @_builtins.property
     def objective(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectiveTerm]:
-        """What was compared, the most important first."""
+        """Terms of the objective, the most important first."""
 
     def __init__(
         self,
@@ -500,7 +500,7 @@ Global___Candidate: _TypeAlias = Candidate  # noqa: Y015
 
 @_typing.final
 class CapacityRequest(_message.Message):
-    """A question for room."""
+    """A request for free capacity."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -512,24 +512,24 @@ class CapacityRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     tier: _builtins.str
-    """Tier whose domains are listed, "node" and "cluster" included; the lowest where absent."""
+    """Tier whose domains are listed, including "node" and "cluster"; the lowest tier if absent."""
     priority: _builtins.int
-    """What is kept for gangs of this priority or above counts as taken."""
+    """Nodes reserved for gangs of this priority or above count as taken."""
     page_size: _builtins.int
-    """Most domains of an answer, 512 where 0; at most 4096."""
+    """Maximum number of domains in the answer, 512 if 0; at most 4096."""
     page_token: _builtins.str
-    """Of the answer before; the other fields must be the same."""
+    """Token of the previous answer; the other fields must be the same."""
     @_builtins.property
     def request(self) -> Global___Resources:
-        """What one pod takes; one of "slots" where absent."""
+        """Resources of one pod; one of "slots" if absent."""
 
     @_builtins.property
     def node_selector(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelSelector]:
-        """Labels that a node must carry."""
+        """Labels that a node must have."""
 
     @_builtins.property
     def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Taints that do not matter, as "key" or "key=value"."""
+        """Tolerated taints, as "key" or "key=value"."""
 
     def __init__(
         self,
@@ -554,7 +554,7 @@ Global___CapacityRequest: _TypeAlias = CapacityRequest  # noqa: Y015
 
 @_typing.final
 class CapacityResponse(_message.Message):
-    """Room by domain, each page as it is when it is asked for."""
+    """Free capacity by domain; each page shows the time of its own request."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -563,9 +563,9 @@ class CapacityResponse(_message.Message):
     TIERS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     revision: _builtins.str
-    """Of the tree; the same on every replica that sees the same tree."""
+    """Revision of the tree; equal on every replica with the same tree."""
     next_page_token: _builtins.str
-    """Empty at the end."""
+    """Token of the next page; empty at the end."""
     @_builtins.property
     def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainCapacity]:
         """In tree order."""
@@ -592,7 +592,7 @@ Global___CapacityResponse: _TypeAlias = CapacityResponse  # noqa: Y015
 
 @_typing.final
 class DomainCapacity(_message.Message):
-    """Room in one domain."""
+    """Free capacity of one domain."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -601,13 +601,13 @@ class DomainCapacity(_message.Message):
     USABLE_NODES_FIELD_NUMBER: _builtins.int
     PODS_FIELD_NUMBER: _builtins.int
     domain: _builtins.str
-    """Its name."""
+    """Name of the domain."""
     nodes: _builtins.int
-    """Nodes in it."""
+    """Number of nodes in it."""
     usable_nodes: _builtins.int
-    """Nodes that are neither cordoned nor excluded by selector or taint."""
+    """Number of nodes that are neither cordoned nor excluded by selector or taint."""
     pods: _builtins.int
-    """Pods that fit."""
+    """Number of pods that fit."""
     def __init__(
         self,
         *,
@@ -626,7 +626,7 @@ Global___DomainCapacity: _TypeAlias = DomainCapacity  # noqa: Y015
 
 @_typing.final
 class TierCapacity(_message.Message):
-    """Room at one tier."""
+    """Free capacity of one tier."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -635,13 +635,13 @@ class TierCapacity(_message.Message):
     PODS_FIELD_NUMBER: _builtins.int
     MOST_PODS_FIELD_NUMBER: _builtins.int
     tier: _builtins.str
-    """Its name."""
+    """Name of the tier."""
     domains: _builtins.int
     """Number of its domains."""
     pods: _builtins.int
-    """Pods that fit in all of them."""
+    """Number of pods that fit in all of them."""
     most_pods: _builtins.int
-    """Pods that fit in the roomiest one: the largest gang that this tier holds."""
+    """Number of pods that fit in the domain with most room: the largest gang of this tier."""
     def __init__(
         self,
         *,
@@ -660,7 +660,7 @@ Global___TierCapacity: _TypeAlias = TierCapacity  # noqa: Y015
 
 @_typing.final
 class ReserveRequest(_message.Message):
-    """A request to keep nodes."""
+    """A request to reserve nodes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -669,14 +669,14 @@ class ReserveRequest(_message.Message):
     TTL_S_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
-    """UUID of version 4, in lower case: sent again, it gets the same reservation."""
+    """UUID version 4 in lower case: a repeated request returns the same reservation."""
     ttl_s: _builtins.int
-    """Seconds until it expires without confirmation, 60 where 0; at most a day."""
+    """Seconds until the reservation expires without confirmation, 60 if 0; at most a day."""
     validate_only: _builtins.bool
-    """Answer what would be reserved, and keep nothing."""
+    """Return what would be reserved, and reserve nothing."""
     @_builtins.property
     def spec(self) -> Global___PlacementSpec:
-        """What is asked for; its gang has a name, NAMESPACE/NAME or NAME, and evicts nobody."""
+        """The gang to place; it has a name, NAMESPACE/NAME or NAME, and preempts no pods."""
 
     def __init__(
         self,
@@ -696,7 +696,7 @@ Global___ReserveRequest: _TypeAlias = ReserveRequest  # noqa: Y015
 
 @_typing.final
 class ReserveResponse(_message.Message):
-    """What is kept."""
+    """The answer to a request to reserve nodes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -704,11 +704,11 @@ class ReserveResponse(_message.Message):
     PLACEMENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def reservation(self) -> Global___Reservation:
-        """Absent where the gang is infeasible, and with validate_only."""
+        """Absent if the gang is infeasible, and with validate_only."""
 
     @_builtins.property
     def placement(self) -> Global___Placement:
-        """Where the pods go, or why there is no place for them."""
+        """The placement, or why the gang does not fit."""
 
     def __init__(
         self,
@@ -726,16 +726,16 @@ Global___ReserveResponse: _TypeAlias = ReserveResponse  # noqa: Y015
 
 @_typing.final
 class ConfirmRequest(_message.Message):
-    """A wish to keep a reservation until it is released."""
+    """A request to hold a reservation until it is released."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Of the reservation."""
+    """Id of the reservation."""
     epoch: _builtins.int
-    """As it was answered: a replica whose leadership is older refuses; 0 is not looked at."""
+    """Epoch from the last answer: a replica with an older epoch refuses; 0 is ignored."""
     def __init__(
         self,
         *,
@@ -752,14 +752,14 @@ Global___ConfirmRequest: _TypeAlias = ConfirmRequest  # noqa: Y015
 
 @_typing.final
 class ConfirmResponse(_message.Message):
-    """What became of it."""
+    """The answer to a request to confirm."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESERVATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def reservation(self) -> Global___Reservation:
-        """As it is now."""
+        """The reservation in its present state."""
 
     def __init__(
         self,
@@ -776,16 +776,16 @@ Global___ConfirmResponse: _TypeAlias = ConfirmResponse  # noqa: Y015
 
 @_typing.final
 class ReleaseRequest(_message.Message):
-    """A wish to give nodes back."""
+    """A request to release nodes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """Of the reservation."""
+    """Id of the reservation."""
     epoch: _builtins.int
-    """As it was answered: a replica whose leadership is older refuses; 0 is not looked at."""
+    """Epoch from the last answer: a replica with an older epoch refuses; 0 is ignored."""
     def __init__(
         self,
         *,
@@ -802,14 +802,14 @@ Global___ReleaseRequest: _TypeAlias = ReleaseRequest  # noqa: Y015
 
 @_typing.final
 class ReleaseResponse(_message.Message):
-    """What became of it."""
+    """The answer to a request to release."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     RESERVATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def reservation(self) -> Global___Reservation:
-        """As it is now."""
+        """The reservation in its present state."""
 
     def __init__(
         self,
@@ -826,7 +826,7 @@ Global___ReleaseResponse: _TypeAlias = ReleaseResponse  # noqa: Y015
 
 @_typing.final
 class Reservation(_message.Message):
-    """Nodes that are kept for a gang."""
+    """Nodes that are reserved for a gang."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -835,14 +835,14 @@ class Reservation(_message.Message):
     PHASE_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """The request_id that it was made by."""
+    """The request_id of the request that created it."""
     epoch: _builtins.int
-    """Of the leadership that wrote it last: grows, never shrinks."""
+    """Epoch of the leader that wrote it last; only ever grows."""
     phase: Global___ReservationPhase.ValueType
-    """What became of it."""
+    """Its phase."""
     @_builtins.property
     def expires_at(self) -> _timestamp_pb2.Timestamp:
-        """When it expires; absent once it is confirmed."""
+        """Time at which it expires; absent after it is confirmed."""
 
     def __init__(
         self,
@@ -862,7 +862,7 @@ Global___Reservation: _TypeAlias = Reservation  # noqa: Y015
 
 @_typing.final
 class PlacementSpec(_message.Message):
-    """A gang. Tiers are names of the tree, or integers in text form; 1 is nearest the nodes."""
+    """A gang. Tiers are names of the tree, or integers as strings; 1 is nearest the nodes."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -904,26 +904,26 @@ class PlacementSpec(_message.Message):
     TRAFFIC_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
-    """Order in which placements are compared; optimal where unspecified."""
+    """Order in which placements are compared; optimal if unspecified."""
     gang: _builtins.str
-    """Name of the gang, "self" where empty; its running pods stay and count."""
+    """Name of the gang, "self" if empty; its running pods stay and count."""
     priority: _builtins.int
     """Higher is more important."""
     min: _builtins.int
-    """Fewest pods over all groups that make sense."""
+    """Minimum number of pods over all groups."""
     required: _builtins.str
     """Tier of a domain that must hold the whole job."""
     plane: _builtins.str
-    """Network that the job uses, "compute" where empty."""
+    """Network that the job uses, "compute" if empty."""
     across_islands: _builtins.bool
-    """Whether the job may lie in islands that share no cable."""
+    """Whether the job may span islands that share no cable."""
     deadline_s: _builtins.float
-    """Seconds that the search may take, if fewer than the call's deadline leaves."""
+    """Seconds that the search may take, if less than the call's deadline allows."""
     preemption: Global___Preemption.ValueType
-    """Who may give way when nothing fits otherwise; nobody where unspecified."""
+    """Which pods may be preempted if the gang does not fit otherwise; none if unspecified."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
-        """At least one; names differ."""
+        """At least one group; names are unique."""
 
     @_builtins.property
     def preferred(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -931,15 +931,15 @@ class PlacementSpec(_message.Message):
 
     @_builtins.property
     def strategies(self) -> _containers.RepeatedCompositeFieldContainer[Global___Strategy]:
-        """The first that can hold wins; none: any."""
+        """The first strategy that can hold the gang is used; none: any."""
 
     @_builtins.property
     def max_domains(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Most domains used, by tier."""
+        """Maximum number of domains used, by tier."""
 
     @_builtins.property
     def sort(self) -> _containers.RepeatedCompositeFieldContainer[Global___SortRule]:
-        """Domains with more, or less, of a resource first."""
+        """Prefers domains with more, or less, of a resource."""
 
     @_builtins.property
     def affinity(self) -> Global___Affinity:
@@ -947,11 +947,11 @@ class PlacementSpec(_message.Message):
 
     @_builtins.property
     def traffic(self) -> _containers.RepeatedCompositeFieldContainer[Global___Traffic]:
-        """Pairs of groups that talk."""
+        """Pairs of groups that communicate."""
 
     @_builtins.property
     def options(self) -> Global___Options:
-        """What only one preset knows."""
+        """Options of single presets."""
 
     def __init__(
         self,
@@ -991,7 +991,7 @@ Global___PlacementSpec: _TypeAlias = PlacementSpec  # noqa: Y015
 
 @_typing.final
 class SortRule(_message.Message):
-    """A wish on the domain of the job."""
+    """A preference for the domain of the job."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1001,9 +1001,9 @@ class SortRule(_message.Message):
     resource: _builtins.str
     """Name of the resource."""
     available: _builtins.bool
-    """Whether what is free counts, else what there is in all."""
+    """Whether free capacity is compared, else total capacity."""
     descending: _builtins.bool
-    """Whether more comes first."""
+    """Whether larger amounts come first."""
     def __init__(
         self,
         *,
@@ -1030,15 +1030,15 @@ class Affinity(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def attract(self) -> _containers.RepeatedCompositeFieldContainer[Global___Roles]:
-        """Sets that want to share a node."""
+        """Sets of roles that prefer to share a node."""
 
     @_builtins.property
     def repel(self) -> _containers.RepeatedCompositeFieldContainer[Global___Roles]:
-        """Sets that want to stay apart."""
+        """Sets of roles that prefer different nodes."""
 
     @_builtins.property
     def order(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """First to last; others come later."""
+        """First to last; all other roles come later."""
 
     def __init__(
         self,
@@ -1057,14 +1057,14 @@ Global___Affinity: _TypeAlias = Affinity  # noqa: Y015
 
 @_typing.final
 class Roles(_message.Message):
-    """Groups that play a part together."""
+    """Groups that act as one role."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     GROUPS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def groups(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names of groups, none twice."""
+        """Names of groups, each at most once."""
 
     def __init__(
         self,
@@ -1081,7 +1081,7 @@ Global___Roles: _TypeAlias = Roles  # noqa: Y015
 
 @_typing.final
 class Traffic(_message.Message):
-    """What two groups say to each other."""
+    """Traffic between two groups."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1091,9 +1091,9 @@ class Traffic(_message.Message):
     first: _builtins.str
     """Name of a group."""
     second: _builtins.str
-    """Name of a group, which may be the same."""
+    """Name of a group; may be the same group."""
     weight: _builtins.int
-    """Per pair of pods."""
+    """Weight per pair of pods."""
     def __init__(
         self,
         *,
@@ -1111,7 +1111,7 @@ Global___Traffic: _TypeAlias = Traffic  # noqa: Y015
 
 @_typing.final
 class Options(_message.Message):
-    """What only one preset knows."""
+    """Options of single presets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1141,18 +1141,18 @@ class Options(_message.Message):
     EVER_SCHEDULED_FIELD_NUMBER: _builtins.int
     SPARE_ISLANDS_FIELD_NUMBER: _builtins.int
     score_weight: _builtins.float
-    """task-topology: factor of its scores; goes with no weights of nodes."""
+    """task-topology: factor of its scores; cannot be combined with weights of nodes."""
     ever_scheduled: _builtins.bool
-    """godel: the gang ran before, so that one pod is enough."""
+    """godel: the gang has run before, so one pod is enough."""
     spare_islands: _builtins.bool
-    """optimal: across islands the tightest ones come before fewer domains inside them."""
+    """optimal: across islands, tight islands are compared before fewer domains inside them."""
     @_builtins.property
     def node_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """slurm-tree: weights of nodes, lighter ones first."""
 
     @_builtins.property
     def preferred_nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """godel: nodes that steer which domains are tried."""
+        """godel: preferred nodes, which set the order in which domains are tried."""
 
     def __init__(
         self,
@@ -1175,7 +1175,7 @@ Global___Options: _TypeAlias = Options  # noqa: Y015
 
 @_typing.final
 class Group(_message.Message):
-    """Equal pods, or groups of them."""
+    """Equal pods, or nested groups."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1235,26 +1235,26 @@ class Group(_message.Message):
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
-    """Number of pods, at least 1; none on a group of groups."""
+    """Number of pods, at least 1; unset on a group with children."""
     min: _builtins.int
-    """Pods below which the gang is not placed at all, the count where absent; on a group of groups
-    the children that must be complete, all where absent.
+    """Minimum number of pods below which the gang is not placed, the count if absent; on a group with
+    children, the minimum number of complete children, all if absent.
     """
     required: _builtins.str
     """Tier of a domain that must hold the whole group."""
     leader_of: _builtins.str
-    """Name of the workers beside it that this group leads; both in one domain of the required tier."""
+    """Name of the workers that this group leads; both share one domain of the required tier."""
     @_builtins.property
     def request(self) -> Global___Resources:
-        """What one pod takes; one of "slots" where absent."""
+        """Resources of one pod; one of "slots" if absent."""
 
     @_builtins.property
     def node_selector(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabelSelector]:
-        """Labels that a node must carry."""
+        """Labels that a node must have."""
 
     @_builtins.property
     def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Taints that do not matter, as "key" or "key=value"."""
+        """Tolerated taints, as "key" or "key=value"."""
 
     @_builtins.property
     def preferred(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1266,15 +1266,15 @@ class Group(_message.Message):
 
     @_builtins.property
     def multiple_of(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Pods come in multiples of this in each domain of a tier."""
+        """The number of pods in each domain of a tier is a multiple of this, by tier."""
 
     @_builtins.property
     def node_preference(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Labels that nodes should carry; never a bound."""
+        """Labels that nodes should have; only a preference."""
 
     @_builtins.property
     def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
-        """Groups in this one, at most 16 levels; then it has no pods of its own."""
+        """Nested groups, at most 16 levels; a group with children has no pods of its own."""
 
     def __init__(
         self,
@@ -1341,7 +1341,7 @@ class Resources(_message.Message):
     QUANTITIES_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def quantities(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
-        """Whole numbers of the resource's unit; names are free."""
+        """Integers in the resource's unit; names are free."""
 
     def __init__(
         self,
@@ -1358,7 +1358,7 @@ Global___Resources: _TypeAlias = Resources  # noqa: Y015
 
 @_typing.final
 class LabelSelector(_message.Message):
-    """A label and the values that are accepted."""
+    """A label and its accepted values."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1368,7 +1368,7 @@ class LabelSelector(_message.Message):
     """Key of the label."""
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The node has one of them."""
+        """The node must have one of them."""
 
     def __init__(
         self,
@@ -1399,15 +1399,15 @@ class SliceLayer(_message.Message):
     size: _builtins.int
     """Pods of one slice."""
     tier: _builtins.str
-    """Tier of a domain that must hold a slice; absent: slices only count in the objective."""
+    """Tier of a domain that must hold a slice; if absent, slices only affect the objective."""
     short_remainder: _builtins.bool
-    """Whether the last slice may be incomplete; otherwise sizes must divide."""
+    """Whether the last slice may be incomplete; if not, sizes must divide."""
     spread: _builtins.bool
-    """Whether a domain of the tier holds one slice at most."""
+    """Whether a domain of the tier holds at most one slice."""
     indexed: _builtins.bool
-    """Whether slice k is exactly the pods from k times size on."""
+    """Whether slice k consists of the pods from index k times size."""
     min: _builtins.int
-    """Whole slices below which the gang is not placed at all."""
+    """Minimum number of complete slices below which the gang is not placed."""
     def __init__(
         self,
         *,
@@ -1430,7 +1430,7 @@ Global___SliceLayer: _TypeAlias = SliceLayer  # noqa: Y015
 
 @_typing.final
 class Strategy(_message.Message):
-    """Bounds that hold together."""
+    """Bounds that apply together."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1439,7 +1439,7 @@ class Strategy(_message.Message):
     job_tier: _builtins.str
     """Highest tier of a domain that holds the whole job."""
     part_tier: _builtins.str
-    """Highest tier of a domain that holds a part of it."""
+    """Highest tier of a domain that holds a part of the job."""
     def __init__(
         self,
         *,
@@ -1456,7 +1456,7 @@ Global___Strategy: _TypeAlias = Strategy  # noqa: Y015
 
 @_typing.final
 class Placement(_message.Message):
-    """The answer to one question."""
+    """A placement, or why the gang does not fit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1474,36 +1474,36 @@ class Placement(_message.Message):
     feasible: _builtins.bool
     """Whether there is a placement."""
     tier: _builtins.str
-    """Tier of the whole job, "node" and "cluster" included; absent where infeasible."""
+    """Tier of the whole job, including "node" and "cluster"; absent if infeasible."""
     proved: _builtins.bool
-    """Whether nothing better exists; false where the search ended early."""
+    """Whether no better placement exists; false if the search ended early."""
     @_builtins.property
     def assignment(self) -> _containers.RepeatedCompositeFieldContainer[Global___Assignment]:
         """One per group, in the order of the request."""
 
     @_builtins.property
     def objective(self) -> _containers.RepeatedCompositeFieldContainer[Global___ObjectiveTerm]:
-        """What was compared, the most important first."""
+        """Terms of the objective, the most important first."""
 
     @_builtins.property
     def victims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Pods that have to go, each as "gang" or "gang@node"."""
+        """Pods to preempt, each as "gang" or "gang@node"."""
 
     @_builtins.property
     def reason(self) -> Global___Reason:
-        """Why there is no placement; absent where there is one."""
+        """Why the gang does not fit; absent if it fits."""
 
     @_builtins.property
     def alternatives(self) -> _containers.RepeatedCompositeFieldContainer[Global___Alternative]:
-        """Changes of the request after which it fits."""
+        """Changes of the request, and whether it then fits."""
 
     @_builtins.property
     def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainVerdict]:
-        """What became of the domains."""
+        """Verdicts on domains."""
 
     @_builtins.property
     def walk(self) -> Global___Walk:
-        """Of a preset that tries domains one after the other."""
+        """Of a preset that tries domains one after another."""
 
     @_builtins.property
     def bucketing(self) -> Global___Bucketing:
@@ -1541,7 +1541,7 @@ Global___Placement: _TypeAlias = Placement  # noqa: Y015
 
 @_typing.final
 class Walk(_message.Message):
-    """How domains were tried."""
+    """The order in which domains were tried."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1565,7 +1565,7 @@ Global___Walk: _TypeAlias = Walk  # noqa: Y015
 
 @_typing.final
 class Bucketing(_message.Message):
-    """How pods were put together."""
+    """How pods were combined in buckets."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1574,10 +1574,10 @@ class Bucketing(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     SCALED_FIELD_NUMBER: _builtins.int
     scaled: _builtins.bool
-    """Whether scores are scaled by the weight of the options; otherwise they are whole numbers."""
+    """Whether scores are scaled by the weight of the options; if not, they are integers."""
     @_builtins.property
     def buckets(self) -> _containers.RepeatedCompositeFieldContainer[Global___Bucket]:
-        """Pods that want to share a node."""
+        """Pods that prefer to share a node."""
 
     @_builtins.property
     def sequence(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1585,7 +1585,7 @@ class Bucketing(_message.Message):
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___PodScores]:
-        """Scores of all nodes for each pod; none where there are many pods."""
+        """Scores of all nodes for each pod; empty if there are many pods."""
 
     def __init__(
         self,
@@ -1605,7 +1605,7 @@ Global___Bucketing: _TypeAlias = Bucketing  # noqa: Y015
 
 @_typing.final
 class Bucket(_message.Message):
-    """Pods that want to share a node."""
+    """Pods that prefer to share a node."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1664,9 +1664,9 @@ class NodeScore(_message.Message):
     NODE_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     node: _builtins.str
-    """Its name."""
+    """Name of the node."""
     score: _builtins.float
-    """Larger is better."""
+    """A larger score is better."""
     def __init__(
         self,
         *,
@@ -1693,7 +1693,7 @@ class Assignment(_message.Message):
     """Name of the group."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """One per pod, by index; empty where the pod stays pending."""
+        """One per pod, by index; empty if the pod stays pending."""
 
     def __init__(
         self,
@@ -1711,7 +1711,7 @@ Global___Assignment: _TypeAlias = Assignment  # noqa: Y015
 
 @_typing.final
 class ObjectiveTerm(_message.Message):
-    """One key of the objective."""
+    """One term of the objective."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1721,7 +1721,7 @@ class ObjectiveTerm(_message.Message):
     COUNTS_FIELD_NUMBER: _builtins.int
     NUMBERS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name of the key, such as "job_tier"."""
+    """Name of the term, such as "job_tier"."""
     number: _builtins.int
     """A count."""
     tier: _builtins.str
@@ -1732,7 +1732,7 @@ class ObjectiveTerm(_message.Message):
 
     @_builtins.property
     def numbers(self) -> Global___Numbers:
-        """Counts whose places are said by the key."""
+        """Counts whose order the term defines."""
 
     def __init__(
         self,
@@ -1755,7 +1755,7 @@ Global___ObjectiveTerm: _TypeAlias = ObjectiveTerm  # noqa: Y015
 
 @_typing.final
 class TierCounts(_message.Message):
-    """Counts in the order in which they are compared."""
+    """Counts in the order of comparison."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1788,7 +1788,7 @@ class TierCount(_message.Message):
     tier: _builtins.str
     """Name of the tier."""
     count: _builtins.int
-    """How many."""
+    """The count."""
     def __init__(
         self,
         *,
@@ -1805,7 +1805,7 @@ Global___TierCount: _TypeAlias = TierCount  # noqa: Y015
 
 @_typing.final
 class Numbers(_message.Message):
-    """Numbers in the order in which they are compared."""
+    """Numbers in the order of comparison."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1829,7 +1829,7 @@ Global___Numbers: _TypeAlias = Numbers  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """Why there is no placement."""
+    """Why the gang does not fit."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1842,22 +1842,22 @@ class Reason(_message.Message):
     UNIT_FIELD_NUMBER: _builtins.int
     EXCLUDED_FIELD_NUMBER: _builtins.int
     kind: Global___ReasonKind.ValueType
-    """The first that applies."""
+    """The first reason that applies."""
     tier: _builtins.str
-    """Tier that it is about."""
+    """Tier concerned."""
     size: _builtins.int
     """Size that does not divide."""
     count: _builtins.int
-    """Count that it does not divide."""
+    """Count that the size does not divide."""
     fits: _builtins.int
-    """Most that one allowed domain holds."""
+    """Maximum that fits in one allowed domain."""
     needed: _builtins.int
-    """How many would be needed there."""
+    """Number needed in one domain."""
     unit: _builtins.str
-    """What these two count: pods or slices."""
+    """Unit of these two: pods or slices."""
     @_builtins.property
     def excluded(self) -> _containers.RepeatedCompositeFieldContainer[Global___Exclusion]:
-        """Nodes that are excluded; only with the kind EXCLUDED."""
+        """Excluded nodes by cause; only with the kind EXCLUDED."""
 
     def __init__(
         self,
@@ -1911,9 +1911,9 @@ class Exclusion(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
-    """selector, taint or unschedulable."""
+    """Cause: selector, taint or unschedulable."""
     nodes: _builtins.int
-    """Nodes excluded by it; a node counts once."""
+    """Number of nodes excluded by it; a node counts once."""
     def __init__(
         self,
         *,
@@ -1930,7 +1930,7 @@ Global___Exclusion: _TypeAlias = Exclusion  # noqa: Y015
 
 @_typing.final
 class Alternative(_message.Message):
-    """A change of the request, and what it leads to."""
+    """A change of the request, and its result."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1940,9 +1940,9 @@ class Alternative(_message.Message):
     change: _builtins.str
     """The change, for people."""
     tier: _builtins.str
-    """Tier of the job after it."""
+    """Tier of the job after the change."""
     feasible: _builtins.bool
-    """Whether the request then fits."""
+    """Whether the gang then fits."""
     def __init__(
         self,
         *,
@@ -1962,7 +1962,7 @@ Global___Alternative: _TypeAlias = Alternative  # noqa: Y015
 
 @_typing.final
 class DomainVerdict(_message.Message):
-    """What became of a domain."""
+    """The verdict on a domain."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1970,11 +1970,11 @@ class DomainVerdict(_message.Message):
     VERDICT_FIELD_NUMBER: _builtins.int
     NEEDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its name, or a count of further ones."""
+    """Name of the domain, or a count of further domains."""
     verdict: Global___Verdict.ValueType
-    """What became of it."""
+    """The verdict."""
     needs: _builtins.str
-    """What it has and lacks, for people."""
+    """What the domain has and lacks, for people."""
     def __init__(
         self,
         *,

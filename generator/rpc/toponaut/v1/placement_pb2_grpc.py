@@ -26,10 +26,10 @@ if _version_not_supported:
 
 
 class PlacementServiceStub:
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     def __init__(self, channel):
@@ -76,10 +76,10 @@ class PlacementServiceStub:
 
 
 class PlacementServiceServicer:
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     def Place(self, request, context):
@@ -92,17 +92,17 @@ class PlacementServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def PlaceBatch(self, request_iterator, context):
-        """Plans many gangs. Those of one message are planned together; each message sees what those
-        before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
-        they come; a malformed gang ends the stream.
+        """Plans many gangs. The gangs of a message are planned together, in the capacity that earlier
+        messages on the stream have left. Nothing is reserved. Messages are answered in order, as they
+        arrive; a malformed gang ends the stream.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Candidates(self, request, context):
-        """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
-        No node is in two of them.
+        """Lists sets of nodes that can hold a gang, best first, for schedulers that decide
+        themselves. No node is in two sets.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -116,24 +116,25 @@ class PlacementServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Reserve(self, request, context):
-        """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
-        same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+        """Places a gang and reserves its nodes until it is confirmed, released, or expires. The same
+        request_id returns the same reservation. FAILED_PRECONDITION: another replica leads.
+        UNAVAILABLE: no replica is known to lead.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Confirm(self, request, context):
-        """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-        FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
+        """Makes a reservation last until it is released. NOT_FOUND: no reservation has this id.
+        FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Gives the nodes of a reservation back; of one that has ended already, this is no error.
-        NOT_FOUND: there is none of that id.
+        """Releases the nodes of a reservation; this is no error if it has ended already.
+        NOT_FOUND: no reservation has this id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -186,10 +187,10 @@ def add_PlacementServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class PlacementService:
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     @staticmethod

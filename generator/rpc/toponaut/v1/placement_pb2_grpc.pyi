@@ -27,10 +27,10 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class PlacementServiceStub:
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     @_typing.overload
@@ -43,35 +43,36 @@ class PlacementServiceStub:
     RESOURCE_EXHAUSTED: too many calls at once.
     """
     PlaceBatch: _grpc.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]
-    """Plans many gangs. Those of one message are planned together; each message sees what those
-    before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
-    they come; a malformed gang ends the stream.
+    """Plans many gangs. The gangs of a message are planned together, in the capacity that earlier
+    messages on the stream have left. Nothing is reserved. Messages are answered in order, as they
+    arrive; a malformed gang ends the stream.
     """
     Candidates: _grpc.UnaryUnaryMultiCallable[_placement_pb2.CandidatesRequest, _placement_pb2.CandidatesResponse]
-    """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
-    No node is in two of them.
+    """Lists sets of nodes that can hold a gang, best first, for schedulers that decide
+    themselves. No node is in two sets.
     """
     Capacity: _grpc.UnaryUnaryMultiCallable[_placement_pb2.CapacityRequest, _placement_pb2.CapacityResponse]
     """Counts how many pods of a kind fit, by domain."""
     Reserve: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReserveRequest, _placement_pb2.ReserveResponse]
-    """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
-    same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+    """Places a gang and reserves its nodes until it is confirmed, released, or expires. The same
+    request_id returns the same reservation. FAILED_PRECONDITION: another replica leads.
+    UNAVAILABLE: no replica is known to lead.
     """
     Confirm: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]
-    """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-    FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
+    """Makes a reservation last until it is released. NOT_FOUND: no reservation has this id.
+    FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
     """
     Release: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]
-    """Gives the nodes of a reservation back; of one that has ended already, this is no error.
-    NOT_FOUND: there is none of that id.
+    """Releases the nodes of a reservation; this is no error if it has ended already.
+    NOT_FOUND: no reservation has this id.
     """
 
 @_typing.type_check_only
 class PlacementServiceAsyncStub(PlacementServiceStub):
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -81,34 +82,35 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     RESOURCE_EXHAUSTED: too many calls at once.
     """
     PlaceBatch: _aio.StreamStreamMultiCallable[_placement_pb2.PlaceBatchRequest, _placement_pb2.PlaceBatchResponse]  # type: ignore[assignment]
-    """Plans many gangs. Those of one message are planned together; each message sees what those
-    before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
-    they come; a malformed gang ends the stream.
+    """Plans many gangs. The gangs of a message are planned together, in the capacity that earlier
+    messages on the stream have left. Nothing is reserved. Messages are answered in order, as they
+    arrive; a malformed gang ends the stream.
     """
     Candidates: _aio.UnaryUnaryMultiCallable[_placement_pb2.CandidatesRequest, _placement_pb2.CandidatesResponse]  # type: ignore[assignment]
-    """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
-    No node is in two of them.
+    """Lists sets of nodes that can hold a gang, best first, for schedulers that decide
+    themselves. No node is in two sets.
     """
     Capacity: _aio.UnaryUnaryMultiCallable[_placement_pb2.CapacityRequest, _placement_pb2.CapacityResponse]  # type: ignore[assignment]
     """Counts how many pods of a kind fit, by domain."""
     Reserve: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReserveRequest, _placement_pb2.ReserveResponse]  # type: ignore[assignment]
-    """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
-    same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+    """Places a gang and reserves its nodes until it is confirmed, released, or expires. The same
+    request_id returns the same reservation. FAILED_PRECONDITION: another replica leads.
+    UNAVAILABLE: no replica is known to lead.
     """
     Confirm: _aio.UnaryUnaryMultiCallable[_placement_pb2.ConfirmRequest, _placement_pb2.ConfirmResponse]  # type: ignore[assignment]
-    """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-    FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
+    """Makes a reservation last until it is released. NOT_FOUND: no reservation has this id.
+    FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
     """
     Release: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]  # type: ignore[assignment]
-    """Gives the nodes of a reservation back; of one that has ended already, this is no error.
-    NOT_FOUND: there is none of that id.
+    """Releases the nodes of a reservation; this is no error if it has ended already.
+    NOT_FOUND: no reservation has this id.
     """
 
 class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Answers where a gang should run. Each call needs a deadline of an hour at most, which is also the
-    time that the search may take. Infeasible is an answer with a reason; so are a tier that the tree
-    lacks and sizes that do not divide. Errors carry google.rpc details: ErrorInfo tells the reason,
-    BadRequest names the field, RetryInfo says when to come again.
+    """Returns where a gang should run. Each call needs a deadline of an hour at most, which also limits
+    the time of the search. Infeasible is an answer with a reason; so are a tier that the tree lacks,
+    and sizes that do not divide. Errors carry google.rpc details: ErrorInfo has the reason,
+    BadRequest names the field, RetryInfo says when to retry.
     """
 
     @_abc_1.abstractmethod
@@ -128,9 +130,9 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _MaybeAsyncIterator[_placement_pb2.PlaceBatchRequest],
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_placement_pb2.PlaceBatchResponse], _abc.AsyncIterator[_placement_pb2.PlaceBatchResponse]]:
-        """Plans many gangs. Those of one message are planned together; each message sees what those
-        before it on the stream have taken. Nothing is reserved. Messages are answered in order, as
-        they come; a malformed gang ends the stream.
+        """Plans many gangs. The gangs of a message are planned together, in the capacity that earlier
+        messages on the stream have left. Nothing is reserved. Messages are answered in order, as they
+        arrive; a malformed gang ends the stream.
         """
 
     @_abc_1.abstractmethod
@@ -139,8 +141,8 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.CandidatesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.CandidatesResponse, _abc.Awaitable[_placement_pb2.CandidatesResponse]]:
-        """Lists sets of nodes that could hold a gang, best first, for schedulers that decide themselves.
-        No node is in two of them.
+        """Lists sets of nodes that can hold a gang, best first, for schedulers that decide
+        themselves. No node is in two sets.
         """
 
     @_abc_1.abstractmethod
@@ -157,8 +159,9 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.ReserveRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ReserveResponse, _abc.Awaitable[_placement_pb2.ReserveResponse]]:
-        """Places a gang and keeps its nodes for it until it is confirmed, released, or time is up. The
-        same request_id gets the same reservation. UNAVAILABLE: another replica leads.
+        """Places a gang and reserves its nodes until it is confirmed, released, or expires. The same
+        request_id returns the same reservation. FAILED_PRECONDITION: another replica leads.
+        UNAVAILABLE: no replica is known to lead.
         """
 
     @_abc_1.abstractmethod
@@ -167,8 +170,8 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.ConfirmRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ConfirmResponse, _abc.Awaitable[_placement_pb2.ConfirmResponse]]:
-        """Makes a reservation last until it is released. NOT_FOUND: there is none of that id.
-        FAILED_PRECONDITION: it has ended. ABORTED: a newer leadership has answered meanwhile.
+        """Makes a reservation last until it is released. NOT_FOUND: no reservation has this id.
+        FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
         """
 
     @_abc_1.abstractmethod
@@ -177,8 +180,8 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.ReleaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ReleaseResponse, _abc.Awaitable[_placement_pb2.ReleaseResponse]]:
-        """Gives the nodes of a reservation back; of one that has ended already, this is no error.
-        NOT_FOUND: there is none of that id.
+        """Releases the nodes of a reservation; this is no error if it has ended already.
+        NOT_FOUND: no reservation has this id.
         """
 
 def add_PlacementServiceServicer_to_server(servicer: PlacementServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

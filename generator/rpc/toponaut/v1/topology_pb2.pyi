@@ -31,19 +31,19 @@ class _WatchKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchKind.V
     WATCH_KIND_INITIAL: _WatchKind.ValueType  # 1
     """A part of the whole tree."""
     WATCH_KIND_SYNCED: _WatchKind.ValueType  # 2
-    """What was told so far is a whole tree."""
+    """The messages so far make a complete tree."""
     WATCH_KIND_UPDATE: _WatchKind.ValueType  # 3
     """A part of a change."""
 
 class WatchKind(_WatchKind, metaclass=_WatchKindEnumTypeWrapper):
-    """Kinds of steps."""
+    """Kinds of messages of the watch."""
 
 WATCH_KIND_UNSPECIFIED: WatchKind.ValueType  # 0
 """Never sent."""
 WATCH_KIND_INITIAL: WatchKind.ValueType  # 1
 """A part of the whole tree."""
 WATCH_KIND_SYNCED: WatchKind.ValueType  # 2
-"""What was told so far is a whole tree."""
+"""The messages so far make a complete tree."""
 WATCH_KIND_UPDATE: WatchKind.ValueType  # 3
 """A part of a change."""
 Global___WatchKind: _TypeAlias = WatchKind  # noqa: Y015
@@ -55,39 +55,39 @@ class _Severity:
 class _SeverityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Severity.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     SEVERITY_UNSPECIFIED: _Severity.ValueType  # 0
-    """Any."""
+    """Any severity."""
     SEVERITY_INFO: _Severity.ValueType  # 1
-    """Good to know."""
+    """For information."""
     SEVERITY_WARNING: _Severity.ValueType  # 2
-    """Someone should look at it."""
+    """Should be checked."""
     SEVERITY_ERROR: _Severity.ValueType  # 3
-    """The tree or jobs suffer."""
+    """The tree or jobs are affected."""
 
 class Severity(_Severity, metaclass=_SeverityEnumTypeWrapper):
-    """How much a finding matters."""
+    """Severity of a finding."""
 
 SEVERITY_UNSPECIFIED: Severity.ValueType  # 0
-"""Any."""
+"""Any severity."""
 SEVERITY_INFO: Severity.ValueType  # 1
-"""Good to know."""
+"""For information."""
 SEVERITY_WARNING: Severity.ValueType  # 2
-"""Someone should look at it."""
+"""Should be checked."""
 SEVERITY_ERROR: Severity.ValueType  # 3
-"""The tree or jobs suffer."""
+"""The tree or jobs are affected."""
 Global___Severity: _TypeAlias = Severity  # noqa: Y015
 
 @_typing.final
 class GetTopologyRequest(_message.Message):
-    """A question for the tree."""
+    """A request for the tree."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     page_size: _builtins.int
-    """Most rows of an answer, domains and unplaced nodes, 512 where 0; at most 4096."""
+    """Maximum number of domains and unplaced nodes in the answer, 512 if 0; at most 4096."""
     page_token: _builtins.str
-    """Of the answer before."""
+    """Token of the previous answer."""
     def __init__(
         self,
         *,
@@ -104,7 +104,7 @@ Global___GetTopologyRequest: _TypeAlias = GetTopologyRequest  # noqa: Y015
 
 @_typing.final
 class GetTopologyResponse(_message.Message):
-    """A part of the tree."""
+    """A page of the tree."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -115,14 +115,14 @@ class GetTopologyResponse(_message.Message):
     UNPLACED_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     revision: _builtins.str
-    """Of the tree, the same on all pages and on every replica that sees the same tree."""
+    """Revision of the tree; equal on all pages and on every replica with the same tree."""
     plane: _builtins.str
-    """Network that it is of."""
+    """Network of the tree."""
     next_page_token: _builtins.str
-    """Empty at the end."""
+    """Token of the next page; empty at the end."""
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Names bottom-up: tier t is the t-th, from 1."""
+        """Names, bottom-up: the t-th name is of tier t, starting at 1."""
 
     @_builtins.property
     def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___Domain]:
@@ -152,7 +152,7 @@ Global___GetTopologyResponse: _TypeAlias = GetTopologyResponse  # noqa: Y015
 
 @_typing.final
 class Domain(_message.Message):
-    """One subtree: what becomes one HyperNode."""
+    """A subtree, which becomes one HyperNode."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -167,16 +167,16 @@ class Domain(_message.Message):
     tier: _builtins.int
     """1 is nearest the nodes; smaller is faster."""
     parent: _builtins.str
-    """Name of the domain around it; empty at the top."""
+    """Name of the parent domain; empty at the top."""
     margin: _builtins.float
-    """0 to 1: how far the decisions behind it were from a tie."""
+    """0 to 1: distance of its decisions from a tie."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Nodes directly in it. One of more than 4096 comes several times, each with the next of them."""
+        """Nodes directly in it. A domain with more than 4096 is sent in several rows, each with the next."""
 
     @_builtins.property
     def switches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Switches whose reach it is; only the first time."""
+        """Switches that reach exactly its nodes; only in the first row."""
 
     def __init__(
         self,
@@ -205,9 +205,9 @@ class UnplacedNode(_message.Message):
     NODE_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     node: _builtins.str
-    """Its name."""
+    """Name of the node."""
     reason: _builtins.str
-    """Why, for people."""
+    """The reason, for people."""
     def __init__(
         self,
         *,
@@ -224,13 +224,13 @@ Global___UnplacedNode: _TypeAlias = UnplacedNode  # noqa: Y015
 
 @_typing.final
 class WatchTopologyRequest(_message.Message):
-    """A wish to follow the tree."""
+    """A request to watch the tree."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REVISION_FIELD_NUMBER: _builtins.int
     revision: _builtins.str
-    """That the caller knows already; all is told where empty."""
+    """Revision that the caller already has; the whole tree is sent if empty."""
     def __init__(
         self,
         *,
@@ -246,7 +246,7 @@ Global___WatchTopologyRequest: _TypeAlias = WatchTopologyRequest  # noqa: Y015
 
 @_typing.final
 class WatchTopologyResponse(_message.Message):
-    """A step of the tree."""
+    """A message of the watch."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -259,30 +259,30 @@ class WatchTopologyResponse(_message.Message):
     REMOVED_DOMAINS_FIELD_NUMBER: _builtins.int
     REMOVED_UNPLACED_FIELD_NUMBER: _builtins.int
     kind: Global___WatchKind.ValueType
-    """What it is."""
+    """Kind of the message."""
     revision: _builtins.str
-    """With SYNCED: what the caller now knows, and resumes from."""
+    """With SYNCED: the revision that the caller now has, and can resume from."""
     plane: _builtins.str
-    """With SYNCED: network that the tree is of."""
+    """With SYNCED: network of the tree."""
     @_builtins.property
     def tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """With SYNCED: names of tiers, bottom-up."""
 
     @_builtins.property
     def domains(self) -> _containers.RepeatedCompositeFieldContainer[Global___Domain]:
-        """Domains, whole: they replace those of their names."""
+        """Complete domains; they replace domains of the same names."""
 
     @_builtins.property
     def unplaced(self) -> _containers.RepeatedCompositeFieldContainer[Global___UnplacedNode]:
-        """Nodes in no domain; they replace those of their names."""
+        """Nodes in no domain; they replace entries of the same names."""
 
     @_builtins.property
     def removed_domains(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """With UPDATE: names of domains that are gone."""
+        """With UPDATE: names of removed domains."""
 
     @_builtins.property
     def removed_unplaced(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """With UPDATE: names of nodes that are not unplaced any more."""
+        """With UPDATE: names of nodes that are no longer unplaced."""
 
     def __init__(
         self,
@@ -306,14 +306,14 @@ Global___WatchTopologyResponse: _TypeAlias = WatchTopologyResponse  # noqa: Y015
 
 @_typing.final
 class WatchFeasibleRequest(_message.Message):
-    """A gang that waits."""
+    """A request to watch whether a gang fits."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     SPEC_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def spec(self) -> _placement_pb2.PlacementSpec:
-        """What is asked for."""
+        """The gang to place."""
 
     def __init__(
         self,
@@ -330,17 +330,17 @@ Global___WatchFeasibleRequest: _TypeAlias = WatchFeasibleRequest  # noqa: Y015
 
 @_typing.final
 class WatchFeasibleResponse(_message.Message):
-    """Whether it fits now."""
+    """Whether the gang fits now."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     PLACEMENT_FIELD_NUMBER: _builtins.int
     REVISION_FIELD_NUMBER: _builtins.int
     revision: _builtins.str
-    """Of the tree."""
+    """Revision of the tree."""
     @_builtins.property
     def placement(self) -> _placement_pb2.Placement:
-        """The placement, or why there is none."""
+        """The placement, or why the gang does not fit."""
 
     def __init__(
         self,
@@ -358,7 +358,7 @@ Global___WatchFeasibleResponse: _TypeAlias = WatchFeasibleResponse  # noqa: Y015
 
 @_typing.final
 class ListFindingsRequest(_message.Message):
-    """A question for findings."""
+    """A request for findings."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -367,14 +367,14 @@ class ListFindingsRequest(_message.Message):
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     min_severity: Global___Severity.ValueType
-    """Least severity; all where unspecified."""
+    """Minimum severity; all if unspecified."""
     page_size: _builtins.int
-    """Most findings of an answer, 512 where 0; at most 4096."""
+    """Maximum number of findings in the answer, 512 if 0; at most 4096."""
     page_token: _builtins.str
-    """Of the answer before; the other fields must be the same."""
+    """Token of the previous answer; the other fields must be the same."""
     @_builtins.property
     def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Kinds that are wanted, such as "swapped-cable"; all where empty."""
+        """Requested kinds, such as "swapped-cable"; all if empty."""
 
     def __init__(
         self,
@@ -394,14 +394,14 @@ Global___ListFindingsRequest: _TypeAlias = ListFindingsRequest  # noqa: Y015
 
 @_typing.final
 class ListFindingsResponse(_message.Message):
-    """Findings."""
+    """A page of findings."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     FINDINGS_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
-    """Empty at the end."""
+    """Token of the next page; empty at the end."""
     @_builtins.property
     def findings(self) -> _containers.RepeatedCompositeFieldContainer[Global___Finding]:
         """By kind, device and port."""
@@ -422,7 +422,7 @@ Global___ListFindingsResponse: _TypeAlias = ListFindingsResponse  # noqa: Y015
 
 @_typing.final
 class Finding(_message.Message):
-    """One thing that is wrong or contradictory."""
+    """A problem or contradiction."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -435,24 +435,24 @@ class Finding(_message.Message):
     SWAPS_FIELD_NUMBER: _builtins.int
     SINCE_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """What, such as "swapped-cable"."""
+    """Kind, such as "swapped-cable"."""
     device: _builtins.str
-    """Device that it is about."""
+    """Device concerned."""
     port: _builtins.str
-    """Port that it is about; absent where it is about the device."""
+    """Port concerned; absent if the finding concerns the whole device."""
     severity: Global___Severity.ValueType
-    """How much it matters."""
+    """Its severity."""
     message: _builtins.str
-    """What was seen and what to do, for people."""
+    """The observation and the advice, for people."""
     since: _builtins.str
-    """RFC 3339 time of the first generation that showed it; absent where unknown."""
+    """RFC 3339 time of the first generation with this finding; absent if unknown."""
     @_builtins.property
     def ports(self) -> _containers.RepeatedCompositeFieldContainer[Global___PortName]:
-        """Ports that it is about."""
+        """Ports concerned."""
 
     @_builtins.property
     def swaps(self) -> _containers.RepeatedCompositeFieldContainer[Global___Swap]:
-        """Ports whose cables, when exchanged, mend it."""
+        """Pairs of ports whose cables must be exchanged to repair it."""
 
     def __init__(
         self,
@@ -483,7 +483,7 @@ Global___Finding: _TypeAlias = Finding  # noqa: Y015
 
 @_typing.final
 class PortName(_message.Message):
-    """A port as people find it."""
+    """A port, by the names that people see."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -492,7 +492,7 @@ class PortName(_message.Message):
     device: _builtins.str
     """Display name of the device."""
     port: _builtins.str
-    """Name of the port; empty where the whole device is meant."""
+    """Name of the port; empty for the whole device."""
     def __init__(
         self,
         *,
@@ -517,11 +517,11 @@ class Swap(_message.Message):
     SECOND_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def first(self) -> Global___PortName:
-        """One."""
+        """One port."""
 
     @_builtins.property
     def second(self) -> Global___PortName:
-        """The other."""
+        """The other port."""
 
     def __init__(
         self,

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class TopologyServiceStub:
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     def __init__(self, channel):
@@ -59,35 +59,35 @@ class TopologyServiceStub:
 
 
 class TopologyServiceServicer:
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     def GetTopology(self, request, context):
-        """Returns the tree by pages. A page token outlives the next trees; ABORTED: it is too old, or of
-        another server, so begin anew.
+        """Returns the tree by pages. A page token outlives newer trees. ABORTED: the token is too old, or
+        from another server; start again with the first page.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchTopology(self, request, context):
-        """Tells the tree, then what changes in it. Who reads slowly gets several changes as one.
-        OUT_OF_RANGE, REVISION_COMPACTED: the revision is not known any more, so begin without one.
+        """Sends the tree, then its changes. A slow reader gets several changes as one. OUT_OF_RANGE,
+        REVISION_COMPACTED: the revision is no longer stored; start again without a revision.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def WatchFeasible(self, request, context):
-        """Tells whether a gang fits: at once, and again each time that this changes. Nothing is reserved.
+        """Sends whether a gang fits: at once, and again each time that this changes. Nothing is reserved.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListFindings(self, request, context):
-        """Lists what is wrong with the cabling, by kind, device and port. A page token outlives changes.
+        """Lists problems of the cabling, by kind, device and port. A page token outlives changes.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -125,8 +125,8 @@ def add_TopologyServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TopologyService:
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     @staticmethod

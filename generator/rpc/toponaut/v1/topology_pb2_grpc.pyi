@@ -27,8 +27,8 @@ GRPC_GENERATED_VERSION: str
 GRPC_VERSION: str
 
 class TopologyServiceStub:
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     @_typing.overload
@@ -36,41 +36,41 @@ class TopologyServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> TopologyServiceAsyncStub: ...
     GetTopology: _grpc.UnaryUnaryMultiCallable[_topology_pb2.GetTopologyRequest, _topology_pb2.GetTopologyResponse]
-    """Returns the tree by pages. A page token outlives the next trees; ABORTED: it is too old, or of
-    another server, so begin anew.
+    """Returns the tree by pages. A page token outlives newer trees. ABORTED: the token is too old, or
+    from another server; start again with the first page.
     """
     WatchTopology: _grpc.UnaryStreamMultiCallable[_topology_pb2.WatchTopologyRequest, _topology_pb2.WatchTopologyResponse]
-    """Tells the tree, then what changes in it. Who reads slowly gets several changes as one.
-    OUT_OF_RANGE, REVISION_COMPACTED: the revision is not known any more, so begin without one.
+    """Sends the tree, then its changes. A slow reader gets several changes as one. OUT_OF_RANGE,
+    REVISION_COMPACTED: the revision is no longer stored; start again without a revision.
     """
     WatchFeasible: _grpc.UnaryStreamMultiCallable[_topology_pb2.WatchFeasibleRequest, _topology_pb2.WatchFeasibleResponse]
-    """Tells whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
+    """Sends whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
     ListFindings: _grpc.UnaryUnaryMultiCallable[_topology_pb2.ListFindingsRequest, _topology_pb2.ListFindingsResponse]
-    """Lists what is wrong with the cabling, by kind, device and port. A page token outlives changes."""
+    """Lists problems of the cabling, by kind, device and port. A page token outlives changes."""
 
 @_typing.type_check_only
 class TopologyServiceAsyncStub(TopologyServiceStub):
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetTopology: _aio.UnaryUnaryMultiCallable[_topology_pb2.GetTopologyRequest, _topology_pb2.GetTopologyResponse]  # type: ignore[assignment]
-    """Returns the tree by pages. A page token outlives the next trees; ABORTED: it is too old, or of
-    another server, so begin anew.
+    """Returns the tree by pages. A page token outlives newer trees. ABORTED: the token is too old, or
+    from another server; start again with the first page.
     """
     WatchTopology: _aio.UnaryStreamMultiCallable[_topology_pb2.WatchTopologyRequest, _topology_pb2.WatchTopologyResponse]  # type: ignore[assignment]
-    """Tells the tree, then what changes in it. Who reads slowly gets several changes as one.
-    OUT_OF_RANGE, REVISION_COMPACTED: the revision is not known any more, so begin without one.
+    """Sends the tree, then its changes. A slow reader gets several changes as one. OUT_OF_RANGE,
+    REVISION_COMPACTED: the revision is no longer stored; start again without a revision.
     """
     WatchFeasible: _aio.UnaryStreamMultiCallable[_topology_pb2.WatchFeasibleRequest, _topology_pb2.WatchFeasibleResponse]  # type: ignore[assignment]
-    """Tells whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
+    """Sends whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
     ListFindings: _aio.UnaryUnaryMultiCallable[_topology_pb2.ListFindingsRequest, _topology_pb2.ListFindingsResponse]  # type: ignore[assignment]
-    """Lists what is wrong with the cabling, by kind, device and port. A page token outlives changes."""
+    """Lists problems of the cabling, by kind, device and port. A page token outlives changes."""
 
 class TopologyServiceServicer(metaclass=_abc_1.ABCMeta):
-    """Tells the tree that placements are made on, and what is wrong with the cabling. Each call needs a
-    deadline of an hour at most; a stream ends with it, and is taken up again where it was left.
+    """Returns the tree used for placements, and the problems of the cabling. Each call needs a deadline
+    of an hour at most; a stream ends at its deadline and can be resumed.
     """
 
     @_abc_1.abstractmethod
@@ -79,8 +79,8 @@ class TopologyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _topology_pb2.GetTopologyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_topology_pb2.GetTopologyResponse, _abc.Awaitable[_topology_pb2.GetTopologyResponse]]:
-        """Returns the tree by pages. A page token outlives the next trees; ABORTED: it is too old, or of
-        another server, so begin anew.
+        """Returns the tree by pages. A page token outlives newer trees. ABORTED: the token is too old, or
+        from another server; start again with the first page.
         """
 
     @_abc_1.abstractmethod
@@ -89,8 +89,8 @@ class TopologyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _topology_pb2.WatchTopologyRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_topology_pb2.WatchTopologyResponse], _abc.AsyncIterator[_topology_pb2.WatchTopologyResponse]]:
-        """Tells the tree, then what changes in it. Who reads slowly gets several changes as one.
-        OUT_OF_RANGE, REVISION_COMPACTED: the revision is not known any more, so begin without one.
+        """Sends the tree, then its changes. A slow reader gets several changes as one. OUT_OF_RANGE,
+        REVISION_COMPACTED: the revision is no longer stored; start again without a revision.
         """
 
     @_abc_1.abstractmethod
@@ -99,7 +99,7 @@ class TopologyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _topology_pb2.WatchFeasibleRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_topology_pb2.WatchFeasibleResponse], _abc.AsyncIterator[_topology_pb2.WatchFeasibleResponse]]:
-        """Tells whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
+        """Sends whether a gang fits: at once, and again each time that this changes. Nothing is reserved."""
 
     @_abc_1.abstractmethod
     def ListFindings(
@@ -107,6 +107,6 @@ class TopologyServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _topology_pb2.ListFindingsRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_topology_pb2.ListFindingsResponse, _abc.Awaitable[_topology_pb2.ListFindingsResponse]]:
-        """Lists what is wrong with the cabling, by kind, device and port. A page token outlives changes."""
+        """Lists problems of the cabling, by kind, device and port. A page token outlives changes."""
 
 def add_TopologyServiceServicer_to_server(servicer: TopologyServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
