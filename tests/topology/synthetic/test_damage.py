@@ -150,7 +150,7 @@ def test_it_draws_the_same_faults_from_the_same_seed_and_others_from_another() -
     [
         pytest.param(FaultSpec(lose_links=1.5), "0 to 100 %", id="more cables than there are"),
         pytest.param(FaultSpec(silent=-0.1), "0 to 100 %", id="a negative share of hosts"),
-        pytest.param(FaultSpec(num_swaps=-1), "number of swaps", id="a negative number of swaps"),
+        pytest.param(FaultSpec(num_swaps=-1), "0 or more swaps", id="a negative number of swaps"),
         pytest.param(FaultSpec(lose_switches=1000), "to lose 0 to", id="more switches than all"),
         pytest.param(FaultSpec(lost=("sw",)), "to lose, got sw", id="a device that there is not"),
         pytest.param(

@@ -137,7 +137,7 @@ def test_it_moves_a_host_with_one_link_to_where_its_cable_is() -> None:
 
 def test_it_places_no_host_with_as_many_links_here_as_there() -> None:
     tree = derive_truth(swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth1")))
-    reason = "as many links to leaf-g01 as to leaf-g02"
+    reason = "the same number of links to leaf-g01 and to leaf-g02"
     assert tree.unplaced == (Unplaced("node-0001", reason), Unplaced("node-0005", reason))
 
 

@@ -298,7 +298,7 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
         ),
         pytest.param(
             SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
-            "do not reach each other",
+            "cannot all be connected to each other",
             id="more groups than spines have ports",
         ),
         pytest.param(
@@ -315,7 +315,7 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
             id="too many up-links",
         ),
         pytest.param(
-            SyntheticSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "evenly", id="cliques across leaves"
+            SyntheticSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "a divisor", id="cliques across leaves"
         ),
         pytest.param(
             SyntheticSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="nothing to be apart from"

@@ -81,14 +81,14 @@ def test_it_tells_the_form_by_the_content(text: str, form: str) -> None:
     [
         pytest.param("a,1,b", "expected 4 columns", id="a short row"),
         pytest.param("a,,b,2", "is missing", id="an empty port"),
-        pytest.param("a,1,a,1", "both ends are one port", id="a port with itself"),
-        pytest.param("a,1,A,1", "both ends are one port", id="one port in two letter cases"),
+        pytest.param("a,1,a,1", "both ends are the same port", id="a port with itself"),
+        pytest.param("a,1,A,1", "both ends are the same port", id="one port in two letter cases"),
         pytest.param(
             "x,1,c,2",
-            "another cable already, between x port 1 and y port 1",
+            "already has another cable, between x port 1 and y port 1",
             id="a port given twice",
         ),
-        pytest.param("a,\x1b[31m,b,2", "no text", id="control characters"),
+        pytest.param("a,\x1b[31m,b,2", "not printable", id="control characters"),
         pytest.param(f"{'a' * 256},1,b,2", "too long", id="a name longer than any system's"),
         pytest.param('"a,1,b,2', "expected 4 columns", id="a quote that is not closed"),
     ],
@@ -119,7 +119,9 @@ def test_it_counts_a_cable_written_from_both_ends_once() -> None:
         pytest.param("{", "not JSON", id="broken"),
         pytest.param("[" * 100_000, "not JSON", id="nested without end"),
         pytest.param('{"results": 7}', "expected a list", id="no list of results"),
-        pytest.param('{"detail": "Invalid token"}', "no end a", id="NetBox's refusal"),
+        pytest.param(
+            '{"detail": "Invalid token"}', "no termination type on side a", id="an error of NetBox"
+        ),
         pytest.param("[7]", "expected an object", id="a number for a cable"),
         pytest.param('{"next": "http://x/", "results": []}', "one page", id="one page of many"),
         pytest.param(f"[{'9' * 5000}]", "not JSON", id="a number of thousands of digits"),

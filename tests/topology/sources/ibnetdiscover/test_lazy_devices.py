@@ -104,7 +104,7 @@ def test_rows_and_records_of_one_switch_add_up(first: str) -> None:
 
 def test_a_row_that_contradicts_a_record_is_told() -> None:
     found = parse_ibnetdiscover((RECORD + UP.replace(PORT, "00b0000000000099")).encode())
-    assert [error.problem for error in found.errors] == ["port has two peers, the first counts"]
+    assert [error.problem for error in found.errors] == ["port has two peers, the first one counts"]
 
 
 def test_a_link_counts_over_a_row_without_one_in_any_order() -> None:

@@ -39,11 +39,13 @@ def test_it_reads_one_frame_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        pytest.param(capture(PLAIN)[:-1], "the last frame is cut", id="a cut frame"),
-        pytest.param(capture(PLAIN) + b"\0" * 9, "the last frame is cut", id="a cut record"),
-        pytest.param(capture()[:20], "cut within its header", id="a cut header"),
+        pytest.param(capture(PLAIN)[:-1], "the last frame is truncated", id="a cut frame"),
+        pytest.param(capture(PLAIN) + b"\0" * 9, "the last frame is truncated", id="a cut record"),
+        pytest.param(capture()[:20], "file ends within its header", id="a cut header"),
         pytest.param(capture(link=113), "link type 113 is not Ethernet", id="cooked frames"),
-        pytest.param(bytes.fromhex("0a0d0d0a"), "tshark -F pcap makes one", id="pcapng"),
+        pytest.param(
+            bytes.fromhex("0a0d0d0a"), "convert a pcapng file with tshark -F pcap", id="pcapng"
+        ),
     ],
 )
 def test_it_says_what_it_cannot_read(raw: bytes, problem: str) -> None:

@@ -159,7 +159,7 @@ def test_it_tells_an_empty_walk_from_a_switch_without_neighbors() -> None:
     device, errors = parse_walk([], source="switch 10.0.0.1", address="10.0.0.1")
     assert device is None
     assert [str(one) for one in errors] == [
-        "switch 10.0.0.1: no row that tells a switch or its neighbors"
+        "switch 10.0.0.1: no row describes a switch or its neighbors"
     ]
     lonely, problems = parse_walk([((*IF_NAME, 1), b"swp1")])
     assert lonely is not None
@@ -179,8 +179,8 @@ def test_it_keeps_what_is_more_than_a_report_holds_out_and_says_so() -> None:
     assert len(device.ports) == MAX_PORTS
     assert max(len(port.neighbors) for port in device.ports) == MAX_NEIGHBORS
     assert sorted(error.problem for error in errors) == [
-        f"4105 ports: those beyond {MAX_PORTS} are left out",
-        f"5 neighbor rows beyond {MAX_NEIGHBORS} of a port",
+        f"4105 ports: those beyond {MAX_PORTS} are dropped",
+        f"5 neighbor rows dropped: over {MAX_NEIGHBORS} on one port",
     ]
     assert extract_device(build_report(device, name="switch-x")) is not None
 
@@ -202,7 +202,7 @@ def test_it_hears_a_neighbor_once_that_a_table_holds_twice() -> None:
     assert device is not None
     assert len(device.ports[0].neighbors) == 1
     assert [error.problem for error in errors] == [
-        "1 local ports with neighbors are in no table, as 1"
+        "1 local ports with neighbors are in no port table, for example 1"
     ]
 
 
