@@ -170,7 +170,7 @@ def test_it_forgets_pods_that_have_ended() -> None:
 
 def test_it_asks_for_the_namespace_where_two_have_the_job() -> None:
     pods = [parse_job_pod(pod("p", "n", namespace=space)) for space in ("a", "b")]
-    with pytest.raises(ConfigError, match="name a/train or b/train"):
+    with pytest.raises(ConfigError, match="use a/train or b/train"):
         find_job("train", [one for one in pods if one is not None])
 
 
@@ -204,13 +204,13 @@ def test_it_says_of_an_empty_object_that_it_has_no_pod(tree: Path, tmp_path: Pat
     file.write_text("{}", encoding="utf-8")
     ran = run("where", "train", "--tree", tree, "--pods", file)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"{file}: no pod is of job 'train'" in ran.err
+    assert f"{file}: no pod belongs to job 'train'" in ran.err
 
 
 def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
     ran = where(tree, SPREAD, job="trian\x1b")
     assert ran.code == ExitCode.USAGE
-    assert r"no pod is of job 'trian\x1b'; names of jobs: train" in ran.err
+    assert r"no pod belongs to job 'trian\x1b'; names of jobs: train" in ran.err
 
 
 def test_it_passes_by_a_pod_that_makes_no_sense(tree: Path) -> None:

@@ -63,19 +63,19 @@ def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
             {"leaf"},
             id="a tier beyond any fabric",
         ),
-        pytest.param([LEAF, LEAF], "leaf: given twice", {"leaf"}, id="a name given twice"),
+        pytest.param([LEAF, LEAF], "leaf: listed twice", {"leaf"}, id="a name listed twice"),
         pytest.param(
             [LEAF, HyperNode("x", 1, "", (), num_inexact_members=3)],
-            "x: 3 members by pattern are left out",
+            "x: 3 members without an exact name are skipped",
             {"leaf"},
             id="members by pattern",
         ),
         pytest.param(
-            [LEAF, hypernode("x", 2, "gone")], "x: no node below", {"leaf"}, id="nothing below"
+            [LEAF, hypernode("x", 2, "gone")], "x: has no nodes below", {"leaf"}, id="nothing below"
         ),
         pytest.param(
             [LEAF, replace(POD, tier_name="tier-1")],
-            "pod: tier 2 is not tier-1",
+            "pod: tier name tier-1 of tier 2 conflicts with another HyperNode",
             {"leaf", "pod"},
             id="a tier name at two tiers",
         ),

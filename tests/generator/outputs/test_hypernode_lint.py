@@ -38,7 +38,7 @@ LONG = "n" * 64
         ([POD], "pod: lists HyperNode leaf, which does not exist"),
         (
             [LEAF, hypernode("pod", 3, "leaf")],
-            "pod: tier 3 is not next to tier 1 of its member leaf",
+            "pod: tier 3 is more than one above tier 1 of its member leaf",
         ),
         (
             [hypernode("x", 2, "leaf"), LEAF, hypernode("y", 2, "x")],
@@ -64,7 +64,7 @@ LONG = "n" * 64
         ),
         (
             [hypernode("leaf", 1, PLACEHOLDER)],
-            f"leaf: holds {PLACEHOLDER}, left by an interrupted plan",
+            f"leaf: has the member {PLACEHOLDER}, left by an interrupted plan",
         ),
         ([replace(LEAF, num_inexact_members=2)], "leaf: 2 members are not selected by exact names"),
         (
@@ -76,7 +76,7 @@ LONG = "n" * 64
             f"leaf: member {LONG} is not a lower-case DNS-1123 name of at most 63 characters",
         ),
         ([hypernode("a_b", 1, "n1")], "a_b: not a DNS-1123 name of at most 63 characters"),
-        ([hypernode("leaf-hn-0", 1, "n1")], "leaf-hn-0: such names are given by Volcano's own"),
+        ([hypernode("leaf-hn-0", 1, "n1")], "leaf-hn-0: Volcano's own discovery uses such names"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )

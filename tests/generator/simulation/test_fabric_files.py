@@ -119,7 +119,7 @@ def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path
     out = tmp_path / "fabric"
     before = simulate(out, "--hosts", 8)
     ran = run("simulate", "fabric", "--hosts", 16, "--out", out)
-    assert (ran.code, "--force replaces it" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "use --force to replace it" in ran.err) == (ExitCode.USAGE, True)
     assert files_of(out) == before
     assert simulate(out, "--hosts", 16, "--force") != before
     assert [path.name for path in tmp_path.iterdir()] == ["fabric"]
@@ -129,7 +129,7 @@ def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path
 def test_it_never_touches_a_folder_of_somebody_else(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     ran = run("simulate", "fabric", "--out", tmp_path, "--force")
-    assert (ran.code, "name a new folder" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "use a new folder" in ran.err) == (ExitCode.USAGE, True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
