@@ -1,4 +1,4 @@
-"""Every folder below fixtures/SOURCE is a test: its input, and what the parser makes of it."""
+"""Every folder below fixtures/SOURCE is a test: an input and the expected result of the parser."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,7 @@ def test_it_reads_a_sysfs_tree_as_expected(path: Path, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("path", cases("nvidia_smi"), ids=case_id)
-def test_it_reads_what_nvidia_smi_prints_as_expected(path: Path, golden: Golden) -> None:
+def test_it_reads_the_output_of_nvidia_smi_as_expected(path: Path, golden: Golden) -> None:
     gpus, errors = parse_gpu_fabrics(path.read_bytes().decode(), source=path.name)
     found = derive_clique(gpus)
     told = {
