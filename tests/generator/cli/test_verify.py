@@ -68,7 +68,7 @@ def test_it_exits_with_5_and_tells_how_to_repeat_a_silently_wrong_tree(
         pytest.param(
             ("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="a rank that there is not"
         ),
-        pytest.param(("--journal", __file__), "no journal", id="a journal that is none"),
+        pytest.param(("--journal", __file__), "not a journal", id="a journal that is none"),
         pytest.param(("--journal", "/dev/full"), "not a regular file", id="a file without an end"),
     ],
 )

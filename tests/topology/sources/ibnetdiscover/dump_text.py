@@ -43,7 +43,7 @@ def db_csv(devices: Iterable[Device]) -> str:
     rows["NODES"].append("NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,DeviceID")
     rows["PORTS"].append("NodeGuid,PortGuid,PortNum,LinkWidthActv,LinkSpeedActv,PortState")
     rows["LINKS"].append("NodeGuid1,PortNum1,NodeGuid2,PortNum2")
-    told: set[frozenset[tuple[str, int]]] = set()
+    printed: set[frozenset[tuple[str, int]]] = set()
     for device in devices:
         guid, image = guid_of(device), one_of(device.ids, IdKind.SYSTEM_IMAGE_GUID)
         kind = TYPES.get(device.kind, 1)
@@ -59,9 +59,9 @@ def db_csv(devices: Iterable[Device]) -> str:
             for heard in port.neighbors:
                 far = (guid_of(heard), number_of(heard.port_ids))
                 link = frozenset(((guid, number), far))
-                if link not in told:
+                if link not in printed:
                     rows["LINKS"].append(f"0x{guid},{number},0x{far[0]},{far[1]}")
-                told.add(link)
+                printed.add(link)
     sections = (
         f"START_{name}\n" + "\n".join(found) + f"\nEND_{name}\n" for name, found in rows.items()
     )

@@ -84,8 +84,8 @@ def test_it_returns_the_name_of_a_switch(text: str, name: str) -> None:
 
 @given(TEXTS)
 def test_every_host_name_can_be_described_again(text: str) -> None:
-    told = host_name(text)
-    assert host_name(describe_host(*told)) == told
+    names = host_name(text)
+    assert host_name(describe_host(*names)) == names
 
 
 @given(TEXTS)

@@ -46,8 +46,8 @@ def shown(frame: Frame) -> dict[str, object]:
     if pdu is None:
         return {"errors": frame.errors}
     own = {"vlan": pdu.vlan, "pvid": pdu.pvid, "mfs": pdu.max_frame_bytes, "lag": pdu.aggregation}
-    told = {name: value for name, value in own.items() if value is not None}
-    return {"neighbor": pdu.neighbor, **told, "errors": frame.errors}
+    other_fields = {name: value for name, value in own.items() if value is not None}
+    return {"neighbor": pdu.neighbor, **other_fields, "errors": frame.errors}
 
 
 @pytest.mark.parametrize("path", CASES, ids=case_id)

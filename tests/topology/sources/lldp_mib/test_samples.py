@@ -21,7 +21,7 @@ COUNTS = {
         34,
         34,
         1,
-    ),  # 70 rows, each under two time marks; one of nobody
+    ),  # 70 rows, each under two time marks; one identifies no device
     "librenms_ciscosb_sg350x-24p.snmprec": (5, 5, 0),  # three of them by CDP too
     "librenms_dell-sonic.snmprec": (23, 23, 0),
     "librenms_dnos_s4048.snmprec": (4, 4, 0),
@@ -140,15 +140,15 @@ def test_it_joins_junipers_by_the_index_that_they_send_as_port_id() -> None:
         if port_id.kind is IdKind.PORT_ID
     }
     chassis = {owner for owner, _ in owners}
-    told = [
+    rows = [
         (one.device_ids[0].value, one.port_ids[0].value)
         for device in devices
         for heard in neighbors(device).values()
         for one in heard
         if one.device_ids and one.device_ids[0].value in chassis
     ]
-    assert len(told) >= 12
-    assert [row for row in told if row not in owners] == []
+    assert len(rows) >= 12
+    assert [row for row in rows if row not in owners] == []
 
 
 def case_paths() -> list[Path]:
