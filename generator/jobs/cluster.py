@@ -1,6 +1,6 @@
-"""Free slots of a cluster during a replay, and what its tree says of sets of nodes.
+"""Free slots of a cluster, and the domains of its tree around a set of nodes.
 
-Nodes are positions in tree order, so every domain is a range of them.
+Nodes are positions in tree order, so every domain is a range of positions.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Ints = NDArray[np.int64]
 
 
 class UniformPods(NamedTuple):
-    """The equal pods that a job comes to."""
+    """The equal pods of a job."""
 
     num: int
     slots: int
-    """Of each."""
+    """Slots of each pod."""
 
 
 class Tier(NamedTuple):
@@ -29,61 +29,61 @@ class Tier(NamedTuple):
     name: str
     starts: Ints
     stops: Ints
-    """Domain d holds the nodes from `starts[d]` to before `stops[d]`."""
+    """Domain d has the nodes from `starts[d]` up to, not including, `stops[d]`."""
     domain_of: Ints
-    """Per node: its domain, or -1."""
+    """Per node, its domain or -1."""
 
 
 def split_into_pods(gpus: int, slots: int) -> UniformPods:
-    """Return a job's pods on nodes of so many slots: as large as a divisor of its GPUs allows."""
+    """Return the pods of a job: of equal size, the largest divisor of its GPUs that fits a node."""
     size = next(size for size in range(min(gpus, slots), 0, -1) if gpus % size == 0)
     return UniformPods(gpus // size, size)
 
 
 class SlotCluster:
-    """Equal nodes; a job takes slots and gives them back."""
+    """Equal nodes whose slots jobs take and return."""
 
     def __init__(self, tree: TopologyTree, slots: int) -> None:
-        """Begin with all slots free."""
+        """Start with all slots free."""
         self.tree = tree
         self.slots = slots
-        """Of each node."""
+        """Slots of each node."""
         self.free: Ints = np.full(len(tree.nodes), slots, dtype=np.int64)
         self.num_free = slots * len(tree.nodes)
-        self.tiers = tuple(_build_tier(tree, at) for at in range(1, len(tree.tiers) + 1))
-        """Bottom-up."""
+        self.tiers = tuple(_build_tier(tree, number) for number in range(1, len(tree.tiers) + 1))
+        """Tiers, lowest first."""
 
     @property
     def num_slots(self) -> int:
-        """Slots of all nodes."""
+        """Number of slots of all nodes."""
         return self.slots * len(self.tree.nodes)
 
     def take_slots(self, nodes: Ints, slots: int) -> None:
-        """Give slots on each node away; a node may occur several times."""
+        """Take slots on each node; a node may occur several times."""
         np.subtract.at(self.free, nodes, slots)
         self.num_free -= slots * len(nodes)
 
     def return_slots(self, nodes: Ints, slots: int) -> None:
-        """Take slots back."""
+        """Return slots on each node; a node may occur several times."""
         np.add.at(self.free, nodes, slots)
         self.num_free += slots * len(nodes)
 
     def count_fitting(self, slots: int) -> Ints:
-        """Return per node how many pods of so many slots fit."""
+        """Return the number of pods with so many slots that fit on each node."""
         return self.free // slots
 
     def find_height(self, nodes: Ints) -> int:
-        """Return the tier of the lowest domain around nodes: 0 of one node.
+        """Return the tier of the lowest domain around nodes; 0 for a single node.
 
-        One more than the highest where no domain holds them all.
+        Returns the highest tier plus one if no domain has all nodes.
         """
         low, high = int(nodes.min()), int(nodes.max())
         if low == high:
             return 0
-        for at, tier in enumerate(self.tiers, 1):
+        for height, tier in enumerate(self.tiers, 1):
             domain = int(tier.domain_of[low])
             if domain >= 0 and high < tier.stops[domain]:
-                return at
+                return height
         return len(self.tiers) + 1
 
     def tier_name(self, height: int) -> str:
@@ -93,23 +93,23 @@ class SlotCluster:
         return "cluster" if height > len(self.tiers) else self.tiers[height - 1].name
 
     def count_leaves(self, nodes: Ints) -> int:
-        """Return how many domains of the lowest tier nodes are in; those in none count alone."""
-        found = self.tiers[0].domain_of[nodes]
-        return len(np.unique(found[found >= 0])) + len(np.unique(nodes[found < 0]))
+        """Return the number of lowest-tier domains of nodes; a node without one counts as one."""
+        domains = self.tiers[0].domain_of[nodes]
+        return len(np.unique(domains[domains >= 0])) + len(np.unique(nodes[domains < 0]))
 
 
 def sum_by_domain(tier: Tier, fits: Ints) -> Ints:
-    """Return per domain of a tier how many pods fit; O(nodes + domains)."""
+    """Return the number of pods that fit in each domain of a tier; O(nodes + domains)."""
     sums = np.concatenate(([0], np.cumsum(fits)))
-    found: Ints = sums[tier.stops] - sums[tier.starts]
-    return found
+    fits_by_domain: Ints = sums[tier.stops] - sums[tier.starts]
+    return fits_by_domain
 
 
 def _build_tier(tree: TopologyTree, number: int) -> Tier:
     domains = [domain for domain in tree.domains if domain.tier == number]
     domain_of = np.full(len(tree.nodes), -1, dtype=np.int64)
-    for at, domain in enumerate(domains):
-        domain_of[domain.start : domain.stop] = at
+    for index, domain in enumerate(domains):
+        domain_of[domain.start : domain.stop] = index
     return Tier(
         tree.tiers[number - 1],
         np.array([domain.start for domain in domains], dtype=np.int64),

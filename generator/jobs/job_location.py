@@ -1,4 +1,4 @@
-"""Where a running job is in the tree: its tier, its domains, what crosses them. Pure."""
+"""The location of a running job in the tree: its tier, its domains, and crossings. Pure."""
 
 from __future__ import annotations
 
@@ -17,51 +17,52 @@ from topology.model.tree import TopologyTree
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How far pods are apart."""
+    """How far apart pods are."""
 
     tier: str | None
-    """Of the lowest domain around them; None where no pod is in the tree."""
+    """Tier of the lowest domain around the pods; None if no pod is in the tree."""
     domains: Mapping[str, int]
-    """Per tier, bottom-up: domains that hold pods."""
+    """Per tier, lowest first, the number of domains with pods."""
     crossings: Mapping[str, int]
-    """Per tier: how often a pod is in another domain than the pod before it in its group."""
+    """Per tier, how often a pod is in another domain than the previous pod of its group."""
     sort_key: tuple[int, ...]
-    """Height, then domains from the coarsest tier down: what makes one place better."""
+    """Height, then numbers of domains from the highest tier down; smaller is better."""
 
 
 @dataclass(frozen=True, slots=True)
 class BetterPlacement:
-    """A place that is nearer together, if the job were placed now."""
+    """A placement with a smaller spread, if the job were placed now."""
 
     spread: Spread
     assignment: Mapping[str, Sequence[str | None]]
     num_moved: int
-    """Pods that would be on another node, were equal pods exchanged at will."""
+    """Pods on another node, if equal pods are interchangeable."""
     is_proved: bool
+    """Whether the placement is proved optimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobLocation:
-    """All that is said of a running job."""
+    """The location of a running job, of its groups and of its pods."""
 
     job: RunningJob
     spread: Spread
     groups: Mapping[str, Spread]
-    """Per role."""
+    """Spread per role."""
     pod_domains: tuple[str, ...]
-    """Per pod: its lowest domain, empty where there is none."""
+    """Per pod, its lowest domain; empty without one."""
     num_pending: int
-    """Pods that are on no node."""
+    """Pods without a node."""
     unknown_nodes: tuple[str, ...]
-    """Nodes with pods that the tree lacks, sorted."""
+    """Nodes with pods that are not in the tree, sorted."""
     better_placement: BetterPlacement | None = None
 
 
 def locate_job(tree: TopologyTree, job: RunningJob) -> JobLocation:
-    """Return where a job is; O(nodes + pods)."""
+    """Return the location of a job; O(nodes + pods)."""
     cluster = SlotCluster(tree, 1)
-    position = {name: at for at, name in enumerate(tree.nodes)}
-    homes = {
+    position = {name: index for index, name in enumerate(tree.nodes)}
+    domain_of_node = {
         name: domain.name for domain in reversed(tree.domains) for name in tree.nodes_of(domain)
     }
     roles: dict[str, list[str]] = {}
@@ -71,7 +72,7 @@ def locate_job(tree: TopologyTree, job: RunningJob) -> JobLocation:
         job=job,
         spread=_measure_spread(cluster, position, list(roles.values())),
         groups={role: _measure_spread(cluster, position, [nodes]) for role, nodes in roles.items()},
-        pod_domains=tuple(homes.get(pod.node, "") for pod in job.pods),
+        pod_domains=tuple(domain_of_node.get(pod.node, "") for pod in job.pods),
         num_pending=sum(not pod.node for pod in job.pods),
         unknown_nodes=tuple(sorted({pod.node for pod in job.pods if pod.node} - position.keys())),
     )
@@ -80,31 +81,33 @@ def locate_job(tree: TopologyTree, job: RunningJob) -> JobLocation:
 def find_better_placement(
     tree: TopologyTree, job: RunningJob, placement: Placement
 ) -> BetterPlacement | None:
-    """Return a placement of the same pods if it is nearer together than they are now."""
+    """Return a placement of the same pods, None unless its spread is smaller than the present."""
     if not placement.is_feasible:
         return None
     cluster = SlotCluster(tree, 1)
-    position = {name: at for at, name in enumerate(tree.nodes)}
+    position = {name: index for index, name in enumerate(tree.nodes)}
     rows = [[node or "" for node in nodes] for nodes in placement.assignment.values()]
-    now, then = locate_job(tree, job).spread, _measure_spread(cluster, position, rows)
-    if now.tier is not None and then.sort_key >= now.sort_key:
+    present, proposed = locate_job(tree, job).spread, _measure_spread(cluster, position, rows)
+    if present.tier is not None and proposed.sort_key >= present.sort_key:
         return None
-    return BetterPlacement(then, placement.assignment, _count_moved(job, rows), placement.is_proved)
+    return BetterPlacement(
+        proposed, placement.assignment, _count_moved(job, rows), placement.is_proved
+    )
 
 
 def build_request_groups(job: RunningJob) -> list[dict[str, Any]]:
-    """Return the pods as groups of a request: equal ones of a role are one group."""
-    found: list[tuple[str, Mapping[str, Any], list[JobPod]]] = []
+    """Return the pods as groups of a placement request: equal pods of a role are one group."""
+    equal_pods: list[tuple[str, Mapping[str, Any], list[JobPod]]] = []
     for pod in job.pods:
         same = next(
-            (row for row in found if row[0] == pod.role and row[1] == pod.request_fields), None
+            (row for row in equal_pods if row[0] == pod.role and row[1] == pod.request_fields), None
         )
         if same is None:
-            found.append((pod.role, pod.request_fields, [pod]))
+            equal_pods.append((pod.role, pod.request_fields, [pod]))
         else:
             same[2].append(pod)
     groups, names = [], set[str]()
-    for role, row, pods in found:
+    for role, row, pods in equal_pods:
         name = role if role not in names else f"{role}-{len(names)}"
         names.add(name)
         groups.append({"name": name, "count": len(pods)} | dict(row))
@@ -115,7 +118,7 @@ def _measure_spread(
     cluster: SlotCluster, position: Mapping[str, int], groups: Sequence[Sequence[str]]
 ) -> Spread:
     ranked = [[position[node] for node in nodes if node in position] for nodes in groups]
-    inside = np.array([at for row in ranked for at in row], dtype=np.int64)
+    inside = np.array([index for row in ranked for index in row], dtype=np.int64)
     if not len(inside):
         return Spread(None, {}, {}, ())
     height = cluster.find_height(inside)
@@ -136,7 +139,10 @@ def _measure_spread(
 
 
 def _count_crossings(domain_of: Ints, nodes: Sequence[int]) -> int:
-    return sum(int(domain_of[one]) != int(domain_of[other]) for one, other in pairwise(nodes))
+    return sum(
+        int(domain_of[previous]) != int(domain_of[following])
+        for previous, following in pairwise(nodes)
+    )
 
 
 def _count_moved(job: RunningJob, rows: Sequence[Sequence[str]]) -> int:
@@ -152,21 +158,26 @@ def _count_moved(job: RunningJob, rows: Sequence[Sequence[str]]) -> int:
     return moved
 
 
-def render_job_location(found: JobLocation) -> dict[str, Any]:
+def render_job_location(location: JobLocation) -> dict[str, Any]:
     """Return the document that `toponaut where -o json` prints."""
     return {
-        "job": found.job.name,
-        **_render_spread(found.spread),
-        "pending": found.num_pending,
-        "outside": list(found.unknown_nodes),
-        "groups": {role: _render_spread(spread) for role, spread in found.groups.items()},
+        "job": location.job.name,
+        **_render_spread(location.spread),
+        "pending": location.num_pending,
+        "outside": list(location.unknown_nodes),
+        "groups": {role: _render_spread(spread) for role, spread in location.groups.items()},
         "pods": [
-            {"name": pod.name, "group": pod.role, "node": pod.node or None, "domain": home or None}
-            for pod, home in zip(found.job.pods, found.pod_domains, strict=True)
+            {
+                "name": pod.name,
+                "group": pod.role,
+                "node": pod.node or None,
+                "domain": domain or None,
+            }
+            for pod, domain in zip(location.job.pods, location.pod_domains, strict=True)
         ],
         "better": None
-        if found.better_placement is None
-        else _render_better_placement(found.better_placement),
+        if location.better_placement is None
+        else _render_better_placement(location.better_placement),
     }
 
 

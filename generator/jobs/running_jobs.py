@@ -1,7 +1,7 @@
-"""Jobs that run: which pods of a cluster are one job's, in order of their ranks. Pure.
+"""Running jobs: the pods of one job among the pods of a cluster, in order of their ranks. Pure.
 
-A job is found by any name that it goes by: that of its group, of its batch object or of what
-made its pods, alone or as NAMESPACE/NAME.
+A job is found by any of its names: the name of its pod group, of its batch object or of an owner
+of its pods, alone or as NAMESPACE/NAME.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _JOB_NAME_KEYS: Final = (
     "leaderworkerset.sigs.k8s.io/name",
     "ray.io/cluster",
 )
-"""Labels or annotations that hold a name of the job."""
+"""Labels or annotations with a name of the job."""
 _ROLE_KEYS: Final = (
     "volcano.sh/task-spec",
     "jobset.sigs.k8s.io/replicatedjob-name",
@@ -64,16 +64,16 @@ class JobPod(NamedTuple):
     namespace: str
     name: str
     node: str
-    """Empty while it waits."""
+    """Empty while the pod is pending."""
     role: str
     rank: tuple[int, ...]
-    """As its labels say, a huge number where they do not."""
+    """Ranks from its labels; a huge number for a missing label."""
     request_fields: Mapping[str, Any]
-    """What it asks for, as fields of a request's group."""
+    """The resources of the pod, as fields of a group in a placement request."""
     job_names: frozenset[str]
-    """Names of the job."""
+    """All names of its job."""
     document: Mapping[str, Any]
-    """As it was decoded."""
+    """The decoded Pod."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,16 @@ class RunningJob:
 
     name: str
     pods: tuple[JobPod, ...]
-    """By role, then by rank, then by name."""
+    """Sorted by role, then by rank, then by name."""
     other_pods: tuple[JobPod, ...] = ()
-    """All further pods that are known, in any order."""
+    """All other known pods, in any order."""
 
 
 def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
-    """Return a decoded Pod; None where it has ended.
+    """Parse a decoded Pod; return None if it has ended.
 
     Raises:
-        PlacementRequestError: a field that counts is malformed.
+        PlacementRequestError: a field that the placement needs is malformed.
     """
     metadata, spec, status = (_get_mapping(document, key) for key in ("metadata", "spec", "status"))
     if status.get("phase") in _ENDED_PHASES:
@@ -111,50 +111,50 @@ def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
 
 
 def find_job(name: str, pods: Iterable[JobPod]) -> RunningJob:
-    """Return the job of a name among pods.
+    """Return the job with a name among pods.
 
     Raises:
-        ConfigError: none has it, or jobs of several namespaces.
+        ConfigError: no job has the name, or jobs in several namespaces have it.
     """
-    listed = list(pods)
-    space, _, wanted = name.rpartition("/")
-    own = [pod for pod in listed if wanted in pod.job_names and space in ("", pod.namespace)]
+    all_pods = list(pods)
+    space, _, job_name = name.rpartition("/")
+    own = [pod for pod in all_pods if job_name in pod.job_names and space in ("", pod.namespace)]
     spaces = sorted({pod.namespace for pod in own})
     if not own:
-        known = sorted({job for pod in listed for job in pod.job_names}, key=natural_key)
-        shown = ", ".join(show(one, 64) for one in known[:_MAX_NAMES_SHOWN]) or "none"
+        known = sorted({job for pod in all_pods for job in pod.job_names}, key=natural_key)
+        shown = ", ".join(show(job, 64) for job in known[:_MAX_NAMES_SHOWN]) or "none"
         more = f" and {len(known) - _MAX_NAMES_SHOWN} more" if len(known) > _MAX_NAMES_SHOWN else ""
-        raise ConfigError(f"no pod is of job '{show(name)}'; names of jobs: {shown}{more}")
+        raise ConfigError(f"no pod belongs to job '{show(name)}'; names of jobs: {shown}{more}")
     if len(spaces) > 1:
-        shown = " or ".join(f"{show(one, 64)}/{show(wanted)}" for one in spaces)
-        raise ConfigError(f"job '{show(name)}' is in several namespaces; name {shown}")
-    mine = {id(pod) for pod in own}
-    others = tuple(pod for pod in listed if id(pod) not in mine)
-    return RunningJob(f"{spaces[0]}/{wanted}", _sort_pods(own), others)
+        shown = " or ".join(f"{show(namespace, 64)}/{show(job_name)}" for namespace in spaces)
+        raise ConfigError(f"job '{show(name)}' is in several namespaces; use {shown}")
+    own_pods = {id(pod) for pod in own}
+    others = tuple(pod for pod in all_pods if id(pod) not in own_pods)
+    return RunningJob(f"{spaces[0]}/{job_name}", _sort_pods(own), others)
 
 
 def build_job_from_nodes(name: str, nodes: Mapping[str, str]) -> RunningJob:
-    """Return the job whose pods run on nodes: one slot each, ranks in natural order of names."""
+    """Return a job from the nodes of its pods: one slot per pod, ranks in order of names."""
     return RunningJob(name, _sort_pods([_build_slot_pod(pod, node) for pod, node in nodes.items()]))
 
 
 def find_job_in_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
-    """Return the job that is the gang of a name; the pods of a group as they are listed.
+    """Return the gang with a name as a job; the ranks follow the order of its list of pods.
 
     Raises:
         ConfigError: there is no such gang.
     """
     pods: dict[bool, list[JobPod]] = {True: [], False: []}
     for gang in gangs:
-        for at, held in enumerate(gang.pods):
-            role = held.group or "pods"
-            found = _build_slot_pod(f"{gang.gang}-{role}", held.node)._replace(
+        for index, row in enumerate(gang.pods):
+            role = row.group or "pods"
+            pod = _build_slot_pod(f"{gang.gang}-{role}", row.node)._replace(
                 role=role,
-                rank=(at,),
-                request_fields={"request": dict(held.request)},
+                rank=(index,),
+                request_fields={"request": dict(row.request)},
                 job_names=frozenset({gang.gang}),
             )
-            pods[gang.gang == name].extend([found] * held.count)
+            pods[gang.gang == name].extend([pod] * row.count)
     if not pods[True]:
         find_job(name, pods[False])
     return RunningJob(name, _sort_pods(pods[True]), tuple(pods[False]))
@@ -192,6 +192,6 @@ def _parse_rank(value: object) -> int:
     return int(text) if _NUMBER.match(text) else _UNKNOWN_RANK
 
 
-def _get_mapping(found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = found.get(key)
+def _get_mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    part = document.get(key)
     return part if isinstance(part, Mapping) else {}

@@ -1,1 +1,6 @@
-"""A tree rendered for its consumers, one module per consumer. Pure."""
+"""A tree in the formats of its consumers. Pure.
+
+- hypernode: HyperNodes of Volcano, from and to a tree
+
+Imports `topology` only.
+"""

@@ -1,1 +1,11 @@
-"""TODO."""
+"""Synthetic fabrics, and the tests of Toponaut on them.
+
+- fabric_files: the files of a synthetic fabric: reports, sweeps, sysfs and the true tree
+- fabric_words: the command-line options of a fabric and its faults
+- verify: compares the inferred tree of a damaged fabric with the true tree
+- verify_grid: the fabrics and faults of `toponaut verify`, and its results
+- verify_runs: runs the scenarios in several processes, with a journal
+- replay: replays a trace of jobs to compare placement strategies
+
+Imports `generator.jobs`, `generator.placement` and `topology`.
+"""

@@ -1,4 +1,4 @@
-"""A made-up fabric as the files that people and agents would have of it, with its true tree."""
+"""The files of a synthetic fabric, as agents and tools would write them, and its true tree."""
 
 from __future__ import annotations
 
@@ -42,20 +42,20 @@ _FOLDER_MODE: Final = 0o755
 
 @dataclass(frozen=True, slots=True)
 class FabricSimulation:
-    """A fabric, what goes wrong in it, and the source that draws what exactly."""
+    """A fabric, its faults, and the random source that draws them."""
 
     spec: SyntheticSpec
     faults: FaultSpec
     make_rng: Callable[[], RandomSource]
-    """Gives equally seeded sources."""
+    """Returns a source with the same seed each time."""
     num_sysfs_hosts: int
-    """Hosts whose sysfs is shown, the first ones."""
+    """Number of hosts with sysfs files: the first ones."""
 
     def damage(self, medium: Medium) -> DamagedFabric:
-        """Return the fabric over a medium; every medium has the same cables and faults.
+        """Return the fabric with a medium; every medium has the same cables and faults.
 
         Raises:
-            ConfigError: the numbers make no fabric, or more faults than it has parts.
+            ConfigError: the parameters make no fabric, or the faults do not fit it.
         """
         wiring = build_wiring(replace(self.spec, medium=medium))
         return damage_fabric(wiring, self.faults, self.make_rng())
@@ -64,11 +64,11 @@ class FabricSimulation:
 def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str]]:
     """Yield (path, text) of every file, one at a time: memory does not grow with their number.
 
-    ibnetdiscover numbers ports and knows HCAs only, so an Ethernet fabric shows there as the
-    InfiniBand one with the same cables. Equal simulations give equal files.
+    ibnetdiscover has port numbers and HCAs only, so the sweep of an Ethernet fabric is that of the
+    InfiniBand fabric with the same cables. Equal simulations give equal files.
 
     Raises:
-        ConfigError: the numbers make no fabric, or more faults than it has parts.
+        ConfigError: the parameters make no fabric, or the faults do not fit it.
     """
     by_medium = {medium: simulation.damage(medium) for medium in _MEDIA}
     damaged = by_medium[simulation.spec.medium]
@@ -96,7 +96,7 @@ def _build_reports(damaged: DamagedFabric, sweeps: Mapping[str, str]) -> Iterato
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         hosts = (host.name for host in damaged.wiring.hosts)
         sweepers = (name for name in hosts if name not in damaged.silent)
-        # Each sweeps one subnet, for a reporter's parts are numbered.
+        # Each sweeper sweeps one subnet, because the parts of a reporter are numbered.
         for sweeper, (subnet, sweep) in zip(sweepers, sweeps.items(), strict=False):
             yield from split_sweep(sweep, node=sweeper, subnet=subnet)
 
@@ -106,12 +106,12 @@ def _render_json(document: dict[str, Any]) -> str:
 
 
 def _render_node_list(*inventories: dict[str, Any]) -> str:
-    """Return the nodes with the ids of every medium, a line each.
+    """Return the nodes with the ids of every medium, one line per node.
 
-    JSON, which YAML includes: it is read some 50 times faster.
+    Writes JSON, a subset of YAML: parsing it is about 50 times faster.
     """
     rows = []
-    for nodes in zip(*(found["nodes"] for found in inventories), strict=True):
+    for nodes in zip(*(inventory["nodes"] for inventory in inventories), strict=True):
         ids = [row for node in nodes for row in node["ids"]]
         rows.append(json.dumps(nodes[0] | {"ids": ids}))
     lines = ",\n".join(rows)
@@ -121,16 +121,16 @@ def _render_node_list(*inventories: dict[str, Any]) -> str:
 def write_folder(
     files: Iterable[tuple[str, str]], out: Path, *, force: bool, on_file: Callable[[int], None]
 ) -> int:
-    """Write files into a new folder, which appears whole or not at all; return their number.
+    """Write files into a new folder, completely or not at all; return their number.
 
     Args:
         files: paths below the folder, and texts.
         out: the folder; may exist if it is empty.
-        force: replace a folder that holds nothing but an earlier simulation.
-        on_file: is told how many files there are so far.
+        force: replace a folder that contains only an earlier simulation.
+        on_file: called with the number of files so far.
 
     Raises:
-        ConfigError: the folder holds something else, or cannot be written.
+        ConfigError: the folder contains something else, or cannot be written.
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - a link is not followed, but replaced or refused
     _check_free(out, force=force)
@@ -152,9 +152,11 @@ def _check_free(out: Path, *, force: bool) -> None:
     except OSError as error:
         raise ConfigError(f"{show(str(out))}: {error.strerror}") from error
     if out.is_symlink() or present - _OWN_NAMES or (present and TRUTH_FILE not in present):
-        raise ConfigError(f"{show(str(out))} is no simulation of before; name a new folder")
+        raise ConfigError(f"{show(str(out))} is not an earlier simulation; use a new folder")
     if present and not force:
-        raise ConfigError(f"{show(str(out))} holds a simulation already; --force replaces it")
+        raise ConfigError(
+            f"{show(str(out))} already contains a simulation; use --force to replace it"
+        )
 
 
 def _write_all(files: Iterable[tuple[str, str]], root: Path, on_file: Callable[[int], None]) -> int:

@@ -1,4 +1,4 @@
-"""The command line that describes a synthetic fabric and its faults, to repeat a run."""
+"""The command-line options of a synthetic fabric and its faults, to repeat a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from topology.synthetic import FabricKind, FaultSpec, SyntheticSpec
 
 
 def render_fabric_options(spec: SyntheticSpec) -> list[str]:
-    """Return the words of a command line that give a fabric."""
+    """Return the command-line options of a fabric."""
     words = ["--kind", spec.kind.value, "--hosts", str(spec.num_hosts)]
     if spec.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE}:
         words += ["--rails", str(spec.rails)]
@@ -26,7 +26,7 @@ def render_fabric_options(spec: SyntheticSpec) -> list[str]:
 
 
 def render_fault_options(faults: FaultSpec) -> list[str]:
-    """Return the words of a command line that give faults; none where nothing is wrong."""
+    """Return the command-line options of faults; empty without faults."""
     given = {
         "--lose-links": _render_percent(faults.lose_links),
         "--swap": str(faults.num_swaps) if faults.num_swaps else _render_percent(faults.swap),

@@ -1,7 +1,7 @@
-"""How well the inference did on a made-up fabric, whose true tree is known.
+"""Compares the inferred tree of a synthetic fabric with its true tree.
 
-Decides what a fabric's verdict is, which nodes are wrong, and which swaps were named. Pure: who
-draws the faults, and where the runs take place, is the command's.
+Decides the verdict of a tree, its wrong nodes, and the swaps that findings name. Pure: the random
+source is an argument, and `verify_runs` runs the scenarios.
 """
 
 from __future__ import annotations
@@ -42,61 +42,64 @@ _DOUBT_KINDS: Final = frozenset(
         FindingKind.NOT_A_TREE,
     }
 )
-"""Kinds of findings that doubt the tree. That a cable is missing or exchanged does not."""
+"""Kinds of findings that question the tree. A missing or swapped cable does not."""
 _SWAP_KINDS: Final = frozenset({FindingKind.SWAPPED_CABLE, FindingKind.WRONG_RAIL})
 
 
 class TreeVerdict(StrEnum):
-    """How a tree compares with the true one; the later, the worse."""
+    """How a tree compares with the true tree, from best to worst."""
 
     EXACT = "exact"
-    """The same sets of nodes at every tier, and the same nodes in none."""
+    """The same sets of nodes at every tier, and the same unplaced nodes."""
     FLAGGED = "flagged"
-    """Wrong about some nodes; each is listed as unplaced with the reason, or a finding doubts
-    where it is."""
+    """Wrong for some nodes. Each is unplaced with a reason, or a finding questions its place."""
     SILENT = "silent"
-    """Wrong about some node of which nothing is said."""
+    """Wrong for some node without a reason or a finding."""
 
 
 class TreeJudgement(NamedTuple):
-    """What a tree is worth."""
+    """The comparison of a tree with the true tree."""
 
     verdict: TreeVerdict
     wrong_nodes: frozenset[str]
-    """Nodes whose domain, at any tier, does not stand for the true one."""
+    """Nodes whose domain, at any tier, does not match the true domain."""
     unflagged_nodes: frozenset[str]
-    """Those of which nothing is said."""
+    """Wrong nodes without a reason or a finding."""
 
 
 class RunScore(NamedTuple):
-    """What one run came to."""
+    """The score of one run."""
 
     verdict: TreeVerdict
     num_wrong: int
-    """Nodes that are not where they belong, at any tier."""
+    """Nodes in a wrong domain, at any tier."""
     num_swaps: int
-    """Swaps that can be seen by the fabric's symmetry."""
+    """Swaps that are detectable by the symmetry of the fabric."""
     num_named: int
-    """How many of these a finding names, by one of the four ports at least."""
+    """Detectable swaps that a finding names, by at least one of the four ports."""
 
 
 def collect_claims(damaged: DamagedFabric) -> list[Claim]:
-    """Return what the inventory, the agents, SNMP walks and a sweep say together."""
+    """Return the claims of the inventory, the agents, SNMP walks and a sweep."""
     reports = [Claim(row.device, Origin.REPORT) for row in report_claims(damaged)]
     swept = sweep_devices(damaged) if damaged.wiring.spec.medium is Medium.INFINIBAND else []
-    return [*_collect_listed_nodes(damaged), *reports, *(Claim(one, Origin.SWEEP) for one in swept)]
+    return [
+        *_collect_listed_nodes(damaged),
+        *reports,
+        *(Claim(device, Origin.SWEEP) for device in swept),
+    ]
 
 
 def _collect_listed_nodes(damaged: DamagedFabric) -> Iterator[Claim]:
-    """Yield the inventory's claims: every host with the ids of its ports."""
+    """Yield the claims of the inventory: every host with the ids of its ports."""
     for row in render_inventory(damaged)["nodes"]:
-        ids = [Id(IdKind(one["type"]), one["value"]) for one in row["ids"]]
+        ids = [Id(IdKind(item["type"]), item["value"]) for item in row["ids"]]
         ids.append(Id(IdKind.NODE_NAME, row["name"]))
         yield Claim(Device(DeviceKind.HOST, row["name"], tuple(sorted(ids))), Origin.INVENTORY)
 
 
 def run_scenario(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunScore:
-    """Damage a fabric, infer its tree from the claims in a random order, and score that.
+    """Damage a fabric, infer its tree from the claims in a random order, and score the result.
 
     Raises:
         ConfigError: the faults do not fit the fabric.
@@ -106,22 +109,22 @@ def run_scenario(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunSco
     return score_inference(damaged, infer_tree(build_fabric(rng.sample(claims, len(claims)))))
 
 
-def score_inference(damaged: DamagedFabric, found: Inference) -> RunScore:
-    """Compare an inference with the truth of its fabric, and the swaps named with those made."""
+def score_inference(damaged: DamagedFabric, inference: Inference) -> RunScore:
+    """Compare an inference with the true tree, and the swaps that it names with the real swaps."""
     swaps = [
         fault
         for fault in damaged.faults
         if fault.kind is FaultKind.SWAPPED_CABLE and fault.is_detectable
     ]
-    named = {
+    named_ports = {
         port
-        for finding in found.findings
+        for finding in inference.findings
         if finding.kind in _SWAP_KINDS
         for port in _find_evidence_ports(finding)
     }
-    num_named = sum(not named.isdisjoint(fault.ports) for fault in swaps)
-    judged = judge_tree(derive_truth(damaged), found)
-    return RunScore(judged.verdict, len(judged.wrong_nodes), len(swaps), num_named)
+    num_named = sum(not named_ports.isdisjoint(fault.ports) for fault in swaps)
+    judgement = judge_tree(derive_truth(damaged), inference)
+    return RunScore(judgement.verdict, len(judgement.wrong_nodes), len(swaps), num_named)
 
 
 def _find_evidence_ports(finding: Finding) -> Iterator[PortName]:
@@ -131,82 +134,87 @@ def _find_evidence_ports(finding: Finding) -> Iterator[PortName]:
         yield from pair
 
 
-def judge_tree(truth: TopologyTree, found: Inference) -> TreeJudgement:
+def judge_tree(truth: TopologyTree, inference: Inference) -> TreeJudgement:
     """Compare an inference with the true tree. Cost: O(nodes x tiers).
 
-    Tier by tier, the domain that shares most nodes with a true one stands for it; a node that is
-    in another, or in one where the truth has none, is wrong. That is told where the tree lists
-    the node as unplaced, or where a finding that doubts the tree is about the node, about a
-    switch of its domain there, true or found, or about one of the domain below, whose place is
-    in question. What was told of one tier is told of those above.
+    At each tier, the domain that shares most nodes with a true domain matches it. A node in another
+    domain, or in a domain where the true tree has none, is wrong. A wrong node is flagged if the
+    tree lists it as unplaced, or if a finding that questions the tree names the node, a switch of
+    its true or inferred domain, or a switch of its domain one tier below. A node that is flagged
+    at one tier is flagged at all higher tiers.
     """
-    tree = found.tree
-    placed_nowhere = {gone.node for gone in tree.unplaced}
+    tree = inference.tree
+    placed_nowhere = {entry.node for entry in tree.unplaced}
     if (
         host_partitions(truth) == host_partitions(tree)
-        and {gone.node for gone in truth.unplaced} == placed_nowhere
+        and {entry.node for entry in truth.unplaced} == placed_nowhere
     ):
         return TreeJudgement(TreeVerdict.EXACT, frozenset(), frozenset())
-    told = _find_flagged_devices(found)
+    flagged_devices = _find_flagged_devices(inference)
     nodes = sorted({*all_nodes(truth), *all_nodes(tree)})
     wrong: set[str] = set()
     silent: set[str] = set()
-    warned = placed_nowhere | told
-    if any(finding.kind is FindingKind.NOT_A_TREE for finding in found.findings):
+    warned = placed_nowhere | flagged_devices
+    if any(finding.kind is FindingKind.NOT_A_TREE for finding in inference.findings):
         warned.update(nodes)
     below: tuple[_TierDomains, ...] = ()
     for rank in range(1, max(len(truth.tiers), len(tree.tiers)) + 1):
-        right, seen = _build_tier(truth, rank), _build_tier(tree, rank)
-        misplaced = _find_misplaced(nodes, right, seen)
+        true_tier, inferred_tier = _build_tier(truth, rank), _build_tier(tree, rank)
+        misplaced = _find_misplaced(nodes, true_tier, inferred_tier)
         wrong |= misplaced
-        here = _drop_common_switches(right, seen), _drop_common_switches(seen, right)
-        warned |= {node for node in misplaced if _is_flagged(node, (*here, *below), told)}
+        here = (
+            _drop_common_switches(true_tier, inferred_tier),
+            _drop_common_switches(inferred_tier, true_tier),
+        )
+        warned |= {
+            node for node in misplaced if _is_flagged(node, (*here, *below), flagged_devices)
+        }
         silent |= misplaced - warned
-        below = right, seen
+        below = true_tier, inferred_tier
     forgotten = set(nodes).difference(all_nodes(tree))
     wrong |= forgotten
     silent |= forgotten - warned
-    wrong |= placed_nowhere - {gone.node for gone in truth.unplaced}
+    wrong |= placed_nowhere - {entry.node for entry in truth.unplaced}
     verdict = TreeVerdict.SILENT if silent else TreeVerdict.FLAGGED
     return TreeJudgement(verdict, frozenset(wrong), frozenset(silent))
 
 
-def _find_flagged_devices(found: Inference) -> set[str]:
-    """Return the devices that findings of a doubtful tree are about.
+def _find_flagged_devices(inference: Inference) -> set[str]:
+    """Return the devices of findings that question the tree.
 
-    Ports that a finding lists with their names are evidence: a host between two leaf groups says
-    nothing against the other hosts there.
+    Named ports in a finding are evidence only: a host between two leaf groups does not question
+    the other hosts there.
     """
-    told: set[str] = set()
-    for finding in found.findings:
+    flagged_devices: set[str] = set()
+    for finding in inference.findings:
         if finding.kind in _DOUBT_KINDS:
-            told.add(finding.device)
-            told.update(end.device for end in finding.ports if not end.port)
-    return told
+            flagged_devices.add(finding.device)
+            flagged_devices.update(end.device for end in finding.ports if not end.port)
+    return flagged_devices
 
 
 class _TierDomains(NamedTuple):
     """The domains of one tier."""
 
     domain_of_node: Mapping[str, int]
-    """Per node the index of its domain."""
+    """Per node, the index of its domain."""
     switches: tuple[tuple[str, ...], ...]
-    """Per domain."""
+    """Per domain, its switches."""
 
 
 def _build_tier(tree: TopologyTree, rank: int) -> _TierDomains:
     domains = [domain for domain in tree.domains if domain.tier == rank]
     return _TierDomains(
-        {node: at for at, domain in enumerate(domains) for node in tree.nodes_of(domain)},
+        {node: index for index, domain in enumerate(domains) for node in tree.nodes_of(domain)},
         tuple(domain.switches for domain in domains),
     )
 
 
 def _drop_common_switches(tier: _TierDomains, against: _TierDomains) -> _TierDomains:
-    """Return a tier without its switches where it is one domain, and not the question itself.
+    """Return a tier without its switches if it is a single domain and both trees have the tier.
 
-    A finding about a switch above all nodes would tell of them all. It does when the other tree
-    has no such tier.
+    Otherwise a finding about a switch above all nodes would flag all of them. It does flag them if
+    the other tree has no such tier.
     """
     return (
         tier
@@ -215,33 +223,42 @@ def _drop_common_switches(tier: _TierDomains, against: _TierDomains) -> _TierDom
     )
 
 
-def _find_misplaced(nodes: Iterable[str], right: _TierDomains, seen: _TierDomains) -> set[str]:
-    """Return the nodes whose domain does not stand for the true one."""
-    match = _match_domains(right, seen)
-    found = set()
+def _find_misplaced(
+    nodes: Iterable[str], true_tier: _TierDomains, inferred_tier: _TierDomains
+) -> set[str]:
+    """Return the nodes whose domain does not match the true domain."""
+    match = _match_domains(true_tier, inferred_tier)
+    misplaced = set()
     for node in nodes:
-        home = right.domain_of_node.get(node)
-        if (None if home is None else match.get(home, -1)) != seen.domain_of_node.get(node):
-            found.add(node)
-    return found
+        true_domain = true_tier.domain_of_node.get(node)
+        if (
+            None if true_domain is None else match.get(true_domain, -1)
+        ) != inferred_tier.domain_of_node.get(node):
+            misplaced.add(node)
+    return misplaced
 
 
-def _match_domains(right: _TierDomains, seen: _TierDomains) -> dict[int, int]:
-    """Return which domain stands for which true one: those that share most nodes do."""
-    both = right.domain_of_node.keys() & seen.domain_of_node.keys()
-    shared = Counter((right.domain_of_node[node], seen.domain_of_node[node]) for node in both)
+def _match_domains(true_tier: _TierDomains, inferred_tier: _TierDomains) -> dict[int, int]:
+    """Return the domain for each true domain: the pairs that share most nodes match."""
+    both = true_tier.domain_of_node.keys() & inferred_tier.domain_of_node.keys()
+    shared = Counter(
+        (true_tier.domain_of_node[node], inferred_tier.domain_of_node[node]) for node in both
+    )
     match: dict[int, int] = {}
-    taken: set[int] = set()
-    for (at, other), _ in sorted(shared.items(), key=lambda row: (-row[1], row[0])):
-        if at not in match and other not in taken:
-            match[at] = other
-            taken.add(other)
+    matched: set[int] = set()
+    for (true_domain, domain), _ in sorted(shared.items(), key=lambda row: (-row[1], row[0])):
+        if true_domain not in match and domain not in matched:
+            match[true_domain] = domain
+            matched.add(domain)
     return match
 
 
-def _is_flagged(node: str, tiers: Iterable[_TierDomains], told: AbstractSet[str]) -> bool:
-    """Return whether a finding is about a switch of one of the node's domains."""
-    homes = ((tier, tier.domain_of_node.get(node)) for tier in tiers)
+def _is_flagged(
+    node: str, tiers: Iterable[_TierDomains], flagged_devices: AbstractSet[str]
+) -> bool:
+    """Return whether a finding names a switch of one of the node's domains."""
+    domains = ((tier, tier.domain_of_node.get(node)) for tier in tiers)
     return any(
-        home is not None and not told.isdisjoint(tier.switches[home]) for tier, home in homes
+        domain is not None and not flagged_devices.isdisjoint(tier.switches[domain])
+        for tier, domain in domains
     )

@@ -1,6 +1,6 @@
-"""Which fabrics and faults the inference is tried on, and what the runs came to.
+"""The fabrics and faults of `toponaut verify`, and the results of its runs.
 
-A grid is made of scenarios; each is run once per seed. Pure.
+A grid has scenarios; each runs once per seed. Pure.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ from topology.synthetic import (
 
 
 class LossTarget(StrEnum):
-    """What is lost one after the other, one in each run."""
+    """Devices that are lost one after the other, one in each run."""
 
     SWITCH = "switch"
     HOST = "host"
 
     def find_names(self, wiring: Wiring) -> list[str]:
-        """Return the names of all of them."""
+        """Return the names of all such devices."""
         devices = wiring.switches if self is LossTarget.SWITCH else wiring.hosts
         return [device.name for device in devices]
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A fabric and what goes wrong in it, drawn anew for each seed."""
+    """A fabric and its faults, drawn again for each seed."""
 
     fabric: str
     fault: str
     spec: SyntheticSpec
     faults: FaultSpec
     loss_target: LossTarget | None = None
-    """What is lost besides, another one for each seed."""
+    """An additional loss, of another device for each seed."""
 
     @property
     def num_hcas(self) -> int:
-        """HCAs, or NICs, of all hosts."""
+        """Number of HCAs or NICs of all hosts."""
         return self.spec.num_hosts * self.spec.ports_per_host
 
     def find_seeds(self, first: int, num: int) -> range:
-        """Return the seeds of its runs: as many as asked for, or one for each that is lost."""
+        """Return the seeds of its runs: `num` seeds, or one for each lost device."""
         if self.loss_target is None:
             return range(first, first + num)
         return range(len(self.loss_target.find_names(build_wiring(self.spec))))
 
     def build_faults(self, seed: int, wiring: Wiring) -> FaultSpec:
-        """Return what goes wrong in the run of a seed."""
+        """Return the faults of the run with a seed."""
         if self.loss_target is None:
             return self.faults
         return replace(
@@ -68,16 +68,16 @@ class Scenario:
 
 
 class GridSize(StrEnum):
-    """How much of the grid is run."""
+    """Sizes of the grid."""
 
     QUICK = "quick"
     FULL = "full"
     ODD = "odd"
-    """Fabrics that are no regular Clos, at the two smaller sizes."""
+    """Fabrics that are not a regular Clos, at the two smaller sizes."""
 
 
 SIZES: Final = (512, 8192, 65536)
-"""Numbers of HCAs, near enough: hosts of three rails do not fill them."""
+"""Approximate numbers of HCAs: hosts with three rails have slightly fewer."""
 _HCAS: Final = {GridSize.QUICK: (512,), GridSize.FULL: SIZES, GridSize.ODD: (512, 8192)}
 _RAILS: Final = {GridSize.QUICK: (1, 3, 8), GridSize.FULL: tuple(range(1, 9))}
 _PLANE_RAILS: Final = {GridSize.QUICK: (1, 4), GridSize.FULL: (1, 2, 4, 8)}
@@ -101,17 +101,17 @@ def build_grid(size: GridSize, hcas: Sequence[int] = ()) -> list[Scenario]:
     """Return the scenarios of a grid: by number of HCAs, fabric, fault and names.
 
     Args:
-        size: which of the grids.
-        hcas: the numbers of HCAs that are wanted; all of the grid where empty.
+        size: the size of the grid.
+        hcas: numbers of HCAs to include; empty for all of the grid.
     """
     return [
-        Scenario(fabric, fault, replace(spec, names=names), faults, each)
+        Scenario(fabric, fault, replace(spec, names=names), faults, loss_target)
         for num_hcas in _HCAS[size]
         if not hcas or num_hcas in hcas
         for fabric, spec in (
             _build_odd_fabrics(num_hcas) if size is GridSize.ODD else _build_fabrics(num_hcas, size)
         )
-        for fault, (faults, each) in _build_faults(spec, size).items()
+        for fault, (faults, loss_target) in _build_faults(spec, size).items()
         for names in NamePolicy
     ]
 
@@ -119,21 +119,26 @@ def build_grid(size: GridSize, hcas: Sequence[int] = ()) -> list[Scenario]:
 def _build_faults(
     spec: SyntheticSpec, size: GridSize
 ) -> dict[str, tuple[FaultSpec, LossTarget | None]]:
-    """Return what goes wrong in a fabric: each fault alone, every loss of a device, all at once.
+    """Return the faults of a fabric: each fault alone, the loss of devices, and all at once.
 
-    Each device is lost in turn where that is quick, else one of each rank.
+    In a small fabric of the full grid, each device is lost in turn; otherwise one of each rank.
     """
-    found: dict[str, tuple[FaultSpec, LossTarget | None]] = {
+    faults_by_name: dict[str, tuple[FaultSpec, LossTarget | None]] = {
         fault: (faults, None) for fault, faults in _FAULTS.items()
     }
     if size is GridSize.FULL and spec.num_hosts * spec.ports_per_host <= _SMALL_HCAS:
-        found |= {f"each {each.value} lost": (FaultSpec(shuffle=True), each) for each in LossTarget}
+        faults_by_name |= {
+            f"each {each.value} lost": (FaultSpec(shuffle=True), each) for each in LossTarget
+        }
     else:
-        found["a host lost"] = FaultSpec(lose_hosts=1, shuffle=True), None
+        faults_by_name["a host lost"] = FaultSpec(lose_hosts=1, shuffle=True), None
         num_ranks = sum(width > 0 for width in (1, *derive_shape(spec).widths))
         for rank, name in enumerate(_RANK_NAMES[:num_ranks], 1):
-            found[f"{name} lost"] = FaultSpec(lose_switches=1, lose_rank=rank, shuffle=True), None
-    return {**found, "all of these": (_ALL, None)}
+            faults_by_name[f"{name} lost"] = (
+                FaultSpec(lose_switches=1, lose_rank=rank, shuffle=True),
+                None,
+            )
+    return {**faults_by_name, "all of these": (_ALL, None)}
 
 
 def _build_fabrics(num_hcas: int, size: GridSize) -> Iterator[tuple[str, SyntheticSpec]]:
@@ -177,7 +182,7 @@ def _find_fat_tree_radix(num_hosts: int, tiers: int) -> int:
 
 
 class WorstRun(NamedTuple):
-    """The run that most needs a look."""
+    """The worst run of a scenario."""
 
     seed: int
     score: RunScore
@@ -185,41 +190,41 @@ class WorstRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What the runs of one scenario came to."""
+    """The results of the runs of one scenario."""
 
     scenario: Scenario
     scores: Mapping[int, RunScore]
-    """Per seed."""
+    """Score per seed."""
 
     def count_runs(self, verdict: TreeVerdict) -> int:
-        """Return how many runs had a verdict."""
+        """Return the number of runs with a verdict."""
         return sum(score.verdict is verdict for score in self.scores.values())
 
     @property
     def num_wrong(self) -> int:
-        """Nodes of all runs that are not where they belong."""
+        """Number of wrong nodes in all runs."""
         return sum(score.num_wrong for score in self.scores.values())
 
     @property
     def num_swaps(self) -> int:
-        """Swaps of all runs that can be seen."""
+        """Number of detectable swaps in all runs."""
         return sum(score.num_swaps for score in self.scores.values())
 
     @property
     def num_named(self) -> int:
-        """How many of these were named."""
+        """Number of detectable swaps in all runs that a finding names."""
         return sum(score.num_named for score in self.scores.values())
 
     @property
     def worst_run(self) -> WorstRun | None:
-        """The worst verdict's run, then the one with most swaps unnamed, then the first.
+        """The run with the worst verdict, then with most swaps not named, then the first run.
 
-        None where every tree is exact and every swap is named.
+        None if every tree is exact and every swap is named.
         """
         order = list(TreeVerdict)
         missed = {
-            seed: (order.index(one.verdict), one.num_swaps - one.num_named)
-            for seed, one in self.scores.items()
+            seed: (order.index(score.verdict), score.num_swaps - score.num_named)
+            for seed, score in self.scores.items()
         }
         seed = max(sorted(missed), key=lambda seed: missed[seed])
         return WorstRun(seed, self.scores[seed]) if any(missed[seed]) else None
@@ -232,12 +237,12 @@ def render_rows(rows: Iterable[ScenarioResult], commands: Mapping[Scenario, str]
         rows: one per scenario.
         commands: the command line that repeats the worst run, for scenarios that have one.
     """
-    found = list(rows)
+    results = list(rows)
     totals = {
-        verdict.value: sum(row.count_runs(verdict) for row in found) for verdict in TreeVerdict
+        verdict.value: sum(row.count_runs(verdict) for row in results) for verdict in TreeVerdict
     }
     return {
-        "rows": [_render_row(row, commands.get(row.scenario)) for row in found],
+        "rows": [_render_row(row, commands.get(row.scenario)) for row in results],
         "total": {"runs": sum(totals.values()), **totals},
     }
 
@@ -259,9 +264,9 @@ def _render_row(row: ScenarioResult, command: str | None) -> dict[str, Any]:
 
 
 def render_markdown(rows: Iterable[ScenarioResult]) -> str:
-    """Return the rows as tables for documents, one per number of HCAs: fabrics by faults.
+    """Return the results as Markdown tables, one per number of HCAs: fabrics by faults.
 
-    A cell counts exact, flagged and silent runs under both kinds of names.
+    A cell has the numbers of exact, flagged and silent runs with both kinds of names.
     """
     by_size: dict[int, dict[str, dict[str, list[ScenarioResult]]]] = {}
     for row in rows:
@@ -269,7 +274,9 @@ def render_markdown(rows: Iterable[ScenarioResult]) -> str:
         fabrics.setdefault(row.scenario.fabric, {}).setdefault(row.scenario.fault, []).append(row)
     tables = []
     for num_hcas, fabrics in by_size.items():
-        faults = list(dict.fromkeys(fault for found in fabrics.values() for fault in found))
+        faults = list(
+            dict.fromkeys(fault for rows_by_fault in fabrics.values() for fault in rows_by_fault)
+        )
         faults.sort(key=lambda fault: fault == "all of these")
         lines = [
             f"{num_hcas:,} HCAs:",
@@ -280,11 +287,11 @@ def render_markdown(rows: Iterable[ScenarioResult]) -> str:
                 _render_line(
                     [
                         fabric,
-                        *(_render_cell(found.get(fault, [])) for fault in faults),
-                        _render_swaps(found),
+                        *(_render_cell(rows_by_fault.get(fault, [])) for fault in faults),
+                        _render_swaps(rows_by_fault),
                     ]
                 )
-                for fabric, found in fabrics.items()
+                for fabric, rows_by_fault in fabrics.items()
             ),
         ]
         tables.append("\n".join(lines))
@@ -292,7 +299,7 @@ def render_markdown(rows: Iterable[ScenarioResult]) -> str:
 
 
 def _find_grid_size(scenario: Scenario) -> int:
-    """Return the size of the grid that a scenario is of."""
+    """Return the nominal number of HCAs of a scenario in the grid."""
     return min((num for num in SIZES if scenario.num_hcas <= num), default=scenario.num_hcas)
 
 
@@ -301,13 +308,13 @@ def _render_line(cells: Iterable[str]) -> str:
 
 
 def _render_cell(rows: Iterable[ScenarioResult]) -> str:
-    found = list(rows)
+    results = list(rows)
     return " / ".join(
-        str(sum(row.count_runs(verdict) for row in found)) for verdict in TreeVerdict if found
+        str(sum(row.count_runs(verdict) for row in results)) for verdict in TreeVerdict if results
     )
 
 
 def _render_swaps(by_fault: Mapping[str, Iterable[ScenarioResult]]) -> str:
-    rows = [row for found in by_fault.values() for row in found]
+    rows = [row for results in by_fault.values() for row in results]
     num = sum(row.num_swaps for row in rows)
     return f"{sum(row.num_named for row in rows)} of {num}" if num else "none visible"

@@ -1,7 +1,7 @@
-"""Running the scenarios of `toponaut verify` in several processes, within a bound on memory.
+"""Runs the scenarios of `toponaut verify` in several processes, with a limit on memory.
 
-What a run came to can be kept in a journal, a line of JSON each, so that hours of runs survive
-an interruption: those that the journal has are not repeated.
+A journal can store the result of each run as a line of JSON, so that hours of runs survive an
+interruption: a run in the journal is not repeated.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from topology.synthetic import FaultSpec, SyntheticSpec, Wiring, build_wiring
 
 _BASE_BYTES: Final = 100 << 20
 _BYTES_PER_HCA: Final = 20 << 10
-"""What a run takes at its peak, as measured at 65,536 HCAs of every kind of fabric."""
+"""Peak memory of a run per HCA, measured at 65,536 HCAs for every kind of fabric."""
 _RUNS_PER_POOL: Final = 256
-"""Then fresh processes start: memory that many large runs left scattered goes back. The pool's
-own limit on the tasks of a process is no use, since Python 3.11 may hang when it is reached."""
+"""Runs after which new processes start, to return memory that large runs fragment. The pool's own
+limit on the tasks of a process is not usable: Python 3.11 may hang when it is reached."""
 
 
 class RunTask(NamedTuple):
-    """One run."""
+    """One run of a scenario, with its seed."""
 
     scenario: Scenario
     seed: int
 
 
 class RunResult(NamedTuple):
-    """What one run came to."""
+    """The result of one run."""
 
     score: RunScore
     duration_s: float
@@ -55,30 +55,30 @@ def render_command(task: RunTask) -> str:
 
 
 class Journal:
-    """A file with a line of JSON for each run that was made."""
+    """A file with a line of JSON for each completed run."""
 
     def __init__(self, path: Path | None) -> None:
-        """Read what the file has, if there is one.
+        """Read the file, if it exists.
 
         Raises:
-            ConfigError: it cannot be read, or holds something else.
+            ConfigError: the file cannot be read, or is not a journal.
         """
         self._path = path
         self._results: dict[str, RunResult] = {}
         if path is None or not path.exists():
             return
-        problem = f"no journal of runs: {show(str(path))}"
-        if not path.is_file():  # what is read from a device or a pipe may never end
+        problem = f"not a journal of runs: {show(str(path))}"
+        if not path.is_file():  # reading a device or a pipe may never end
             raise ConfigError(f"{problem}: not a regular file")
         try:
             self._results.update(map(_parse_line, path.read_text(encoding="utf-8").splitlines()))
         except OSError as error:
             raise ConfigError(f"{problem}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{problem}: not the lines that verify writes") from error
+            raise ConfigError(f"{problem}: a line is not in the format of verify") from error
 
     def find_result(self, task: RunTask) -> RunResult | None:
-        """Return what a run came to, None where it has yet to be made."""
+        """Return the result of a run, None if it is not in the journal."""
         return self._results.get(render_command(task)) if self._results else None
 
     def append(self, task: RunTask, outcome: RunResult) -> None:
@@ -131,34 +131,34 @@ def run_tasks(
     journal: Journal,
     on_run: Callable[[RunTask, RunResult], None],
 ) -> dict[RunTask, RunResult]:
-    """Return what each task came to; small fabrics are tried first.
+    """Return the result of each task; small fabrics run first.
 
     Args:
-        tasks: different ones.
-        jobs: processes at work at most.
-        memory_bytes: that all of them may take; a single one runs in any case.
-        journal: of earlier runs, to which each new one is added.
-        on_run: is told of each run that was made now.
+        tasks: the runs, without duplicates.
+        jobs: maximum number of processes.
+        memory_bytes: memory limit of all processes; a single process runs in any case.
+        journal: the journal of earlier runs, to which each new run is added.
+        on_run: called after each new run.
 
     Raises:
-        ConfigError: a fabric makes no sense, or its faults do not fit it.
+        ConfigError: a fabric is invalid, or its faults do not fit it.
         TopologyError: a process died.
     """
-    found = {task: outcome for task in tasks if (outcome := journal.find_result(task))}
-    ordered = sorted((task for task in tasks if task not in found), key=_count_hcas)
+    results = {task: outcome for task in tasks if (outcome := journal.find_result(task))}
+    ordered = sorted((task for task in tasks if task not in results), key=_count_hcas)
     for batch in _split_batches(ordered):
         fitting = memory_bytes // (_BASE_BYTES + _BYTES_PER_HCA * _count_hcas(batch[0]))
         for task, outcome in _run_batch(batch, max(1, min(jobs, fitting))):
             journal.append(task, outcome)
-            found[task] = outcome
+            results[task] = outcome
             on_run(task, outcome)
-    return found
+    return results
 
 
 def _split_batches(tasks: Iterable[RunTask]) -> Iterator[list[RunTask]]:
-    """Yield tasks of one size, as many at a time as a pool shall run."""
-    for _, found in groupby(tasks, key=_count_hcas):
-        while batch := list(islice(found, _RUNS_PER_POOL)):
+    """Yield batches of tasks of one size, each for one pool."""
+    for _, same_size in groupby(tasks, key=_count_hcas):
+        while batch := list(islice(same_size, _RUNS_PER_POOL)):
             yield batch
 
 
@@ -167,11 +167,11 @@ def _count_hcas(task: RunTask) -> int:
 
 
 def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, RunResult]]:
-    """Yield outcomes as they come; drop the rest on the way out."""
+    """Yield results as they complete; on an early exit, cancel the remaining tasks."""
     if min(jobs, len(tasks)) == 1:
         yield from ((task, _run_task(task)) for task in tasks)
         return
-    # Spawned, for a fork would copy whatever threads and locks the caller has.
+    # Spawn, because a fork would copy the threads and locks of the caller.
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
     try:
         futures: Mapping[Future[RunResult], RunTask] = {
@@ -180,23 +180,23 @@ def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, R
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
-        raise TopologyError("a process died, likely for want of memory: lower --jobs") from error
+        raise TopologyError("a process died, probably out of memory: use fewer --jobs") from error
     finally:
         pool.shutdown(cancel_futures=True)
 
 
 def _run_task(task: RunTask) -> RunResult:
     start = time.monotonic()
-    # Not for secrets; equal seeds break the same things.
+    # Not for secrets; equal seeds draw equal faults.
     rng = random.Random(task.seed)  # noqa: S311
     with _pause_gc():
-        found = run_scenario(_build_wiring(task.scenario.spec), _build_faults(task), rng)
-    return RunResult(found, time.monotonic() - start)
+        score = run_scenario(_build_wiring(task.scenario.spec), _build_faults(task), rng)
+    return RunResult(score, time.monotonic() - start)
 
 
 @contextmanager
 def _pause_gc() -> Iterator[None]:
-    """Look for no cycles meanwhile: facts have none, and looking takes 40 % of the time."""
+    """Pause the garbage collector: facts have no cycles, and it takes 40 % of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

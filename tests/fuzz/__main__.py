@@ -22,12 +22,12 @@ from tests.repository import ROOT
 
 FAILURES: Final = ROOT / "fuzz-failures"
 STRETCHED_SHARE: Final = 0.1
-"""Of the time of a parser, spent afterwards on long inputs."""
+"""Share of the time of a parser that is spent on long inputs afterwards."""
 SHORTER: Final = 8
-"""Long inputs are this many times as long as those that they are held against when they are slow:
-more than twice the time per byte is what grows with the square of the length by then."""
+"""A slow long input is compared with an input that is this many times shorter. At this factor,
+quadratic time takes more than twice the time per byte."""
 SPARE_S: Final = 300
-"""What a run may take beyond its time before it is ended."""
+"""Seconds that a run may exceed its time before it is ended."""
 MAX_WORDS: Final = 300
 _WORD: Final = re.compile(rb"[A-Za-z0-9][A-Za-z0-9_.:/-]{2,30}")
 _EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
@@ -35,19 +35,19 @@ _EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 @dataclass(slots=True)
 class Run:
-    """What came of fuzzing one parser."""
+    """The result of fuzzing one parser."""
 
     name: str
     executions: int = 0
     elapsed_s: float = 0.0
     corpus: int = 0
-    """Inputs at the end, each of which reached something new."""
+    """Number of inputs at the end, each of which reached new code."""
     stretched: int = 0
     slowest_s: float = 0.0
-    """Of the stretched inputs."""
+    """Time of the slowest stretched input."""
     failures: int = 0
     innocent: int = 0
-    """Inputs that were slow only because the code was instrumented."""
+    """Suspects that pass without instrumentation."""
 
     def row(self) -> str:
         """Return the run as a row of the table in docs/fuzzing.md."""
@@ -70,7 +70,7 @@ HEADER: Final = (
 
 
 def fuzz(name: str, seconds: float, *, is_keeping: bool) -> Run:
-    """Fuzz one parser for a time, then try what was found at length."""
+    """Fuzz one parser for a time, then try long variants of the inputs that were found."""
     run = Run(name)
     kept = read_corpus(name)
     with tempfile.TemporaryDirectory(prefix="toponaut-fuzz-") as scratch:
@@ -81,41 +81,41 @@ def fuzz(name: str, seconds: float, *, is_keeping: bool) -> Run:
         write_words(Path(scratch) / "words", TARGETS[name].seeds())
         while run.elapsed_s < seconds and not run.failures:
             started_s = time.monotonic()
-            run.executions += guided(name, Path(scratch), seconds - run.elapsed_s)
+            run.executions += run_engine(name, Path(scratch), seconds - run.elapsed_s)
             run.elapsed_s += time.monotonic() - started_s
             settle(run, suspects)
-        found = [file.read_bytes() for file in sorted(folder.iterdir())]
-    run.corpus = len(found)
-    try_stretched(run, found, seconds * STRETCHED_SHARE)
+        inputs = [file.read_bytes() for file in sorted(folder.iterdir())]
+    run.corpus = len(inputs)
+    try_stretched(run, inputs, seconds * STRETCHED_SHARE)
     if is_keeping:
-        write_corpus(name, choose(name, kept, found))
+        write_corpus(name, choose(name, kept, inputs))
     return run
 
 
 def write_words(file: Path, seeds: Iterable[bytes]) -> None:
-    """Write the words of the seeds as libFuzzer's dictionary."""
+    """Write the words of the seeds as a dictionary for libFuzzer."""
     words = sorted({word for raw in seeds for word in _WORD.findall(raw)}, key=len)
     file.write_text("".join(f'"{word.decode()}"\n' for word in words[:MAX_WORDS]))
 
 
-def guided(name: str, scratch: Path, seconds: float) -> int:
-    """Let the engine run once and return how many inputs it tried."""
+def run_engine(name: str, scratch: Path, seconds: float) -> int:
+    """Run the engine once; return the number of inputs that it tried."""
     command = [sys.executable, "-m", "tests.fuzz.engine", name]
     command += [str(scratch / "corpus"), str(scratch / "suspects"), str(max(1, int(seconds)))]
     log = scratch / "log"
     with log.open("wb") as stream:
-        done = subprocess.run(
+        completed = subprocess.run(
             command, cwd=ROOT, stdout=stream, stderr=stream, check=False, timeout=seconds + SPARE_S
         )
     text = log.read_text(errors="replace")
-    found = _EXECUTED.findall(text)
-    if not found or (done.returncode and not any((scratch / "suspects").iterdir())):
+    counts = _EXECUTED.findall(text)
+    if not counts or (completed.returncode and not any((scratch / "suspects").iterdir())):
         raise click.ClickException(f"{name}: the engine failed\n{text[-2000:]}")
-    return int(found[-1])
+    return int(counts[-1])
 
 
 def settle(run: Run, suspects: Path) -> None:
-    """Judge what the engine stumbled over by running it without instruments."""
+    """Judge the suspects of the engine without instrumentation."""
     for file in sorted(suspects.iterdir()):
         raw = file.read_bytes()
         problem = judge(TARGETS[run.name], raw).problem
@@ -127,7 +127,7 @@ def settle(run: Run, suspects: Path) -> None:
 
 
 def fail(run: Run, raw: bytes, problem: str) -> None:
-    """Save an input that breaks a parser, and say what it does."""
+    """Save an input that breaks a parser, and print the problem."""
     FAILURES.mkdir(exist_ok=True)
     file = FAILURES / f"{run.name}-{run.failures}"
     file.write_bytes(raw)
@@ -135,11 +135,11 @@ def fail(run: Run, raw: bytes, problem: str) -> None:
     click.echo(f"{run.name}: {problem[:500]}\n  saved as {file.relative_to(ROOT)}", err=True)
 
 
-def try_stretched(run: Run, found: Sequence[bytes], seconds: float) -> None:
-    """Try long variants of what was found, the short inputs first, while there is time."""
+def try_stretched(run: Run, inputs: Sequence[bytes], seconds: float) -> None:
+    """Try long variants of the inputs, the shortest inputs first, while there is time."""
     target = TARGETS[run.name]
     until_s = time.monotonic() + seconds
-    for raw in sorted(found, key=len):
+    for raw in sorted(inputs, key=len):
         shorter = stretch(raw, target.max_bytes // SHORTER)
         for long, short in zip(stretch(raw, target.max_bytes), shorter, strict=True):
             if run.failures or time.monotonic() > until_s:
@@ -154,19 +154,19 @@ def try_stretched(run: Run, found: Sequence[bytes], seconds: float) -> None:
 @click.command()
 @click.argument("names", nargs=-1, type=click.Choice(sorted(TARGETS)))
 @click.option("--seconds", type=click.FloatRange(min=1), default=20, show_default=True)
-@click.option("--keep", is_flag=True, help="Add what reaches new code to fixtures/fuzz.")
+@click.option("--keep", is_flag=True, help="Add inputs that reach new code to fixtures/fuzz.")
 @click.option(
     "--replay",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Judge this one input and stop; the parser is the one named.",
+    help="Judge only this input; requires the name of its parser.",
 )
 def main(names: tuple[str, ...], *, seconds: float, keep: bool, replay: Path | None) -> None:
-    """Fuzz the parsers named, all without a name; exit with 1 where one fails."""
+    """Fuzz the named parsers, or all of them; exit with 1 if one fails."""
     if replay is not None:
         if len(names) != 1:
-            raise click.UsageError("--replay wants the name of one parser")
+            raise click.UsageError("--replay requires the name of one parser")
         problem = judge(TARGETS[names[0]], replay.read_bytes()).problem
-        click.echo(problem or "nothing is wrong with it")
+        click.echo(problem or "no problem found")
         sys.exit(bool(problem))
     click.echo(HEADER)
     num_failures = 0

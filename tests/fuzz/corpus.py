@@ -1,4 +1,4 @@
-"""The inputs that are kept: one file per parser, one input a line in base64."""
+"""The stored inputs: one file per parser, one input per line in base64."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from tests.repository import ROOT
 
 MAX_KEPT: Final = 100
 MAX_KEPT_BYTES: Final = 2048
-"""Of one input; the seeds have the long ones."""
+"""Maximum size of one stored input; the seeds have the long inputs."""
 _OURS: Final = tuple(f"{ROOT / name}/" for name in ("agent", "generator", "topology"))
 _Arc = tuple[str, int, int]
 _Feature = tuple[_Arc, int]
-"""A step from line to line, and how often it was taken in powers of two, as libFuzzer counts."""
+"""A step from line to line, and its count as a power of two, as libFuzzer counts."""
 
 
 def corpus_file(name: str) -> Path:
-    """Return where the kept inputs of a parser are."""
+    """Return the file with the stored inputs of a parser."""
     return FIXTURES / "fuzz" / f"{name}.txt"
 
 
 def read_corpus(name: str) -> list[bytes]:
-    """Return the kept inputs of a parser; lines that start with # are remarks."""
+    """Return the stored inputs of a parser; lines that start with # are comments."""
     file = corpus_file(name)
     lines = file.read_text(encoding="ascii").splitlines() if file.exists() else []
     return [base64.b64decode(line) for line in lines if not line.startswith("#")]
 
 
 def write_corpus(name: str, kept: Iterable[bytes]) -> None:
-    """Write the kept inputs of a parser, the short ones first."""
+    """Store the inputs of a parser, the shortest first."""
     ordered = sorted(set(kept), key=lambda raw: (len(raw), raw))
     lines = [base64.b64encode(raw).decode("ascii") for raw in ordered]
     file = corpus_file(name)
@@ -48,20 +48,20 @@ def write_corpus(name: str, kept: Iterable[bytes]) -> None:
 
 
 def unpack(folder: Path, inputs: Iterable[bytes]) -> None:
-    """Write inputs to a folder, a file each, as fuzzers want them."""
+    """Write inputs to a folder, one file per input, as libFuzzer reads them."""
     for raw in inputs:
         (folder / hashlib.sha256(raw).hexdigest()[:16]).write_bytes(raw)
 
 
 def choose(name: str, kept: Iterable[bytes], found: Iterable[bytes]) -> list[bytes]:
-    """Return what is worth keeping: all that was kept, and what runs code as nothing else does."""
+    """Return the inputs to store: all stored inputs, and found inputs that reach new code."""
     target = TARGETS[name]
     chosen = list(kept)
     reached: set[_Feature] = set()
     for raw in (*target.seeds(), *chosen):
         reached |= _features(target, raw)
     small = {raw for raw in found if len(raw) <= MAX_KEPT_BYTES}
-    for raw in sorted(small, key=lambda one: (len(one), one)):
+    for raw in sorted(small, key=lambda item: (len(item), item)):
         if len(chosen) >= MAX_KEPT:
             break
         features = _features(target, raw)
@@ -79,7 +79,7 @@ def _features(target: Target, raw: bytes) -> set[_Feature]:
 
 @contextmanager
 def _counting() -> Iterator[Counter[_Arc]]:
-    """Count which line of ours ran after which, while the block runs."""
+    """Count the steps from line to line in this repository's code while the block runs."""
     counts: Counter[_Arc] = Counter()
     last: dict[int, int] = {}
 

@@ -1,7 +1,7 @@
 """One run of atheris on one parser: python -m tests.fuzz.engine NAME CORPUS FAILURES SECONDS.
 
-A process of its own, because libFuzzer ends the process that it runs in, and because the parsers
-must not be imported before they can be instrumented.
+Runs in a separate process, because libFuzzer ends its process, and because the parsers must be
+instrumented when they are imported.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-MAX_BYTES: Final = 16 << 10  # short inputs run faster; `stretching` looks after long ones
+MAX_BYTES: Final = 16 << 10  # short inputs run faster; `long_input` makes the long ones
 SUSPECT_CPU_S: Final = 1.0
 SUSPECT_GROWTH_KIB: Final = 256 << 10
 HANG_S: Final = 60
-"""After so long by the clock an input never ends."""
+"""Seconds of wall time after which an input counts as a hang."""
 MAX_MEMORY_MB: Final = 4096
 
 
-class SuspectInput(Exception):  # noqa: N818 - it may be innocent
-    """An input that took long or much; instrumented code is slow, so others judge it."""
+class SuspectInput(Exception):  # noqa: N818 - it may be harmless
+    """An input that took long or much memory. Instrumented code is slow, so `judge` decides."""
 
 
 def watched(run: Callable[[bytes], None]) -> Callable[[bytes], None]:
-    """Return a target that also fails on what takes suspiciously long or much memory."""
+    """Return a target that also fails on an input that takes suspiciously long or much memory."""
 
     def once(raw: bytes) -> None:
         started_s, before = time.process_time(), _peak_kib()
@@ -44,7 +44,7 @@ def _peak_kib() -> int:
 
 
 def main(name: str, corpus: str, failures: str, seconds: str) -> None:
-    """Fuzz until the time is up or an input fails, which is then saved; never returns."""
+    """Fuzz until the time is up or an input fails; saves that input. Never returns."""
     import atheris  # noqa: PLC0415 - only `make fuzz` installs it
 
     with atheris.instrument_imports(include=["agent", "generator", "topology"]):

@@ -1,6 +1,6 @@
-"""Small inputs made large: what costs more than its length shows in large inputs only.
+"""Makes long inputs from short ones, to find quadratic time and deep recursion.
 
-Coverage-guided fuzzing prefers small inputs, and finds quadratic time or deep recursion late.
+Coverage-guided fuzzing prefers short inputs, so it finds these late.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from collections.abc import Iterator
 from typing import Final
 
 MIN_LINE_BYTES: Final = 32
-"""Of what is repeated, if it ends lines: a line costs some 10 µs whatever it says, so a megabyte
-of shorter ones takes its seconds without anything being wrong. No tool prints such."""
+"""Minimum length of a repeated line. Any line costs about 10 µs, so a megabyte of shorter lines
+takes seconds without a defect. No tool prints such lines."""
 _MAX_LINES: Final = 4
 _MAX_MARKS: Final = 8
 
 
 def stretch(raw: bytes, size: int) -> Iterator[bytes]:
-    """Yield variants of an input, in each of which one part is repeated up to `size` bytes.
+    """Yield variants of an input that repeat one part up to `size` bytes.
 
-    The parts are all of it, some of its lines, and some of its punctuation, which nests.
+    The parts are the whole input, some of its lines, and some of its punctuation, which nests.
     """
     if not raw:
         return

@@ -1,4 +1,4 @@
-"""What fuzzing starts from: the inputs of the fixtures, and documents made of few facts."""
+"""The seeds of fuzzing: the inputs of the fixtures, and small documents."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ _SYSFS_MARK: Final = "\x1e"
 
 
 def inputs(source: str) -> Iterator[bytes]:
-    """Yield the inputs of a source's fixtures."""
+    """Yield the inputs in the fixtures of a source."""
     for file in sorted((FIXTURES / source).glob("*/input.*")):
         yield file.read_bytes()
 
 
 def frames() -> Iterator[bytes]:
-    """Yield the frames of the fixtures, which write them in hex."""
+    """Yield the frames in the fixtures, which are in hex."""
     for case in CASES:
         yield read_frame(case)
 
 
 def captures() -> Iterator[bytes]:
-    """Yield capture files of either byte order with those frames."""
+    """Yield capture files of both byte orders with these frames."""
     for order in "<>":
         head = struct.pack(f"{order}IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
         yield head + b"".join(
@@ -53,21 +53,21 @@ def captures() -> Iterator[bytes]:
 
 
 def sysfs() -> Iterator[bytes]:
-    """Yield the sysfs trees of the fixtures, each as one text."""
+    """Yield the sysfs trees in the fixtures, each as one text."""
     for text in inputs("ib_sysfs"):
         files = json.loads(text)
         yield _SYSFS_MARK.join(f"{path}={content}" for path, content in files.items()).encode()
 
 
 def sysfs_files(raw: bytes) -> Iterator[tuple[str, str]]:
-    """Yield (path, content) of a sysfs tree in one text; any bytes make some."""
+    """Yield (path, content) of a sysfs tree in one text; accepts any bytes."""
     for part in raw.decode("utf-8", "replace").split(_SYSFS_MARK):
         path, _, content = part.partition("=")
         yield path, content
 
 
 def reports() -> Iterator[bytes]:
-    """Yield a host's report, and one part of a sweep."""
+    """Yield the report of a host, and one part of a sweep."""
     heard = Neighbor(
         device_ids=(Id(IdKind.CHASSIS_ID, "02:00:00:00:00:01", "mac"),),
         device_name="leaf1",
@@ -92,7 +92,7 @@ def reports() -> Iterator[bytes]:
 
 
 def inventories() -> Iterator[bytes]:
-    """Yield nodes in our form, in JSON and YAML, and as `kubectl get nodes` prints them."""
+    """Yield node inventories in JSON and YAML, and the output of `kubectl get nodes`."""
     ids = [{"type": "mac", "value": "02:00:00:00:00:02"}]
     node = {"name": "n1", "ids": ids, "capacity": {"slots": 8}, "free": {"slots": 4}}
     yield json.dumps({"nodes": [node | {"labels": {"zone": "a"}}]}).encode()
@@ -206,7 +206,7 @@ discover: {networks: [192.0.2.0/24], maxDepth: 2}
 
 
 def planes() -> Iterator[bytes]:
-    """Yield what tells networks apart."""
+    """Yield a plane policy."""
     yield b"""planes:
   - name: storage
     any:
@@ -218,7 +218,7 @@ def planes() -> Iterator[bytes]:
 
 
 def node_texts() -> Iterator[bytes]:
-    """Yield what a node's programs and kernel print of bonds and private flags."""
+    """Yield the bonds and private flags of a node, as its kernel and ethtool print them."""
     yield b"""Ethernet Channel Bonding Driver: v6.1.0
 
 Slave Interface: eth0
@@ -239,7 +239,7 @@ def silences() -> Iterator[bytes]:
 
 
 def fabric_objects() -> Iterator[bytes]:
-    """Yield the object that tells agents who sweeps."""
+    """Yield the fabric object, which names the sweepers for agents."""
     subnet = "fe80000000000000"
     sweeper = Sweeper(subnet=subnet, node="n1", device="mlx5_0", port=1, role=SweepRole.ELECTED)
     sweep = FabricStatus(sweepers=(sweeper,), sweeps=(CountedSweep(subnet=subnet, node="n1"),))

@@ -1,7 +1,7 @@
-"""What is fuzzed: one target per parser, which takes any bytes and raises only on a defect.
+"""The targets: one per parser. A target takes any bytes and raises only on a defect.
 
-A target lets through what its parser promises to raise and holds it to what it promises to
-return: errors that are one printable line, facts that fit a report, equal results of both readers.
+A target ignores the documented exceptions of its parser and checks its result: errors are one
+printable line, facts fit a report, and both parsers of a format give equal results.
 """
 
 from __future__ import annotations
@@ -58,28 +58,28 @@ YAML_BYTES: Final = 64 << 10
 GRAPH_BYTES: Final = 256 << 10
 """A graph of nothing but marks takes 3 µs for each of them."""
 ANSWER_BYTES: Final = 128 << 10
-"""A message within an answer may be of three bytes; each takes 7 µs there and back again."""
+"""A message in an answer may have only three bytes; decoding and encoding each takes 7 µs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One parser, and what fuzzing it starts from."""
+    """One parser, and its seeds."""
 
     run: Callable[[bytes], None]
-    """Raises on a defect of the parser, and on nothing else."""
+    """Raises on a defect of the parser only."""
     seeds: Callable[[], Iterable[bytes]]
     max_bytes: int = 1 << 20
-    """Inputs up to this size must be done with in the time that `judging` allows."""
+    """Inputs up to this size must finish within the time limit of `verdicts`."""
 
 
 def _check_errors(errors: Iterable[ParseError]) -> None:
     for error in errors:
         text = str(error)
-        assert text.isprintable(), f"an error that is no printable line: {text!r}"
+        assert text.isprintable(), f"an error is not a printable line: {text!r}"
 
 
 def _check_fits(device: Device) -> None:
-    """Fail where the facts of a node could not be published."""
+    """Fail if the facts of a node cannot be published."""
     parse_report(render_report(build_report(device, name="node")))
 
 
@@ -88,9 +88,9 @@ def _node(ports: Iterable[Port]) -> Device:
 
 
 def _documents(raw: bytes) -> list[object]:
-    found = list(parse_documents(raw, source=SOURCE))
-    _check_errors(one for one in found if isinstance(one, ParseError))
-    return [one.value for one in found if isinstance(one, YamlDocument)]
+    parsed = list(parse_documents(raw, source=SOURCE))
+    _check_errors(item for item in parsed if isinstance(item, ParseError))
+    return [item.value for item in parsed if isinstance(item, YamlDocument)]
 
 
 def _lldpcli(raw: bytes) -> None:
@@ -111,11 +111,11 @@ def _lldpdu(raw: bytes) -> None:
 
 
 def _ibnetdiscover(raw: bytes) -> None:
-    careful = parse_ibnetdiscover(raw, source=SOURCE)
-    _check_errors(careful.errors)
+    expected = parse_ibnetdiscover(raw, source=SOURCE)
+    _check_errors(expected.errors)
     fast = parse_ibnetdiscover(raw, source=SOURCE, fast=NumpyReader())
-    assert tuple(fast.devices) == careful.devices, "the readers differ in devices"
-    assert list(map(str, fast.errors)) == list(map(str, careful.errors)), "... in errors"
+    assert tuple(fast.devices) == expected.devices, "the parsers differ in devices"
+    assert list(map(str, fast.errors)) == list(map(str, expected.errors)), "... in errors"
 
 
 def _fabric_dumps(raw: bytes) -> None:
@@ -213,7 +213,7 @@ def _grpc(raw: bytes) -> None:
 def _grpc_answers(raw: bytes) -> None:
     with suppress(DecodeError, ValueError):
         answer = decode_placement(pb.Placement.FromString(raw))
-        # Texts, as a number that is none equals nothing.
+        # Compare texts, because NaN is not equal to itself.
         assert str(decode_placement(encode_placement(answer))) == str(answer)
 
 

@@ -1,4 +1,4 @@
-"""Every parser takes the inputs that fuzzing kept, and long ones made of them, as it should."""
+"""Every parser passes on the stored inputs of fuzzing, and on long variants of them."""
 
 import pytest
 
@@ -11,14 +11,14 @@ NAMES = sorted(TARGETS)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_takes_what_was_kept(name: str) -> None:
+def test_it_passes_on_stored_inputs(name: str) -> None:
     target = TARGETS[name]
     for raw in (*target.seeds(), *read_corpus(name)):
         assert judge(target, raw).problem == ""
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_takes_long_inputs(name: str) -> None:
+def test_it_passes_on_long_inputs(name: str) -> None:
     target = TARGETS[name]
     shortest = min(target.seeds(), key=len)
     for long in stretch(shortest, target.max_bytes // 8):
@@ -26,10 +26,10 @@ def test_it_takes_long_inputs(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_it_keeps_few_inputs_of_every_parser(name: str) -> None:
+def test_it_stores_few_inputs_of_every_parser(name: str) -> None:
     assert 0 < len(read_corpus(name)) <= MAX_KEPT
 
 
-def test_it_keeps_no_inputs_of_a_parser_that_is_gone() -> None:
+def test_it_stores_no_inputs_of_a_removed_parser() -> None:
     kept = {file.stem for file in corpus_file("any").parent.glob("*.txt")}
     assert kept == set(TARGETS)

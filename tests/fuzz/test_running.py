@@ -1,4 +1,4 @@
-"""What a run is made of, without the engine: its files, and what becomes of what it found."""
+"""The parts of a run without the engine: its files, and the inputs that it found."""
 
 from pathlib import Path
 
@@ -23,7 +23,7 @@ def fixtures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let a parser named `odd` fail on what is bad, and failures go to a folder of the test."""
+    """Make a parser `odd` that fails on BAD, and write failures to a folder of the test."""
 
     def run(raw: bytes) -> None:
         if BAD in raw:
@@ -35,18 +35,18 @@ def failures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "failures"
 
 
-def test_it_keeps_inputs_as_they_are_and_without_repeats(fixtures: Path) -> None:
+def test_it_stores_inputs_unchanged_and_without_duplicates(fixtures: Path) -> None:
     write_corpus("lldpdu", [b"\xff\0", b"a", b"a"])
     assert read_corpus("lldpdu") == [b"a", b"\xff\0"]
     assert (fixtures / "lldpdu.txt").read_text() == "YQ==\n/wA=\n"
 
 
-def test_it_takes_remarks_for_no_inputs(fixtures: Path) -> None:
+def test_it_ignores_comments(fixtures: Path) -> None:
     (fixtures / "lldpdu.txt").write_text("# found on a Monday\nYQ==\n")
     assert read_corpus("lldpdu") == [b"a"]
 
 
-def test_it_keeps_what_runs_code_as_nothing_else_does() -> None:
+def test_it_stores_inputs_that_reach_new_code() -> None:
     seed = next(iter(TARGETS["grpc"].seeds()))
     assert choose("grpc", [b"kept"], [seed, seed + b"\x0a\x00"])[0] == b"kept"
     assert seed not in choose("grpc", [], [seed])
@@ -64,7 +64,9 @@ def test_it_gives_the_engine_the_words_of_the_seeds(tmp_path: Path) -> None:
     assert (tmp_path / "words").read_text() == '"lldp"\n"eth0/1"\n'
 
 
-def test_it_saves_what_breaks_a_parser_and_lets_the_rest_go(tmp_path: Path, failures: Path) -> None:
+def test_it_saves_inputs_that_break_a_parser_and_drops_the_others(
+    tmp_path: Path, failures: Path
+) -> None:
     suspects = tmp_path / "suspects"
     suspects.mkdir()
     unpack(suspects, [b"slow", BAD])
@@ -83,7 +85,7 @@ def test_it_tries_long_inputs_until_one_fails(failures: Path) -> None:
     assert BAD in (failures / "odd-0").read_bytes()
 
 
-def test_it_suspects_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_suspects_a_slow_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.fuzz.engine.SUSPECT_CPU_S", -1.0)
     with pytest.raises(Exception, match="slow"):
         watched(lambda _raw: None)(b"")
@@ -92,6 +94,6 @@ def test_it_suspects_what_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_judges_one_input_again(tmp_path: Path) -> None:
     file = tmp_path / "input"
     file.write_bytes(b"any")
-    ran = CliRunner().invoke(running.main, ["--replay", str(file), "lldpdu"])
-    assert (ran.exit_code, ran.output) == (0, "nothing is wrong with it\n")
+    result = CliRunner().invoke(running.main, ["--replay", str(file), "lldpdu"])
+    assert (result.exit_code, result.output) == (0, "no problem found\n")
     assert CliRunner().invoke(running.main, ["--replay", str(file)]).exit_code == 2

@@ -1,4 +1,4 @@
-"""Failures are told from what is well, and long inputs are what they are said to be."""
+"""Verdicts find crashes, hangs and memory growth; long inputs have the requested size."""
 
 import pytest
 from hypothesis import given
@@ -18,15 +18,15 @@ def target_of(error: Exception | None) -> Target:
     return Target(run, lambda: ())
 
 
-def test_it_names_what_a_parser_raises() -> None:
+def test_it_reports_the_exception_of_a_parser() -> None:
     assert judge(target_of(KeyError("x")), b"").problem == "KeyError: 'x'"
 
 
-def test_it_finds_nothing_wrong_with_a_quick_parser() -> None:
+def test_it_finds_no_problem_in_a_fast_parser() -> None:
     assert judge(target_of(None), b"").problem == ""
 
 
-def test_it_tells_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reports_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "MAX_CPU_S", -1.0)
     assert judge(target_of(None), b"abc").problem.startswith("hang: ")
 
@@ -34,11 +34,11 @@ def test_it_tells_a_hang(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("power", "is_hang"),
     [
-        pytest.param(1, False, id="time in proportion to the length is fair"),
-        pytest.param(2, True, id="time by its square is not"),
+        pytest.param(1, False, id="linear time is not a hang"),
+        pytest.param(2, True, id="quadratic time is a hang"),
     ],
 )
-def test_it_tells_a_slow_machine_from_a_hang(
+def test_it_distinguishes_a_slow_machine_from_a_hang(
     monkeypatch: pytest.MonkeyPatch, *, power: int, is_hang: bool
 ) -> None:
     spent_s = 0.0
@@ -52,19 +52,19 @@ def test_it_tells_a_slow_machine_from_a_hang(
     assert bool(judge(target, bytes(4000), shorter=bytes(500)).problem) == is_hang
 
 
-def test_it_waits_for_no_input_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_limits_the_time_of_any_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "MAX_CPU_S", -1.0)
     monkeypatch.setattr(judging, "MAX_FAIR_CPU_S", -1.0)
     assert judge(target_of(None), b"abc", shorter=b"a").problem.startswith("hang: ")
 
 
-def test_it_tells_a_blow_up_of_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reports_memory_growth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judging, "MAX_GROWTH_BYTES", -1)
     assert judge(target_of(None), b"abc").problem.startswith("memory: ")
 
 
 @given(raw=st.binary(min_size=1, max_size=100))
-def test_it_stretches_to_about_the_size_asked_for(raw: bytes) -> None:
+def test_it_stretches_to_about_the_given_size(raw: bytes) -> None:
     sizes = [len(long) for long in stretch(raw, 5000)]
     assert sizes
     assert min(sizes) > 5000 - 100 * MIN_LINE_BYTES
@@ -78,10 +78,10 @@ def test_it_repeats_lines_and_marks() -> None:
     assert line + b"{" * 66 + b"b" in found
 
 
-def test_it_makes_no_shorter_lines_than_tools_print() -> None:
+def test_it_makes_no_lines_shorter_than_those_of_tools() -> None:
     lines = [line for long in stretch(b"a\n\nb\n", 10_000) for line in long.split(b"\n")[3:-4]]
     assert min(map(len, lines)) >= MIN_LINE_BYTES
 
 
-def test_it_stretches_nothing_to_nothing() -> None:
+def test_it_yields_nothing_for_an_empty_input() -> None:
     assert list(stretch(b"", 10)) == []

@@ -1,4 +1,4 @@
-"""Whether a parser takes an input as it should: without a crash, a hang or a blow-up of memory."""
+"""Judges a parser on an input: it must not crash, hang or take too much memory."""
 
 from __future__ import annotations
 
@@ -9,37 +9,38 @@ from typing import Final, NamedTuple
 from tests.fuzz.targets import Target
 
 MAX_CPU_S: Final = 1.0
-"""Of one input; the machine may be loaded, so the time of the processor counts."""
+"""CPU time limit of one input; not wall time, because the machine may be busy."""
 MAX_FAIR_CPU_S: Final = 20.0
-"""Of one input that takes no more than in proportion to its length: machines differ in speed."""
+"""CPU time limit of an input whose time is proportional to its length: machines differ in speed."""
 MAX_GROWTH_OF_CPU: Final = 2.0
-"""How many times longer a byte may take in a long input than in a short one of its kind."""
+"""Maximum factor of the time per byte of a long input over that of a short input of its kind."""
 MAX_GROWTH_BYTES: Final = 256 << 20
-"""Of the process's peak, by one input."""
+"""Limit on the growth of the peak memory of the process by one input."""
 
 
 class Verdict(NamedTuple):
-    """What became of one input."""
+    """The result of one input."""
 
     problem: str
-    """Empty where all is well."""
+    """Empty without a problem."""
     cpu_s: float
     growth_bytes: int
 
 
 def judge(target: Target, raw: bytes, *, shorter: bytes = b"") -> Verdict:
-    """Run a target on an input and return what is wrong with that, if anything.
+    """Run a target on an input and return the verdict.
 
     Args:
         target: the parser.
         raw: the input.
-        shorter: one of its kind; where it is given, slow is what takes more than in proportion.
+        shorter: a shorter input of its kind. If given, an input that takes time in proportion to
+            its length is not a hang.
     """
     peak_bytes, started_s = _peak_bytes(), time.process_time()
     problem = ""
     try:
         target.run(raw)
-    except Exception as error:  # noqa: BLE001 - whatever it raises is what is looked for
+    except Exception as error:  # noqa: BLE001 - any exception is a defect
         problem = f"{type(error).__name__}: {error}"
     cpu_s, growth_bytes = time.process_time() - started_s, _peak_bytes() - peak_bytes
     if cpu_s > MAX_CPU_S and not (shorter and _is_fair(target, len(raw), cpu_s, shorter)):

@@ -1,9 +1,23 @@
-"""A fabric specification becomes devices, cables, faults, the true tree, and what tools print.
+"""Synthetic fabrics: devices and cables from a specification, faults, and the output of tools.
 
-    spec ─> wiring ─> damaged ─> truth
-                         └─────> claims, captures, inventory
+    spec ─> wiring ─> damage ─> truth
+                         └────> claims, lldp_text, host_files
 
-All of it is pure: a seeded random source is an argument, and equal arguments give equal output.
+- spec: the parameters of a fabric, and the shape of its network
+- wiring: the switches, hosts and cables of a fabric without faults
+- faults: kinds of faults, and a fabric with faults
+- damage: draws faults at random and applies them
+- swaps: draws the pairs of cables that exchange an end
+- visible_faults: whether a fault is detectable by the symmetry of the fabric
+- membership: the units of switches, and where most cables of a host or unit lead
+- truth: the true tree of a damaged fabric
+- device_views: the far end and the ids of each port, as devices see them
+- claims: the devices that agents, a subnet sweep and SNMP walks report
+- lldp_text: the output of `lldpcli` on each device
+- host_files: the /sys files of a host, and the inventory of nodes
+
+Imports `topology.model` and `topology.sources`. Pure: a seeded random source is an argument, and
+equal arguments give equal output.
 """
 
 from topology.synthetic.claims import ReportedDevice, report_claims, sweep_devices
@@ -27,7 +41,6 @@ __all__ = [
     "Cable",
     "DamagedFabric",
     "FabricKind",
-    "SyntheticSpec",
     "Fault",
     "FaultKind",
     "FaultSpec",
@@ -37,7 +50,9 @@ __all__ = [
     "RandomSource",
     "ReportedDevice",
     "Switch",
+    "SyntheticSpec",
     "Wiring",
+    "build_undamaged",
     "build_wiring",
     "damage_fabric",
     "derive_shape",
@@ -49,5 +64,4 @@ __all__ = [
     "subnet_of",
     "sweep_devices",
     "sysfs_files",
-    "build_undamaged",
 ]

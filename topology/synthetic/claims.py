@@ -1,4 +1,4 @@
-"""What agents, a subnet sweep and SNMP walks would claim about a damaged fabric, as facts."""
+"""The devices that agents, a subnet sweep and SNMP walks would report of a damaged fabric."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NVLINK_CLUSTER = "5c000000-0000-4000-8000-000000000000"
 
 
 class ReportedDevice(NamedTuple):
-    """What one report says."""
+    """The device of one report."""
 
     report: str
     """Name of the report."""
@@ -34,48 +34,48 @@ class ReportedDevice(NamedTuple):
 
 
 def report_claims(damaged: DamagedFabric) -> list[ReportedDevice]:
-    """Return what the reports of hosts, and of Ethernet switches, say; silent hosts say nothing.
+    """Return the reports of all hosts that are not silent, and of Ethernet switches.
 
-    An InfiniBand host knows its own HCAs only: what is at the far ends is the sweep's to tell.
+    An InfiniBand host reports its own HCAs only; the sweep reports the far ends.
     """
-    sight = DeviceViews(damaged)
-    is_ethernet = sight.medium is Medium.ETHERNET
+    views = DeviceViews(damaged)
+    is_ethernet = views.medium is Medium.ETHERNET
     claims = [
         ReportedDevice(
-            host.name, _ethernet_host(sight, host) if is_ethernet else _ib_host(sight, host)
+            host.name, _ethernet_host(views, host) if is_ethernet else _ib_host(views, host)
         )
         for host in damaged.wiring.hosts
         if host.name not in damaged.silent
     ]
     if is_ethernet:
         claims.extend(
-            ReportedDevice(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(sight, switch))
-            for switch in sight.switches.values()
+            ReportedDevice(f"switch-{switch.mac.replace(':', '')}", _ethernet_switch(views, switch))
+            for switch in views.switches.values()
         )
     return claims
 
 
 def sweep_devices(damaged: DamagedFabric, plane: int | None = None) -> list[Device]:
-    """Return what ibnetdiscover tells of an InfiniBand fabric, or of one of its planes.
+    """Return the devices that ibnetdiscover prints for an InfiniBand fabric, or one of its planes.
 
-    Sorted by GUID. Only ports with a cable are printed, so an HCA that lost its own is missing.
+    Sorted by GUID. ibnetdiscover prints only ports with a cable, so an HCA without one is missing.
     """
-    sight = DeviceViews(damaged)
+    views = DeviceViews(damaged)
     planes = range(damaged.wiring.spec.num_planes) if plane is None else (plane,)
     switches = [
-        _swept_switch(sight, switch) for switch in sight.switches.values() if switch.plane in planes
+        _swept_switch(views, switch) for switch in views.switches.values() if switch.plane in planes
     ]
     hcas = [
-        _swept_hca(sight, host, nic)
+        _swept_hca(views, host, nic)
         for host in damaged.wiring.hosts
         for nic in host.nics
-        if nic.plane in planes and sight.far_end(host.name, nic.port)
+        if nic.plane in planes and views.far_end(host.name, nic.port)
     ]
     return sorted(hcas + switches, key=lambda device: device.ids)
 
 
 def host_ids(host: Host, medium: Medium) -> tuple[Id, ...]:
-    """Return the ids by which a host is known to itself, sorted."""
+    """Return the ids that a host reports of itself, sorted."""
     ids = [Id(IdKind.NODE_NAME, host.name), Id(IdKind.HOSTNAME, host.name)]
     if medium is Medium.INFINIBAND:
         kinds = (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID)
@@ -87,98 +87,98 @@ def host_ids(host: Host, medium: Medium) -> tuple[Id, ...]:
 
 
 def chassis_id(mac: str) -> Id:
-    """Return the LLDP chassis id of a device that uses a MAC for it."""
+    """Return the LLDP chassis id of a device that uses a MAC address."""
     return Id(IdKind.CHASSIS_ID, mac, "mac")
 
 
-def _ib_host(sight: DeviceViews, host: Host) -> Device:
+def _ib_host(views: DeviceViews, host: Host) -> Device:
     ports = []
     for nic in host.nics:
-        is_up = sight.far_end(host.name, nic.port) is not None
+        is_up = views.far_end(host.name, nic.port) is not None
         ports.append(
             Port(
                 name=nic.port,
                 ids=hca_port_ids(nic),
                 medium=Medium.INFINIBAND,
                 state=PortState.UP if is_up else PortState.DOWN,
-                rate_bps=sight.rate_bps if is_up else None,
+                rate_bps=views.rate_bps if is_up else None,
                 rdma_device=nic.device,
                 subnet=subnet_of(nic.plane) if is_up else None,
             )
         )
     ports.extend(_nvlink_ports(host))
-    return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), tuple(ports))
+    return Device(DeviceKind.HOST, host.name, host_ids(host, views.medium), tuple(ports))
 
 
-def _ethernet_host(sight: DeviceViews, host: Host) -> Device:
+def _ethernet_host(views: DeviceViews, host: Host) -> Device:
     ports = tuple(
         _ethernet_port(
-            sight,
+            views,
             PortName(host.name, nic.port),
             (Id(IdKind.IFNAME, nic.port), Id(IdKind.MAC, nic.mac)),
         )
         for nic in host.nics
     )
     ports += _nvlink_ports(host)
-    return Device(DeviceKind.HOST, host.name, host_ids(host, sight.medium), ports)
+    return Device(DeviceKind.HOST, host.name, host_ids(host, views.medium), ports)
 
 
 def _nvlink_ports(host: Host) -> tuple[Port, ...]:
     return () if host.clique is None else (build_clique_port(Clique(NVLINK_CLUSTER, host.clique)),)
 
 
-def _ethernet_switch(sight: DeviceViews, switch: Switch) -> Device:
+def _ethernet_switch(views: DeviceViews, switch: Switch) -> Device:
     ports = tuple(
-        _ethernet_port(sight, PortName(switch.name, port), (Id(IdKind.IFNAME, port),))
-        for port in sight.ports_of(switch)
+        _ethernet_port(views, PortName(switch.name, port), (Id(IdKind.IFNAME, port),))
+        for port in views.ports_of(switch)
     )
     ids = tuple(sorted((Id(IdKind.MAC, switch.mac), chassis_id(switch.mac))))
     return Device(DeviceKind.SWITCH, switch.name, ids, ports)
 
 
-def _ethernet_port(sight: DeviceViews, port: PortName, ids: tuple[Id, ...]) -> Port:
-    far = sight.far_end(*port)
+def _ethernet_port(views: DeviceViews, port: PortName, ids: tuple[Id, ...]) -> Port:
+    far_port = views.far_end(*port)
     return Port(
         name=port.port,
         ids=tuple(sorted(ids)),
-        state=PortState.UP if far else PortState.DOWN,
-        rate_bps=sight.rate_bps if far else None,
-        neighbors=(_lldp_neighbor(sight, far),) if far else (),
+        state=PortState.UP if far_port else PortState.DOWN,
+        rate_bps=views.rate_bps if far_port else None,
+        neighbors=(_lldp_neighbor(views, far_port),) if far_port else (),
     )
 
 
-def _lldp_neighbor(sight: DeviceViews, far: PortName) -> Neighbor:
-    """Return what an LLDP frame of the far port says.
+def _lldp_neighbor(views: DeviceViews, far_port: PortName) -> Neighbor:
+    """Return the neighbor in an LLDP frame of the far port.
 
-    A Linux host sends a port's MAC as its id, a switch the port's name.
+    A Linux host sends the MAC of a port as its id, a switch sends the name of the port.
     """
-    nic = sight.nics.get(far)
+    nic = views.nics.get(far_port)
     if nic:
         port_ids = (Id(IdKind.MAC, nic.mac), Id(IdKind.PORT_ID, nic.mac, "mac"))
     else:
-        port_ids = (Id(IdKind.IFNAME, far.port), Id(IdKind.PORT_ID, far.port, "ifname"))
+        port_ids = (Id(IdKind.IFNAME, far_port.port), Id(IdKind.PORT_ID, far_port.port, "ifname"))
     return Neighbor(
-        device_ids=(chassis_id(sight.chassis_mac(far.device)),),
-        device_name=far.device,
+        device_ids=(chassis_id(views.chassis_mac(far_port.device)),),
+        device_name=far_port.device,
         port_ids=tuple(sorted(port_ids)),
-        port_name=far.port,
+        port_name=far_port.port,
         source=Source.LLDP,
         ttl_s=TTL_S,
     )
 
 
-def _swept_switch(sight: DeviceViews, switch: Switch) -> Device:
-    ends = (PortName(switch.name, port) for port in sight.ports_of(switch))
-    cabled = ((end, sight.far_end(*end)) for end in ends)
-    ports = tuple(_swept_port(sight, end, far) for end, far in cabled if far)
+def _swept_switch(views: DeviceViews, switch: Switch) -> Device:
+    ends = (PortName(switch.name, port) for port in views.ports_of(switch))
+    cabled = ((end, views.far_end(*end)) for end in ends)
+    ports = tuple(_swept_port(views, end, far_port) for end, far_port in cabled if far_port)
     model = f"MF0;{switch.name}:{SWITCH_MODEL}/U1"
     return Device(DeviceKind.SWITCH, switch.name, _swept_ids(switch.guid), ports, model)
 
 
-def _swept_hca(sight: DeviceViews, host: Host, nic: Nic) -> Device:
+def _swept_hca(views: DeviceViews, host: Host, nic: Nic) -> Device:
     end = PortName(host.name, nic.port)
-    far = sight.far_end(*end)
-    ports = (_swept_port(sight, end, far),) if far else ()
+    far_port = views.far_end(*end)
+    ports = (_swept_port(views, end, far_port),) if far_port else ()
     model = hca_description(host, nic)
     return Device(DeviceKind.HOST, host.name, _swept_ids(nic.guid), ports, model)
 
@@ -187,24 +187,24 @@ def _swept_ids(guid: str) -> tuple[Id, ...]:
     return (Id(IdKind.NODE_GUID, guid), Id(IdKind.SYSTEM_IMAGE_GUID, guid))
 
 
-def _swept_port(sight: DeviceViews, end: PortName, far: PortName) -> Port:
-    nic = sight.nics.get(end)
-    peer = sight.sweep_names(far)
+def _swept_port(views: DeviceViews, end: PortName, far_port: PortName) -> Port:
+    nic = views.nics.get(end)
+    far_names = views.sweep_names(far_port)
     neighbor = Neighbor(
-        device_ids=peer.node_ids,
-        device_name=far.device,
-        port_ids=peer.port_ids,
-        port_name=peer.port_name,
+        device_ids=far_names.node_ids,
+        device_name=far_port.device,
+        port_ids=far_names.port_ids,
+        port_name=far_names.port_name,
         source=Source.IB,
-        kind=DeviceKind.HOST if far in sight.nics else DeviceKind.SWITCH,
+        kind=DeviceKind.HOST if far_port in views.nics else DeviceKind.SWITCH,
     )
-    own = sight.sweep_names(end)
+    own_names = views.sweep_names(end)
     return Port(
-        name=own.port_name,
-        ids=own.port_ids,
+        name=own_names.port_name,
+        ids=own_names.port_ids,
         medium=Medium.INFINIBAND,
         state=PortState.UP,
-        rate_bps=sight.rate_bps,
+        rate_bps=views.rate_bps,
         rdma_device=nic.device if nic else None,
         neighbors=(neighbor,),
     )

@@ -1,4 +1,4 @@
-"""Damaging a fabric at random, and saying honestly which of the faults can be seen."""
+"""Applies random faults to a fabric, and says which of them are detectable."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from topology.synthetic.wiring import Cable, Wiring
 
 
 def damage_fabric(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> DamagedFabric:
-    """Return the fabric after its faults: switches and hosts go, then cables, then ends swap.
+    """Return the fabric after its faults: lost switches and hosts, then lost cables, then swaps.
 
-    Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and as
-    much again for each lost switch.
+    Equal arguments and an equally seeded source give the same damage. Cost: O(cables), and
+    O(cables) again for each lost switch.
 
     Raises:
-        ConfigError: a fraction or number is out of range, a named device is none of the fabric's,
-            or `num_swaps` is more than the fabric has pairs of cables to swap.
+        ConfigError: a fraction or number is out of range, a named device is not in the fabric, or
+            the fabric has fewer than `num_swaps` pairs of cables to swap.
     """
     _check(wiring, faults)
     if faults.shuffle:
@@ -30,27 +30,34 @@ def damage_fabric(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> Damag
     hosts = [host.name for host in wiring.hosts]
     drawn = rng.sample(hosts, faults.lose_hosts)
     lost_hosts = frozenset(faults.lost).intersection(hosts).union(drawn)
-    gone = lost_switches | lost_hosts
+    lost_devices = lost_switches | lost_hosts
     alive = {
-        at: cable
-        for at, cable in enumerate(wiring.cables)
-        if not gone & {cable.low.device, cable.high.device}
+        cable_index: cable
+        for cable_index, cable in enumerate(wiring.cables)
+        if not lost_devices & {cable.low.device, cable.high.device}
     }
     num_lost = min(len(alive), _share(faults.lose_links, len(wiring.cables)))
-    lost = [alive.pop(at) for at in sorted(rng.sample(sorted(alive), num_lost))]
+    lost_cables = [
+        alive.pop(cable_index) for cable_index in sorted(rng.sample(sorted(alive), num_lost))
+    ]
     pairs = _pairs(wiring, alive, faults, rng=rng)
-    swapped = {at: cable for pair in pairs for at, cable in _exchange(alive, pair)}
+    swapped = {
+        cable_index: cable for pair in pairs for cable_index, cable in _exchange(alive, pair)
+    }
     silent = lost_hosts | frozenset(rng.sample(hosts, _share(faults.silent, len(hosts))))
     cables = tuple((alive | swapped).values())
-    bare = DamagedFabric(wiring, cables, silent, lost_switches, lost_hosts)
-    symmetry = SymmetryIndex(bare)
-    found = (
-        *_lost_switches(bare, symmetry),
-        *(Fault(FaultKind.LOST_LINK, cable, symmetry.shows_missing(cable)) for cable in lost),
-        *(_swap(symmetry, [swapped[at] for at in pair]) for pair in pairs),
-        *_silent_hosts(bare),
+    damaged = DamagedFabric(wiring, cables, silent, lost_switches, lost_hosts)
+    symmetry = SymmetryIndex(damaged)
+    applied_faults = (
+        *_lost_switches(damaged, symmetry),
+        *(
+            Fault(FaultKind.LOST_LINK, cable, symmetry.shows_missing(cable))
+            for cable in lost_cables
+        ),
+        *(_swap(symmetry, [swapped[cable_index] for cable_index in pair]) for pair in pairs),
+        *_silent_hosts(damaged),
     )
-    return replace(bare, faults=found)
+    return replace(damaged, faults=applied_faults)
 
 
 def _check(wiring: Wiring, faults: FaultSpec) -> None:
@@ -58,7 +65,7 @@ def _check(wiring: Wiring, faults: FaultSpec) -> None:
         if not 0 <= fraction <= 1:
             raise ConfigError(f"expected a share from 0 to 100 %, got {fraction:.4g}")
     if faults.num_swaps < 0:
-        raise ConfigError(f"expected a number of swaps, got {faults.num_swaps}")
+        raise ConfigError(f"expected 0 or more swaps, got {faults.num_swaps}")
     switches = _switches_to_lose(wiring, faults)
     if not 0 <= faults.lose_switches <= len(switches):
         where = "" if faults.lose_rank is None else f" of rank {faults.lose_rank}"
@@ -78,10 +85,10 @@ def _check(wiring: Wiring, faults: FaultSpec) -> None:
 
 
 def _switches_to_lose(wiring: Wiring, faults: FaultSpec) -> list[str]:
-    """Return the names of the switches that losses are drawn from."""
+    """Return the names of the switches from which lost switches are drawn."""
     ranks = {switch.rank for switch in wiring.switches}
-    wanted = ranks if faults.lose_rank is None else {faults.lose_rank}
-    return [switch.name for switch in wiring.switches if switch.rank in wanted]
+    ranks_to_lose = ranks if faults.lose_rank is None else {faults.lose_rank}
+    return [switch.name for switch in wiring.switches if switch.rank in ranks_to_lose]
 
 
 def _draw_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> frozenset[str]:
@@ -91,17 +98,17 @@ def _draw_switches(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> froz
 
 
 def _shuffle_hosts(wiring: Wiring, rng: RandomSource) -> Wiring:
-    """Return the fabric with every host, its HCAs included, in the place of a random one.
+    """Return the fabric with every host, including its HCAs, in the place of a random host.
 
-    What NVLink domain it is in is a matter of its place.
+    The NVLink domain belongs to the place, not to the host.
     """
     drawn = rng.sample(wiring.hosts, len(wiring.hosts))
     pairs = list(zip(wiring.hosts, drawn, strict=True))
     hosts = tuple(replace(new, clique=old.clique) for old, new in pairs)
-    taker = {old.name: new.name for old, new in pairs}
+    new_name_by_old = {old.name: new.name for old, new in pairs}
     cables = tuple(
-        cable._replace(low=cable.low._replace(device=taker[cable.low.device]))
-        if cable.low.device in taker
+        cable._replace(low=cable.low._replace(device=new_name_by_old[cable.low.device]))
+        if cable.low.device in new_name_by_old
         else cable
         for cable in wiring.cables
     )
@@ -123,7 +130,7 @@ def _pairs(
 
 
 def _exchange(cables: dict[int, Cable], pair: tuple[int, int]) -> Iterator[tuple[int, Cable]]:
-    """Yield two cables after they exchanged their upper ends, with their indices."""
+    """Yield (index, cable) of two cables with exchanged upper ends."""
     first, second = pair
     yield first, Cable(cables[first].low, cables[second].high)
     yield second, Cable(cables[second].low, cables[first].high)
@@ -145,7 +152,7 @@ def _lost_switches(damaged: DamagedFabric, symmetry: SymmetryIndex) -> Iterator[
 
 
 def _silent_hosts(damaged: DamagedFabric) -> Iterator[Fault]:
-    """Yield a fault per host without a report; the inventory betrays each."""
+    """Yield a fault per host without a report; detectable, because the inventory lists the host."""
     for host in damaged.wiring.hosts:
         if host.name in damaged.silent:
             is_lost = host.name in damaged.lost_hosts

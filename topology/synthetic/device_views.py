@@ -1,4 +1,4 @@
-"""A damaged fabric as its devices see it: what is at the far end, and under which ids."""
+"""A damaged fabric as its devices see it: the far end of each port, and its ids."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIRST_SUBNET = 0xFE80_0000_0000_0000
 
 
 class SweptPortNames(NamedTuple):
-    """How a sweep names one port, whichever end of its cable tells."""
+    """The ids and names of a port in a sweep, the same from both ends of its cable."""
 
     node_ids: tuple[Id, ...]
     port_ids: tuple[Id, ...]
@@ -22,7 +22,7 @@ class SweptPortNames(NamedTuple):
 
 
 class DeviceViews:
-    """A damaged fabric, indexed for those who look at it port by port."""
+    """A damaged fabric, indexed by port."""
 
     def __init__(self, damaged: DamagedFabric) -> None:
         """Index the cables by both of their ends."""
@@ -39,22 +39,22 @@ class DeviceViews:
         self._far = dict(damaged.cables) | {cable.high: cable.low for cable in damaged.cables}
 
     def ports_of(self, switch: Switch) -> list[str]:
-        """Return the names of a switch's ports, cabled or not."""
+        """Return the names of a switch's ports, with or without a cable."""
         return [switch_port(self.medium, number + 1) for number in range(switch.num_ports)]
 
     def far_end(self, device: str, port: str) -> PortName | None:
-        """Return the port at the other end of the cable, None where there is no cable."""
+        """Return the port at the other end of the cable, None without a cable."""
         return self._far.get(PortName(device, port))
 
     def chassis_mac(self, device: str) -> str:
-        """Return the MAC that a device sends as its chassis id: a host takes its first NIC's."""
+        """Return the MAC that a device sends as its chassis id; a host sends that of NIC 0."""
         host = self.hosts.get(device)
         return host.nics[0].mac if host else self.switches[device].mac
 
     def sweep_names(self, port: PortName) -> SweptPortNames:
-        """Return how a sweep names a port; one value per port, which both ends share."""
-        found = self._sweep_names.get(port)
-        return found or self._sweep_names.setdefault(port, self._build_sweep_names(port))
+        """Return the ids and names of a port in a sweep; both ends share one value per port."""
+        names = self._sweep_names.get(port)
+        return names or self._sweep_names.setdefault(port, self._build_sweep_names(port))
 
     def _build_sweep_names(self, port: PortName) -> SweptPortNames:
         nic = self.nics.get(port)
@@ -66,19 +66,19 @@ class DeviceViews:
 
     @cached_property
     def nics(self) -> dict[PortName, Nic]:
-        """Every port of a host."""
+        """The NIC of every host port."""
         return {
             PortName(host.name, nic.port): nic for host in self.hosts.values() for nic in host.nics
         }
 
 
 def subnet_of(plane: int) -> str:
-    """Return the prefix of the InfiniBand subnet that a plane is, 16 hex digits."""
+    """Return the InfiniBand subnet prefix of a plane, 16 hex digits."""
     return f"{FIRST_SUBNET + plane:016x}"
 
 
 def hca_description(host: Host, nic: Nic) -> str:
-    """Return the node description of an HCA, which the driver sets whether or not an agent runs."""
+    """Return the node description of an HCA, which the driver sets, with or without an agent."""
     return f"{host.name} {nic.device}"
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong in a fabric: lost and swapped cables, silent hosts, lost hosts and switches."""
+"""Faults of a fabric: lost and swapped cables, silent hosts, lost hosts and switches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ItemT = TypeVar("ItemT")
 
 
 class RandomSource(Protocol):
-    """What draws the faults: a seeded `random.Random`."""
+    """Draws the faults: a seeded `random.Random`."""
 
     def sample(self, population: Sequence[ItemT], k: int) -> list[ItemT]:
         """Return k different items in a random order."""
 
 
 class FaultKind(StrEnum):
-    """What broke."""
+    """Kinds of faults."""
 
     LOST_LINK = "lost-link"
     SWAPPED_CABLE = "swapped-cable"
@@ -32,40 +32,40 @@ class FaultKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FaultSpec:
-    """How much shall go wrong; what exactly is drawn at random where it is not named."""
+    """The faults to apply; devices and cables are drawn at random unless named."""
 
     lose_links: float = 0.0
-    """Fraction of all cables that are gone, 0 to 1; above 0 at least one cable."""
+    """Fraction of all cables that are lost, 0 to 1; above 0 at least one cable."""
     num_swaps: int = 0
-    """Pairs of cables that exchange an end; no cable is in two."""
+    """Pairs of cables that exchange an end; a cable is in one pair at most."""
     silent: float = 0.0
     """Fraction of hosts without a report, 0 to 1; above 0 at least one host. The HCAs of a silent
-    InfiniBand host still answer a sweep, under the name that its driver gave them."""
+    InfiniBand host still appear in a sweep, under the name that its driver set."""
     lose_switches: int = 0
-    """Switches that are gone with all of their cables, drawn at random."""
+    """Switches that are lost with all of their cables, drawn at random."""
     lose_hosts: int = 0
-    """Hosts that are gone with all of their cables; the inventory still lists them."""
+    """Hosts that are lost with all of their cables; the inventory still lists them."""
     swap: float = 0.0
-    """Fraction of all cables that exchange an end with another, 0 to 1, on top of `num_swaps`;
-    as many of them as fit."""
+    """Fraction of all cables that exchange an end with another, 0 to 1, in addition to
+    `num_swaps`; fewer if there are not enough pairs."""
     lose_rank: int | None = None
-    """Rank of the switches that are drawn to be lost; any where None."""
+    """Rank from which lost switches are drawn; None for any rank."""
     lost: tuple[str, ...] = ()
-    """Names of switches and hosts that are gone besides those that are drawn."""
+    """Names of switches and hosts that are lost, in addition to those drawn."""
     shuffle: bool = False
-    """Whether hosts are cabled in an order that neither their names nor their GUIDs follow."""
+    """Whether the order of cabling differs from the order of host names and GUIDs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that broke."""
+    """One fault."""
 
     kind: FaultKind
     ports: tuple[PortName, ...]
-    """The port ends concerned: both of a lost cable, all four of two swapped ones, each end of
-    every cable of a lost switch, the ports of a silent or lost host."""
+    """The ports of the fault: both ends of a lost cable, all four ends of two swapped cables, both
+    ends of every cable of a lost switch, the ports of a silent or lost host."""
     is_detectable: bool
-    """Whether a reader of the damaged fabric who knows nothing but its symmetry can see it."""
+    """Whether the fault is visible in the damaged fabric from its symmetry alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +73,18 @@ class DamagedFabric:
     """A fabric after its faults."""
 
     wiring: Wiring
-    """As it was planned, or with its hosts in another order."""
+    """The wiring as planned, or with its hosts in another order."""
     cables: tuple[Cable, ...]
-    """As they are now, in the order of the wiring."""
+    """The cables after the faults, in the order of the wiring."""
     silent: frozenset[str] = frozenset()
-    """Hosts without a report, lost ones among them."""
+    """Names of hosts without a report, including lost hosts."""
     lost_switches: frozenset[str] = frozenset()
-    """Names of switches that are gone."""
+    """Names of lost switches."""
     lost_hosts: frozenset[str] = frozenset()
-    """Names of hosts that are gone."""
+    """Names of lost hosts."""
     faults: tuple[Fault, ...] = ()
 
 
 def build_undamaged(wiring: Wiring) -> DamagedFabric:
-    """Return a fabric in which nothing is wrong."""
+    """Return a fabric without faults."""
     return DamagedFabric(wiring, wiring.cables)

@@ -1,4 +1,4 @@
-"""What one host of a damaged fabric has under /sys, and what the list of cluster nodes says."""
+"""The /sys files of a host of a damaged fabric, and the inventory of cluster nodes."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ _TOKENS: Final = {rate: token for token, rate in reversed(RATES_BPS.items())}
 
 
 def sysfs_files(damaged: DamagedFabric, host: str) -> dict[str, str]:
-    """Return a host's files by their paths below the root of sysfs. Cost: O(cables).
+    """Return the files of a host by path below the root of sysfs. Cost: O(cables).
 
     Raises:
         KeyError: there is no such host.
     """
-    hosts = {found.name: found for found in damaged.wiring.hosts}
+    host_by_name = {item.name: item for item in damaged.wiring.hosts}
     linked = {cable.low.port for cable in damaged.cables if cable.low.device == host}
     files: dict[str, str] = {}
-    for nic in hosts[host].nics:
+    for nic in host_by_name[host].nics:
         is_up = nic.port in linked
         if damaged.wiring.spec.medium is Medium.ETHERNET:
             files.update(_net_files(damaged, nic, is_up=is_up))
         else:
-            files.update(_infiniband_files(damaged, hosts[host], nic, is_up=is_up))
+            files.update(_infiniband_files(damaged, host_by_name[host], nic, is_up=is_up))
     return {path: f"{text}\n" for path, text in files.items()}
 
 
 def render_inventory(damaged: DamagedFabric) -> dict[str, Any]:
-    """Return the list of cluster nodes with the ids of their ports: all hosts, silent ones too."""
+    """Return the inventory: all hosts, including silent ones, with the ids of their ports."""
     medium = damaged.wiring.spec.medium
     return {
         "nodes": [
             {
                 "name": host.name,
                 "ids": [
-                    {"type": found.kind.value, "value": found.value}
-                    for found in host_ids(host, medium)
-                    if found.kind in _INVENTORY_KINDS
+                    {"type": identifier.kind.value, "value": identifier.value}
+                    for identifier in host_ids(host, medium)
+                    if identifier.kind in _INVENTORY_KINDS
                 ],
                 "capacity": {"slots": SLOTS},
             }
@@ -59,7 +59,7 @@ def _infiniband_files(
     damaged: DamagedFabric, host: Host, nic: Nic, *, is_up: bool
 ) -> dict[str, str]:
     guid = _colons(nic.guid)
-    # A LID is a number that the subnet manager hands out; it names nothing.
+    # The subnet manager assigns LIDs; a LID does not identify a port.
     lid = int(nic.guid, 16) // GUID_STEP % NUM_LIDS + 1
     files = {
         "node_guid": guid,
@@ -91,10 +91,10 @@ def _net_files(damaged: DamagedFabric, nic: Nic, *, is_up: bool) -> dict[str, st
 
 
 def _colons(guid: str) -> str:
-    return ":".join(guid[at : at + 4] for at in range(0, 16, 4))
+    return ":".join(guid[offset : offset + 4] for offset in range(0, 16, 4))
 
 
 def _rate(rate_bps: int) -> str:
-    """Return a rate in the words of sysfs, such as `400 Gb/sec (4X NDR)`."""
+    """Return a rate in the format of sysfs, such as `400 Gb/sec (4X NDR)`."""
     width, speed = _TOKENS[rate_bps].split("x")
     return f"{rate_bps / 10**9:g} Gb/sec ({width}X {speed})"

@@ -1,7 +1,7 @@
-"""What `lldpcli -f json0` prints on every device of a damaged fabric, byte for byte plausible.
+"""The output of `lldpcli -f json0` on every device of a damaged fabric, in the format of lldpd.
 
-Any fabric has cables, so an InfiniBand one can be shown this way too, under its own port names.
-Source: lldpd 1.0.16; a Linux host sends a port's MAC as its id, a switch the port's name.
+An InfiniBand fabric can be printed in this format too, with its own port names. Source: lldpd
+1.0.16; a Linux host sends the MAC of a port as its id, a switch sends the name of the port.
 """
 
 from __future__ import annotations
@@ -21,47 +21,50 @@ AGE = "12 days, 03:04:05"
 
 
 def render_lldpcli(damaged: DamagedFabric) -> Iterator[tuple[str, str]]:
-    """Yield (file name, text) of what each device hears and of what it is, one file at a time.
+    """Yield (file name, text) of the neighbors and the chassis of each device, one file at a time.
 
-    Names are `<device>.neighbors.json0` and `<device>.chassis.json0`. Nobody collected a silent
-    host's, yet its neighbors hear it.
+    Names are `<device>.neighbors.json0` and `<device>.chassis.json0`. A silent host has no files,
+    but it appears in the files of its neighbors.
     """
-    sight = DeviceViews(damaged)
+    views = DeviceViews(damaged)
     for host in damaged.wiring.hosts:
         if host.name not in damaged.silent:
-            yield from _files(sight, host.name, [nic.port for nic in host.nics])
-    for name, switch in sight.switches.items():
-        yield from _files(sight, name, sight.ports_of(switch))
+            yield from _files(views, host.name, [nic.port for nic in host.nics])
+    for name, switch in views.switches.items():
+        yield from _files(views, name, views.ports_of(switch))
 
 
-def _files(sight: DeviceViews, device: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
-    heard: list[dict[str, Any]] = []
+def _files(views: DeviceViews, device: str, ports: Sequence[str]) -> Iterator[tuple[str, str]]:
+    interfaces: list[dict[str, Any]] = []
     numbers: dict[str, int] = {}
     for port in ports:
-        far = sight.far_end(device, port)
-        if far:
-            remote = numbers.setdefault(far.device, len(numbers) + 1)
-            heard.append(_interface(sight, port, far, remote))
-    yield f"{device}.neighbors.json0", _print({"lldp": [{"interface": heard} if heard else {}]})
-    chassis = {"local-chassis": [{"chassis": [_chassis(sight, device)]}]}
+        far_port = views.far_end(device, port)
+        if far_port:
+            remote = numbers.setdefault(far_port.device, len(numbers) + 1)
+            interfaces.append(_interface(views, port, far_port, remote))
+    yield (
+        f"{device}.neighbors.json0",
+        _print({"lldp": [{"interface": interfaces} if interfaces else {}]}),
+    )
+    chassis = {"local-chassis": [{"chassis": [_chassis(views, device)]}]}
     yield f"{device}.chassis.json0", _print(chassis)
 
 
-def _interface(sight: DeviceViews, port: str, far: PortName, remote: int) -> dict[str, Any]:
+def _interface(views: DeviceViews, port: str, far_port: PortName, remote: int) -> dict[str, Any]:
     return {
         "name": port,
         "via": "LLDP",
         "rid": str(remote),
         "age": AGE,
-        "chassis": [_chassis(sight, far.device)],
-        "port": [_port(sight, far)],
+        "chassis": [_chassis(views, far_port.device)],
+        "port": [_port(views, far_port)],
     }
 
 
-def _chassis(sight: DeviceViews, device: str) -> dict[str, Any]:
-    is_switch = device in sight.switches
+def _chassis(views: DeviceViews, device: str) -> dict[str, Any]:
+    is_switch = device in views.switches
     return {
-        "id": [{"type": "mac", "value": sight.chassis_mac(device)}],
+        "id": [{"type": "mac", "value": views.chassis_mac(device)}],
         "name": [{"value": device}],
         "descr": [{"value": SWITCH_SYSTEM if is_switch else HOST_SYSTEM}],
         "capability": [
@@ -73,10 +76,10 @@ def _chassis(sight: DeviceViews, device: str) -> dict[str, Any]:
     }
 
 
-def _port(sight: DeviceViews, port: PortName) -> dict[str, Any]:
-    nic = sight.nics.get(port)
-    own = {"type": "mac", "value": nic.mac} if nic else {"type": "ifname", "value": port.port}
-    return {"id": [own], "descr": [{"value": port.port}], "ttl": [{"value": str(TTL_S)}]}
+def _port(views: DeviceViews, port: PortName) -> dict[str, Any]:
+    nic = views.nics.get(port)
+    port_id = {"type": "mac", "value": nic.mac} if nic else {"type": "ifname", "value": port.port}
+    return {"id": [port_id], "descr": [{"value": port.port}], "ttl": [{"value": str(TTL_S)}]}
 
 
 def _print(document: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Where hosts and units of switches belong by the cables they have now: most of them decide."""
+"""The unit in which a host or unit of switches belongs: most of its present cables decide."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UnitT = TypeVar("UnitT", bound=Hashable)
 
 
 class SwitchUnit(NamedTuple):
-    """A leaf group, the spines of a pod, and so on up to the one unit of the top."""
+    """A leaf group, the spines of a pod, and so on up to the single unit at the top."""
 
     rank: int
     path: tuple[int, ...]
@@ -26,18 +26,18 @@ def unit_of(switch: Switch) -> SwitchUnit:
 
 
 class Attachments(NamedTuple):
-    """How many cables lead where."""
+    """Numbers of cables by the unit to which they lead."""
 
     hosts: Mapping[str, Counter[SwitchUnit]]
-    """Per host with a cable left, its cables by leaf group; storage leaves do not count."""
+    """Per host with a cable, the number of cables by leaf group, without storage leaves."""
     units: Mapping[SwitchUnit, Counter[SwitchUnit]]
-    """Per unit with an upward cable left, these by the unit above."""
+    """Per unit with a cable upwards, the number of these by the unit above."""
     peers: frozenset[tuple[SwitchUnit, SwitchUnit]]
-    """Pairs of units of one rank with a cable between them, the lesser first."""
+    """Pairs of units of one rank with a cable between them; the smaller unit is first."""
 
 
 def count_attachments(damaged: DamagedFabric) -> Attachments:
-    """Return where the cables of a damaged fabric lead. Cost: O(cables)."""
+    """Count the cables of a damaged fabric by unit. Cost: O(cables)."""
     unit_by_name = {switch.name: unit_of(switch) for switch in damaged.wiring.switches}
     hosts: dict[str, Counter[SwitchUnit]] = {}
     units: dict[SwitchUnit, Counter[SwitchUnit]] = {}
@@ -58,19 +58,19 @@ def count_attachments(damaged: DamagedFabric) -> Attachments:
 
 
 def is_host_cable(cable: Cable, switches: Mapping[str, object]) -> bool:
-    """Return whether the lower end of a cable is a host, given the switches by name."""
+    """Return whether the lower end of a cable is a host; `switches` has all switch names."""
     return cable.low.device not in switches
 
 
-def find_plurality(held: Mapping[UnitT, int]) -> UnitT | None:
-    """Return what holds more than every other does; None for a tie, or for nothing at all."""
-    ranked = sorted(held.values(), reverse=True)
+def find_plurality(counts: Mapping[UnitT, int]) -> UnitT | None:
+    """Return the unit with the largest count; None for a tie or if there are no counts."""
+    ranked = sorted(counts.values(), reverse=True)
     if not ranked or ranked[:1] == ranked[1:2]:
         return None
-    return max(held, key=lambda unit: held[unit])
+    return max(counts, key=lambda unit: counts[unit])
 
 
-def find_majority(held: Mapping[UnitT, int]) -> UnitT | None:
-    """Return what holds more than half of all, None where nothing does."""
-    top = find_plurality(held)
-    return top if top is not None and 2 * held[top] > sum(held.values()) else None
+def find_majority(counts: Mapping[UnitT, int]) -> UnitT | None:
+    """Return the unit with more than half of the total, None if there is none."""
+    top = find_plurality(counts)
+    return top if top is not None and 2 * counts[top] > sum(counts.values()) else None

@@ -1,8 +1,9 @@
-"""What a synthetic fabric shall be, and the shape of the network that carries it.
+"""The parameters of a synthetic fabric, and the shape of its network.
 
-Every fabric but one is a folded Clos: leaf groups, pods of leaf groups, units of pods. Half of a
-switch's ports look down, half up; at the top all look down. A dragonfly+ is pods whose spines are
-cabled to each other instead: its top has no switch. Nothing here names or wires anything.
+Every kind except dragonfly+ is a folded Clos: leaf groups, pods of leaf groups, units of pods.
+Half of the ports of a switch point down, half up; at the top, all point down. In a dragonfly+, the
+spines of pods are cabled to each other: its top has no switch. This module does not name or wire
+devices.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from topology.sources.infiniband.node_names import RATES_BPS
 MIN_RADIX = 4
 MIN_TIERS = 2
 STORAGE_RANK = 0
-"""Of switches that are no part of the fabric that jobs use."""
+"""Rank of storage leaves, which are not part of the compute fabric."""
 SPINE_RANK = 2
-"""Every leaf of a pod reaches every switch of this rank; ranks above have planes."""
+"""Rank at which every leaf of a pod reaches every switch; higher ranks have parallel sets."""
 TIER_NAMES = ("leaf", "spine", "core", "core2")
 
 
 class FabricKind(StrEnum):
-    """How a host meets the fabric."""
+    """How hosts are cabled to the fabric."""
 
     FAT_TREE = "fat-tree"
     """One port to one leaf."""
@@ -35,99 +36,103 @@ class FabricKind(StrEnum):
     DUAL_HOMED = "dual-homed"
     """Two ports, to the two leaves of an MLAG pair."""
     DUAL_PLANE = "dual-plane"
-    """A port per rail to each of two fabrics, which nothing but the hosts joins."""
+    """A port per rail to each of two fabrics, which only the hosts connect."""
     DRAGONFLY_PLUS = "dragonfly-plus"
-    """One port to one leaf; groups of leaves and spines, and cables between spines of any two."""
+    """One port to one leaf; groups of leaves and spines, with cables between the spines of any two
+    groups."""
 
 
 class NamePolicy(StrEnum):
-    """What the names of devices tell."""
+    """Whether names of devices contain their position."""
 
     PLAIN = "plain"
-    """Positions: `leaf-p01-g02-r3`, hosts numbered along the leaves."""
+    """Names with positions: `leaf-p01-g02-r3`; hosts are numbered along the leaves."""
     OPAQUE = "opaque"
-    """Nothing: switches have meaningless names, hosts are numbered at random."""
+    """Names without positions: hashed names for switches, random numbers for hosts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSpec:
-    """A fabric in a few numbers."""
+    """The parameters of a fabric."""
 
     kind: FabricKind
     num_hosts: int
-    """The last leaf group need not be full."""
+    """Number of hosts; the last leaf group may have free ports."""
     rails: int = 8
-    """Ports of a host, and leaves of a group, in each plane; of kinds rail and dual-plane."""
+    """Ports of a host, and leaves of a group, in each plane; for kinds rail and dual-plane."""
     radix: int = 64
-    """Ports of every switch, even."""
+    """Ports of every switch, an even number."""
     tiers: int | None = None
-    """Ranks of switches, 2 to 4; as few as the hosts need where None. A dragonfly+ has two."""
+    """Ranks of switches, 2 to 4; None for as few as the hosts need. A dragonfly+ has two."""
     medium: Medium = Medium.INFINIBAND
     names: NamePolicy = NamePolicy.PLAIN
     rate_bps: int = 400_000_000_000
-    """Of every cable; one that InfiniBand knows, on Ethernet too: 25, 50, 100, 200, 400 Gb/s."""
+    """Rate of every cable. It must be a rate of InfiniBand, also on Ethernet: 25, 50, 100, 200, 400
+    Gb/s."""
     uplinks: int | None = None
-    """Cables up from every leaf, fewer where it is oversubscribed; half its ports where None."""
+    """Up-links of every leaf, fewer if it is oversubscribed; None for half of its ports."""
     storage_leaves: int = 0
-    """Switches without up-links to which each host has one more port, of the same rate."""
+    """Switches without up-links to which each host has one additional port, of the same rate."""
     islands: int = 0
-    """Pods, or what else meets at the top, without a cable to the others; the last ones."""
+    """Number of pods (or of the units directly below the top) without a cable to the others: the
+    last ones."""
     peer_links: int = 0
     """Cables between the two leaves of an MLAG pair, on ports beyond the radix."""
     nvlink_hosts: int = 0
-    """Hosts of every NVLink domain; none where 0. The domains nest in leaf groups."""
+    """Hosts per NVLink domain; 0 for no domains. The domains nest in leaf groups."""
 
     @property
     def num_planes(self) -> int:
-        """Fabrics that only hosts join."""
+        """Number of fabrics that only hosts connect."""
         return 2 if self.kind is FabricKind.DUAL_PLANE else 1
 
     @property
     def ports_per_plane(self) -> int:
-        """Ports that a host has in one plane, which is the number of leaves of a group there."""
+        """Ports of a host in one plane, which equals the number of leaves of a group there."""
         if self.kind is FabricKind.DUAL_HOMED:
             return 2
         return self.rails if self.kind in {FabricKind.RAIL, FabricKind.DUAL_PLANE} else 1
 
     @property
     def ports_per_host(self) -> int:
-        """Number of ports of a host, which is the number of leaves of a group in all planes."""
+        """Ports of a host, which equals the number of leaves of a group in all planes."""
         return self.num_planes * self.ports_per_plane
 
     @property
     def num_uplinks(self) -> int:
-        """Cables up from every leaf."""
+        """Up-links of every leaf."""
         return self.num_half_ports if self.uplinks is None else self.uplinks
 
     @property
     def num_half_ports(self) -> int:
-        """Ports of a switch below the top that look down, and that look up."""
+        """Ports of a switch below the top that point down; as many point up."""
         return self.radix // 2
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """The network of a spec."""
+    """The shape of the network of a spec."""
 
     num_groups: int
-    """Leaf groups; the last may hold fewer hosts."""
+    """Number of leaf groups; the last may have fewer hosts."""
     fan_outs: tuple[int, ...]
-    """Units of the rank below that one unit joins, one entry per rank from 2; the last unit of a
-    rank may join fewer."""
+    """Number of lower units that one unit connects, one entry per rank from 2; the last unit of a
+    rank may connect fewer."""
     widths: tuple[int, ...]
-    """Switches that one set of parallel ones has, one entry per rank from 2. At rank 2 a set joins
-    all leaves of a unit's plane; above, set j joins the j-th switch of each lower unit. The top
-    of a dragonfly+ has none."""
+    """Number of switches in one set of parallel switches, one entry per rank from 2. At rank 2, a
+    set connects all leaves of a plane of a unit; above, set j connects the j-th switch of each
+    lower unit. The top of a dragonfly+ has none."""
 
     @property
     def num_tiers(self) -> int:
-        """Tiers of units: ranks of switches, and the top of a dragonfly+."""
+        """Number of tiers of units: the ranks of switches, and the top of a dragonfly+."""
         return 1 + len(self.fan_outs)
 
     def path(self, rank: int, index: int) -> tuple[int, ...]:
-        """Return the units around and including unit `index` of a rank, outermost first.
+        """Return the indices of the units that contain unit `index` of a rank, and its own index.
 
-        The one unit at the top is left out, so its path is empty; indices count per rank.
+        The outermost unit is first; indices count per rank. The single unit at the top is omitted,
+        so its path is empty.
         """
         if rank == self.num_tiers:
             return ()
@@ -138,11 +143,11 @@ class NetworkShape:
 
 
 def derive_shape(spec: SyntheticSpec) -> NetworkShape:
-    """Return the smallest network for a spec, non-blocking but for the leaves' up-links.
+    """Return the smallest network for a spec, non-blocking except for the up-links of leaves.
 
-    There are as few switches at the top as its ports allow, but two, hence parallel cables.
-    Demanded tiers that are not needed split the hosts into smaller pods, and so does a dragonfly+
-    that one group would do for.
+    The top has as few switches as its ports allow, but at least two, so cables may be parallel.
+    More tiers than needed split the hosts into smaller pods. A dragonfly+ whose hosts fit into one
+    group is split too.
 
     Raises:
         ConfigError: a number is out of range, or the hosts do not fit.
@@ -151,27 +156,27 @@ def derive_shape(spec: SyntheticSpec) -> NetworkShape:
     num_groups = -(-spec.num_hosts // spec.num_half_ports)
     if spec.kind is FabricKind.DRAGONFLY_PLUS:
         return _dragonfly(spec, num_groups)
-    wanted = (spec.tiers,) if spec.tiers else range(MIN_TIERS, len(TIER_NAMES) + 1)
-    for num_tiers in wanted:
+    tier_counts = (spec.tiers,) if spec.tiers else range(MIN_TIERS, len(TIER_NAMES) + 1)
+    for num_tiers in tier_counts:
         fan_outs = _fan_outs(spec, num_groups, num_tiers)
         if fan_outs:
             return NetworkShape(num_groups, fan_outs, _widths(spec, fan_outs))
     limit = spec.tiers or len(TIER_NAMES)
     raise ConfigError(
         f"{spec.num_hosts} hosts with {spec.ports_per_host} ports do not fit into {limit} tiers "
-        f"of {spec.radix}-port switches: take a larger radix, more tiers or fewer rails"
+        f"of {spec.radix}-port switches: use a larger radix, more tiers or fewer rails"
     )
 
 
 def _dragonfly(spec: SyntheticSpec, num_leaves: int) -> NetworkShape:
-    """Return groups with as many spines as leaves, half of whose ports lead to other groups."""
+    """Return the shape of a dragonfly+: half of the ports of a spine lead to other groups."""
     fan_out = min(spec.num_half_ports, max(1, num_leaves // 2))
     num_groups = -(-num_leaves // fan_out)
     width = _width(fan_out, spec.num_uplinks, down=spec.num_half_ports)
     if num_groups - 1 > width * spec.num_half_ports:
         raise ConfigError(
-            f"{num_groups} groups of {width} spines with {spec.num_half_ports} ports to other groups do not "
-            "reach each other: take a larger radix"
+            f"{num_groups} groups of {width} spines with {spec.num_half_ports} ports to other "
+            "groups cannot all be connected to each other: use a larger radix"
         )
     return NetworkShape(num_leaves, (fan_out, num_groups), (width, 0))
 
@@ -183,7 +188,7 @@ def _check(spec: SyntheticSpec) -> None:
 
 
 def _problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
-    """Yield what can be wrong with a spec: whether it is, and the message."""
+    """Yield (whether the spec is wrong, message) for each rule of a regular Clos."""
     yield spec.num_hosts < 1, f"expected at least one host, got {spec.num_hosts}"
     yield (
         spec.radix < MIN_RADIX or spec.radix % 2 > 0,
@@ -210,14 +215,14 @@ def _problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
 
 
 def _odd_problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
-    """Yield what can be wrong with the parts that a regular Clos has not."""
+    """Yield (whether the spec is wrong, message) for the parts that are not in a regular Clos."""
     yield (
         not 1 <= spec.num_uplinks <= spec.num_half_ports,
         f"expected 1 to {spec.num_half_ports} up-links of a leaf, got {spec.uplinks}",
     )
     yield (
         not 0 <= spec.storage_leaves < spec.ports_per_host,
-        f"a host on {spec.ports_per_host} leaves needs fewer storage leaves: {spec.storage_leaves}",
+        f"expected fewer storage leaves than {spec.ports_per_host}, got {spec.storage_leaves}",
     )
     yield (
         spec.peer_links < 0 or (spec.peer_links > 0 and spec.kind is not FabricKind.DUAL_HOMED),
@@ -226,17 +231,17 @@ def _odd_problems(spec: SyntheticSpec) -> Iterator[tuple[bool, str]]:
     yield (
         spec.nvlink_hosts < 0
         or (spec.nvlink_hosts > 0 and spec.num_half_ports % spec.nvlink_hosts > 0),
-        f"expected NVLink domains that divide {spec.num_half_ports} hosts evenly, got {spec.nvlink_hosts}",
+        f"NVLink hosts: expected a divisor of {spec.num_half_ports}, got {spec.nvlink_hosts}",
     )
 
 
 def _fan_outs(spec: SyntheticSpec, num_groups: int, num_tiers: int) -> tuple[int, ...]:
-    """Return the units joined at each rank from 2; empty where the groups do not fit."""
+    """Return the number of lower units per unit at each rank from 2; empty if they do not fit."""
     fan_outs: list[int] = []
     units = num_groups
     for rank in range(2, num_tiers + 1):
         room = _max_lower_units(spec, rank, num_tiers)
-        # No unit is larger than what leaves two units for every rank above.
+        # Limits the size of a unit so that every rank above has at least two units to connect.
         fan_out = min(room, max(1, units >> (num_tiers - rank)))
         if fan_out < 1 or (rank == num_tiers and fan_out < units):
             return ()
@@ -246,7 +251,7 @@ def _fan_outs(spec: SyntheticSpec, num_groups: int, num_tiers: int) -> tuple[int
 
 
 def _max_lower_units(spec: SyntheticSpec, rank: int, num_tiers: int) -> int:
-    """Return how many lower units the downward ports of a rank's switches can join."""
+    """Return the number of lower units that the downward ports of a rank's switches can connect."""
     ports = spec.radix if rank == num_tiers else spec.num_half_ports
     return ports // spec.ports_per_plane if rank == SPINE_RANK else ports
 
@@ -264,10 +269,10 @@ def _widths(spec: SyntheticSpec, fan_outs: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _width(members: int, ups: int, *, down: int) -> int:
-    """Return how many switches with `down` ports downwards take all cables from below.
+    """Return the number of switches with `down` downward ports for all cables from below.
 
-    There are two at least, where each member below has two. Only a divisor spreads the upward
-    cables of a switch evenly.
+    At least two, if each member below has two up-links. Only a divisor of `ups` distributes the
+    up-links of a switch evenly.
     """
     need = max(min(2, ups), -(-members * ups // down))
     return next(num for num in range(need, ups + 1) if ups % num == 0)

@@ -1,4 +1,4 @@
-"""Which pairs of cables exchange an end: what people really plug wrong, drawn at random."""
+"""Draws pairs of cables that exchange an end, as in cabling errors that occur in practice."""
 
 from __future__ import annotations
 
@@ -12,42 +12,45 @@ from topology.synthetic.wiring import Cable, Switch, Wiring
 
 
 class SwapKind(StrEnum):
-    """What two cables that exchange an end have in common."""
+    """Kinds of pairs of cables that exchange an end."""
 
     MOVED_HOST = "moved-host"
     """Host cables of two leaf groups."""
     WRONG_RAIL = "wrong-rail"
-    """Host cables of one group, on two leaves."""
+    """Host cables of two leaves of one group."""
     UPLINK = "uplink"
-    """Leaf to spine, neither end shared: within a pod or across pods."""
+    """Cables from leaf to spine without a common end, in one pod or in two."""
     TRUNK = "trunk"
-    """Spine to core, core to the next, or spine to spine of another group; neither end shared."""
+    """Cables from spine to core, from core to the next rank, or between the spines of two groups,
+    without a common end."""
 
 
 def draw_swaps(
     wiring: Wiring, cables: Mapping[int, Cable], num_swaps: int, *, rng: RandomSource
 ) -> list[tuple[int, int]]:
-    """Return pairs of indices of cables that exchange their upper ends; no cable is in two.
+    """Return pairs of indices of cables that exchange their upper ends.
 
-    The sorts take turns, so a few swaps show each sort that the fabric can have. There are fewer
-    than wanted where no more fit.
+    A cable is in one pair at most. The kinds take turns, so a few swaps include every kind that the
+    fabric can have. Returns fewer pairs if there are not enough.
     """
     if not num_swaps:
         return []
     switches = {switch.name: switch for switch in wiring.switches}
     pools = _pools(cables, switches, rng)
     if wiring.spec.ports_per_host == 1:
-        # No group has two leaves; to look for such pairs would take the square of the cables.
+        # No group has two leaves, and the search for such pairs would be quadratic in the cables.
         pools[SwapKind.WRONG_RAIL] = []
-    sorts = list(SwapKind)
-    taken: set[int] = set()
+    kinds = list(SwapKind)
+    used_cables: set[int] = set()
     pairs: list[tuple[int, int]] = []
     for turn in range(num_swaps):
-        start = turn % len(sorts)
-        pair = _first_pair(sorts[start:] + sorts[:start], pools, taken, _fits(cables, switches))
+        start = turn % len(kinds)
+        pair = _first_pair(
+            kinds[start:] + kinds[:start], pools, used_cables, _fits(cables, switches)
+        )
         if pair is None:
             break
-        taken.update(pair)
+        used_cables.update(pair)
         pairs.append(pair)
     return pairs
 
@@ -58,53 +61,63 @@ _Fits = Callable[[SwapKind, int, int], bool]
 def _pools(
     cables: Mapping[int, Cable], switches: Mapping[str, Switch], rng: RandomSource
 ) -> dict[SwapKind, list[int]]:
-    """Return the cables that each sort of swap draws from, each in a random order."""
-    of_hosts = [
-        at
-        for at, cable in cables.items()
+    """Return the cables to draw from for each kind of swap, each in a random order."""
+    host_cables = [
+        cable_index
+        for cable_index, cable in cables.items()
         if is_host_cable(cable, switches) and switches[cable.high.device].rank != STORAGE_RANK
     ]
-    upper = {
-        at: (switches[cable.low.device].rank, switches[cable.high.device].rank)
-        for at, cable in cables.items()
+    ranks_by_cable = {
+        cable_index: (switches[cable.low.device].rank, switches[cable.high.device].rank)
+        for cable_index, cable in cables.items()
         if cable.low.device in switches
     }
-    uplinks = [at for at, ranks in upper.items() if ranks == (1, SPINE_RANK)]
-    trunks = [at for at, (low, _) in upper.items() if low >= SPINE_RANK]
+    uplinks = [
+        cable_index for cable_index, ranks in ranks_by_cable.items() if ranks == (1, SPINE_RANK)
+    ]
+    trunks = [cable_index for cable_index, (low, _) in ranks_by_cable.items() if low >= SPINE_RANK]
     return {
-        SwapKind.MOVED_HOST: rng.sample(of_hosts, len(of_hosts)),
-        SwapKind.WRONG_RAIL: rng.sample(of_hosts, len(of_hosts)),
+        SwapKind.MOVED_HOST: rng.sample(host_cables, len(host_cables)),
+        SwapKind.WRONG_RAIL: rng.sample(host_cables, len(host_cables)),
         SwapKind.UPLINK: rng.sample(uplinks, len(uplinks)),
         SwapKind.TRUNK: rng.sample(trunks, len(trunks)),
     }
 
 
 def _fits(cables: Mapping[int, Cable], switches: Mapping[str, Switch]) -> _Fits:
-    def fits(sort: SwapKind, first: int, second: int) -> bool:
-        one, other = cables[first], cables[second]
-        if one.high.device == other.high.device:
+    def fits(kind: SwapKind, first: int, second: int) -> bool:
+        first_cable, second_cable = cables[first], cables[second]
+        if first_cable.high.device == second_cable.high.device:
             return False
-        if sort in {SwapKind.UPLINK, SwapKind.TRUNK}:
-            is_one_rank = switches[one.low.device].rank == switches[other.low.device].rank
-            return is_one_rank and one.low.device != other.low.device
-        is_one_group = switches[one.high.device].path == switches[other.high.device].path
-        return is_one_group == (sort is SwapKind.WRONG_RAIL)
+        if kind in {SwapKind.UPLINK, SwapKind.TRUNK}:
+            is_same_rank = (
+                switches[first_cable.low.device].rank == switches[second_cable.low.device].rank
+            )
+            return is_same_rank and first_cable.low.device != second_cable.low.device
+        is_same_group = (
+            switches[first_cable.high.device].path == switches[second_cable.high.device].path
+        )
+        return is_same_group == (kind is SwapKind.WRONG_RAIL)
 
     return fits
 
 
 def _first_pair(
-    sorts: Iterable[SwapKind],
+    kinds: Iterable[SwapKind],
     pools: Mapping[SwapKind, Sequence[int]],
-    taken: set[int],
+    used_cables: set[int],
     fits: _Fits,
 ) -> tuple[int, int] | None:
-    """Return a free pair of the first sort that has one."""
-    for sort in sorts:
-        free = (at for at in pools[sort] if at not in taken)
+    """Return an unused pair of the first kind that has one."""
+    for kind in kinds:
+        free = (cable_index for cable_index in pools[kind] if cable_index not in used_cables)
         for first in free:
-            rest = (at for at in pools[sort] if at not in taken)
-            second = next((at for at in rest if fits(sort, first, at)), None)
+            candidates = (
+                cable_index for cable_index in pools[kind] if cable_index not in used_cables
+            )
+            second = next(
+                (cable_index for cable_index in candidates if fits(kind, first, cable_index)), None
+            )
             if second is not None:
                 return first, second
     return None

@@ -1,8 +1,9 @@
-"""The right tree of a damaged fabric: worked out from its plan and its cables, not inferred.
+"""The true tree of a damaged fabric: derived from its plan and its cables, not inferred.
 
-A host is in the leaf group, and a unit below the unit, that holds most of its cables. A tie leaves
-a host unplaced and a unit standing alone, and so does having no cable at all. Units of one rank
-that are cabled to each other, as the groups of a dragonfly+ are, meet one tier up.
+A host belongs to the leaf group to which most of its cables lead; the parent of a unit is the unit
+to which most of its up-links lead. With a tie or without a cable, a host is unplaced and a unit has
+no parent. Units of one rank that are cabled to each other, like the groups of a dragonfly+, have a
+common parent one tier up.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ NVLINK_TIER = "nvlink"
 
 
 def derive_truth(damaged: DamagedFabric) -> TopologyTree:
-    """Return the true tree; silent hosts stay where their cables are. Cost: O(cables)."""
+    """Return the true tree; silent hosts are placed by their cables too. Cost: O(cables)."""
     attachments = count_attachments(damaged)
     members: dict[SwitchUnit, list[str]] = {}
     unplaced = []
     for host in damaged.wiring.hosts:
-        held = attachments.hosts.get(host.name, Counter())
-        home = find_plurality(held)
-        if home is None:
-            unplaced.append(Unplaced(host.name, _reason(held)))
+        links_by_unit = attachments.hosts.get(host.name, Counter())
+        unit = find_plurality(links_by_unit)
+        if unit is None:
+            unplaced.append(Unplaced(host.name, _reason(links_by_unit)))
         else:
-            members.setdefault(home, []).append(host.name)
+            members.setdefault(unit, []).append(host.name)
     parents = _parents(members, attachments)
     switches = _switches_by_unit(damaged)
     specs = [
@@ -60,7 +61,7 @@ def derive_truth(damaged: DamagedFabric) -> TopologyTree:
 
 
 def _with_cliques(damaged: DamagedFabric, specs: Iterable[DomainSpec]) -> Iterator[DomainSpec]:
-    """Yield domains a tier up, and those of NVLink below the leaf groups, by what is in each."""
+    """Yield the domains one tier up, and the NVLink domains below each leaf group."""
     cliques = {host.name: host.clique for host in damaged.wiring.hosts}
     for spec in specs:
         yield replace(spec, tier=spec.tier + 1, nodes=())
@@ -70,7 +71,7 @@ def _with_cliques(damaged: DamagedFabric, specs: Iterable[DomainSpec]) -> Iterat
 
 
 def render_truth(tree: TopologyTree, faults: Iterable[Fault]) -> dict[str, Any]:
-    """Return the document of the true tree with the faults that were made."""
+    """Return the JSON document of the true tree and the applied faults."""
     rows = [
         {
             "kind": fault.kind.value,
@@ -82,24 +83,24 @@ def render_truth(tree: TopologyTree, faults: Iterable[Fault]) -> dict[str, Any]:
     return render_tree(tree) | {"faults": rows}
 
 
-def _reason(held: Mapping[SwitchUnit, int]) -> str:
-    if not held:
+def _reason(links_by_unit: Mapping[SwitchUnit, int]) -> str:
+    if not links_by_unit:
         return "none of its ports has a link"
-    most = max(held.values())
-    tied = sorted(unit_name(*unit) for unit, num in held.items() if num == most)
-    return f"as many links to {' as to '.join(tied)}"
+    most = max(links_by_unit.values())
+    tied = sorted(unit_name(*unit) for unit, num in links_by_unit.items() if num == most)
+    return f"the same number of links to {' and to '.join(tied)}"
 
 
 def _parents(
     members: Mapping[SwitchUnit, list[str]], attachments: Attachments
 ) -> dict[SwitchUnit, SwitchUnit | None]:
-    """Return the parent of every unit that has hosts below it."""
+    """Return the parent of every unit with hosts below it."""
     parents: dict[SwitchUnit, SwitchUnit | None] = {}
     below = list(members)
     while below:
         for unit in below:
             parents[unit] = find_plurality(attachments.units.get(unit, Counter()))
-        below = sorted({home for unit in below if (home := parents[unit])} - parents.keys())
+        below = sorted({parent for unit in below if (parent := parents[unit])} - parents.keys())
     roots = {unit for unit, parent in parents.items() if parent is None}
     joined = _joined_by_peers(roots, attachments)
     for tops in joined:
@@ -112,28 +113,28 @@ def _parents(
 def _joined_by_peers(
     units: AbstractSet[SwitchUnit], attachments: Attachments
 ) -> list[list[SwitchUnit]]:
-    """Return the units that cables between equals join, set by set, each sorted."""
-    around: dict[SwitchUnit, set[SwitchUnit]] = {}
+    """Return the sets of units that cables between units of one rank connect, each sorted."""
+    peers_by_unit: dict[SwitchUnit, set[SwitchUnit]] = {}
     for pair in attachments.peers:
         if units >= set(pair):
-            for one, other in permutations(pair):
-                around.setdefault(one, set()).add(other)
+            for unit, peer in permutations(pair):
+                peers_by_unit.setdefault(unit, set()).add(peer)
     joined = []
-    while around:
-        found: set[SwitchUnit] = set()
-        frontier = {min(around)}
+    while peers_by_unit:
+        connected: set[SwitchUnit] = set()
+        frontier = {min(peers_by_unit)}
         while frontier:
-            found |= frontier
-            frontier = {near for unit in frontier for near in around.pop(unit)} - found
-        joined.append(sorted(found))
+            connected |= frontier
+            frontier = {near for unit in frontier for near in peers_by_unit.pop(unit)} - connected
+        joined.append(sorted(connected))
     return joined
 
 
 def _switches_by_unit(damaged: DamagedFabric) -> dict[SwitchUnit, tuple[str, ...]]:
-    """Return the names of the switches that each unit has left, sorted."""
+    """Return the names of the remaining switches of each unit, sorted."""
     names: dict[SwitchUnit, list[str]] = {}
     for switch in damaged.wiring.switches:
-        held = names.setdefault(unit_of(switch), [])
+        switch_names = names.setdefault(unit_of(switch), [])
         if switch.name not in damaged.lost_switches:
-            held.append(switch.name)
-    return {unit: tuple(sorted(held)) for unit, held in names.items()}
+            switch_names.append(switch.name)
+    return {unit: tuple(sorted(switch_names)) for unit, switch_names in names.items()}

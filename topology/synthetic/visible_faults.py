@@ -1,6 +1,6 @@
-"""What of the damage can be seen by somebody who knows that the fabric should be symmetric.
+"""Which faults are detectable from the symmetry of the fabric.
 
-Judged on the fabric as it is after *all* faults: one fault can hide another.
+Decides on the fabric after *all* faults, because one fault can hide another.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topology.synthetic.wiring import Cable, Switch
 
 
 class SymmetryIndex:
-    """A damaged fabric, indexed by what its devices have in common."""
+    """A damaged fabric, indexed to compare each device with its peers."""
 
     def __init__(self, damaged: DamagedFabric) -> None:
         """Index the cables. Cost: O(cables)."""
@@ -45,28 +45,28 @@ class SymmetryIndex:
             self._lowers.setdefault(high, Counter())[low] += 1
 
     def _joins_peers(self, cable: Cable) -> bool:
-        """Return whether a cable is between switches of one rank, where any pair would do."""
+        """Return whether a cable is between switches of one rank."""
         low, high = (self._switches.get(end.device) for end in cable)
         return low is not None and high is not None and low.rank == high.rank
 
     def shows_misplaced(self, cable: Cable) -> bool:
-        """Return whether a present cable is seen to lead to the wrong switch.
+        """Return whether a present cable visibly leads to the wrong switch.
 
-        An up-link on another spine of its own pod is not: it looks like a spare cable there and
-        a lost one elsewhere, and which two were exchanged nobody can tell. Nor is a cable between
-        peers.
+        An up-link to another spine of its own pod does not: it looks like a spare cable there and a
+        lost one elsewhere, and symmetry does not say which two were exchanged. Neither does a cable
+        between peers.
         """
         high = self._switches[cable.high.device]
         if self._joins_peers(cable):
             return False
         if not is_host_cable(cable, self._switches):
             below = unit_of(self._switches[cable.low.device])
-            home = find_majority(self._attachments.units[below])
-            return home is not None and home != unit_of(high)
-        home = find_majority(self._attachments.hosts[cable.low.device])
-        if home is None:
+            unit = find_majority(self._attachments.units[below])
+            return unit is not None and unit != unit_of(high)
+        unit = find_majority(self._attachments.hosts[cable.low.device])
+        if unit is None:
             return False
-        return home != unit_of(high) or self._shows_wrong_rail(cable, high)
+        return unit != unit_of(high) or self._shows_wrong_rail(cable, high)
 
     def _shows_wrong_rail(self, cable: Cable, leaf: Switch) -> bool:
         """Return whether most hosts of the group have this port on another leaf."""
@@ -75,9 +75,9 @@ class SymmetryIndex:
         return usual is not None and usual != leaf.name
 
     def shows_missing(self, cable: Cable) -> bool:
-        """Return whether a cable that is gone is missed by its ends or their fellows.
+        """Return whether a lost cable is visible from its ends or from their peers.
 
-        One between peers is not: which of them have one, and how many, is no pattern.
+        A cable between switches of one rank is not: their number follows no pattern.
         """
         low, high = cable.low.device, cable.high.device
         if is_host_cable(cable, self._switches):
@@ -85,21 +85,21 @@ class SymmetryIndex:
         if self._joins_peers(cable):
             return False
         ups, downs = self._uppers.get(low, Counter()), self._lowers.get(high, Counter())
-        have = ups[high]
+        num_present = ups[high]
         sideways = [num for name, num in ups.items() if name != high]
         across = [num for name, num in downs.items() if name != low]
-        if not have and not (sideways and across):
+        if not num_present and not (sideways and across):
             return False
-        fellows = sideways + across
-        return 2 * sum(num > have for num in fellows) > len(fellows)
+        peer_counts = sideways + across
+        return 2 * sum(num > num_present for num in peer_counts) > len(peer_counts)
 
     def shows_lost(self, switch: str) -> bool:
-        """Return whether something still points at a switch that is gone.
+        """Return whether a lost switch is visible.
 
-        A reporting host does by its dark port. Switches do when most of those that were cabled
-        to it have fewer cables that way than is usual for their rank.
+        It is if a reporting host has a dark port, or if most of the switches that were cabled to it
+        have fewer cables in that direction than is usual for their rank.
         """
-        lost = self._damaged.lost_switches
+        lost_switches = self._damaged.lost_switches
         cables = [
             cable
             for cable in self._damaged.wiring.cables
@@ -110,18 +110,18 @@ class SymmetryIndex:
         below = {cable.low.device for cable in cables if cable.high.device == switch}
         above = {cable.high.device for cable in cables if cable.low.device == switch}
         fewer = [
-            *self._find_fewer(below & self._switches.keys() - lost, self._uppers),
-            *self._find_fewer(above - lost, self._lowers),
+            *self._find_fewer(below & self._switches.keys() - lost_switches, self._uppers),
+            *self._find_fewer(above - lost_switches, self._lowers),
         ]
         return 2 * sum(fewer) > len(fewer)
 
     def _is_dark_report(self, cable: Cable) -> bool:
-        """Return whether a cable that is gone leaves a dark port in some host's report."""
+        """Return whether a lost cable leaves a dark port in the report of a host."""
         host = cable.low.device
         return is_host_cable(cable, self._switches) and host not in self._damaged.silent
 
     def _find_fewer(self, names: set[str], towards: dict[str, Counter[str]]) -> list[bool]:
-        """Return for switches of one rank whether each has fewer cables than most, one way."""
+        """Return per switch whether it has fewer cables one way than is usual for its rank."""
         ranks = {self._switches[name].rank for name in names}
         counts = Counter(
             cables.total() for name, cables in towards.items() if self._switches[name].rank in ranks

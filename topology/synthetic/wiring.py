@@ -1,4 +1,4 @@
-"""A fabric as it was planned: every switch, host and cable of a spec, all in working order."""
+"""A fabric without faults: every switch, host and cable of a spec."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from topology.synthetic.spec import (
     derive_shape,
 )
 
-# Locally administered, so nobody's. GUIDs are 0x10 apart: simulators number ports from them.
+# Locally administered, so they belong to no vendor. GUIDs are 0x10 apart, because simulators derive
+# port GUIDs from them.
 SWITCH_GUIDS = 0x0200_5C00_0000_0000
 HCA_GUIDS = 0x0200_4C00_0000_0000
 GUID_STEP = 0x10
@@ -28,7 +29,7 @@ SWITCH_MACS = 0x025C_0000_0000
 NIC_MACS = 0x024C_0000_0000
 NUM_SERIALS = 1 << 28
 SCRAMBLE = 0x9E37_79B1
-"""Odd, so that its multiples below a power of two are all different."""
+"""Odd, so its multiples modulo a power of two are all different."""
 MIN_HOST_DIGITS = 4
 UNIT_LETTERS = "gpst"
 PLANE_LETTERS = "ab"
@@ -42,10 +43,10 @@ class Switch:
     rank: int
     """1 is a leaf, 0 a storage leaf."""
     path: tuple[int, ...]
-    """The units it belongs to, outermost first; empty at the top. Equal paths of equal rank are
-    one unit: a leaf group, a pod's spines."""
+    """Indices of the units that contain the switch, outermost first; empty at the top. Switches
+    with equal rank and path are one unit: a leaf group, or the spines of a pod."""
     plane: int
-    """Which of the fabrics that only hosts join, from 0."""
+    """Index of its plane (a fabric that only hosts connect to the others), from 0."""
     guid: str
     """Canonical node GUID."""
     mac: str
@@ -62,11 +63,11 @@ class Nic:
     port: str
     """`mlx5_3/1`, or `eth3` on Ethernet."""
     guid: str
-    """Canonical node GUID, which is the port GUID too."""
+    """Canonical node GUID, which is also the port GUID."""
     mac: str
-    """Canonical and permanent."""
+    """Canonical permanent MAC."""
     plane: int
-    """The fabric that it is meant for, from 0."""
+    """Index of its plane, from 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +77,13 @@ class Host:
     name: str
     """A valid name of a Kubernetes node."""
     nics: tuple[Nic, ...]
-    """By plane, then by rail; those to storage leaves come last."""
+    """Sorted by plane, then by rail; NICs to storage leaves come last."""
     clique: int | None = None
-    """Number of its NVLink domain."""
+    """Number of its NVLink domain, None without one."""
 
 
 class Cable(NamedTuple):
-    """Two ports; the lower one is nearer the hosts, or comes first where neither is."""
+    """Two ports; `low` is nearer the hosts, or is the first of two switches of one rank."""
 
     low: PortName
     high: PortName
@@ -94,16 +95,16 @@ class Wiring:
 
     spec: SyntheticSpec
     switches: tuple[Switch, ...]
-    """By rank, then by position; storage leaves come last."""
+    """Sorted by rank, then by position; storage leaves come last."""
     hosts: tuple[Host, ...]
-    """By position along the leaves."""
+    """Sorted by position along the leaves."""
     cables: tuple[Cable, ...]
-    """By rank of the lower end, then by position; host cables come first, those to storage
-    leaves last."""
+    """Sorted by rank of the lower end, then by position; host cables come first, and cables to
+    storage leaves last."""
 
     @property
     def num_ranks(self) -> int:
-        """Ranks of switches."""
+        """Number of ranks of switches, without storage leaves."""
         return max(switch.rank for switch in self.switches)
 
 
@@ -111,7 +112,7 @@ def build_wiring(spec: SyntheticSpec) -> Wiring:
     """Return the wiring of a spec; equal specs give equal wirings. Cost: O(cables).
 
     Raises:
-        ConfigError: the spec makes no sense or its hosts do not fit.
+        ConfigError: the spec is invalid, or its hosts do not fit.
     """
     shape = derive_shape(spec)
     hosts = tuple(_hosts(spec))
@@ -135,12 +136,12 @@ def build_wiring(spec: SyntheticSpec) -> Wiring:
 
 
 def switch_port(medium: Medium, number: int) -> str:
-    """Return the name of a switch's port as its medium's tools print it."""
+    """Return the name of a switch port, as the tools of its medium print it."""
     return f"swp{number}" if medium is Medium.ETHERNET else str(number)
 
 
 def port_number(port: str) -> int:
-    """Return the number of a switch's port, the inverse of `switch_port`."""
+    """Return the number of a switch port, the inverse of `switch_port`."""
     return int(port.removeprefix("swp"))
 
 
@@ -150,9 +151,11 @@ def _hosts(spec: SyntheticSpec) -> Iterator[Host]:
     if spec.names is NamePolicy.OPAQUE:
         numbers.sort(key=lambda number: _digest(f"host {number}"))
     num_ports = spec.ports_per_host + spec.storage_leaves
-    for at, number in enumerate(numbers):
-        nics = (_nic(spec, index, at * num_ports + index) for index in range(num_ports))
-        clique = _displayed_number(spec, at // spec.nvlink_hosts) if spec.nvlink_hosts else None
+    for position, number in enumerate(numbers):
+        nics = (_nic(spec, index, position * num_ports + index) for index in range(num_ports))
+        clique = (
+            _displayed_number(spec, position // spec.nvlink_hosts) if spec.nvlink_hosts else None
+        )
         yield Host(f"node-{number + 1:0{digits}}", tuple(nics), clique)
 
 
@@ -196,8 +199,8 @@ def _leaf_label(spec: SyntheticSpec, index: int) -> str:
 def _host_cables(
     spec: SyntheticSpec, hosts: tuple[Host, ...], groups: list[list[Switch]]
 ) -> Iterator[Cable]:
-    for at, host in enumerate(hosts):
-        group, slot = divmod(at, spec.num_half_ports)
+    for position, host in enumerate(hosts):
+        group, slot = divmod(position, spec.num_half_ports)
         port = switch_port(spec.medium, slot + 1)
         for nic, leaf in zip(host.nics[: spec.ports_per_host], groups[group], strict=True):
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
@@ -206,8 +209,10 @@ def _host_cables(
 def _storage_leaves(spec: SyntheticSpec, *, start: int) -> list[Switch]:
     """Return the storage leaves, each with a port for every host."""
     leaves = (
-        _switch(spec, rank=STORAGE_RANK, path=(), plane=0, label=f"{at + 1:02}", serial=start + at)
-        for at in range(spec.storage_leaves)
+        _switch(
+            spec, rank=STORAGE_RANK, path=(), plane=0, label=f"{index + 1:02}", serial=start + index
+        )
+        for index in range(spec.storage_leaves)
     )
     return [replace(leaf, num_ports=spec.num_hosts) for leaf in leaves]
 
@@ -215,37 +220,39 @@ def _storage_leaves(spec: SyntheticSpec, *, start: int) -> list[Switch]:
 def _storage_cables(
     spec: SyntheticSpec, hosts: tuple[Host, ...], storage: list[Switch]
 ) -> Iterator[Cable]:
-    for at, host in enumerate(hosts):
-        port = switch_port(spec.medium, at + 1)
+    for position, host in enumerate(hosts):
+        port = switch_port(spec.medium, position + 1)
         for nic, leaf in zip(host.nics[spec.ports_per_host :], storage, strict=True):
             yield Cable(PortName(host.name, nic.port), PortName(leaf.name, port))
 
 
 def _peer_links(spec: SyntheticSpec, switches: list[Switch]) -> Iterator[Cable]:
-    """Yield the cables between the leaves of every pair."""
+    """Yield the cables between the two leaves of every pair."""
     leaves = [switch for switch in switches if switch.rank == 1]
-    ports = [switch_port(spec.medium, spec.radix + at + 1) for at in range(spec.peer_links)]
-    for one, other in zip(leaves[::2], leaves[1::2], strict=False):
-        yield from (Cable(PortName(one.name, port), PortName(other.name, port)) for port in ports)
+    ports = [switch_port(spec.medium, spec.radix + index + 1) for index in range(spec.peer_links)]
+    for leaf, paired_leaf in zip(leaves[::2], leaves[1::2], strict=False):
+        yield from (
+            Cable(PortName(leaf.name, port), PortName(paired_leaf.name, port)) for port in ports
+        )
 
 
 def _without_bridges(
     spec: SyntheticSpec, switches: list[Switch], cables: list[Cable]
 ) -> list[Cable]:
-    """Return the cables without those between an island and anything else.
+    """Return the cables without those between an island and another pod or the top.
 
     Raises:
-        ConfigError: there are not more pods than islands.
+        ConfigError: the number of islands is not from 1 to one less than the number of pods.
     """
     pods = {switch.name: switch.path[:1] for switch in switches}
     num_pods = len({pod for pod in pods.values() if pod})
     if not 0 < spec.islands < num_pods:
         raise ConfigError(f"expected fewer islands than the {num_pods} pods, got {spec.islands}")
-    apart = {(number,) for number in range(num_pods - spec.islands, num_pods)}
+    island_pods = {(number,) for number in range(num_pods - spec.islands, num_pods)}
 
     def is_bridge(cable: Cable) -> bool:
         low, high = pods.get(cable.low.device), pods[cable.high.device]
-        return low is not None and low != high and not apart.isdisjoint({low, high})
+        return low is not None and low != high and not island_pods.isdisjoint({low, high})
 
     return [cable for cable in cables if not is_bridge(cable)]
 
@@ -256,7 +263,7 @@ _SwitchSet = tuple[list[Switch], list[Switch]]
 def _next_rank(
     spec: SyntheticSpec, shape: NetworkShape, lower: list[list[Switch]], *, rank: int, start: int
 ) -> tuple[list[list[Switch]], list[_SwitchSet]]:
-    """Return the switches of every unit of a rank, and which lower ones each set of them joins."""
+    """Return the switches of every unit of a rank, and the lower switches of each parallel set."""
     fan_out, width = shape.fan_outs[rank - 2], shape.widths[rank - 2]
     units: list[list[Switch]] = []
     sets: list[_SwitchSet] = []
@@ -265,20 +272,21 @@ def _next_rank(
         members = _members_of_sets(spec, children, rank)
         per_plane = len(members) * width // spec.num_planes
         unit = []
-        for at in range(len(members) * width):
+        for position in range(len(members) * width):
             switch = _switch(
                 spec,
                 rank=rank,
                 path=shape.path(rank, index),
-                plane=at // per_plane,
-                label=f"{at % per_plane + 1:02}",
+                plane=position // per_plane,
+                label=f"{position % per_plane + 1:02}",
                 serial=start,
             )
             unit.append(switch)
             start += 1
         units.append(unit)
         sets.extend(
-            (below, unit[at * width : (at + 1) * width]) for at, below in enumerate(members)
+            (lower_switches, unit[position * width : (position + 1) * width])
+            for position, lower_switches in enumerate(members)
         )
     return units, sets
 
@@ -286,9 +294,9 @@ def _next_rank(
 def _members_of_sets(
     spec: SyntheticSpec, children: list[list[Switch]], rank: int
 ) -> list[list[Switch]]:
-    """Return the lower switches that each set of parallel switches joins, by plane."""
+    """Return the lower switches that each set of parallel switches connects."""
     if rank > SPINE_RANK:
-        return [list(below) for below in zip(*children, strict=True)]
+        return [list(lower_switches) for lower_switches in zip(*children, strict=True)]
     return [
         [leaf for group in children for leaf in group if leaf.plane == plane]
         for plane in range(spec.num_planes)
@@ -296,36 +304,36 @@ def _members_of_sets(
 
 
 def _cables_up(spec: SyntheticSpec, lower: list[Switch], upper: list[Switch]) -> Iterator[Cable]:
-    """Yield the cables of one set: every lower switch to every upper, all pairs alike."""
+    """Yield the cables of one set: every lower switch to every upper one, equally many per pair."""
     ups = spec.num_uplinks if lower[0].rank == 1 else spec.num_half_ports
     parallel = ups // len(upper)
     for place, low in enumerate(lower):
-        for at in range(ups):
-            low_port = switch_port(spec.medium, spec.num_half_ports + at + 1)
-            number = place * parallel + at % parallel + 1
-            high = PortName(upper[at // parallel].name, switch_port(spec.medium, number))
+        for uplink_index in range(ups):
+            low_port = switch_port(spec.medium, spec.num_half_ports + uplink_index + 1)
+            number = place * parallel + uplink_index % parallel + 1
+            high = PortName(upper[uplink_index // parallel].name, switch_port(spec.medium, number))
             yield Cable(PortName(low.name, low_port), high)
 
 
 def _global_cables(spec: SyntheticSpec, groups: list[list[Switch]]) -> Iterator[Cable]:
-    """Yield the cables between spines: as many between any two groups, dealt out in turn.
+    """Yield the cables between spines: equally many between any two groups, in round-robin order.
 
-    Ports that do not go up evenly stay dark.
+    Remaining ports have no cable.
     """
     num_others = len(groups) - 1
     for first, group in enumerate(groups):
-        for away in range(1, len(groups) - first):
+        for distance in range(1, len(groups) - first):
             for turn in range(len(group) * spec.num_half_ports // num_others):
-                own = turn * num_others + away - 1
-                theirs = turn * num_others + num_others - away
+                own_port_index = turn * num_others + distance - 1
+                other_port_index = turn * num_others + num_others - distance
                 yield Cable(
-                    _global_port(spec, group, own),
-                    _global_port(spec, groups[first + away], theirs),
+                    _global_port(spec, group, own_port_index),
+                    _global_port(spec, groups[first + distance], other_port_index),
                 )
 
 
 def _global_port(spec: SyntheticSpec, group: list[Switch], index: int) -> PortName:
-    """Return the index-th port of a group that leads to others; neighbors are on other spines."""
+    """Return port `index` of a group to other groups; consecutive ports are on different spines."""
     place, spine = divmod(index, len(group))
     return PortName(group[spine].name, switch_port(spec.medium, spec.num_half_ports + place + 1))
 
@@ -338,20 +346,20 @@ def _switch(
     name = "-".join(part for part in (unit, letter, label) if part)
     if spec.names is NamePolicy.OPAQUE:
         name = f"sw-{_digest(name)[:12]}"
-    shown = _displayed_number(spec, serial)
+    displayed_number = _displayed_number(spec, serial)
     return Switch(
         name=name,
         rank=rank,
         path=path,
         plane=plane,
-        guid=_guid(SWITCH_GUIDS, shown),
-        mac=_mac(SWITCH_MACS, shown),
+        guid=_guid(SWITCH_GUIDS, displayed_number),
+        mac=_mac(SWITCH_MACS, displayed_number),
         num_ports=spec.radix + (spec.peer_links if rank == 1 else 0),
     )
 
 
 def _displayed_number(spec: SyntheticSpec, serial: int) -> int:
-    """Return the number that a serial's GUID and MAC show; opaque ones have no order either."""
+    """Return the number in the GUID and MAC of a serial number; opaque numbers have no order."""
     return serial * SCRAMBLE % NUM_SERIALS if spec.names is NamePolicy.OPAQUE else serial
 
 
@@ -372,4 +380,4 @@ def _guid(base: int, serial: int) -> str:
 
 def _mac(base: int, serial: int) -> str:
     digits = f"{base + serial:012x}"
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2))
+    return ":".join(digits[offset : offset + 2] for offset in range(0, 12, 2))

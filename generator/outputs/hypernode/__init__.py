@@ -1,4 +1,12 @@
-"""Volcano's HyperNodes: what they are, the tree as HyperNodes, HyperNodes as a tree, and lint."""
+"""Volcano's HyperNodes.
+
+- model: one HyperNode, and its manifest in both directions
+- render: the HyperNodes of a tree
+- forest: the tree of HyperNodes, the reverse of `render`
+- lint: problems in a set of HyperNodes
+
+Imports `topology` only.
+"""
 
 from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
 from generator.outputs.hypernode.lint import find_structure_problems, lint
@@ -25,11 +33,11 @@ __all__ = [
     "HyperNodeTree",
     "Member",
     "MemberType",
+    "build_hypernode_tree",
+    "find_structure_problems",
     "is_object_name",
     "lint",
     "parse_manifest",
     "render_hypernodes",
     "render_manifest",
-    "find_structure_problems",
-    "build_hypernode_tree",
 ]

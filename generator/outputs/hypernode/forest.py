@@ -1,7 +1,7 @@
-"""HyperNodes, ours or anyone's, as a topology tree: the way back from `render`.
+"""The topology tree of any HyperNodes: the reverse of `render`.
 
-Bad links and nodes cost themselves and are named; the rest of the set still makes a tree.
-Padding of ours is taken out again, so that rendering and reading back gives the same tree.
+Skips bad members and nodes and reports each; the rest of the set still makes a tree. Removes the
+padding of Toponaut, so that rendering a tree and reading it back gives the same tree.
 """
 
 from __future__ import annotations
@@ -16,50 +16,55 @@ from topology.model.ids import natural_key
 from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
 
 MAX_TIER = 64
-"""Far above any fabric; a tree has an entry for every tier up to the highest."""
+"""Far above any fabric. A limit is needed because a tree has an entry for every tier."""
 
 
 class HyperNodeTree(NamedTuple):
-    """A tree and what had to be left out of it."""
+    """A tree, and the problems of the HyperNodes."""
 
     tree: TopologyTree
     problems: tuple[str, ...]
-    """One line each."""
+    """One line per skipped HyperNode, member or node."""
 
 
 def build_hypernode_tree(
     hypernodes: Iterable[HyperNode], *, plane: str = "compute"
 ) -> HyperNodeTree:
-    """Return the forest that the HyperNodes describe; their order does not matter.
+    """Return the forest of the HyperNodes; their order does not matter.
 
-    Left out and said: tiers below 1 or beyond any fabric, a second HyperNode of a name, members
-    that are missing, not below their parent (every cycle has one) or have a parent already (the
-    lower tier, then the first name, keeps them), and HyperNodes without nodes below. A node
-    listed at several tiers is in the lowest; one listed twice in that tier is unplaced.
+    Skips and reports: tiers below 1 or above `MAX_TIER`; a second HyperNode with the same name;
+    members that do not exist, are not of a lower tier (every cycle has one), or already have a
+    parent (the parent with the lower tier, then the first name, keeps them); and HyperNodes without
+    nodes below. A node in several tiers belongs to the lowest. A node in two HyperNodes of that
+    tier is unplaced.
     """
     problems: list[str] = []
     by_name = _select_usable(hypernodes, problems)
     problems.extend(find_cycle_problems(by_name))
     parents = _find_parents(by_name, problems)
-    homes, unplaced = _find_node_parents(by_name, problems)
+    parent_of_node, unplaced = _find_node_parents(by_name, problems)
     nodes: dict[str, list[str]] = {}
-    for node, home in homes.items():
-        nodes.setdefault(_find_real_ancestor(home, by_name, parents), []).append(node)
+    for node, parent in parent_of_node.items():
+        nodes.setdefault(_find_real_ancestor(parent, by_name, parents), []).append(node)
     alive = _with_ancestors(nodes, parents)
-    padding = {name for name, found in by_name.items() if found.is_padding and name in parents}
+    padding = {
+        name for name, hypernode in by_name.items() if hypernode.is_padding and name in parents
+    }
     problems.extend(
-        f"{name}: no node below" for name in by_name if name not in alive and name not in padding
+        f"{name}: has no nodes below"
+        for name in by_name
+        if name not in alive and name not in padding
     )
     specs = [
         DomainSpec(
             name=name,
-            tier=found.tier,
+            tier=hypernode.tier,
             parent=_find_real_ancestor(parents[name], by_name, parents)
             if name in parents
             else None,
             nodes=tuple(nodes.get(name, ())),
         )
-        for name, found in by_name.items()
+        for name, hypernode in by_name.items()
         if name in alive and name not in padding
     ]
     tiers = _find_tier_names(by_name.values(), problems)
@@ -70,31 +75,34 @@ def build_hypernode_tree(
 def _select_usable(hypernodes: Iterable[HyperNode], problems: list[str]) -> dict[str, HyperNode]:
     """Return the HyperNodes by name, sorted by tier and natural name."""
     by_name: dict[str, HyperNode] = {}
-    for found in sorted(hypernodes, key=_sort_key):
-        if not 1 <= found.tier <= MAX_TIER:
-            problems.append(f"{found.name}: tier {found.tier} is not within 1 to {MAX_TIER}")
-        elif found.name in by_name:
-            problems.append(f"{found.name}: given twice, the second is left out")
-        else:
-            by_name[found.name] = found
-        if found.num_inexact_members:
+    for hypernode in sorted(hypernodes, key=_sort_key):
+        if not 1 <= hypernode.tier <= MAX_TIER:
             problems.append(
-                f"{found.name}: {found.num_inexact_members} members by pattern are left out"
+                f"{hypernode.name}: tier {hypernode.tier} is not within 1 to {MAX_TIER}"
+            )
+        elif hypernode.name in by_name:
+            problems.append(f"{hypernode.name}: listed twice, the second is skipped")
+        else:
+            by_name[hypernode.name] = hypernode
+        if hypernode.num_inexact_members:
+            problems.append(
+                f"{hypernode.name}: {hypernode.num_inexact_members} members "
+                "without an exact name are skipped"
             )
     return by_name
 
 
-def _sort_key(found: HyperNode) -> tuple[object, ...]:
-    return found.tier, natural_key(found.name), found.tier_name, found.members
+def _sort_key(hypernode: HyperNode) -> tuple[object, ...]:
+    return hypernode.tier, natural_key(hypernode.name), hypernode.tier_name, hypernode.members
 
 
 def _find_parents(by_name: Mapping[str, HyperNode], problems: list[str]) -> dict[str, str]:
     parents: dict[str, str] = {}
-    for name, found in by_name.items():
-        for child in dict.fromkeys(found.children):
+    for name, hypernode in by_name.items():
+        for child in dict.fromkeys(hypernode.children):
             if child not in by_name:
                 problems.append(f"{name}: member {show(child)} does not exist")
-            elif by_name[child].tier >= found.tier:
+            elif by_name[child].tier >= hypernode.tier:
                 problems.append(f"{name}: member {child} is not of a lower tier")
             elif child in parents:
                 problems.append(f"{name}: member {child} already belongs to {parents[child]}")
@@ -107,26 +115,26 @@ def _find_node_parents(
     by_name: Mapping[str, HyperNode], problems: list[str]
 ) -> tuple[dict[str, str], list[Unplaced]]:
     claims: dict[str, list[str]] = {}
-    for name, found in by_name.items():
-        for node in dict.fromkeys(found.nodes):
+    for name, hypernode in by_name.items():
+        for node in dict.fromkeys(hypernode.nodes):
             claims.setdefault(node, []).append(name)
-    homes: dict[str, str] = {}
+    parent_of_node: dict[str, str] = {}
     unplaced = []
     for node, names in claims.items():
         lowest = [name for name in names if by_name[name].tier == by_name[names[0]].tier]
         if len(names) > 1:
             problems.append(f"node {show(node)}: listed by {', '.join(names)}")
         if len(lowest) == 1:
-            homes[node] = lowest[0]
+            parent_of_node[node] = lowest[0]
         else:
             unplaced.append(Unplaced(node, f"listed by {', '.join(lowest)}"))
-    return homes, unplaced
+    return parent_of_node, unplaced
 
 
 def _find_real_ancestor(
     name: str, by_name: Mapping[str, HyperNode], parents: Mapping[str, str]
 ) -> str:
-    """Return the nearest HyperNode, from this one up, that is no padding (or has no parent)."""
+    """Return the nearest HyperNode, from this one up, that is not padding (or has no parent)."""
     return next(
         above
         for above in _iterate_ancestors(name, parents)
@@ -152,14 +160,17 @@ def _with_ancestors(names: Iterable[str], parents: Mapping[str, str]) -> set[str
 
 
 def _find_tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tuple[str, ...]:
-    """Return a name per tier: the first that HyperNodes of the tier have, else `tier-<n>`."""
+    """Return a name per tier: the first tier name in its HyperNodes, or `tier-<n>`."""
     chosen: dict[int, str] = {}
-    for found in hypernodes:
-        if not found.tier_name or chosen.get(found.tier) == found.tier_name:
+    for hypernode in hypernodes:
+        if not hypernode.tier_name or chosen.get(hypernode.tier) == hypernode.tier_name:
             continue
-        if found.tier in chosen or found.tier_name in chosen.values():
-            problems.append(f"{found.name}: tier {found.tier} is not {show(found.tier_name)}")
+        if hypernode.tier in chosen or hypernode.tier_name in chosen.values():
+            problems.append(
+                f"{hypernode.name}: tier name {show(hypernode.tier_name)} of tier {hypernode.tier} "
+                "conflicts with another HyperNode"
+            )
         else:
-            chosen[found.tier] = found.tier_name
-    highest = max((found.tier for found in hypernodes), default=0)
+            chosen[hypernode.tier] = hypernode.tier_name
+    highest = max((hypernode.tier for hypernode in hypernodes), default=0)
     return tuple(chosen.get(tier, f"tier-{tier}") for tier in range(1, highest + 1))

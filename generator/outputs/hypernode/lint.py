@@ -1,7 +1,7 @@
-"""What is wrong with a set of HyperNodes, ours, foreign or mixed.
+"""Problems in a set of HyperNodes, from Toponaut or others.
 
-Volcano's schema and webhook look at one object at a time; acyclicity, single parents, the order
-of tiers and the like are checked by nobody, and breaking them stops or crashes its scheduler.
+Volcano's schema and webhook validate one object at a time. They do not check cycles, single
+parents or the order of tiers, and a violation stops or crashes the scheduler.
 """
 
 from __future__ import annotations
@@ -24,12 +24,14 @@ _VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
 def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
-    """Return one line per violation of what Volcano's scheduler takes for granted.
+    """Return one line per violation of an assumption of Volcano's scheduler.
 
-    Takes any set, cyclic ones too. The order follows from the content alone.
+    Accepts any set, also with cycles. The order depends on the content only.
     Cost: O(n log n) in members.
     """
-    ordered = sorted(hypernodes, key=lambda found: (found.tier, natural_key(found.name)))
+    ordered = sorted(
+        hypernodes, key=lambda hypernode: (hypernode.tier, natural_key(hypernode.name))
+    )
     return (
         *find_structure_problems(ordered),
         *_find_tier_problems(ordered),
@@ -39,20 +41,20 @@ def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
 
 
 def find_structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
-    """Return what keeps a set from being a forest of non-empty HyperNodes with rising tiers."""
-    by_name = {found.name: found for found in hypernodes}
-    names = Counter(found.name for found in hypernodes)
+    """Return why a set is not a forest of non-empty HyperNodes with ascending tiers."""
+    by_name = {hypernode.name: hypernode for hypernode in hypernodes}
+    names = Counter(hypernode.name for hypernode in hypernodes)
     problems = [
         f"{name}: {num} HyperNodes have this name" for name, num in names.items() if num > 1
     ]
     parents: dict[str, list[str]] = {}
-    for found in hypernodes:
-        if not found.members and not found.num_inexact_members:
-            problems.append(f"{found.name}: has no members")
-        problems.extend(_find_duplicates(found))
-        for child in dict.fromkeys(found.children):
-            parents.setdefault(child, []).append(found.name)
-            problems.extend(_find_child_problems(found, child, by_name))
+    for hypernode in hypernodes:
+        if not hypernode.members and not hypernode.num_inexact_members:
+            problems.append(f"{hypernode.name}: has no members")
+        problems.extend(_find_duplicates(hypernode))
+        for child in dict.fromkeys(hypernode.children):
+            parents.setdefault(child, []).append(hypernode.name)
+            problems.extend(_find_child_problems(hypernode, child, by_name))
     problems.extend(
         f"{show(child)}: has {len(above)} parents: {_shorten_names(above)}"
         for child, above in parents.items()
@@ -62,7 +64,7 @@ def find_structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
 
 
 def find_cycle_problems(by_name: Mapping[str, HyperNode]) -> list[str]:
-    """Return one line per cycle, as `cycle: a > b > a`, long ones cut in the middle."""
+    """Return one line per cycle, such as `cycle: a > b > a`; shortens long cycles."""
     return [f"cycle: {' > '.join(_shorten_cycle(cycle))}" for cycle in _find_cycles(by_name)]
 
 
@@ -73,39 +75,42 @@ def _shorten_cycle(cycle: Sequence[str], limit: int = 8) -> list[str]:
 
 
 def _find_cycles(by_name: Mapping[str, HyperNode]) -> list[tuple[str, ...]]:
-    """Return cycles of membership, each as `a, b, a`; none where there is none.
+    """Return the cycles of membership, each as `a, b, a`.
 
-    Of cycles that share HyperNodes at least one is named. Cost: O(members).
+    Returns at least one of several cycles that share HyperNodes. Cost: O(members).
     """
     below = {
-        name: [child for child in found.children if child in by_name]
-        for name, found in by_name.items()
+        name: [child for child in hypernode.children if child in by_name]
+        for name, hypernode in by_name.items()
     }
     above: dict[str, list[str]] = {name: [] for name in below}
     for name, children in below.items():
         for child in children:
             above[child].append(name)
-    # What no childless HyperNode hangs from is peeled off; each that stays has a child that stays.
-    left = {name: len(children) for name, children in below.items()}
-    ready = [name for name, num in left.items() if not num]
+    # Remove HyperNodes without remaining children, repeatedly. Each that remains has a child that
+    # remains.
+    remaining = {name: len(children) for name, children in below.items()}
+    ready = [name for name, num in remaining.items() if not num]
     while ready:
         name = ready.pop()
-        del left[name]
+        del remaining[name]
         for parent in above[name]:
-            left[parent] -= 1
-            if not left[parent]:
+            remaining[parent] -= 1
+            if not remaining[parent]:
                 ready.append(parent)
-    return _walk_cycles({name: min(c for c in below[name] if c in left) for name in sorted(left)})
+    return _walk_cycles(
+        {name: min(c for c in below[name] if c in remaining) for name in sorted(remaining)}
+    )
 
 
 def _walk_cycles(step: Mapping[str, str]) -> list[tuple[str, ...]]:
     cycles = []
-    seen: set[str] = set()
+    visited: set[str] = set()
     for start in step:
         path: dict[str, None] = {}
         name = start
-        while name not in seen:
-            seen.add(name)
+        while name not in visited:
+            visited.add(name)
             path[name] = None
             name = step[name]
         if name in path:
@@ -114,35 +119,38 @@ def _walk_cycles(step: Mapping[str, str]) -> list[tuple[str, ...]]:
     return cycles
 
 
-def _find_duplicates(found: HyperNode) -> Iterator[str]:
-    if len(set(found.members)) < len(found.members):
-        for member, num in Counter(found.members).items():
+def _find_duplicates(hypernode: HyperNode) -> Iterator[str]:
+    if len(set(hypernode.members)) < len(hypernode.members):
+        for member, num in Counter(hypernode.members).items():
             if num > 1:
-                yield f"{found.name}: lists {member.type} {show(member.name)} {num} times"
+                yield f"{hypernode.name}: lists {member.type} {show(member.name)} {num} times"
 
 
 def _find_child_problems(
-    found: HyperNode, child: str, by_name: Mapping[str, HyperNode]
+    hypernode: HyperNode, child: str, by_name: Mapping[str, HyperNode]
 ) -> Iterator[str]:
     if child not in by_name:
-        yield f"{found.name}: lists HyperNode {show(child)}, which does not exist"
+        yield f"{hypernode.name}: lists HyperNode {show(child)}, which does not exist"
         return
     tier = by_name[child].tier
-    if tier >= found.tier:
-        yield f"{found.name}: tier {found.tier} is not above tier {tier} of its member {child}"
-    elif tier < found.tier - 1:
-        yield f"{found.name}: tier {found.tier} is not next to tier {tier} of its member {child}"
+    subject, member = f"{hypernode.name}: tier {hypernode.tier}", f"its member {child}"
+    if tier >= hypernode.tier:
+        yield f"{subject} is not above tier {tier} of {member}"
+    elif tier < hypernode.tier - 1:
+        yield f"{subject} is more than one above tier {tier} of {member}"
 
 
 def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
     yield from (
-        f"{found.name}: tier 0, the lowest must be 1" for found in ordered if not found.tier
+        f"{hypernode.name}: tier 0, the lowest must be 1"
+        for hypernode in ordered
+        if not hypernode.tier
     )
-    tiers = sorted({found.tier for found in ordered if found.tier})
+    tiers = sorted({hypernode.tier for hypernode in ordered if hypernode.tier})
     for below, tier in pairwise([0, *tiers]):
         if tier > below + 1:
             yield f"tier {tier} is used, but no HyperNode has tier {tier - 1}"
-    named = {(found.tier_name, found.tier) for found in ordered if found.tier_name}
+    named = {(hypernode.tier_name, hypernode.tier) for hypernode in ordered if hypernode.tier_name}
     tiers_of: dict[str, list[str]] = {}
     names_of: dict[int, list[str]] = {}
     for name, tier in sorted(named):
@@ -157,31 +165,37 @@ def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
 
 
 def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
-    homes: dict[str, list[str]] = {}
-    for found in ordered:
-        if PLACEHOLDER in (member.name for member in found.members):
-            yield f"{found.name}: holds {PLACEHOLDER}, left by an interrupted plan"
-        if found.nodes and found.tier > 1:
-            yield f"{found.name}: lists nodes at tier {found.tier}; they belong in tier 1"
-        for node in dict.fromkeys(found.nodes):
-            homes.setdefault(node, []).append(found.name)
-    for node, names in homes.items():
+    parents: dict[str, list[str]] = {}
+    for hypernode in ordered:
+        if PLACEHOLDER in (member.name for member in hypernode.members):
+            yield f"{hypernode.name}: has the member {PLACEHOLDER}, left by an interrupted plan"
+        if hypernode.nodes and hypernode.tier > 1:
+            yield f"{hypernode.name}: lists nodes at tier {hypernode.tier}; they belong in tier 1"
+        for node in dict.fromkeys(hypernode.nodes):
+            parents.setdefault(node, []).append(hypernode.name)
+    for node, names in parents.items():
         if len(names) > 1:
             yield f"node {show(node)}: is in {len(names)} HyperNodes: {_shorten_names(names)}"
 
 
 def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
-    for found in ordered:
-        if not is_object_name(found.name) or len(found.name) > MAX_MEMBER_NAME:
-            yield f"{show(found.name)}: not a DNS-1123 name of at most {MAX_MEMBER_NAME} characters"
-        if found.is_ours and _VOLCANO_NAMES.fullmatch(found.name):
-            yield f"{found.name}: such names are given by Volcano's own discovery"
-        if found.num_inexact_members:
-            yield f"{found.name}: {found.num_inexact_members} members are not selected by exact names"
-        for node in found.nodes:
+    for hypernode in ordered:
+        if not is_object_name(hypernode.name) or len(hypernode.name) > MAX_MEMBER_NAME:
+            yield (
+                f"{show(hypernode.name)}: not a DNS-1123 name of at most "
+                f"{MAX_MEMBER_NAME} characters"
+            )
+        if hypernode.is_ours and _VOLCANO_NAMES.fullmatch(hypernode.name):
+            yield f"{hypernode.name}: Volcano's own discovery uses such names"
+        if hypernode.num_inexact_members:
+            yield (
+                f"{hypernode.name}: {hypernode.num_inexact_members} members are not selected by "
+                "exact names"
+            )
+        for node in hypernode.nodes:
             if len(node) > MAX_MEMBER_NAME or not is_object_name(node):
                 yield (
-                    f"{found.name}: member {show(node)} is not a lower-case DNS-1123 name"
+                    f"{hypernode.name}: member {show(node)} is not a lower-case DNS-1123 name"
                     f" of at most {MAX_MEMBER_NAME} characters"
                 )
 

@@ -1,7 +1,8 @@
 """One HyperNode as a value, and its manifest in both directions.
 
-Source: the CRD `hypernodes.topology.volcano.sh/v1alpha1` of Volcano 1.15. Reading is tolerant,
-because foreign HyperNodes stand beside ours; what is wrong with a *set* of them is `lint`'s.
+Source: the CRD `hypernodes.topology.volcano.sh/v1alpha1` of Volcano 1.15. Parsing is tolerant,
+because a cluster may have HyperNodes of other tools. Does not find problems in a *set* of
+HyperNodes; `lint` does.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ OWNER: Final = "toponaut"
 SOURCE_LABEL: Final = "volcano.sh/network-topology-source"
 MANAGED_BY_LABEL: Final = "app.kubernetes.io/managed-by"
 PADDING_LABEL: Final = "toponaut.io/padding"
-"""On HyperNodes that no domain stands behind: they only make every branch equally deep."""
+"""Label of HyperNodes without a domain, which only make every branch equally deep."""
 PLACEHOLDER: Final = "toponaut-placeholder"
-"""Node member that matches no node; an emptied list holds it, because `[]` is refused."""
+"""A node member that matches no node; stands for an empty list, which the API server refuses."""
 MAX_OBJECT_NAME = 253
 MAX_MEMBER_NAME = 63
 """Volcano's optional admission policy refuses longer member names, although the CRD allows 253."""
@@ -33,7 +34,7 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 
 
 class MemberType(StrEnum):
-    """What a member is."""
+    """Types of members."""
 
     HYPERNODE = "HyperNode"
     NODE = "Node"
@@ -55,28 +56,28 @@ _MANAGED_KEYS: Final = (MANAGED_BY_LABEL, PADDING_LABEL, SOURCE_LABEL)
 
 @dataclass(frozen=True, slots=True)
 class HyperNode:
-    """One HyperNode, ours or foreign, without its status and what the server adds."""
+    """One HyperNode of any owner, without its status and the fields that the server adds."""
 
     name: str
     tier: int
-    """1 is nearest the nodes; a foreign one may be 0."""
+    """1 is nearest the nodes; a HyperNode of another tool may have 0."""
     tier_name: str
-    """Empty where there is none."""
+    """Empty without a name."""
     members: tuple[Member, ...]
     """HyperNodes before nodes, each in natural order."""
     labels: Labels = OWN_LABELS
     """Sorted by key."""
     num_inexact_members: int = 0
-    """Members by pattern, by labels or without a selector. We never write such."""
+    """Members by pattern, by labels or without a selector. Toponaut never writes them."""
 
     @property
     def is_ours(self) -> bool:
-        """Whether it has our source label: only such objects are ever written or deleted."""
+        """Whether it has Toponaut's source label; only such objects are written or deleted."""
         return (SOURCE_LABEL, OWNER) in self.labels
 
     @property
     def is_padding(self) -> bool:
-        """Whether it is one of ours that no domain stands behind."""
+        """Whether it is Toponaut's padding, without a domain."""
         return self.is_ours and (PADDING_LABEL, "true") in self.labels
 
     @property
@@ -86,15 +87,15 @@ class HyperNode:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Names of the members that are nodes, the placeholder left out."""
+        """Names of the members that are nodes, without the placeholder."""
         return tuple(
             name for kind, name in self.members if kind is MemberType.NODE and name != PLACEHOLDER
         )
 
     def matches(self, desired: HyperNode) -> bool:
-        """Return whether nothing needs to be written to make this one the desired one.
+        """Return whether it equals the desired HyperNode, so no write is needed.
 
-        The order of members does not count, nor do labels that others have put on it.
+        Ignores the order of members, and labels of other owners.
         """
         return (
             (self.tier, self.tier_name) == (desired.tier, desired.tier_name)
@@ -109,22 +110,23 @@ def _select_managed(labels: Labels) -> list[tuple[str, str]]:
 
 
 def is_object_name(text: str) -> bool:
-    """Return whether Kubernetes takes the text as an object's name (DNS-1123 subdomain).
+    """Return whether Kubernetes accepts the text as the name of an object (DNS-1123 subdomain).
 
-    Such a name has no slash, no blank and starts with a letter or digit: it is safe in a path.
+    Such a name has no slash and no blank and starts with a letter or digit, so it is safe in a
+    path.
     """
     return len(text) <= MAX_OBJECT_NAME and _SUBDOMAIN.match(text) is not None
 
 
 def sort_members(members: Iterable[Member]) -> tuple[Member, ...]:
-    """Return members in the order in which they are written: HyperNodes first, then natural."""
+    """Return members in the order of the manifest: HyperNodes first, then in natural order."""
     return tuple(sorted(members, key=lambda member: (member.type, natural_key(member.name))))
 
 
 def render_manifest(hypernode: HyperNode) -> dict[str, Any]:
-    """Return the object as it is written, exactMatch members only.
+    """Return the manifest, with exactMatch members only.
 
-    Members that were not selected by exact names are not in it.
+    Omits members that are not selected by exact name.
     """
     spec: dict[str, Any] = {"tier": hypernode.tier}
     if hypernode.tier_name:
@@ -142,16 +144,16 @@ def render_manifest(hypernode: HyperNode) -> dict[str, Any]:
 
 
 def parse_manifest(document: object) -> HyperNode:
-    """Return the HyperNode of a decoded object, ours or foreign.
+    """Return the HyperNode of a decoded object of any owner.
 
     Raises:
-        ConfigError: it is no HyperNode of this version, or a field that counts is malformed;
-            the message has the field's path.
+        ConfigError: it is not a HyperNode of this version, or a used field is malformed; the
+            message has the path of the field.
     """
-    found = check_object(document, KIND, API_VERSION)
-    if isinstance(found, str):
-        raise ConfigError(found)
-    metadata, spec = found.get("metadata"), found.get("spec")
+    checked = check_object(document, KIND, API_VERSION)
+    if isinstance(checked, str):
+        raise ConfigError(checked)
+    metadata, spec = checked.get("metadata"), checked.get("spec")
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping):
         raise ConfigError("metadata, spec: expected objects")
     name = metadata.get("name")
@@ -179,20 +181,20 @@ def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> Hyp
         raise ConfigError("spec.tierName: expected text")
     if rows is not None and not isinstance(rows, list):
         raise ConfigError("spec.members: expected a list")
-    found = [_parse_member(row, f"spec.members[{at}]") for at, row in enumerate(rows or ())]
-    exact = [member for member in found if member is not None]
+    members = [_parse_member(row, f"spec.members[{index}]") for index, row in enumerate(rows or ())]
+    exact = [member for member in members if member is not None]
     return HyperNode(
         name=name,
         tier=tier,
         tier_name=tier_name or "",
         members=sort_members(exact),
         labels=labels,
-        num_inexact_members=len(found) - len(exact),
+        num_inexact_members=len(members) - len(exact),
     )
 
 
 def _parse_member(row: object, path: str) -> Member | None:
-    """Return the member, None for one that is not selected by its exact name."""
+    """Return the member, None if it is not selected by its exact name."""
     if not isinstance(row, Mapping) or row.get("type") not in tuple(MemberType):
         raise ConfigError(f"{path}.type: expected Node or HyperNode")
     selector = row.get("selector")

@@ -1,13 +1,13 @@
-"""The tree as the HyperNodes that shall exist: one per domain, padded to equal depth.
+"""Renders a tree as the desired HyperNodes: one per domain, padded to equal depth.
 
-Volcano scores a node through its tier-1 HyperNode and expects a child exactly one tier below its
-parent. So a chain of single-child HyperNodes stands in for every tier that a branch lacks. There
+Volcano scores a node through its tier-1 HyperNode, and expects a child exactly one tier below its
+parent. So a chain of single-child HyperNodes (padding) fills the missing tiers of a branch. There
 is no virtual root: Volcano adds its own.
 
-Names of padding: `DOMAIN-pad<tier>`, where DOMAIN is the domain below the chain, or, for nodes
-that are directly in a domain above tier 1, that domain. Where this is longer than 63 characters
-or the name of a real domain, DOMAIN is cut and a hash of (DOMAIN, tier) appended. The name thus
-follows from its domain alone and moves only with it.
+Padding is named `DOMAIN-pad<tier>`. DOMAIN is the domain below the chain or, for nodes that are
+directly in a domain above tier 1, that domain. If the name is longer than 63 characters or the name
+of a real domain, DOMAIN is shortened and a hash of (DOMAIN, tier) is appended. So the name depends
+only on its domain and changes only with it.
 """
 
 from __future__ import annotations
@@ -34,33 +34,35 @@ HASH_CHARS = 10
 def render_hypernodes(tree: TopologyTree) -> tuple[HyperNode, ...]:
     """Return the desired HyperNodes, sorted by tier and natural name.
 
-    Domains without any node become no HyperNode, unplaced nodes are in none.
+    Omits domains without nodes, and unplaced nodes.
     Cost: O(n log n) in domains and nodes.
     """
     forest = _HyperNodeRenderer(tree, frozenset(domain.name for domain in tree.domains))
-    made = [
+    hypernodes = [
         hypernode
         for domain in tree.domains
         if domain.start < domain.stop
         for hypernode in forest.render(domain)
     ]
-    return tuple(sorted(made, key=lambda found: (found.tier, natural_key(found.name))))
+    return tuple(
+        sorted(hypernodes, key=lambda hypernode: (hypernode.tier, natural_key(hypernode.name)))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _HyperNodeRenderer:
     tree: TopologyTree
     domain_names: AbstractSet[str]
-    """Names of real domains, which padding must not use."""
+    """Names of the tree's domains, which padding must not use."""
 
     def render(self, domain: Domain) -> list[HyperNode]:
-        """Return the domain's HyperNode and the padding directly below it."""
+        """Return the HyperNode of a domain, and the padding directly below it."""
         nodes = tuple(Member(MemberType.NODE, name) for name in domain.nodes)
         if domain.tier == 1:
             return [self._build_hypernode(domain, nodes)]
         chains: list[list[HyperNode]] = []
         tops: list[Member] = []
-        for child in (self.tree.domains[at] for at in domain.children):
+        for child in (self.tree.domains[index] for index in domain.children):
             if child.start < child.stop:
                 gap = range(child.tier + 1, domain.tier)
                 chains.append(
@@ -79,7 +81,7 @@ class _HyperNodeRenderer:
     def _build_padding(
         self, name: str, members: tuple[Member, ...], tiers: range
     ) -> list[HyperNode]:
-        """Return one HyperNode per tier, lowest first; the lowest holds the members."""
+        """Return one HyperNode per tier, lowest first; the lowest has the members."""
         chain = []
         for tier in tiers:
             pad = _build_padding_name(name, tier, self.domain_names)
@@ -92,14 +94,14 @@ def _build_child_member(name: str) -> Member:
     return Member(MemberType.HYPERNODE, name)
 
 
-def _build_padding_name(name: str, tier: int, taken: AbstractSet[str]) -> str:
+def _build_padding_name(name: str, tier: int, used_names: AbstractSet[str]) -> str:
     plain = f"{name}-pad{tier}"
-    if len(plain) <= MAX_MEMBER_NAME and plain not in taken:
+    if len(plain) <= MAX_MEMBER_NAME and plain not in used_names:
         return plain
     hashed = (
         _shorten_name(name, f"-pad{tier}-{_hash_text(f'{name}/{tier}/{salt}')}") for salt in count()
     )
-    return next(candidate for candidate in hashed if candidate not in taken)
+    return next(candidate for candidate in hashed if candidate not in used_names)
 
 
 def _shorten_name(name: str, suffix: str) -> str:

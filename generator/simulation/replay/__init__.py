@@ -1,1 +1,13 @@
-"""TODO."""
+"""Replays of a trace of jobs on a fabric, to compare placement strategies.
+
+- trace: parses and scales a trace of jobs
+- philly: draws a synthetic trace with the statistics of Microsoft's Philly clusters
+- fabrics: builds a regular tree from a shape such as `8x5x16`
+- strategies: the placement strategies to compare
+- replay: runs a trace on a cluster with a strategy, event by event
+- statistics: the numbers of a replay
+- charts: bars and lines as SVG
+- page: the comparison as an HTML page
+
+Imports `generator.jobs`, `generator.placement` and `topology`. Pure: the clock is the trace's.
+"""

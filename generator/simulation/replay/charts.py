@@ -18,9 +18,9 @@ _COLORS: Final = (
     *("#3366cc", "#dc7633", "#2e8b57", "#8e44ad", "#b8860b"),
     *("#17a2b8", "#c0392b", "#7f8c8d", "#14325c", "#9acd32", "#e75480", "#5d4037"),
 )
-"""As many as there are strategies."""
+"""One color per strategy."""
 _GAP: Final = 0.2
-"""Share of a group of bars that stays empty."""
+"""Share of the width of a group of bars that is empty."""
 
 
 class Series(NamedTuple):
@@ -28,48 +28,48 @@ class Series(NamedTuple):
 
     name: str
     values: Sequence[float]
-    """One per label of bars, or per x of lines."""
+    """One value per label of bars, or per x of lines."""
 
 
-def pick_color(at: int) -> str:
-    """Return the color of the n-th series, everywhere the same."""
-    return _COLORS[at % len(_COLORS)]
+def pick_color(series_index: int) -> str:
+    """Return the color of series `series_index`, the same in all charts."""
+    return _COLORS[series_index % len(_COLORS)]
 
 
 def render_bars(title: str, labels: Sequence[str], series: Sequence[Series]) -> str:
     """Return grouped bars: one group per label, one bar per series."""
-    top = _round_up(max((value for one in series for value in one.values), default=0.0))
+    top = _round_up(max((value for item in series for value in item.values), default=0.0))
     group = (WIDTH - _LEFT - _RIGHT) / max(len(labels), 1)
     width = group * (1 - _GAP) / max(len(series), 1)
     shapes = list(_render_axis(top))
-    for at, label in enumerate(labels):
-        left = _LEFT + at * group
+    for index, label in enumerate(labels):
+        left = _LEFT + index * group
         shapes.append(_render_text(left + group / 2, HEIGHT - _BOTTOM + 18, label, "middle"))
-        for number, one in enumerate(series):
+        for number, item in enumerate(series):
             x = left + group * _GAP / 2 + number * width
-            y = _scale_y(one.values[at], top)
+            y = _scale_y(item.values[index], top)
+            caption = f"{item.name}, {label}: {_render_number(item.values[index])}"
             shapes.append(
                 f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width - 1, 1):.1f}" '
                 f'height="{HEIGHT - _BOTTOM - y:.1f}" fill="{pick_color(number)}">'
-                f"<title>{escape(one.name)}, {escape(label)}: {_render_number(one.values[at])}</title>"
-                "</rect>"
+                f"<title>{escape(caption)}</title></rect>"
             )
     return _render_svg(title, shapes)
 
 
 def render_lines(title: str, xs: Sequence[float], series: Sequence[Series], x_label: str) -> str:
-    """Return one line per series over common x values, which grow."""
-    top = _round_up(max((value for one in series for value in one.values), default=0.0))
+    """Return one line per series over common x values, which are ascending."""
+    top = _round_up(max((value for item in series for value in item.values), default=0.0))
     span = (xs[-1] if xs else 0.0) or 1.0
     shapes = list(_render_axis(top))
-    for number, one in enumerate(series):
+    for number, item in enumerate(series):
         points = " ".join(
             f"{_LEFT + x / span * (WIDTH - _LEFT - _RIGHT):.1f},{_scale_y(value, top):.1f}"
-            for x, value in zip(xs, one.values, strict=True)
+            for x, value in zip(xs, item.values, strict=True)
         )
         shapes.append(
             f'<polyline points="{points}" fill="none" stroke="{pick_color(number)}" '
-            f'stroke-width="1.5"><title>{escape(one.name)}</title></polyline>'
+            f'stroke-width="1.5"><title>{escape(item.name)}</title></polyline>'
         )
     shapes.append(_render_text(_LEFT, HEIGHT - _BOTTOM + 18, "0", "middle"))
     shapes.append(
@@ -81,8 +81,8 @@ def render_lines(title: str, xs: Sequence[float], series: Sequence[Series], x_la
 def render_legend(names: Sequence[str]) -> str:
     """Return the names of series with their colors, as HTML."""
     return "".join(
-        f'<span class="key"><i style="background:{pick_color(at)}"></i>{escape(name)}</span>'
-        for at, name in enumerate(names)
+        f'<span class="key"><i style="background:{pick_color(index)}"></i>{escape(name)}</span>'
+        for index, name in enumerate(names)
     )
 
 

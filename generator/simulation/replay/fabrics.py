@@ -1,4 +1,4 @@
-"""Fabrics for replays: regular trees such as `8x5x16`, and what the clusters on them have."""
+"""Fabrics for replays: regular trees from a shape such as `8x5x16`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_NODES: Final = 200_000
 
 
 def is_shape(text: str) -> bool:
-    """Return whether a text is a shape, not a file."""
+    """Return whether a text is a shape and not the name of a file."""
     return _SHAPE.match(text) is not None
 
 
@@ -23,7 +23,7 @@ def build_tree_of_shape(text: str) -> TopologyTree:
     """Return the tree of `8x5x16`: 8 domains at the top, of 5 leaves each, of 16 nodes each.
 
     Raises:
-        ConfigError: it is too large.
+        ConfigError: the tree is too large.
     """
     counts = [int(part) for part in text.split("x")]
     total = 1
@@ -40,8 +40,8 @@ def _add_domains(
     specs: list[DomainSpec], counts: Sequence[int], prefix: str, parent: str | None
 ) -> None:
     tier = len(counts) - 1
-    for at in range(counts[0]):
-        path = f"{prefix}{at + 1}"
+    for index in range(counts[0]):
+        path = f"{prefix}{index + 1}"
         name = f"{_NAMES[tier - 1]}-{path}"
         if tier == 1:
             nodes = tuple(f"node-{path}-{number + 1}" for number in range(counts[1]))

@@ -30,75 +30,78 @@ HEADER: Final = (
 )
 
 
-def render_table_row(found: ReplayStatistics) -> tuple[str, ...]:
-    """Return the cells of `HEADER` for one strategy."""
+def render_table_row(statistics: ReplayStatistics) -> tuple[str, ...]:
+    """Return the cells of one strategy, in the order of `HEADER`."""
     return (
-        found.name,
-        f"{found.gangs}",
-        f"{found.at_lowest_tier:.1%}",
-        f"{found.leaves}",
-        f"{found.over_least:.3f}",
-        " ".join(f"{value:.1f} {show(tier)}" for tier, value in found.largest.items()),
-        f"{found.utilisation:.1%}",
-        render_duration(found.wait_s["mean"]),
-        render_duration(found.wait_s["p95"]),
+        statistics.name,
+        f"{statistics.gangs}",
+        f"{statistics.at_lowest_tier:.1%}",
+        f"{statistics.leaves}",
+        f"{statistics.over_least:.3f}",
+        " ".join(f"{value:.1f} {show(tier)}" for tier, value in statistics.largest.items()),
+        f"{statistics.utilisation:.1%}",
+        render_duration(statistics.wait_s["mean"]),
+        render_duration(statistics.wait_s["p95"]),
     )
 
 
 def render_duration(seconds: float) -> str:
-    """Return seconds as people say them."""
+    """Return a duration with a suitable unit, such as `1.5 h`."""
     for unit, size in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             return f"{seconds / size:.1f} {unit}"
     return f"{seconds:.0f} s"
 
 
-def render_page(found: Sequence[ReplayStatistics], title: str) -> str:
+def render_page(statistics: Sequence[ReplayStatistics], title: str) -> str:
     """Return the page; all names in it are escaped."""
     shown = escape(show(title, 300))
     charts = "".join(
         f"<figure><figcaption>{escape(caption)}</figcaption>{chart}</figure>"
-        for caption, chart in _render_charts(found)
+        for caption, chart in _render_charts(statistics)
     )
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>{shown}</title><style>{_STYLE}</style><h1>{shown}</h1>"
-        f'<div class="scroll">{_render_table(found)}</div>'
-        f"<p>{render_legend([one.name for one in found])}</p>"
+        f'<div class="scroll">{_render_table(statistics)}</div>'
+        f"<p>{render_legend([strategy.name for strategy in statistics])}</p>"
         f'<div class="charts">{charts}</div></html>\n'
     )
 
 
-def _render_table(found: Sequence[ReplayStatistics]) -> str:
+def _render_table(statistics: Sequence[ReplayStatistics]) -> str:
     head = "".join(f"<th>{escape(cell.lower())}" for cell in HEADER)
     rows = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in render_table_row(one)) for one in found
+        "<tr>" + "".join(f"<td>{escape(cell)}" for cell in render_table_row(strategy))
+        for strategy in statistics
     )
     return f"<table><tr>{head}{rows}</table>"
 
 
-def _render_charts(found: Sequence[ReplayStatistics]) -> Iterator[tuple[str, str]]:
+def _render_charts(statistics: Sequence[ReplayStatistics]) -> Iterator[tuple[str, str]]:
     """Yield (caption, SVG); every chart has one series per strategy."""
     bar_charts = (
         ("Gangs by the tier of the lowest domain around them", "tiers"),
-        ("Free whole nodes in the freest domain, share of all free", "fragmentation"),
-        ("Largest gang with a place, in whole nodes, mean over time", "largest"),
+        ("Free whole nodes in the freest domain, share of all free nodes", "fragmentation"),
+        ("Largest gang that fits, in whole nodes, mean over time", "largest"),
         ("Mean wait by size in nodes, seconds", "wait_by_nodes"),
     )
-    leaves = [Series(one.name, (one.leaves, one.leaves_least)) for one in found]
-    caption = "Leaf groups touched by gangs, and as few as would have done"
+    leaves = [
+        Series(strategy.name, (strategy.leaves, strategy.leaves_least)) for strategy in statistics
+    ]
+    caption = "Leaf groups used by gangs, and the fewest possible"
     yield caption, render_bars(caption, ("touched", "least"), leaves)
     for caption, name in bar_charts:
-        per_label = [getattr(one, name) for one in found]
-        labels = list(dict.fromkeys(label for one in per_label for label in one))
+        per_label = [getattr(strategy, name) for strategy in statistics]
+        labels = list(dict.fromkeys(label for strategy in per_label for label in strategy))
         series = [
-            Series(one.name, [values.get(label, 0.0) for label in labels])
-            for one, values in zip(found, per_label, strict=True)
+            Series(strategy.name, [values.get(label, 0.0) for label in labels])
+            for strategy, values in zip(statistics, per_label, strict=True)
         ]
         yield caption, render_bars(caption, [show(label, 24) for label in labels], series)
-    hours = found[0].course.hours
-    used = [Series(one.name, one.course.utilisation) for one in found]
+    hours = statistics[0].course.hours
+    used = [Series(strategy.name, strategy.course.utilisation) for strategy in statistics]
     yield "Share of slots used", render_lines("Share of slots used", hours, used, "h")
-    waiting = [Series(one.name, one.course.waiting) for one in found]
+    waiting = [Series(strategy.name, strategy.course.waiting) for strategy in statistics]
     yield "Jobs that wait", render_lines("Jobs that wait", hours, waiting, "h")

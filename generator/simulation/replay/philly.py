@@ -1,9 +1,9 @@
-"""A made-up trace with the published statistics of Microsoft's Philly clusters.
+"""Draws a synthetic trace with the published statistics of Microsoft's Philly clusters.
 
-93 % of the jobs ask for one GPU, those with 8 and more take 62 % of the GPU time, those above 8
-take 14 %; half of them run for 1,144 s, nine tenths for 11,265 s; they come in bursts. Source of
-the figures: Jeon et al., Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training
-Workloads, USENIX ATC 2019, and its public trace.
+93 % of the jobs request one GPU. Jobs with 8 or more GPUs take 62 % of the GPU time, jobs with more
+than 8 take 14 %. Half of the jobs run for up to 1,144 s, nine tenths for up to 11,265 s. Jobs
+arrive in bursts. Source of the figures: Jeon et al., Analysis of Large-Scale Multi-Tenant GPU
+Clusters for DNN Training Workloads, USENIX ATC 2019, and its public trace.
 """
 
 from __future__ import annotations
@@ -15,19 +15,21 @@ from generator.simulation.replay.trace import Job
 
 _SIZES: Final = (1, 2, 4, 8, 12, 16, 24, 32, 64, 128)
 _SHARES: Final = (0.93, 0.018, 0.014, 0.0336, 0.0002, 0.003, 0.0002, 0.0007, 0.0002, 0.0001)
-"""Of the jobs, per size."""
+"""Share of the jobs, per size."""
 _MEDIAN_S: Final = 1144.0
 _SIGMA: Final = math.log(11_265 / 1144) / 1.2816
-"""Of the logarithm of durations: the tenth-largest share of a normal law is 1.2816 above."""
+"""Standard deviation of the logarithm of durations: the 90th percentile of a normal distribution is
+1.2816 standard deviations above its mean."""
 _NODE: Final = 8
-"""GPUs of a node there."""
+"""GPUs of a node in these clusters."""
 _LONGER_NODE: Final = 4.8
 _LONGER_GANG: Final = 3.65
-"""Factors of the durations of jobs of a whole node and of more, which give their GPU time."""
+"""Factors on the durations of jobs with a whole node and with more; they yield the shares of GPU
+time."""
 _MAX_DURATION_S: Final = 30 * 86_400.0
 _MEAN_GAP_S: Final = 109 * 86_400 / 82_247
 _BURST_SHARE: Final = 0.5
-"""Jobs that come within seconds of the one before."""
+"""Share of jobs that arrive within seconds of the previous job."""
 _BURST_GAP_S: Final = 2.0
 
 
@@ -45,7 +47,7 @@ class RandomDraws(Protocol):
 
 
 def draw_philly_jobs(num: int, draws: RandomDraws) -> tuple[Job, ...]:
-    """Return so many jobs in order of submission; equal sources give equal jobs."""
+    """Return `num` jobs in order of submission; equal sources give equal jobs."""
     submit_s, jobs = 0.0, []
     for _ in range(num):
         gpus = _find_size(draws.random())

@@ -1,6 +1,7 @@
-"""What a replay comes to: tiers, leaves, fragmentation, utilisation and waiting, as numbers.
+"""The numbers of a replay: tiers, leaves, fragmentation, utilization and waiting.
 
-Means over time count from the first to the last submission: after that a cluster only empties.
+Means over time are from the first to the last submission, because after that the cluster only
+empties.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from generator.jobs.cluster import SlotCluster
 from generator.simulation.replay.replay import ClusterSample, JobStart, ReplayResult
 
 NUM_POINTS: Final = 240
-"""Of a course over time."""
+"""Number of points of a series over time."""
 _BUCKETS: Final = (1, 2, 8, 32, 128)
-"""Least nodes of the size classes in which waiting is counted."""
+"""Smallest number of nodes of each size class, for waiting times."""
 _QUANTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
@@ -25,10 +26,11 @@ class ReplaySeries:
     """Values over time, means of equal parts."""
 
     hours: tuple[float, ...]
-    """Middle of each part."""
+    """Middle of each part, in hours."""
     utilisation: tuple[float, ...]
+    """Share of used slots."""
     waiting: tuple[float, ...]
-    """Jobs."""
+    """Number of waiting jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,31 +41,31 @@ class ReplayStatistics:
     started: int
     refused: int
     gangs: int
-    """Started jobs of several pods; tiers and leaves are counted over them."""
+    """Started jobs with several pods; tiers and leaves are counted for them only."""
     tiers: dict[str, int]
-    """Gangs per tier of the lowest domain around them, bottom-up."""
+    """Number of gangs per tier of the lowest domain around them, lowest first."""
     at_lowest_tier: float
-    """Share of gangs that reached the lowest tier which had room for them."""
+    """Share of gangs that were placed at the lowest tier with room for them."""
     leaves: int
-    """Leaf groups touched, summed over gangs."""
+    """Leaf groups in use, summed over gangs."""
     leaves_least: int
-    """As many as would have done, were all leaves as free as the freest."""
+    """The fewest possible leaf groups, if all were as free as the freest; summed over gangs."""
     over_least: float
-    """Mean of the ratio of the two."""
+    """Mean of the ratio of leaf groups in use to the fewest possible."""
     fragmentation: dict[str, float]
-    """Per tier: free whole nodes in the freest domain over all of them, mean over time."""
+    """Per tier, wholly free nodes in the freest domain as a share of all; mean over time."""
     largest: dict[str, float]
-    """Per tier: whole nodes of the largest gang with a place, mean over time."""
+    """Per tier, whole nodes of the largest gang that fits; mean over time."""
     utilisation: float
-    """Slots used over all, mean over time."""
+    """Share of used slots, mean over time."""
     wait_s: dict[str, float]
-    """Mean and quantiles over jobs."""
+    """Mean and quantiles over jobs, in seconds."""
     wait_by_nodes: dict[str, float]
     """Mean wait in seconds per size class."""
     course: ReplaySeries
 
     def to_document(self) -> dict[str, Any]:
-        """Return what `-o json` prints."""
+        """Return the document that `-o json` prints."""
         return asdict(self)
 
 
@@ -97,7 +99,7 @@ def compute_statistics(name: str, replay: ReplayResult, cluster: SlotCluster) ->
 
 
 _Span = tuple[float, float, ClusterSample]
-"""From, until, and how the cluster stood in between."""
+"""Start, end, and the state of the cluster in between."""
 
 
 def _build_spans(samples: Sequence[ClusterSample], end_s: float) -> Iterable[_Span]:
@@ -114,8 +116,8 @@ def _average_over_time(spans: Sequence[_Span], value: Callable[[ClusterSample], 
     return sum((until - since) * value(sample) for since, until, sample in spans) / total
 
 
-def _compute_freest_share(sample: ClusterSample, at: int) -> float:
-    return sample.largest[at] / sample.free_nodes if sample.free_nodes else 1.0
+def _compute_freest_share(sample: ClusterSample, tier_index: int) -> float:
+    return sample.largest[tier_index] / sample.free_nodes if sample.free_nodes else 1.0
 
 
 def _average_per_tier(
@@ -129,24 +131,24 @@ def _average_per_tier(
 
 def _compute_waits(starts: Sequence[JobStart]) -> dict[str, float]:
     waits = sorted(start.start_s - start.job.submit_s for start in starts)
-    found = {"mean": _mean(waits)}
+    values = {"mean": _mean(waits)}
     for name, share in _QUANTILES.items():
-        found[name] = waits[min(int(share * len(waits)), len(waits) - 1)] if waits else 0.0
-    return found
+        values[name] = waits[min(int(share * len(waits)), len(waits) - 1)] if waits else 0.0
+    return values
 
 
 def _compute_waits_by_nodes(starts: Sequence[JobStart], slots: int) -> dict[str, float]:
-    found = {}
-    for least, above in zip(_BUCKETS, (*_BUCKETS[1:], 1 << 62), strict=True):
+    mean_waits = {}
+    for fewest, limit in zip(_BUCKETS, (*_BUCKETS[1:], 1 << 62), strict=True):
         waits = [
             start.start_s - start.job.submit_s
             for start in starts
-            if least <= -(-start.job.gpus // slots) < above
+            if fewest <= -(-start.job.gpus // slots) < limit
         ]
         if waits:
-            last = "" if above > _BUCKETS[-1] else f"-{above - 1}"
-            found[f"{least}{last}" if above - 1 != least else str(least)] = _mean(waits)
-    return found
+            last = "" if limit > _BUCKETS[-1] else f"-{limit - 1}"
+            mean_waits[f"{fewest}{last}" if limit - 1 != fewest else str(fewest)] = _mean(waits)
+    return mean_waits
 
 
 def _build_series(spans: Sequence[_Span], cluster: SlotCluster, end_s: float) -> ReplaySeries:
@@ -154,23 +156,25 @@ def _build_series(spans: Sequence[_Span], cluster: SlotCluster, end_s: float) ->
     used, waiting = [0.0] * NUM_POINTS, [0.0] * NUM_POINTS
     if width:
         for since, until, sample in spans:
-            for at, part in _split_span(since, until, width):
-                used[at] += part * sample.used / cluster.num_slots
-                waiting[at] += part * sample.waiting
+            for part_index, share in _split_span(since, until, width):
+                used[part_index] += share * sample.used / cluster.num_slots
+                waiting[part_index] += share * sample.waiting
     return ReplaySeries(
-        hours=tuple(round((at + 0.5) * width / 3600, 3) for at in range(NUM_POINTS)),
+        hours=tuple(
+            round((part_index + 0.5) * width / 3600, 3) for part_index in range(NUM_POINTS)
+        ),
         utilisation=tuple(round(value, 4) for value in used),
         waiting=tuple(round(value, 2) for value in waiting),
     )
 
 
 def _split_span(since: float, until: float, width: float) -> Iterable[tuple[int, float]]:
-    """Yield (part, share of the part) that a span of time covers."""
-    for at in range(int(since / width), min(int(until / width), NUM_POINTS - 1) + 1):
-        covered = min(until, (at + 1) * width) - max(since, at * width)
-        yield at, max(covered, 0.0) / width
+    """Yield (index of a part, share of the part) for each part that a span of time covers."""
+    for part_index in range(int(since / width), min(int(until / width), NUM_POINTS - 1) + 1):
+        covered = min(until, (part_index + 1) * width) - max(since, part_index * width)
+        yield part_index, max(covered, 0.0) / width
 
 
 def _mean(values: Iterable[float]) -> float:
-    listed = list(values)
-    return sum(listed) / len(listed) if listed else 0.0
+    numbers = list(values)
+    return sum(numbers) / len(numbers) if numbers else 0.0

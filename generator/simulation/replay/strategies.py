@@ -1,4 +1,4 @@
-"""Ways to place a job: the engine with a preset, and the two that others are measured by."""
+"""Strategies to place a job: the engine with a preset, and two simple rules as a baseline."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from topology.model.tree import API_VERSION
 FIRST_FIT: Final = "first-fit"
 BEST_FIT: Final = "best-fit"
 MAX_JOINT_STEPS: Final = 1000
-"""Budget of planning what starts at one instant: far less than it takes to place it."""
+"""Step limit for joint planning of the gangs of one instant: far cheaper than placing them."""
 STRATEGY_NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
 class OptimalOptions(NamedTuple):
-    """How `optimal` goes about a mix of jobs."""
+    """Options of the preset `optimal`."""
 
     is_joint: bool = True
-    """Whether gangs that start at one instant are planned together."""
+    """Whether to plan gangs that start at one instant together."""
     spares_islands: bool = True
-    """Whether the tightest top domains come before fewer leaves in them."""
+    """Whether filling the tightest top domains has priority over using fewer leaves."""
 
 
 DEFAULT_OPTIONS: Final = OptimalOptions()
@@ -47,16 +47,16 @@ class Strategy(Protocol):
     """Chooses nodes for a job that has room in the cluster."""
 
     def choose(self, gang: str, pods: UniformPods) -> Ints | None:
-        """Return the node of each pod; None where it finds no place."""
+        """Return the node of each pod; None if there is no placement."""
 
     def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
-        """Learn that a job runs where it was placed."""
+        """Record that a job runs on its chosen nodes."""
 
     def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
-        """Place jobs that have just started anew, together; return the nodes of those that move."""
+        """Place jobs that just started again, together; return the nodes of jobs that move."""
 
     def end(self, gang: str) -> None:
-        """Learn that a job has gone."""
+        """Record that a job has ended."""
 
 
 def make_strategy(
@@ -66,16 +66,17 @@ def make_strategy(
     preferred_tier: str | None = None,
     options: OptimalOptions = DEFAULT_OPTIONS,
 ) -> Strategy:
-    """Return the strategy of a name of `NAMES` on a cluster that is empty yet.
+    """Return the strategy with a name in `STRATEGY_NAMES`, on an empty cluster.
 
     Args:
-        name: of a preset, or one of the two others.
-        cluster: all free.
-        wish: tier that every gang prefers, for presets; some keep near only what wishes it.
-        ways: of `optimal`.
+        name: the name of a preset, or `best-fit` or `first-fit`.
+        cluster: the cluster, with all slots free.
+        preferred_tier: the tier that every gang prefers, for presets; some presets keep a gang
+            together only if it prefers a tier.
+        options: the options of `optimal`.
 
     Raises:
-        PlacementRequestError: the engine does not know the preset yet.
+        PlacementRequestError: the engine does not support the preset.
     """
     if name == FIRST_FIT:
         return RuleStrategy(cluster, first_fit)
@@ -85,106 +86,106 @@ def make_strategy(
 
 
 class RuleStrategy:
-    """A rule on the free slots alone."""
+    """A rule that depends on the free slots only."""
 
     def __init__(
         self, cluster: SlotCluster, rule: Callable[[SlotCluster, UniformPods], Ints]
     ) -> None:
-        """Look at a cluster with a rule."""
+        """Apply a rule to a cluster."""
         self._cluster = cluster
         self._rule = rule
 
     def choose(self, gang: str, pods: UniformPods) -> Ints | None:
-        """Return the nodes that the rule takes."""
+        """Return the nodes that the rule chooses."""
         del gang
         return self._rule(self._cluster, pods)
 
     def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
-        """Keep nothing: the cluster knows."""
+        """Do nothing: the cluster has the state."""
 
     def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
-        """Leave all where they are."""
+        """Move no job."""
         del gangs
         return {}
 
     def end(self, gang: str) -> None:
-        """Keep nothing: the cluster knows."""
+        """Do nothing: the cluster has the state."""
 
 
 class EngineStrategy:
-    """The placement engine, gang after gang, on the snapshot that each one leaves.
+    """The placement engine: places each gang on the snapshot that the previous gangs left.
 
-    Gangs may cross islands, as the two others do.
+    Gangs may cross islands, as with the two rules.
     """
 
     def __init__(
         self,
         cluster: SlotCluster,
         preset: Preset,
-        wish: str | None = None,
+        preferred_tier: str | None = None,
         *,
         options: OptimalOptions,
     ) -> None:
-        """Begin with an empty cluster; gangs prefer the tier that is wished."""
+        """Start with an empty cluster; every gang prefers `preferred_tier`."""
         self._options = options if preset is Preset.OPTIMAL else OptimalOptions(is_joint=False)
         self._pods: dict[str, UniformPods] = {}
         slots = {"slots": cluster.slots}
         specs = {name: NodeSpec(name, slots) for name in cluster.tree.nodes}
         self._snapshot: Snapshot = build_snapshot(cluster.tree, specs)
         self._preset = preset
-        self._preferred = [] if wish is None else [wish]
+        self._preferred = [] if preferred_tier is None else [preferred_tier]
         self._requests: dict[UniformPods, PlacementRequest] = {}
         self._build_request(UniformPods(1, 1))
 
     def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the nodes of the best placement."""
         request = self._build_request(pods).with_gang(gang)
-        found = place(self._snapshot, request)
-        if not found.is_feasible:
+        placement = place(self._snapshot, request)
+        if not placement.is_feasible:
             return None
-        return self._find_nodes(found)
+        return self._find_nodes(placement)
 
     def start(self, gang: str, pods: UniformPods, nodes: Ints) -> None:
-        """Take the slots off the snapshot."""
+        """Take the slots in the snapshot."""
         self._pods[gang] = pods
         specs, request = self._snapshot.specs, {"slots": pods.slots}
-        held = [
-            RunningPods(specs[at].name, request, num, "pods")
-            for at, num in zip(*np.unique(nodes, return_counts=True), strict=True)
+        running_pods = [
+            RunningPods(specs[position].name, request, num, "pods")
+            for position, num in zip(*np.unique(nodes, return_counts=True), strict=True)
         ]
-        self._snapshot = with_running(self._snapshot, RunningGang(gang, tuple(held)))
+        self._snapshot = with_running(self._snapshot, RunningGang(gang, tuple(running_pods)))
 
     def rearrange(self, gangs: Sequence[str]) -> Mapping[str, Ints]:
-        """Plan gangs jointly, where the preset does."""
+        """Plan gangs jointly, if the options say so."""
         if not self._options.is_joint:
             return {}
         before = self._snapshot
         for gang in gangs:
             before = without_running(before, gang)
         requests = [self._build_request(self._pods[gang]).with_gang(gang) for gang in gangs]
-        found = place_batch(before, requests, steps=MAX_JOINT_STEPS, keeps_tiers=True)
-        if not found.num_moved:
+        batch = place_batch(before, requests, steps=MAX_JOINT_STEPS, keeps_tiers=True)
+        if not batch.num_moved:
             return {}
-        now = {gang: self._snapshot.running[gang] for gang in gangs}
-        self._snapshot = found.snapshot
+        running_before = {gang: self._snapshot.running[gang] for gang in gangs}
+        self._snapshot = batch.snapshot
         return {
             gang: self._find_nodes(placement)
-            for gang, placement in zip(gangs, found.placements, strict=True)
-            if found.snapshot.running[gang] != now[gang]
+            for gang, placement in zip(gangs, batch.placements, strict=True)
+            if batch.snapshot.running[gang] != running_before[gang]
         }
 
-    def _find_nodes(self, found: Placement) -> Ints:
+    def _find_nodes(self, placement: Placement) -> Ints:
         position = self._snapshot.position_of
-        names = (name for name in found.assignment["pods"] if name is not None)
+        names = (name for name in placement.assignment["pods"] if name is not None)
         return np.array([position[name] for name in names], dtype=np.int64)
 
     def end(self, gang: str) -> None:
-        """Give them back."""
+        """Return the slots to the snapshot."""
         self._pods.pop(gang, None)
         self._snapshot = without_running(self._snapshot, gang)
 
     def _build_request(self, pods: UniformPods) -> PlacementRequest:
-        """Return the request for so many pods; equal ones are parsed once."""
+        """Return the request for some pods; equal requests are parsed once."""
         if pods not in self._requests:
             group = {
                 "name": "pods",
@@ -204,15 +205,16 @@ class EngineStrategy:
 
 
 def first_fit(cluster: SlotCluster, pods: UniformPods) -> Ints:
-    """Return the first nodes in tree order that have room, which there must be."""
+    """Return the first nodes in tree order with room; the cluster must have enough."""
     return _fill_nodes(cluster.count_fitting(pods.slots), np.arange(len(cluster.free)), pods.num)
 
 
 def best_fit(cluster: SlotCluster, pods: UniformPods) -> Ints:
-    """Return nodes of the tightest domain of the lowest tier that has room.
+    """Return nodes of the tightest domain in the lowest tier with room.
 
-    Inside it the leaves with most room come first, and the last one is the tightest that holds
-    the rest; nodes are filled in tree order, those with least room first.
+    In the domain, leaves with most room come first; the last leaf is the tightest one with room for
+    the remaining pods. Nodes of a leaf are filled in tree order. A single pod gets the node with
+    the fewest free slots.
     """
     fits = cluster.count_fitting(pods.slots)
     low, high = _find_tightest_domain(cluster, fits, pods.num)
@@ -226,7 +228,7 @@ def best_fit(cluster: SlotCluster, pods: UniformPods) -> Ints:
 
 
 def _find_tightest_domain(cluster: SlotCluster, fits: Ints, count: int) -> tuple[int, int]:
-    """Return the range of the lowest domain with room, the tightest among equals in tier."""
+    """Return the range of the tightest domain in the lowest tier with room."""
     for tier in cluster.tiers:
         room = sum_by_domain(tier, fits)
         enough = np.flatnonzero(room >= count)
@@ -237,21 +239,21 @@ def _find_tightest_domain(cluster: SlotCluster, fits: Ints, count: int) -> tuple
 
 
 def _fill_by_leaf(cluster: SlotCluster, fits: Ints, nodes: Ints, count: int) -> Ints:
-    """Return nodes leaf by leaf, in the order in which best fit fills leaves."""
+    """Return nodes leaf by leaf, in the order in which best fit fills the leaves."""
     leaf_of = cluster.tiers[0].domain_of[nodes]
     room = np.bincount(leaf_of + 1, weights=fits[nodes]).astype(np.int64)
     order = [int(leaf) for leaf in np.argsort(-room, kind="stable") if room[leaf]]
-    rest, chosen = count, []
-    while rest > 0:
-        enough = [leaf for leaf in order if room[leaf] >= rest]
+    num_remaining, chosen = count, []
+    while num_remaining > 0:
+        enough = [leaf for leaf in order if room[leaf] >= num_remaining]
         leaf = min(enough, key=lambda leaf: (room[leaf], leaf)) if enough else order[0]
         order.remove(leaf)
         chosen.append(leaf)
-        rest -= int(room[leaf])
+        num_remaining -= int(room[leaf])
     return np.concatenate([nodes[leaf_of + 1 == leaf] for leaf in chosen])
 
 
 def _fill_nodes(fits: Ints, order: Ints, count: int) -> Ints:
-    """Return the nodes of pods that fill nodes in an order."""
+    """Return the node of each pod, filling the nodes in the given order."""
     nodes = np.repeat(order, fits[order])[:count]
     return nodes.astype(np.int64)

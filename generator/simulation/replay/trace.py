@@ -1,7 +1,7 @@
-"""Traces of jobs: who came when, how large, for how long.
+"""Traces of jobs: the submission time, size and duration of each job.
 
-CSV with the columns `submit_time_s`, `gpus` and `duration_s`, in any order of columns and rows;
-further columns are not looked at. A bad row costs itself.
+A trace is a CSV with the columns `submit_time_s`, `gpus` and `duration_s`, in any order of columns
+and rows. Ignores other columns. Skips a bad row with an error.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ class Job(NamedTuple):
     """One gang of a trace."""
 
     submit_s: float
-    """Seconds from the first."""
+    """Seconds since the first submission."""
     gpus: int
     duration_s: float
 
 
 class Trace(NamedTuple):
-    """Jobs in the order in which they came, and the rows that were refused."""
+    """Jobs in order of submission, and an error per bad row."""
 
     jobs: tuple[Job, ...]
     problems: tuple[ParseError, ...] = ()
 
 
 def parse_trace(lines: Iterable[str], *, source: str) -> Trace:
-    """Return the jobs of a CSV; those of one instant by size, then by duration.
+    """Return the jobs of a CSV; jobs of one instant are sorted by size, then by duration.
 
     Raises:
         ConfigError: a column is missing.
@@ -49,7 +49,7 @@ def parse_trace(lines: Iterable[str], *, source: str) -> Trace:
             raise ConfigError(f"{source}: column {missing[0]} is missing")
         jobs, problems = _parse_rows(rows, source)
     except csv.Error as error:
-        raise ConfigError(f"{source}: no CSV: {error}") from error
+        raise ConfigError(f"{source}: not a CSV: {error}") from error
     jobs.sort()
     first = jobs[0].submit_s if jobs else 0.0
     return Trace(
@@ -65,8 +65,10 @@ def _parse_rows(rows: csv.DictReader[str], source: str) -> tuple[list[Job], list
             jobs.append(_parse_job(row))
         except ValueError as error:
             excerpt = ",".join(str(row.get(name)) for name in COLUMNS)
-            found = ParseError(str(error), source=source, line=rows.line_num, excerpt=show(excerpt))
-            problems.append(found)
+            problem = ParseError(
+                str(error), source=source, line=rows.line_num, excerpt=show(excerpt)
+            )
+            problems.append(problem)
     return jobs, problems
 
 
@@ -82,39 +84,39 @@ def _parse_job(row: dict[str, str]) -> Job:
 
 def _parse_seconds(text: str | None, name: str) -> float:
     try:
-        found = float(text or "")
+        seconds = float(text or "")
     except ValueError:
-        found = math.nan
-    if not 0 <= found <= _MAX_SECONDS:
+        seconds = math.nan
+    if not 0 <= seconds <= _MAX_SECONDS:
         raise ValueError(f"{name}: expected seconds from 0 to {_MAX_SECONDS:g}")
-    return found
+    return seconds
 
 
 def scale_jobs(
     jobs: Sequence[Job], *, sizes: int, load: float | None, gpus: int
 ) -> tuple[Job, ...]:
-    """Return jobs that are larger and come faster or slower.
+    """Scale the sizes of jobs, and the times between them.
 
-    For a load each day of the trace is stretched or shrunk until its jobs ask for that share of
-    the GPU time there is meanwhile. One factor for all days would leave the cluster idle in the
-    quiet weeks of a trace and never out of its queue in the busy ones.
+    With a load, stretches or shrinks each day of the trace so that its jobs request that share of
+    the GPU time of the cluster. With one factor for all days, the cluster would be idle in the
+    quiet weeks of a trace and permanently overloaded in the busy weeks.
 
     Args:
-        jobs: in order of submission.
-        sizes: factor of their GPUs; a job larger than the cluster becomes as large as it.
-        load: GPU seconds asked for over those that the cluster has; None leaves the times.
-        gpus: of the cluster.
+        jobs: the jobs, in order of submission.
+        sizes: factor on their GPUs; a job is limited to the size of the cluster.
+        load: requested GPU seconds over those of the cluster; None does not change the times.
+        gpus: the GPUs of the cluster.
     """
     grown = [job._replace(gpus=min(job.gpus * sizes, gpus)) for job in jobs]
     if load is None:
         return tuple(grown)
-    found: list[Job] = []
+    scaled: list[Job] = []
     begins_s = 0.0
-    for day, listed in groupby(grown, key=lambda job: int(job.submit_s // _DAY_S)):
-        members = list(listed)
+    for day, day_jobs in groupby(grown, key=lambda job: int(job.submit_s // _DAY_S)):
+        members = list(day_jobs)
         length_s = sum(job.gpus * job.duration_s for job in members) / (load * gpus)
         for job in members:
             share = job.submit_s / _DAY_S - day
-            found.append(job._replace(submit_s=begins_s + share * length_s))
+            scaled.append(job._replace(submit_s=begins_s + share * length_s))
         begins_s += length_s
-    return tuple(found)
+    return tuple(scaled)

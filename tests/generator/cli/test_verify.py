@@ -68,7 +68,7 @@ def test_it_exits_with_5_and_prints_the_command_that_repeats_a_silently_wrong_tr
         pytest.param(("--jobs", "0"), "--jobs", id="no process"),
         pytest.param(("--lose", "x"), "got x", id="an unknown device"),
         pytest.param(("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="an unknown rank"),
-        pytest.param(("--journal", __file__), "no journal", id="a file that is not a journal"),
+        pytest.param(("--journal", __file__), "not a journal", id="a file that is not a journal"),
         pytest.param(
             ("--journal", "/dev/full"), "not a regular file", id="a device file as journal"
         ),

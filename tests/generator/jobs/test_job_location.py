@@ -1,4 +1,4 @@
-"""`toponaut where`: whose pods are a job's, where they are, and what would be nearer together."""
+"""`toponaut where`: the pods of a job, their location, and a better placement."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SPREAD = [
 ]
 
 
-def test_it_says_where_a_job_is_in_the_order_of_ranks(tree: Path) -> None:
+def test_it_prints_the_location_of_a_job_in_the_order_of_ranks(tree: Path) -> None:
     found = where(tree, SPREAD, "-o", "json").document
     assert (found["job"], found["tier"]) == ("ml/train", "cluster")
     assert found["domains"] == {"node": 3, "leaf": 2, "spine": 2}
@@ -71,13 +71,13 @@ def test_it_says_where_a_job_is_in_the_order_of_ranks(tree: Path) -> None:
     ]
 
 
-def test_it_finds_a_place_that_is_nearer_together(tree: Path) -> None:
+def test_it_finds_a_placement_with_a_smaller_spread(tree: Path) -> None:
     better = where(tree, SPREAD, "-o", "json").document["better"]
     assert (better["tier"], better["moved"], better["proved"]) == ("spine", 1, True)
     assert better["domains"] == {"node": 3, "leaf": 2, "spine": 1}
 
 
-def test_it_leaves_other_jobs_their_nodes(tree: Path) -> None:
+def test_it_does_not_use_the_nodes_of_other_jobs(tree: Path) -> None:
     other = {"batch.kubernetes.io/job-name": "other"}
     nodes = ("node-1-2-1", "node-1-2-2", "node-2-1-2", "node-2-2-1")
     taken = [pod(f"o-{node}", node, labels=other) for node in nodes]
@@ -85,7 +85,7 @@ def test_it_leaves_other_jobs_their_nodes(tree: Path) -> None:
     assert found["better"] is None
 
 
-def test_it_sees_no_better_place_than_the_best(tree: Path) -> None:
+def test_it_finds_no_better_placement_than_the_best(tree: Path) -> None:
     near = [ranked("a", "node-1-1-1", 0), ranked("b", "node-1-1-2", 1)]
     ran = where(tree, near)
     assert ran.code == ExitCode.OK
@@ -96,14 +96,14 @@ def test_it_sees_no_better_place_than_the_best(tree: Path) -> None:
     assert better == "better: no closer place is free"
 
 
-def test_it_tells_pods_that_wait_and_nodes_that_the_tree_lacks(tree: Path) -> None:
+def test_it_reports_pending_pods_and_nodes_that_are_not_in_the_tree(tree: Path) -> None:
     ran = where(tree, [*SPREAD[:2], pod("w", None), pod("x", "elsewhere")])
     assert "1 on no node yet" in ran.out
     assert "not in the tree: elsewhere" in ran.out
     assert "better: within one spine, in 4 nodes, 2 leaves, 1 spine; 3 pods would move" in ran.out
 
 
-def test_it_takes_capacity_from_the_nodes(tree: Path, tmp_path: Path) -> None:
+def test_it_uses_the_capacity_of_the_nodes(tree: Path, tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.yaml"
     rows = [{"name": name, "capacity": {"slots": 8}} for name in TREE.nodes]
     nodes.write_text(json.dumps({"nodes": rows}), encoding="utf-8")
@@ -134,7 +134,7 @@ def test_it_reads_pods_as_a_mapping(tree: Path) -> None:
     assert [row["name"] for row in found["pods"]] == ["w-9", "w-10"]
 
 
-def test_it_reads_gangs_that_run(tree: Path, tmp_path: Path) -> None:
+def test_it_reads_running_gangs(tree: Path, tmp_path: Path) -> None:
     running = tmp_path / "running.yaml"
     gangs = [
         {"gang": "g", "pods": [{"node": "node-1-1-1"}, {"node": "node-2-2-2", "group": "ps"}]},
@@ -164,13 +164,13 @@ def test_it_finds_a_job_by(name: str) -> None:
     assert [one.name for one in find_job(name, [found]).pods] == ["p"]
 
 
-def test_it_forgets_pods_that_have_ended() -> None:
+def test_it_ignores_pods_that_have_ended() -> None:
     assert parse_job_pod(pod("p", "n") | {"status": {"phase": "Succeeded"}}) is None
 
 
-def test_it_asks_for_the_namespace_where_two_have_the_job() -> None:
+def test_it_requires_the_namespace_if_two_have_the_job() -> None:
     pods = [parse_job_pod(pod("p", "n", namespace=space)) for space in ("a", "b")]
-    with pytest.raises(ConfigError, match="name a/train or b/train"):
+    with pytest.raises(ConfigError, match="use a/train or b/train"):
         find_job("train", [one for one in pods if one is not None])
 
 
@@ -193,7 +193,7 @@ def test_it_refuses(tree: Path, words: list[str], why: str) -> None:
     assert why in ran.err
 
 
-def test_it_says_why_it_cannot_read_the_pods(tree: Path, tmp_path: Path) -> None:
+def test_it_reports_pods_that_it_cannot_read(tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "pods.yaml"
     file.write_text("a: &a [x]\nb: *a\n", encoding="utf-8")
     ran = run("where", "train", "--tree", tree, "--pods", file)
@@ -201,21 +201,21 @@ def test_it_says_why_it_cannot_read_the_pods(tree: Path, tmp_path: Path) -> None
     assert "aliases are not accepted" in ran.err
 
 
-def test_it_says_of_an_empty_object_that_it_has_no_pod(tree: Path, tmp_path: Path) -> None:
+def test_it_reports_that_an_empty_object_has_no_pod(tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "pods.json"
     file.write_text("{}", encoding="utf-8")
     ran = run("where", "train", "--tree", tree, "--pods", file)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"{file}: no pod is of job 'train'" in ran.err
+    assert f"{file}: no pod belongs to job 'train'" in ran.err
 
 
-def test_it_names_jobs_where_there_is_none_of_the_name(tree: Path) -> None:
+def test_it_lists_the_jobs_if_none_has_the_name(tree: Path) -> None:
     ran = where(tree, SPREAD, job="trian\x1b")
     assert ran.code == ExitCode.USAGE
-    assert r"no pod is of job 'trian\x1b'; names of jobs: train" in ran.err
+    assert r"no pod belongs to job 'trian\x1b'; names of jobs: train" in ran.err
 
 
-def test_it_passes_by_a_pod_that_makes_no_sense(tree: Path) -> None:
+def test_it_skips_an_invalid_pod(tree: Path) -> None:
     broken = pod("bad", "node-1-1-1") | {"spec": {"containers": 1, "nodeName": "node-1-1-1"}}
     ran = where(tree, [*SPREAD, broken], "-o", "json")
     assert (ran.code, len(ran.document["pods"])) == (ExitCode.SKIPPED, 3)

@@ -63,25 +63,25 @@ def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
             {"leaf"},
             id="a tier beyond any fabric",
         ),
-        pytest.param([LEAF, LEAF], "leaf: given twice", {"leaf"}, id="a name given twice"),
+        pytest.param([LEAF, LEAF], "leaf: listed twice", {"leaf"}, id="a name listed twice"),
         pytest.param(
             [LEAF, HyperNode("x", 1, "", (), num_inexact_members=3)],
-            "x: 3 members by pattern are left out",
+            "x: 3 members without an exact name are skipped",
             {"leaf"},
             id="members by pattern",
         ),
         pytest.param(
-            [LEAF, hypernode("x", 2, "gone")], "x: no node below", {"leaf"}, id="nothing below"
+            [LEAF, hypernode("x", 2, "gone")], "x: has no nodes below", {"leaf"}, id="nothing below"
         ),
         pytest.param(
             [LEAF, replace(POD, tier_name="tier-1")],
-            "pod: tier 2 is not tier-1",
+            "pod: tier name tier-1 of tier 2 conflicts with another HyperNode",
             {"leaf", "pod"},
             id="a tier name at two tiers",
         ),
     ],
 )
-def test_it_names_what_is_bad_and_keeps_the_rest(
+def test_it_reports_bad_members_and_keeps_the_rest(
     hypernodes: list[HyperNode], problem: str, domains: set[str]
 ) -> None:
     read = build_hypernode_tree(hypernodes)
@@ -97,7 +97,7 @@ def test_it_does_not_guess_between_two_leaves_of_one_node() -> None:
     assert read.tree.nodes == ("n1", "n3")
 
 
-def test_it_places_a_node_that_a_pod_lists_too_in_its_leaf() -> None:
+def test_it_places_a_node_that_is_also_in_a_pod_in_its_leaf() -> None:
     pod = replace(POD, members=(*POD.members, Member(MemberType.NODE, "n1")))
     read = build_hypernode_tree([LEAF, pod])
     assert read.problems == ("node n1: listed by leaf, pod",)

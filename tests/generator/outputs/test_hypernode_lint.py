@@ -38,7 +38,7 @@ LONG = "n" * 64
         ([POD], "pod: lists HyperNode leaf, which does not exist"),
         (
             [LEAF, hypernode("pod", 3, "leaf")],
-            "pod: tier 3 is not next to tier 1 of its member leaf",
+            "pod: tier 3 is more than one above tier 1 of its member leaf",
         ),
         (
             [hypernode("x", 2, "leaf"), LEAF, hypernode("y", 2, "x")],
@@ -64,7 +64,7 @@ LONG = "n" * 64
         ),
         (
             [hypernode("leaf", 1, PLACEHOLDER)],
-            f"leaf: holds {PLACEHOLDER}, left by an interrupted plan",
+            f"leaf: has the member {PLACEHOLDER}, left by an interrupted plan",
         ),
         ([replace(LEAF, num_inexact_members=2)], "leaf: 2 members are not selected by exact names"),
         (
@@ -76,31 +76,31 @@ LONG = "n" * 64
             f"leaf: member {LONG} is not a lower-case DNS-1123 name of at most 63 characters",
         ),
         ([hypernode("a_b", 1, "n1")], "a_b: not a DNS-1123 name of at most 63 characters"),
-        ([hypernode("leaf-hn-0", 1, "n1")], "leaf-hn-0: such names are given by Volcano's own"),
+        ([hypernode("leaf-hn-0", 1, "n1")], "leaf-hn-0: Volcano's own discovery uses such names"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
-def test_it_names_each_broken_rule(hypernodes: list[HyperNode], problem: str) -> None:
+def test_it_reports_each_broken_rule(hypernodes: list[HyperNode], problem: str) -> None:
     assert [line for line in lint(hypernodes) if line.startswith(problem)]
     assert lint(hypernodes[::-1]) == lint(hypernodes)
 
 
-def test_it_has_nothing_to_say_of_a_sound_set_or_of_none() -> None:
+def test_it_reports_nothing_for_a_valid_or_empty_set() -> None:
     assert lint([POD, LEAF]) == ()
     assert lint([]) == ()
 
 
-def test_it_lets_volcano_have_its_own_names() -> None:
+def test_it_allows_volcano_its_own_names() -> None:
     assert lint([HyperNode("leaf-hn-0", 1, "", LEAF.members, ((SOURCE_LABEL, "ufm"),))]) == ()
 
 
-def test_it_shows_hostile_names_harmlessly() -> None:
+def test_it_escapes_hostile_names() -> None:
     assert all(line.isprintable() for line in lint([hypernode("leaf", 1, "\x1b[2J\u202e")]))
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(observed=damaged())
-def test_it_judges_any_damage_and_reads_a_tree_from_it(observed: list[HyperNode]) -> None:
+def test_it_accepts_any_damaged_set_and_reads_a_tree_from_it(observed: list[HyperNode]) -> None:
     problems, read = lint(observed), build_hypernode_tree(observed)
     if not problems and not any(found.is_padding for found in observed):
         assert read.problems == ()

@@ -27,7 +27,7 @@ def exact(kind: str, name: object) -> dict[str, Any]:
     return {"type": kind, "selector": {"exactMatch": {"name": name}}}
 
 
-def test_it_reads_what_counts_and_drops_what_the_server_adds() -> None:
+def test_it_reads_the_used_fields_and_drops_those_that_the_server_adds() -> None:
     document = manifest(members=[exact("Node", "n10"), exact("Node", "n9")])
     found = parse_manifest(document)
     assert found == HyperNode(
@@ -53,7 +53,7 @@ def test_it_counts_members_that_have_no_exact_name(member: dict[str, Any]) -> No
     assert (found.nodes, found.children, found.num_inexact_members) == (("n1",), (), 1)
 
 
-def test_it_takes_an_object_without_labels_for_foreign() -> None:
+def test_it_treats_an_object_without_labels_as_foreign() -> None:
     document = manifest(members=[exact("HyperNode", "a")])
     del document["metadata"]["labels"]
     assert not parse_manifest(document).is_ours
@@ -82,7 +82,7 @@ def test_it_takes_an_object_without_labels_for_foreign() -> None:
     ],
     ids=lambda value: value[:45] if isinstance(value, str) else "",
 )
-def test_it_refuses_what_is_no_hypernode_and_says_where(document: object, problem: str) -> None:
+def test_it_refuses_other_objects_and_names_the_field(document: object, problem: str) -> None:
     with pytest.raises(ConfigError, match=problem):
         parse_manifest(document)
 
@@ -107,5 +107,5 @@ def test_it_refuses_what_is_no_hypernode_and_says_where(document: object, proble
         ("\u0661", False),
     ],
 )
-def test_it_knows_the_names_that_kubernetes_takes(name: str, is_name: bool) -> None:  # noqa: FBT001 - a table's column
+def test_it_accepts_the_names_that_kubernetes_accepts(name: str, is_name: bool) -> None:  # noqa: FBT001 - a table's column
     assert is_object_name(name) is is_name

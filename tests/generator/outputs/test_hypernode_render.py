@@ -63,7 +63,7 @@ def test_it_pads_below_nodes_that_are_directly_in_a_higher_domain() -> None:
     }
 
 
-def test_it_gives_padding_another_name_where_a_domain_has_it() -> None:
+def test_it_gives_padding_another_name_if_a_domain_has_it() -> None:
     made = rendered(
         DomainSpec("top", 3, None),
         DomainSpec("leaf", 1, "top", ("n1",)),
@@ -73,14 +73,14 @@ def test_it_gives_padding_another_name_where_a_domain_has_it() -> None:
     assert re.fullmatch(r"leaf-pad2-[0-9a-f]{10}", pad)
 
 
-def test_it_cuts_long_names_of_padding_to_what_kubernetes_takes() -> None:
+def test_it_shortens_long_names_of_padding_to_the_limit() -> None:
     name = "x" * 47 + "-" + "y" * 15
     made = rendered(DomainSpec("top", 3, None), DomainSpec(name, 1, "top", ("n1",)))
     (pad,) = (found.name for found in made.values() if found.is_padding)
     assert re.fullmatch(r"x{47}-pad2-[0-9a-f]{10}", pad)
 
 
-def test_it_leaves_out_domains_without_nodes_and_unplaced_nodes() -> None:
+def test_it_omits_domains_without_nodes_and_unplaced_nodes() -> None:
     tree = build_tree(
         [
             DomainSpec("pod", 2, None),
@@ -117,7 +117,7 @@ def test_it_writes_exact_matches_and_our_labels() -> None:
 
 @modest
 @given(tree=trees())
-def test_it_keeps_every_rule_of_volcano_whatever_the_tree(tree: TopologyTree) -> None:
+def test_it_keeps_every_rule_of_volcano_for_any_tree(tree: TopologyTree) -> None:
     made = render_hypernodes(tree)
     assert lint(made) == ()
     leaves = [node for found in made if found.tier == 1 for node in found.nodes]

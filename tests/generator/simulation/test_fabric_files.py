@@ -1,4 +1,4 @@
-"""`toponaut simulate fabric`: its files say the same as each other, and appear whole."""
+"""`toponaut simulate fabric`: its files agree, and appear completely or not at all."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_it_writes_every_form_of_a_damaged_fabric(
         (Medium.ETHERNET, "reports"),
     ],
 )
-def test_it_tells_the_true_tree_in_every_form(
+def test_every_form_gives_the_true_tree(
     tmp_path: Path, kind: FabricKind, medium: Medium, source: str
 ) -> None:
     out = tmp_path / "fabric"
@@ -89,7 +89,7 @@ def test_it_tells_the_true_tree_in_every_form(
     assert partition(ran.document) == partition(truth)
 
 
-def test_it_sweeps_every_plane_by_itself(tmp_path: Path) -> None:
+def test_it_sweeps_every_plane_separately(tmp_path: Path) -> None:
     files = simulate(tmp_path / "fabric", "--kind", "dual-plane", "--lose-host", 1)
     sweeps = [files[f"ibnetdiscover/{subnet}.txt"] for subnet in SUBNETS]
     assert [(b"leaf-p01-g01-a" in text, b"leaf-p01-g01-b" in text) for text in sweeps] == [
@@ -119,17 +119,17 @@ def test_it_replaces_only_an_earlier_simulation_and_only_by_force(tmp_path: Path
     out = tmp_path / "fabric"
     before = simulate(out, "--hosts", 8)
     ran = run("simulate", "fabric", "--hosts", 16, "--out", out)
-    assert (ran.code, "--force replaces it" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "use --force to replace it" in ran.err) == (ExitCode.USAGE, True)
     assert files_of(out) == before
     assert simulate(out, "--hosts", 16, "--force") != before
     assert [path.name for path in tmp_path.iterdir()] == ["fabric"]
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "reports"])
-def test_it_never_touches_a_folder_of_somebody_else(tmp_path: Path, name: str) -> None:
+def test_it_never_replaces_a_folder_with_other_files(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     ran = run("simulate", "fabric", "--out", tmp_path, "--force")
-    assert (ran.code, "name a new folder" in ran.err) == (ExitCode.USAGE, True)
+    assert (ran.code, "use a new folder" in ran.err) == (ExitCode.USAGE, True)
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
@@ -140,7 +140,7 @@ def test_it_does_not_follow_a_link(tmp_path: Path) -> None:
     assert ran.code == ExitCode.USAGE
 
 
-def test_it_takes_an_empty_folder(tmp_path: Path) -> None:
+def test_it_accepts_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "fabric").mkdir()
     assert simulate(tmp_path / "fabric", "--hosts", 8)
 

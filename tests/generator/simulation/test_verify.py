@@ -1,7 +1,7 @@
-"""Verdicts on trees that are right, wrong and told of, and wrong in silence.
+"""Verdicts on trees that are exact, flagged and silently wrong.
 
-The judge is tried on hand-made trees of two pods with two leaf groups each: what is wrong at one
-tier must be told there or below, by a finding about what is in question and nothing else.
+The trees are made by hand, with two pods of two leaf groups each. A wrong node at one tier is
+flagged only by a finding at this tier or below, about the node or its domains.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ FUSED = tree(pods={"b1": "a", "b2": "a"})
 SPLIT = tree({"n2": "a3"}, {"a3": "a"})
 
 
-def test_it_calls_what_was_built_exact() -> None:
+def test_the_true_tree_is_exact() -> None:
     found = infer_from(collect_claims(WHOLE))
     assert judge_tree(derive_truth(WHOLE), found) == (TreeVerdict.EXACT, frozenset(), frozenset())
 
@@ -106,16 +106,18 @@ def test_it_calls_what_was_built_exact() -> None:
 @pytest.mark.parametrize(
     ("findings", "expected"),
     [
-        pytest.param((), TreeVerdict.SILENT, id="nothing is said"),
+        pytest.param((), TreeVerdict.SILENT, id="no finding"),
         pytest.param((doubt("n1"),), TreeVerdict.FLAGGED, id="the node is named"),
         pytest.param(
-            (doubt("sw-a1"),), TreeVerdict.FLAGGED, id="a switch where it belongs is named"
+            (doubt("sw-a1"),), TreeVerdict.FLAGGED, id="a switch of its true domain is named"
         ),
-        pytest.param((doubt("sw-b1"),), TreeVerdict.FLAGGED, id="a switch where it is is named"),
+        pytest.param(
+            (doubt("sw-b1"),), TreeVerdict.FLAGGED, id="a switch of its inferred domain is named"
+        ),
         pytest.param(
             (doubt("n5", "sw-b1"),), TreeVerdict.FLAGGED, id="a switch is named among others"
         ),
-        pytest.param((doubt("n2"),), TreeVerdict.SILENT, id="a fellow is named"),
+        pytest.param((doubt("n2"),), TreeVerdict.SILENT, id="a peer is named"),
         pytest.param(
             (doubt("sw-a2"),), TreeVerdict.SILENT, id="a switch of a third group is named"
         ),
@@ -126,22 +128,22 @@ def test_it_calls_what_was_built_exact() -> None:
         pytest.param(
             (finding(FindingKind.UNDECIDABLE, "n2", PortName("sw-a1", "7")),),
             TreeVerdict.SILENT,
-            id="its leaf is but the evidence of what is said of a fellow",
+            id="its leaf is only evidence in a finding about a peer",
         ),
         pytest.param(
             (finding(FindingKind.MISSING_LINK, "n1"), finding(FindingKind.SLOW_LINK, "sw-a1")),
             TreeVerdict.SILENT,
-            id="a missing and a slow link say nothing of the tree",
+            id="a missing and a slow link do not question the tree",
         ),
         pytest.param(
             (finding(FindingKind.SWAPPED_CABLE, "n1"), finding(FindingKind.WRONG_RAIL, "n1")),
             TreeVerdict.SILENT,
-            id="nor do exchanged cables",
+            id="swapped cables do not question the tree",
         ),
         pytest.param(
             (finding(FindingKind.NOT_A_TREE, "sw-all"),),
             TreeVerdict.FLAGGED,
-            id="the wiring is said to be no tree",
+            id="a finding says that the wiring is not a tree",
         ),
     ],
 )
@@ -158,21 +160,21 @@ def test_it_judges_a_node_in_the_wrong_group(
     ("found", "device", "expected"),
     [
         pytest.param(POD_MOVED, None, TreeVerdict.SILENT, id="a group in another pod"),
-        pytest.param(POD_MOVED, "sw-a2", TreeVerdict.FLAGGED, id="told of the group"),
-        pytest.param(POD_MOVED, "sw-b", TreeVerdict.FLAGGED, id="told of the pod where it is"),
-        pytest.param(POD_MOVED, "sw-a", TreeVerdict.FLAGGED, id="told of the pod where it belongs"),
-        pytest.param(POD_MOVED, "sw-a1", TreeVerdict.SILENT, id="told of the group that stayed"),
-        pytest.param(POD_MOVED, "sw-all", TreeVerdict.SILENT, id="told of the top"),
-        pytest.param(POD_MOVED, "n3", TreeVerdict.SILENT, id="told of one of its nodes"),
+        pytest.param(POD_MOVED, "sw-a2", TreeVerdict.FLAGGED, id="a finding about the group"),
+        pytest.param(POD_MOVED, "sw-b", TreeVerdict.FLAGGED, id="a finding about the inferred pod"),
+        pytest.param(POD_MOVED, "sw-a", TreeVerdict.FLAGGED, id="a finding about the true pod"),
+        pytest.param(POD_MOVED, "sw-a1", TreeVerdict.SILENT, id="a finding about the other group"),
+        pytest.param(POD_MOVED, "sw-all", TreeVerdict.SILENT, id="a finding about the top"),
+        pytest.param(POD_MOVED, "n3", TreeVerdict.SILENT, id="a finding about one of its nodes"),
         pytest.param(POD_ALONE, None, TreeVerdict.SILENT, id="a pod below no top"),
-        pytest.param(POD_ALONE, "sw-b", TreeVerdict.FLAGGED, id="told of that pod"),
-        pytest.param(POD_ALONE, "sw-a", TreeVerdict.SILENT, id="told of the other pod"),
-        pytest.param(POD_ALONE, "sw-all", TreeVerdict.SILENT, id="told of the top that it lacks"),
+        pytest.param(POD_ALONE, "sw-b", TreeVerdict.FLAGGED, id="a finding about that pod"),
+        pytest.param(POD_ALONE, "sw-a", TreeVerdict.SILENT, id="a finding about the other pod"),
+        pytest.param(POD_ALONE, "sw-all", TreeVerdict.SILENT, id="a finding about the missing top"),
         pytest.param(FUSED, None, TreeVerdict.SILENT, id="two pods in one"),
-        pytest.param(FUSED, "sw-b", TreeVerdict.FLAGGED, id="told of the pod that is gone"),
-        pytest.param(FUSED, "sw-a", TreeVerdict.SILENT, id="told of the pod that took it over"),
+        pytest.param(FUSED, "sw-b", TreeVerdict.FLAGGED, id="a finding about the missing pod"),
+        pytest.param(FUSED, "sw-a", TreeVerdict.SILENT, id="a finding about the pod with both"),
         pytest.param(SPLIT, None, TreeVerdict.SILENT, id="a group in two"),
-        pytest.param(SPLIT, "sw-a3", TreeVerdict.FLAGGED, id="told of the part"),
+        pytest.param(SPLIT, "sw-a3", TreeVerdict.FLAGGED, id="a finding about the part"),
     ],
 )
 def test_it_judges_the_tiers_above(
@@ -181,7 +183,7 @@ def test_it_judges_the_tiers_above(
     assert verdict(found, *([doubt(device)] if device else [])) is expected
 
 
-def test_it_tells_of_a_tier_what_was_told_of_the_one_below() -> None:
+def test_a_node_flagged_at_one_tier_is_flagged_above() -> None:
     found = tree({"n1": "b1"}, tops={"b": None})
     judged = judge_tree(tree(), Inference(found, (doubt("n1"),)))
     assert judged.wrong_nodes == {"n1", "n5", "n6", "n7"}
@@ -197,14 +199,12 @@ def test_it_accepts_a_node_that_is_listed_as_unplaced_but_counts_it_as_wrong() -
     ("truth", "found"),
     [
         pytest.param(tree({"n1": None}), tree(), id="placed where the truth cannot place it"),
-        pytest.param(tree(), tree({"n8": "a1"}), id="a node that there is not"),
-        pytest.param(tree({"n8": "a1"}), tree(), id="a placed node that is forgotten"),
-        pytest.param(tree({"n8": None}), tree(), id="an unplaced node that is forgotten"),
+        pytest.param(tree(), tree({"n8": "a1"}), id="an unknown node"),
+        pytest.param(tree({"n8": "a1"}), tree(), id="a missing placed node"),
+        pytest.param(tree({"n8": None}), tree(), id="a missing unplaced node"),
     ],
 )
-def test_it_lets_no_node_appear_or_vanish_in_silence(
-    truth: TopologyTree, found: TopologyTree
-) -> None:
+def test_no_node_appears_or_vanishes_silently(truth: TopologyTree, found: TopologyTree) -> None:
     judged = judge_tree(truth, Inference(found, ()))
     assert (judged.verdict, len(judged.unflagged_nodes)) == (TreeVerdict.SILENT, 1)
 
@@ -232,7 +232,7 @@ def test_it_judges_the_number_of_tiers(
     pods=st.fixed_dictionaries({}, optional=dict.fromkeys(PODS, st.sampled_from([*TOPS, None]))),
     told=st.sets(st.sampled_from([*HOMES, *(f"sw-{name}" for name in (*PODS, *TOPS, "all"))])),
 )
-def test_it_never_grows_worse_by_telling_more(
+def test_more_findings_never_make_a_verdict_worse(
     homes: dict[str, str | None], pods: dict[str, str | None], told: set[str]
 ) -> None:
     found = tree(homes, pods)
@@ -251,7 +251,7 @@ def test_it_never_grows_worse_by_telling_more(
     assert (quiet.verdict is TreeVerdict.EXACT) == (not quiet.wrong_nodes)
 
 
-def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
+def test_it_counts_the_detectable_swaps_that_are_named() -> None:
     one, other = ("node-0002", "mlx5_1/1"), ("node-0010", "mlx5_1/1")
     damaged = swap(WHOLE, one, other)
     ends = (PortName(*one), PortName(*other))
@@ -268,14 +268,14 @@ def test_it_counts_which_of_the_visible_swaps_are_named() -> None:
     assert score_inference(damaged, replace(found, findings=())) == (TreeVerdict.EXACT, 0, 1, 0)
 
 
-def test_it_scores_alike_what_equal_seeds_break() -> None:
+def test_equal_seeds_give_equal_scores() -> None:
     faults = FaultSpec(lose_links=0.1, swap=0.2, silent=0.1, lose_hosts=1, shuffle=True)
     assert run_scenario(WHOLE.wiring, faults, seeded(3)) == run_scenario(
         WHOLE.wiring, faults, seeded(3)
     )
 
 
-def test_it_places_a_lost_host_nowhere() -> None:
+def test_it_does_not_place_a_lost_host() -> None:
     damaged = damage_fabric(WHOLE.wiring, FaultSpec(lose_hosts=2), seeded(1))
     found = infer_from(collect_claims(damaged)).tree
     assert {gone.node for gone in found.unplaced} == damaged.lost_hosts

@@ -1,4 +1,4 @@
-"""What is tried: the scenarios of the grids, and the documents of what their runs came to."""
+"""The scenarios of the grids, and the documents of their results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_it_has_fabrics_of_every_kind_under_both_names(size: GridSize, hcas: set
         assert {names for _, names in by_fabric} == set(NamePolicy)
 
 
-def test_it_has_a_grid_of_fabrics_that_are_no_regular_clos() -> None:
+def test_it_has_a_grid_of_fabrics_that_are_not_a_regular_clos() -> None:
     specs = [one.spec for one in build_grid(GridSize.ODD)]
     assert {spec.kind for spec in specs} == {FabricKind.FAT_TREE, FabricKind.RAIL}
     odd = {(spec.uplinks, spec.storage_leaves, spec.islands, spec.nvlink_hosts) for spec in specs}
@@ -50,7 +50,7 @@ def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:
     assert rails == set(range(1, 9))
 
 
-def test_it_has_the_sizes_that_are_wanted() -> None:
+def test_it_has_the_given_sizes() -> None:
     assert {one.num_hcas // 8000 for one in build_grid(GridSize.FULL, [8192, 65536])} == {1, 8}
 
 
@@ -93,12 +93,12 @@ def row(**scores: RunScore) -> ScenarioResult:
         pytest.param(
             row(s1=RunScore(TreeVerdict.EXACT, 0, 9, 0), s2=RunScore(TreeVerdict.FLAGGED, 1, 1, 1)),
             2,
-            id="the worse verdict first",
+            id="the worst verdict first",
         ),
         pytest.param(
             row(s1=RunScore(TreeVerdict.SILENT, 1, 3, 3), s2=RunScore(TreeVerdict.SILENT, 1, 3, 2)),
             2,
-            id="then the one with more swaps unnamed",
+            id="then the run with most swaps not named",
         ),
         pytest.param(
             row(
@@ -109,12 +109,12 @@ def row(**scores: RunScore) -> ScenarioResult:
         ),
     ],
 )
-def test_it_picks_the_run_that_most_needs_a_look(found: ScenarioResult, seed: int | None) -> None:
+def test_it_picks_the_worst_run(found: ScenarioResult, seed: int | None) -> None:
     worst = found.worst_run
     assert (worst.seed if worst else None) == seed
 
 
-def test_it_renders_counts_and_the_way_to_repeat_the_worst() -> None:
+def test_it_renders_counts_and_the_command_of_the_worst_run() -> None:
     found = row(s1=RunScore(TreeVerdict.EXACT, 0, 2, 2), s7=RunScore(TreeVerdict.SILENT, 5, 1, 0))
     document = render_rows([found], {found.scenario: "repeat me"})
     assert document["total"] == {"runs": 2, "exact": 1, "flagged": 0, "silent": 1}

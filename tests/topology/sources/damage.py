@@ -1,4 +1,4 @@
-"""Real texts, damaged: what strategies for parsers that must survive anything share."""
+"""A hypothesis strategy that damages real inputs, for parsers that must never raise."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,18 +19,18 @@ def damaged(paths: Sequence[Path]) -> st.SearchStrategy[bytes]:
 
 
 def _edit(text: bytes, edits: list[tuple[float, str, bytes]]) -> bytes:
-    for where, what, more in edits:
-        at = int(where * len(text))
-        end = text.find(b"\n", at) + 1 or len(text)
-        match what:
+    for position, kind, insertion in edits:
+        offset = int(position * len(text))
+        end = text.find(b"\n", offset) + 1 or len(text)
+        match kind:
             case "insert":
-                text = text[:at] + more + text[at:]
+                text = text[:offset] + insertion + text[offset:]
             case "delete":
-                text = text[:at] + text[at + len(more) :]
+                text = text[:offset] + text[offset + len(insertion) :]
             case "flip":
-                text = text[:at] + more[:1] + text[at + 1 :]
+                text = text[:offset] + insertion[:1] + text[offset + 1 :]
             case "cut line":
-                text = text[:at] + text[end:]
+                text = text[:offset] + text[end:]
             case _:
-                text = text[:end] + text[at:end] + text[end:]
+                text = text[:end] + text[offset:end] + text[end:]
     return text

@@ -1,4 +1,4 @@
-"""Facts as plain JSON, for expected files: defaults left out, ids as one string."""
+"""Facts as plain JSON, for expected files: without defaults, each id as one string."""
 
 import json
 from dataclasses import fields, is_dataclass
@@ -27,7 +27,7 @@ def expected_text(value: object) -> str:
 
 
 def plain(value: object) -> object:
-    """Return facts as JSON values; empty and absent fields are left out."""
+    """Return facts as JSON values, without empty and absent fields."""
     match value:
         case ParseError():
             shown: object = str(value)

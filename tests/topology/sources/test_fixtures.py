@@ -1,4 +1,4 @@
-"""Every folder below fixtures/SOURCE is a test: its input, and what the parser makes of it."""
+"""Every folder below fixtures/SOURCE is a test: an input and the expected result of the parser."""
 
 import json
 from pathlib import Path
@@ -32,13 +32,13 @@ def test_it_reads_a_sysfs_tree_as_expected(path: Path, golden: Golden) -> None:
 
 
 @pytest.mark.parametrize("path", cases("nvidia_smi"), ids=case_id)
-def test_it_reads_what_nvidia_smi_prints_as_expected(path: Path, golden: Golden) -> None:
+def test_it_reads_the_output_of_nvidia_smi_as_expected(path: Path, golden: Golden) -> None:
     gpus, errors = parse_gpu_fabrics(path.read_bytes().decode(), source=path.name)
-    found = derive_clique(gpus)
-    told = {
+    domain = derive_clique(gpus)
+    result = {
         "gpus": gpus,
         "errors": errors,
-        "found": found,
-        "port": build_clique_port(found.clique) if found.clique else None,
+        "found": domain,
+        "port": build_clique_port(domain.clique) if domain.clique else None,
     }
-    golden.check(path.with_name("expected.json"), expected_text(told))
+    golden.check(path.with_name("expected.json"), expected_text(result))

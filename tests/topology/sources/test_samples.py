@@ -1,4 +1,4 @@
-"""Outputs of real fabrics and devices: counts as they were taken by hand."""
+"""Outputs of real fabrics and devices: counts that were taken by hand."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -77,7 +77,7 @@ def _end(ids: tuple[Id, ...]) -> Id:
 
 
 def links(devices: Sequence[Device]) -> Counter[frozenset[Id]]:
-    """Return how often each unordered pair of ports is told; a whole fabric tells each twice."""
+    """Return how often each unordered pair of ports occurs; in a whole fabric, each does twice."""
     return Counter(
         frozenset({_end(port.ids), _end(heard.port_ids)})
         for device in devices
@@ -97,7 +97,7 @@ def test_it_reads_a_real_fabric_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in FABRICS if "fragment" not in name])
-def test_both_ends_tell_every_link_of_a_whole_fabric(name: str) -> None:
+def test_both_ends_report_every_link_of_a_whole_fabric(name: str) -> None:
     assert set(links(parse_ibnetdiscover(fabric(name)).devices).values()) <= {2}
 
 
@@ -124,13 +124,13 @@ def test_only_the_row_where_a_file_of_port_rows_was_cut_is_bad() -> None:
     assert errors == dict.fromkeys(PORT_ROWS, 0) | {"own_ibsim_p-form_unlinked.txt": 1}
 
 
-def test_a_redacted_dump_tells_nothing_and_says_so() -> None:
+def test_a_redacted_dump_has_no_devices_and_an_error() -> None:
     found = parse_ibnetdiscover(fabric("ndr-split-2x_redacted-fragment.txt"))
     assert found.devices == ()
     assert len(found.errors) == 10
 
 
-def test_every_host_of_the_ndr_fabric_but_the_unset_ones_has_its_name() -> None:
+def test_every_host_of_the_ndr_fabric_with_a_set_name_has_it() -> None:
     found = parse_ibnetdiscover(fabric("topograph_ndr_dgx.txt"))
     hosts = [device for device in found.devices if device.kind is DeviceKind.HOST]
     assert sum(not host.name for host in hosts) == 69 + 3 + 2
@@ -161,7 +161,7 @@ def test_json_broken_by_a_name_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["own_five-protocols", "own_setA_identity"])
-def test_both_json_forms_tell_the_same(name: str) -> None:
+def test_both_json_forms_give_the_same_result(name: str) -> None:
     json0, json = (
         parse_neighbors((SAMPLES / "lldpcli" / f"{name}.{form}").read_bytes())
         for form in ("json0", "json")
@@ -176,7 +176,7 @@ def test_every_neighbor_of_keyvalue_is_read(name: str, count: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["own_five-protocols", "own_setA_identity"])
-def test_keyvalue_tells_what_json0_tells(name: str) -> None:
+def test_keyvalue_gives_the_result_of_json0(name: str) -> None:
     folder = SAMPLES / "lldpcli"
     found = parse_neighbors((folder / f"{name}.keyvalue").read_bytes())
     assert found.ports == parse_neighbors((folder / f"{name}.json0").read_bytes()).ports
@@ -193,7 +193,7 @@ def test_other_forms_are_refused_by_name(suffix: str, form: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(1, 13))
-def test_it_tells_a_real_node_s_own_chassis(number: int) -> None:
+def test_it_returns_the_local_chassis_of_a_real_node(number: int) -> None:
     name = f"node{number:02d}"
     raw = (SAMPLES / "fabric" / "own16" / f"{name}.chassis.json0").read_bytes()
     device, errors = parse_chassis(raw)

@@ -1,6 +1,6 @@
-"""Small fabrics of every kind that the tests of this folder share, and damage made by hand."""
+"""Small fabrics of every kind for the tests of this folder, and functions to damage them."""
 
-import random  # noqa: TID251 - the one place where tests of this folder seed a source
+import random  # noqa: TID251 - the only place where tests of this folder seed a source
 from dataclasses import replace
 
 from topology.model.facts import Medium, PortName
@@ -50,7 +50,7 @@ SPECS = {
 
 
 def seeded(seed: int) -> RandomSource:
-    return random.Random(seed)  # noqa: S311 - faults are no secrets
+    return random.Random(seed)  # noqa: S311 - faults are not secrets
 
 
 def cable_of(damaged: DamagedFabric, device: str, port: str) -> Cable:
@@ -92,5 +92,5 @@ def remove(damaged: DamagedFabric, switch: str) -> DamagedFabric:
 
 
 def silence(damaged: DamagedFabric, *hosts: str) -> DamagedFabric:
-    """Take away the reports of hosts."""
+    """Remove the reports of hosts."""
     return replace(damaged, silent=damaged.silent | set(hosts))

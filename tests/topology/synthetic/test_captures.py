@@ -34,7 +34,7 @@ def heard_of(device: Device) -> dict[str, tuple[Neighbor, ...]]:
     return {port.name: port.neighbors for port in device.ports if port.neighbors}
 
 
-def test_it_prints_what_ethernet_devices_claim_to_hear() -> None:
+def test_it_prints_the_neighbors_that_ethernet_devices_report() -> None:
     damaged = damage_fabric(PAIRS.wiring, FAULTS, seeded(1))
     files = dict(render_lldpcli(damaged))
     claims = report_claims(damaged)
@@ -45,7 +45,7 @@ def test_it_prints_what_ethernet_devices_claim_to_hear() -> None:
         assert dict(found.ports) == heard_of(claim.device)
 
 
-def test_it_prints_the_chassis_id_that_neighbors_hear() -> None:
+def test_it_prints_the_chassis_id_that_neighbors_report() -> None:
     files = dict(render_lldpcli(PAIRS))
     device, errors = parse_chassis(files["node-0002.chassis.json0"].encode())
     assert device is not None
@@ -65,7 +65,7 @@ def test_it_prints_an_infiniband_fabric_with_the_same_cables() -> None:
     assert ends == there | {(high, low) for low, high in there}
 
 
-def test_it_prints_nothing_of_silent_hosts_and_an_empty_list_for_lonely_ones() -> None:
+def test_it_prints_nothing_for_silent_hosts_and_an_empty_list_for_hosts_without_neighbors() -> None:
     files = dict(render_lldpcli(silence(cut_all(PAIRS, "node-0001"), "node-0002")))
     assert json.loads(files["node-0001.neighbors.json0"]) == {"lldp": [{}]}
     assert not [name for name in files if name.startswith("node-0002.")]
@@ -87,7 +87,7 @@ def test_it_numbers_remote_chassis_once_each() -> None:
         pytest.param(cut(RAILS, ("node-0002", "mlx5_1/1")), id="one port down"),
     ],
 )
-def test_it_lays_out_the_hcas_that_the_host_reports(damaged: DamagedFabric) -> None:
+def test_it_writes_the_hcas_that_the_host_reports(damaged: DamagedFabric) -> None:
     files = sysfs_files(damaged, "node-0002")
     assert all(path.startswith(ROOT) for path in files)
     parsed = parse_ib_sysfs({path.removeprefix(ROOT): text for path, text in files.items()})
@@ -114,7 +114,7 @@ def test_it_names_the_hcas_of_a_silent_host_as_its_driver_does() -> None:
     assert files[f"{ROOT}mlx5_0/node_desc"] == "node-0001 mlx5_0\n"
 
 
-def test_it_lays_out_ethernet_ports_as_physical_interfaces() -> None:
+def test_it_writes_ethernet_ports_as_physical_interfaces() -> None:
     files = sysfs_files(cut(PAIRS, ("node-0001", "eth1")), "node-0001")
     assert {path.split("/")[2] for path in files} == {"eth0", "eth1"}
     up = {path.split("/", 3)[3]: text for path, text in files.items() if "/eth0/" in path}
@@ -131,7 +131,7 @@ def test_it_lays_out_ethernet_ports_as_physical_interfaces() -> None:
     assert dark == {"operstate": "down\n", "carrier": "0\n", "speed": "-1\n"}
 
 
-def test_it_lays_out_no_host_that_is_not_there() -> None:
+def test_it_refuses_an_unknown_host() -> None:
     with pytest.raises(KeyError, match="node-9999"):
         sysfs_files(RAILS, "node-9999")
 
@@ -166,7 +166,7 @@ def test_it_gives_the_same_bytes_for_the_same_seed(title: str) -> None:
     assert repr(list(everything(one))) == repr(list(everything(other)))
 
 
-def test_it_tells_no_place_under_opaque_names() -> None:
+def test_it_shows_no_positions_with_opaque_names() -> None:
     damaged = build_undamaged(build_wiring(SPECS["useless names"]))
     assert damaged.wiring.spec.names is NamePolicy.OPAQUE
     assert not [name for name, _ in render_lldpcli(damaged) if "leaf" in name]

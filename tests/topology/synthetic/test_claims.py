@@ -55,7 +55,7 @@ def port_of(device: Device, name: str) -> Port:
 
 
 @pytest.mark.parametrize("damaged", BROKEN_IB)
-def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: DamagedFabric) -> None:
+def test_it_sweeps_the_devices_that_the_parser_returns(damaged: DamagedFabric) -> None:
     devices = sweep_devices(damaged)
     parsed = parse_ibnetdiscover(render_ibnetdiscover(devices).encode())
     assert parsed.errors == ()
@@ -63,13 +63,13 @@ def test_it_sweeps_what_the_parser_makes_of_the_text(damaged: DamagedFabric) -> 
 
 
 @pytest.mark.parametrize("damaged", BROKEN)
-def test_it_claims_what_survives_a_report(damaged: DamagedFabric) -> None:
+def test_it_reports_claims_that_survive_a_report(damaged: DamagedFabric) -> None:
     for name, device in report_claims(damaged):
         assert extract_device(build_report(device, name=name)) == device
 
 
 @pytest.mark.parametrize("damaged", BROKEN_IB)
-def test_it_tells_every_cable_from_both_ends_of_a_sweep(damaged: DamagedFabric) -> None:
+def test_it_sweeps_every_cable_from_both_ends(damaged: DamagedFabric) -> None:
     ports = {port.ids[0]: port for device in sweep_devices(damaged) for port in device.ports}
     assert len(ports) == 2 * len(damaged.cables)
     far = {own: port.neighbors[0].port_ids[0] for own, port in ports.items()}
@@ -101,7 +101,7 @@ def test_it_reports_a_port_without_a_cable_as_down(damaged: DamagedFabric, port:
     assert (dark.state, dark.rate_bps, dark.neighbors) == (PortState.DOWN, None, ())
 
 
-def test_it_reports_the_nvlink_domain_of_a_host_as_a_switch_that_its_fellows_share() -> None:
+def test_it_reports_the_nvlink_domain_of_a_host_as_a_shared_switch() -> None:
     damaged = build_undamaged(build_wiring(SPECS["NVLink domains below MLAG pairs"]))
     heard = [
         port_of(reported(damaged, f"node-{number:04}"), "nvlink").neighbors for number in (1, 2, 3)
@@ -125,7 +125,7 @@ def test_it_sweeps_one_plane_or_all() -> None:
     assert sorted(parts[0] + parts[1], key=lambda device: device.ids) == sweep_devices(damaged)
 
 
-def test_it_reports_every_host_but_the_silent_ones() -> None:
+def test_it_reports_every_host_except_silent_ones() -> None:
     names = [claim.report for claim in report_claims(silence(RAILS, "node-0003"))]
     assert names == [host.name for host in RAILS.wiring.hosts if host.name != "node-0003"]
 
@@ -139,7 +139,7 @@ def test_it_sweeps_no_hca_without_a_cable() -> None:
     assert len(sweep_devices(cut_all(RAILS, "node-0003"))) == num_all - 4
 
 
-def test_it_reports_ethernet_ports_with_what_lldp_hears() -> None:
+def test_it_reports_ethernet_ports_with_their_lldp_neighbors() -> None:
     leaf = next(one for one in PAIRS.wiring.switches if one.name == "leaf-p01-g01-b")
     heard = reported(PAIRS, "node-0002").ports[1].neighbors
     assert [(one.device_name, one.port_name, one.kind) for one in heard] == [
@@ -161,7 +161,7 @@ def test_it_reports_ethernet_switches_with_the_hosts_they_hear_also_silent_ones(
     assert (heard.device_name, heard.port_name) == ("node-0002", "eth1")
 
 
-def test_it_hears_nothing_of_a_lost_switch() -> None:
+def test_it_reports_nothing_about_a_lost_switch() -> None:
     damaged = remove(PAIRS, "leaf-p01-g01-b")
     names = {
         heard.device_name
@@ -172,7 +172,7 @@ def test_it_hears_nothing_of_a_lost_switch() -> None:
     assert "leaf-p01-g01-b" not in names | {claim.device.name for claim in report_claims(damaged)}
 
 
-def test_it_hears_a_swapped_cable_where_it_is_now() -> None:
+def test_it_reports_a_swapped_cable_at_its_present_ends() -> None:
     damaged = swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth0"))
     (heard,) = reported(damaged, "node-0001").ports[0].neighbors
     now = cable_of(damaged, "node-0001", "eth0").high

@@ -91,7 +91,7 @@ def test_it_makes_domains_of_the_hosts_that_nvlink_joins() -> None:
     assert [host.clique for host in damaged.wiring.hosts] == [at // 2 for at in range(21)]
 
 
-def test_it_lets_groups_of_a_dragonfly_meet_as_far_as_cables_between_them_lead() -> None:
+def test_it_joins_groups_of_a_dragonfly_that_cables_connect() -> None:
     spec = SPECS["a dragonfly+ of four groups"]
     apart = derive_truth(build_undamaged(build_wiring(replace(spec, islands=2))))
     assert sizes(apart)[1:] == [[12, 16, 16, 16], [32]]
@@ -117,7 +117,7 @@ def test_it_joins_all_rails_and_both_of_a_pair_to_one_domain() -> None:
         ]
     ),
 )
-def test_it_partitions_all_nodes_whatever_breaks(seed: int, title: str, faults: FaultSpec) -> None:
+def test_it_partitions_all_nodes_with_any_faults(seed: int, title: str, faults: FaultSpec) -> None:
     wiring = build_wiring(SPECS[title])
     tree = derive_truth(damage_fabric(wiring, faults, seeded(seed)))
     assert all_nodes(tree) == tuple(sorted(host.name for host in wiring.hosts))
@@ -125,23 +125,23 @@ def test_it_partitions_all_nodes_whatever_breaks(seed: int, title: str, faults: 
         assert sum(map(len, found)) == len(frozenset().union(*found))
 
 
-def test_it_leaves_a_rail_host_at_home_when_a_cable_moves() -> None:
+def test_it_keeps_a_rail_host_in_its_group_when_a_cable_moves() -> None:
     moved = swap(RAILS, ("node-0001", "mlx5_0/1"), ("node-0009", "mlx5_0/1"))
     assert derive_truth(moved) == derive_truth(RAILS)
 
 
-def test_it_moves_a_host_with_one_link_to_where_its_cable_is() -> None:
+def test_it_moves_a_host_with_one_link_to_the_group_of_its_cable() -> None:
     tree = derive_truth(swap(TREE, ("node-0001", "mlx5_0/1"), ("node-0005", "mlx5_0/1")))
     assert (domain_of(tree, "node-0001"), domain_of(tree, "node-0005")) == ("leaf-g02", "leaf-g01")
 
 
-def test_it_places_no_host_with_as_many_links_here_as_there() -> None:
+def test_it_does_not_place_a_host_with_equally_many_links_to_two_groups() -> None:
     tree = derive_truth(swap(PAIRS, ("node-0001", "eth0"), ("node-0005", "eth1")))
-    reason = "as many links to leaf-g01 as to leaf-g02"
+    reason = "the same number of links to leaf-g01 and to leaf-g02"
     assert tree.unplaced == (Unplaced("node-0001", reason), Unplaced("node-0005", reason))
 
 
-def test_it_places_no_host_without_a_link() -> None:
+def test_it_does_not_place_a_host_without_a_link() -> None:
     tree = derive_truth(cut_all(RAILS, "node-0003"))
     assert tree.unplaced == (Unplaced("node-0003", "none of its ports has a link"),)
 
@@ -151,17 +151,17 @@ def test_it_keeps_a_host_by_its_last_link() -> None:
     assert derive_truth(cut(RAILS, *ports)) == derive_truth(RAILS)
 
 
-def test_it_leaves_silent_hosts_where_they_are() -> None:
+def test_it_places_silent_hosts_by_their_cables() -> None:
     assert derive_truth(silence(RAILS, "node-0001", "node-0016")) == derive_truth(RAILS)
 
 
-def test_it_lets_a_leaf_group_without_up_links_stand_alone() -> None:
+def test_it_gives_no_parent_to_a_leaf_group_without_up_links() -> None:
     tree = derive_truth(cut_all(TREE, "leaf-g02"))
     assert parent_of(tree, "leaf-g02") is None
     assert sizes(tree) == [[4, 4, 4, 4], [12]]
 
 
-def test_it_lets_a_leaf_group_tied_between_pods_stand_alone() -> None:
+def test_it_gives_no_parent_to_a_leaf_group_tied_between_pods() -> None:
     damaged = build_undamaged(build_wiring(SPECS["a fat tree of three tiers"]))
     tree = derive_truth(swap(damaged, ("leaf-p01-g01", "3"), ("leaf-p02-g03", "3")))
     assert parent_of(tree, "leaf-p01-g01") is None
@@ -175,7 +175,7 @@ def test_it_drops_a_leaf_group_without_hosts() -> None:
     assert sizes(derive_truth(gone)) == [[4, 4, 4], [12]]
 
 
-def test_it_drops_the_tiers_that_are_gone() -> None:
+def test_it_drops_tiers_without_switches() -> None:
     gone = TREE
     for switch in TREE.wiring.switches:
         gone = remove(gone, switch.name) if switch.rank == 2 else gone
@@ -184,14 +184,14 @@ def test_it_drops_the_tiers_that_are_gone() -> None:
     assert sizes(tree) == [[4, 4, 4, 4]]
 
 
-def test_it_leaves_lost_switches_out_of_the_domains() -> None:
+def test_it_omits_lost_switches_from_the_domains() -> None:
     tree = derive_truth(remove(RAILS, "leaf-p01-g01-r2"))
     leaves = next(found.switches for found in tree.domains if found.name == "leaf-p01-g01")
     assert leaves == ("leaf-p01-g01-r1", "leaf-p01-g01-r3", "leaf-p01-g01-r4")
     assert host_partitions(tree) == host_partitions(derive_truth(RAILS))
 
 
-def test_it_places_nobody_when_every_cable_is_gone() -> None:
+def test_it_places_no_host_if_every_cable_is_lost() -> None:
     damaged = damage_fabric(TREE.wiring, FaultSpec(lose_links=1.0), seeded(0))
     tree = derive_truth(damaged)
     assert tree.domains == ()

@@ -1,4 +1,4 @@
-"""Which faults can be seen: each case is one fabric damaged by hand.
+"""Which faults are detectable: each case is one fabric damaged by hand.
 
 The rail fabric has eight groups of four hosts and four leaves, two groups a pod; the MLAG fabric
 has groups of four hosts under two leaves; the fat tree has leaves of four hosts in one pod.
@@ -60,13 +60,13 @@ def shows_swap(damaged: DamagedFabric, ports: Ports) -> bool:
             RAILS,
             (("node-0001", "mlx5_0/1"), ("node-0001", "mlx5_1/1")),
             True,
-            id="a rail swap within one host shows too",
+            id="a rail swap in one host is detectable too",
         ),
         pytest.param(
             RAILS,
             (("node-0001", "mlx5_0/1"), ("node-0002", "mlx5_0/1")),
             False,
-            id="two cables of one leaf and rail are as good the other way round",
+            id="two swapped cables of one leaf and rail are equivalent",
         ),
         pytest.param(
             silence(RAILS, "node-0001"),
@@ -78,13 +78,13 @@ def shows_swap(damaged: DamagedFabric, ports: Ports) -> bool:
             TREE,
             (("node-0001", "mlx5_0/1"), ("node-0005", "mlx5_0/1")),
             False,
-            id="a host with one link is where its cable is",
+            id="a host with one link belongs to the group of its cable",
         ),
         pytest.param(
             PAIRS,
             (("node-0001", "eth0"), ("node-0005", "eth0")),
             False,
-            id="of two links neither is the odd one",
+            id="of two links, neither is the wrong one",
         ),
         pytest.param(
             PAIRS,
@@ -106,16 +106,18 @@ def shows_swap(damaged: DamagedFabric, ports: Ports) -> bool:
         ),
     ],
 )
-def test_it_tells_which_swaps_show(*, damaged: DamagedFabric, ports: Ports, is_seen: bool) -> None:
+def test_it_says_which_swaps_are_detectable(
+    *, damaged: DamagedFabric, ports: Ports, is_seen: bool
+) -> None:
     assert shows_swap(damaged, ports) is is_seen
 
 
-def test_it_takes_no_side_between_two_hosts_alone() -> None:
+def test_it_does_not_decide_between_only_two_hosts() -> None:
     pair = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 2, rails=2, radix=8)))
     assert not shows_swap(pair, (("node-0001", "mlx5_0/1"), ("node-0001", "mlx5_1/1")))
 
 
-def test_it_lets_one_swap_hide_another() -> None:
+def test_one_swap_can_hide_another() -> None:
     ports = (("node-0001", "mlx5_0/1"), ("node-0009", "mlx5_0/1"))
     once = swap(RAILS, ("node-0001", "mlx5_1/1"), ("node-0009", "mlx5_1/1"))
     assert shows_swap(RAILS, ports)
@@ -130,7 +132,7 @@ def test_it_lets_one_swap_hide_another() -> None:
             silence(RAILS, "node-0001"),
             ("node-0001", "mlx5_0/1"),
             True,
-            id="a silent host has fewer links than its fellows",
+            id="a silent host has fewer links than its peers",
         ),
         pytest.param(TREE, ("node-0001", "mlx5_0/1"), True, id="the only link of a reporting host"),
         pytest.param(
@@ -145,18 +147,18 @@ def test_it_lets_one_swap_hide_another() -> None:
             cut_all(RAILS, "leaf-p01-g01-r1"),
             ("leaf-p01-g01-r1", "5"),
             False,
-            id="a leaf without any up-link has no fellow links to compare with",
+            id="a leaf without any up-link has no peer links to compare with",
         ),
     ],
 )
-def test_it_tells_which_lost_links_show(
+def test_it_says_which_lost_links_are_detectable(
     *, damaged: DamagedFabric, port: tuple[str, str], is_seen: bool
 ) -> None:
     planned = cable_of(build_undamaged(damaged.wiring), *port)
     assert SymmetryIndex(cut(damaged, port)).shows_missing(planned) is is_seen
 
 
-def test_it_misses_no_link_where_all_fellows_lost_theirs() -> None:
+def test_it_detects_no_lost_link_if_all_peers_lost_theirs() -> None:
     thin = replace(
         PARALLEL,
         cables=tuple(
@@ -180,12 +182,10 @@ def test_it_misses_no_link_where_all_fellows_lost_theirs() -> None:
             id="but silent hosts point at nothing",
         ),
         pytest.param(RAILS, "spine-p01-01", True, id="leaves of one pod have too few up-links"),
-        pytest.param(
-            TREE, "spine-02", False, id="all leaves lost the same: who knows it was there"
-        ),
+        pytest.param(TREE, "spine-02", False, id="all leaves lost the same"),
     ],
 )
-def test_it_tells_which_lost_switches_show(
+def test_it_says_which_lost_switches_are_detectable(
     *, damaged: DamagedFabric, switch: str, is_seen: bool
 ) -> None:
     assert SymmetryIndex(remove(damaged, switch)).shows_lost(switch) is is_seen

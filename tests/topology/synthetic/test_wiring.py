@@ -34,7 +34,7 @@ def test_it_numbers_switch_ports_within_the_radix(wiring: Wiring) -> None:
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
-def test_it_gives_half_the_ports_below_the_top_upwards_or_what_leaves_are_to_have(
+def test_it_uses_half_the_ports_below_the_top_or_the_given_number_as_up_links(
     wiring: Wiring,
 ) -> None:
     leaves = {switch.name for switch in wiring.switches if switch.rank == 1}
@@ -83,7 +83,7 @@ def test_it_connects_every_leaf_of_a_pod_to_every_spine_of_its_plane(wiring: Wir
 
 
 @pytest.mark.parametrize("wiring", WIRINGS)
-def test_it_joins_planes_by_hosts_alone(wiring: Wiring) -> None:
+def test_it_joins_planes_by_hosts_only(wiring: Wiring) -> None:
     planes = {switch.name: switch.plane for switch in wiring.switches}
     nics = {(host.name, nic.port): nic.plane for host in wiring.hosts for nic in host.nics}
     pairs = [
@@ -116,7 +116,7 @@ def test_it_joins_every_host_to_every_storage_leaf_once() -> None:
 
 
 @pytest.mark.parametrize("kind", list(FabricKind))
-def test_it_lets_no_cable_leave_an_island(kind: FabricKind) -> None:
+def test_no_cable_leaves_an_island(kind: FabricKind) -> None:
     spec = SyntheticSpec(kind, 60, rails=2, radix=8, islands=2)
     whole, cut = build_wiring(replace(spec, islands=0)), build_wiring(spec)
     pods = {switch.name: switch.path[:1] for switch in cut.switches}
@@ -131,7 +131,7 @@ def test_it_lets_no_cable_leave_an_island(kind: FabricKind) -> None:
         )
 
 
-def test_it_joins_any_two_groups_of_a_dragonfly_by_as_many_cables() -> None:
+def test_it_joins_any_two_groups_of_a_dragonfly_by_equally_many_cables() -> None:
     wiring = build_wiring(SPECS["a dragonfly+ of uneven groups"])
     paths = {switch.name: switch.path for switch in wiring.switches if switch.rank == 2}
     pairs = Counter(
@@ -210,25 +210,27 @@ def test_it_gives_devices_unique_names_and_canonical_ids(wiring: Wiring) -> None
         pytest.param(
             SyntheticSpec(FabricKind.FAT_TREE, 2048),
             {1: 64, 2: 32},
-            id="64 full leaves of 64 ports are the most that two tiers hold",
+            id="two tiers have at most 64 full leaves of 64 ports",
         ),
         pytest.param(
             SyntheticSpec(FabricKind.FAT_TREE, 2049),
             {1: 65, 2: 96, 3: 64},
-            id="one host more needs a third tier",
+            id="one more host needs a third tier",
         ),
         pytest.param(
             SyntheticSpec(FabricKind.FAT_TREE, 16, radix=16),
             {1: 2, 2: 2},
-            id="two spines stand where one would do",
+            id="two spines although one would be enough",
         ),
     ],
 )
-def test_it_takes_as_few_switches_as_fit(spec: SyntheticSpec, num_by_rank: dict[int, int]) -> None:
+def test_it_uses_as_few_switches_as_possible(
+    spec: SyntheticSpec, num_by_rank: dict[int, int]
+) -> None:
     assert Counter(switch.rank for switch in build_wiring(spec).switches) == num_by_rank
 
 
-def test_it_names_plain_devices_by_their_place() -> None:
+def test_plain_names_have_positions() -> None:
     wiring = build_wiring(SPECS["rails in three tiers"])
     assert wiring.cables[0] == (
         PortName("node-0001", "mlx5_0/1"),
@@ -248,7 +250,7 @@ def test_it_reads_the_number_back_from_a_port_name(medium: Medium) -> None:
     assert port_number(switch_port(medium, 17)) == 17
 
 
-def test_it_hides_places_behind_opaque_names() -> None:
+def test_opaque_names_hide_positions() -> None:
     wiring = build_wiring(SPECS["useless names"])
     plain = build_wiring(SPECS["rails in three tiers"])
     assert not {switch.name for switch in wiring.switches} & {one.name for one in plain.switches}
@@ -261,7 +263,7 @@ def test_it_hides_places_behind_opaque_names() -> None:
         assert len(set(guids)) == len(guids)
 
 
-def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
+def test_it_splits_hosts_into_pods_for_more_tiers_than_needed() -> None:
     spec = SyntheticSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=4, names=NamePolicy.PLAIN)
     wiring = build_wiring(spec)
     assert wiring.num_ranks == 4
@@ -294,17 +296,17 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
         pytest.param(
             SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 8, tiers=3),
             "2 ranks",
-            id="a dragonfly+ of three",
+            id="a dragonfly+ with three tiers",
         ),
         pytest.param(
             SyntheticSpec(FabricKind.DRAGONFLY_PLUS, 41, radix=4),
-            "do not reach each other",
+            "cannot all be connected to each other",
             id="more groups than spines have ports",
         ),
         pytest.param(
             SyntheticSpec(FabricKind.FAT_TREE, 8, storage_leaves=1),
             "fewer storage leaves",
-            id="as many ports for storage as for jobs",
+            id="as many storage leaves as leaves",
         ),
         pytest.param(
             SyntheticSpec(FabricKind.RAIL, 8, peer_links=1), "only MLAG", id="peer links of rails"
@@ -315,10 +317,12 @@ def test_it_splits_hosts_into_pods_when_more_tiers_are_asked_for() -> None:
             id="too many up-links",
         ),
         pytest.param(
-            SyntheticSpec(FabricKind.RAIL, 8, nvlink_hosts=5), "evenly", id="cliques across leaves"
+            SyntheticSpec(FabricKind.RAIL, 8, nvlink_hosts=5),
+            "a divisor",
+            id="cliques across leaves",
         ),
         pytest.param(
-            SyntheticSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="nothing to be apart from"
+            SyntheticSpec(FabricKind.RAIL, 8, islands=1), "1 pods", id="a single pod as an island"
         ),
         pytest.param(
             SyntheticSpec(FabricKind.RAIL, 8, medium=Medium.NVLINK), "NVLink", id="NVLink cables"

@@ -1,15 +1,15 @@
-"""Cabling plans of every form that people keep them in, told apart by their content.
+"""Cabling plans: detects the form of a plan by its content and returns its cables.
 
-| form | what it is |
+| form | content |
 |---|---|
 | `csv` | a table with the columns device_a, port_a, device_b, port_b |
-| `netbox-csv` | NetBox's cable list as exported, or as its bulk import takes it |
+| `netbox-csv` | NetBox's cable list, as exported or as the bulk import expects it |
 | `netbox-json` | the answer of NetBox's `/api/dcim/cables/` |
 | `dot` | `topology.dot` of Cumulus' Prescriptive Topology Manager, a Graphviz graph |
 | `ibdm` | the topology file of `ibdiagnet -t` and `ibtopodiff` |
 
-A line that cannot be used costs itself. A cable written twice, as ibdm does from both of its
-ends, counts once; a port that is given two cables keeps the first.
+Skips an unusable line with an error. Counts a cable once if it is written twice, as in ibdm, which
+lists it at both ends. If a port has two cables in the plan, the first one counts.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ CableOrError = PlannedCable | ParseError
 _End = tuple[str, str]
 _Ends = frozenset[_End]
 _MAX_NAME: Final = 255
-"""Characters; no system has longer names of devices or ports."""
+"""Characters. No system has longer names of devices or ports."""
 _EXPECTED: Final = (
-    "no cabling plan: expected a CSV with the columns device_a,port_a,device_b,port_b, a cable "
+    "not a cabling plan: expected a CSV with the columns device_a,port_a,device_b,port_b, a cable "
     "export of NetBox (CSV or JSON), an ibdm topology file or a topology.dot"
 )
 
@@ -62,7 +62,7 @@ def parse_cabling(raw: bytes, *, source: str = "") -> CablingPlan:
 
 
 def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
-    """Return (form, its rows); the form is empty where it is none that we know."""
+    """Return (form, rows); the form is empty if it is unknown."""
     if text.lstrip().startswith(("{", "[")):
         return JSON_FORM, parse_netbox(text)
     if is_graph(text):
@@ -79,20 +79,23 @@ def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
 def _add_cable(
     cable: PlannedCable, cables: dict[_Ends, PlannedCable], taken: dict[_End, PlannedCable]
 ) -> str:
-    """Take in a cable, or return why it cannot count; empty where it does, or did before."""
+    """Add a cable to `cables` and `taken`, or return why it is refused.
+
+    Returns an empty text for an added cable and for a cable that was added before.
+    """
     names = cable[:4]
     if not all(names):
         return "a device or port is missing"
     if not all(name.isprintable() and len(name) <= _MAX_NAME for name in names):
-        return "a name is no text or too long"
+        return "a name is not printable or too long"
     ends = [(end.device.casefold(), end.port) for end in cable.ends]
     if ends[0] == ends[1]:
-        return "both ends are one port"
+        return "both ends are the same port"
     if frozenset(ends) in cables:
         return ""
     for end in ends:
         if end in taken:
-            return f"a port has another cable already, between {show_cable(*taken[end].ends)}"
+            return f"a port already has another cable, between {show_cable(*taken[end].ends)}"
     cables[frozenset(ends)] = cable
     taken.update(dict.fromkeys(ends, cable))
     return ""

@@ -1,10 +1,10 @@
-"""Cabling plans as ibdm topology files: what `ibdiagnet -t` and `ibtopodiff` compare with.
+"""Cabling plans as ibdm topology files, which `ibdiagnet -t` and `ibtopodiff` compare with.
 
     SYSTEM-TYPE SYSTEM-NAME [CFG: ...]
         PORT -4X-10G-> REMOTE-TYPE REMOTE-NAME REMOTE-PORT
 
-Types and configurations say what is inside of a system and are passed over: ports are those of
-its front panel. Source: ibutils 1.5.7, man ibdm-topo-file and IBFabric::parseTopology.
+Ignores types and configurations: they describe the inside of a system, and ports are those of its
+front panel. Source: ibutils 1.5.7, man ibdm-topo-file and IBFabric::parseTopology.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _HEAD_LINES: Final = 1000
 
 
 def is_topology_file(lines: Sequence[str]) -> bool:
-    """Whether one of the first lines is a port of a system."""
+    """Whether one of the first 1000 lines is a port of a system."""
     return any(_is_port(line.split()) for line in lines[:_HEAD_LINES])
 
 
@@ -31,14 +31,14 @@ def _is_port(words: Sequence[str]) -> bool:
 
 
 def parse_topology_file(lines: Sequence[str]) -> Iterator[PlannedCable | ParseError]:
-    """Yield the cable of every port line; most cables come twice, once from either end."""
+    """Yield a cable or an error per port line; most cables come twice, once from each end."""
     system = ""
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if _is_port(words):
-            problem = "" if system else "a port before its system"
+            problem = "" if system else "port line before any system line"
         elif _is_system(words):
             system, problem = words[1], ""
             continue
@@ -52,7 +52,7 @@ def parse_topology_file(lines: Sequence[str]) -> Iterator[PlannedCable | ParseEr
 
 
 def _is_system(words: Sequence[str]) -> bool:
-    """Whether a line declares a system; what follows CFG: may have blanks of its own."""
+    """Whether a line declares a system; the text after `CFG:` may contain blanks."""
     if len(words) < 2 or "/" in words[0] + words[1]:  # noqa: PLR2004 - type and name
         return False
     return len(words) == 2 or words[2].startswith("CFG:")  # noqa: PLR2004

@@ -1,7 +1,7 @@
-"""Cabling plans as NetBox's API gives them: `/api/dcim/cables/`, one page or a list of cables.
+"""Cabling plans from NetBox's API: `/api/dcim/cables/`, one page or a list of cables.
 
-Source: NetBox's REST API. Since 3.3 a side is a list `a_terminations` of {object_type, object},
-before that it was one object `termination_a` with its `termination_a_type`.
+Source: NetBox's REST API. Since 3.3, a side is a list `a_terminations` of {object_type, object}.
+Older versions have one object `termination_a` and its `termination_a_type`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from topology.sources.cabling.csv_table import BREAKOUT_PROBLEM, PANEL_PROBLEM, 
 
 _INTERFACE: Final = "dcim.interface"
 _PANEL_TYPES: Final = frozenset({"dcim.frontport", "dcim.rearport"})
-_ONE_PAGE: Final = "only one page of the cables: ask NetBox with limit=0, or join the pages"
+_ONE_PAGE: Final = "only one page of the cables: query NetBox with limit=0, or join the pages"
 
 
 class _End(NamedTuple):
@@ -26,7 +26,10 @@ class _End(NamedTuple):
 
 
 def parse_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
-    """Yield what each cable says; those that carry no network, or are going, are left out."""
+    """Yield a cable or an error per entry.
+
+    Skips cables that do not carry a network and cables with the status "decommissioning".
+    """
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -35,13 +38,13 @@ def parse_netbox(text: str) -> Iterator[PlannedCable | ParseError]:
     except (ValueError, RecursionError) as error:
         yield ParseError(f"not JSON: {error}")
         return
-    listed = document.get("results", [document]) if isinstance(document, dict) else document
+    results = document.get("results", [document]) if isinstance(document, dict) else document
     if isinstance(document, dict) and document.get("next"):
         yield ParseError(_ONE_PAGE)
-    if not isinstance(listed, list):
+    if not isinstance(results, list):
         yield ParseError("expected a list of cables in results")
         return
-    for number, cable in enumerate(listed, 1):
+    for number, cable in enumerate(results, 1):
         try:
             row = _parse_cable(cable, number)
         except ParseError as error:
@@ -68,38 +71,42 @@ def _parse_cable(cable: object, number: int) -> PlannedCable | None:
 
 
 def _parse_end(cable: Mapping[str, Any], side: str) -> _End:
-    """Return one end; its names are empty where it is no interface.
+    """Return one end; its names are empty if it is not an interface.
 
     Raises:
-        ParseError: it has none or several, or an interface without a name.
+        ParseError: the side has no end or several, or an interface without a name.
     """
-    listed = cable.get(f"{side}_terminations")
-    if isinstance(listed, list):
-        if len(listed) != 1:
-            raise ParseError(BREAKOUT_PROBLEM if listed else f"no end {side}")
-        first = listed[0]
-        kind, found = (
+    terminations = cable.get(f"{side}_terminations")
+    if isinstance(terminations, list):
+        if len(terminations) != 1:
+            raise ParseError(BREAKOUT_PROBLEM if terminations else f"no termination on side {side}")
+        first = terminations[0]
+        kind, termination = (
             (first.get("object_type"), first.get("object"))
             if isinstance(first, Mapping)
             else (None, None)
         )
     else:
-        kind, found = cable.get(f"termination_{side}_type"), cable.get(f"termination_{side}")
+        kind, termination = cable.get(f"termination_{side}_type"), cable.get(f"termination_{side}")
     if not isinstance(kind, str):
-        raise ParseError(f"no end {side} with a type")
+        raise ParseError(f"no termination type on side {side}")
     if kind != _INTERFACE:
         return _End(kind, "", "")
-    return _End(kind, _name(_field(found, "device")), _name(found))
+    return _End(kind, _name(_field(termination, "device")), _name(termination))
 
 
-def _field(found: object, key: str) -> object:
-    return found.get(key) if isinstance(found, Mapping) else None
+def _field(value: object, key: str) -> object:
+    return value.get(key) if isinstance(value, Mapping) else None
 
 
-def _name(found: object) -> str:
-    """Return the name of an object, or what NetBox displays where a device has none."""
+def _name(component: object) -> str:
+    """Return the name of a component, or the text that NetBox displays if it has none.
+
+    Raises:
+        ParseError: it has neither.
+    """
     for key in ("name", "display"):
-        name = _field(found, key)
+        name = _field(component, key)
         if isinstance(name, str) and name.strip():
             return name.strip()
     raise ParseError("an interface or its device has no name")

@@ -1,4 +1,4 @@
-"""`/proc/net/bonding/BOND`: the permanent addresses of a bond's slaves, which sysfs may hide.
+"""`/proc/net/bonding/BOND`: permanent MAC addresses of a bond's slaves, which sysfs may hide.
 
 Source: bond_info_seq_show of drivers/net/bonding/bond_procfs.c, Linux 2.6 to 6.
 """
@@ -12,8 +12,8 @@ _PERMANENT = "Permanent HW addr"
 
 
 def parse_permanent_macs(text: str) -> dict[str, str]:
-    """Return MACs by slave; slaves without a usable one are left out, other lines do not matter."""
-    found: dict[str, str] = {}
+    """Return MAC addresses by slave. Skips slaves without a usable address and other lines."""
+    macs: dict[str, str] = {}
     slave = ""
     for line in text.splitlines():
         key, _, value = line.partition(": ")
@@ -22,5 +22,5 @@ def parse_permanent_macs(text: str) -> dict[str, str]:
         elif key == _PERMANENT and slave:
             mac = parse_mac(value)
             if mac:
-                found[slave] = mac
-    return found
+                macs[slave] = mac
+    return macs

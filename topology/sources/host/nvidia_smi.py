@@ -1,11 +1,11 @@
-"""`nvidia-smi`: which NVLink domain the GPUs of a node are in.
+"""`nvidia-smi`: the NVLink domain of a node's GPUs.
 
 A multi-node NVLink domain is a clique of a cluster: (ClusterUUID, CliqueId) of GPUs whose
-registration with the fabric is Completed with Success. A box whose GPUs reach only each other
-says the same with a UUID of zeros, and is no domain.
+registration with the fabric is Completed with Success. A node whose GPUs reach only each other
+reports a UUID of zeros and is not in a domain.
 
-Sources: nvmlGpuFabricInfo of NVIDIA's NVML reference; `nvidia-smi --help-query-gpu`. The names of
-the fields are those asked with; drivers print `fabric.clique_id` or `fabric.cliqueId` above them.
+Sources: nvmlGpuFabricInfo of NVIDIA's NVML reference; `nvidia-smi --help-query-gpu`. `FIELDS` has
+the field names of a query; drivers print `fabric.clique_id` or `fabric.cliqueId` in the header.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topology.model.facts import DeviceKind, Medium, Neighbor, Port, PortState, 
 from topology.model.ids import Id, IdKind
 
 FIELDS: Final = ("fabric.state", "fabric.status", "fabric.cliqueId", "fabric.clusterUuid")
-"""What to ask with `--query-gpu`, as `--format=csv` prints them."""
+"""Fields to query with `--query-gpu`, in the order that `--format=csv` prints them."""
 
 PORT_NAME: Final = "nvlink"
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
@@ -30,11 +30,11 @@ _GPU_HEAD = re.compile(r"GPU [0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-
 _SECTION = re.compile(r"(?P<indent>\s+)Fabric\s*\Z")
 _NAME_CHARS: Final = 8
 _UNSUPPORTED: Final = frozenset({"N/A", "[N/A]", "[Not Supported]", "Not Supported", ""})
-"""States of GPUs that can be in no fabric."""
+"""States of GPUs that cannot be in a fabric."""
 
 
 class GpuFabric(NamedTuple):
-    """What one GPU says of its fabric, as printed."""
+    """The fabric fields of one GPU, as printed."""
 
     state: str
     status: str
@@ -51,25 +51,25 @@ class Clique(NamedTuple):
 
 
 class NodeClique(NamedTuple):
-    """What a node's GPUs say, together."""
+    """The NVLink domain of a node, derived from all of its GPUs."""
 
     clique: Clique | None = None
-    """None where they are in no multi-node domain, or disagree."""
+    """None if the GPUs are not in a multi-node domain, or disagree."""
     is_settled: bool = True
-    """Whether a GPU has finished its registration, or none will ever have one."""
+    """Whether a GPU has completed its registration, or no GPU will ever register."""
     note: str = ""
-    """What a person should know; empty where all is as usual."""
+    """A remark for the operator; empty in the normal case."""
 
 
 def parse_gpu_fabrics(
     text: str, *, source: str = ""
 ) -> tuple[tuple[GpuFabric, ...], tuple[ParseError, ...]]:
-    """Return one entry per GPU of what `nvidia-smi` printed, csv of `FIELDS` or `-q`.
+    """Return one entry per GPU from the output of `nvidia-smi`: csv of `FIELDS`, or `-q`.
 
-    A csv line of another number of cells costs itself; so does a GPU of `-q` without the section,
-    which old drivers do not print.
+    Skips a csv line with another number of cells, with an error. Skips a GPU of `-q` without the
+    Fabric section, which old drivers do not print.
     """
-    lines = text.removeprefix("\ufeff").split("\n")  # splitlines() also cuts at control bytes
+    lines = text.removeprefix("\ufeff").split("\n")  # splitlines() also splits at control bytes
     if any(_GPU_HEAD.match(line) for line in lines):
         return tuple(_sections(lines)), ()
     gpus, errors = [], []
@@ -89,17 +89,19 @@ def derive_clique(gpus: Sequence[GpuFabric]) -> NodeClique:
     """Return the domain that the GPUs with a completed registration agree on."""
     ready = [gpu for gpu in gpus if _is_ready(gpu)]
     late = [gpu for gpu in gpus if not _is_ready(gpu) and gpu.state not in _UNSUPPORTED]
-    said = {_clique_of(gpu) for gpu in ready}
-    if len(said) > 1:
-        told = ", ".join(sorted(_name(one) if one else "none" for one in said))
-        return NodeClique(note=f"the GPUs are in different NVLink domains, so in none: {told}")
+    cliques = {_clique_of(gpu) for gpu in ready}
+    if len(cliques) > 1:
+        names = ", ".join(sorted(_name(clique) if clique else "none" for clique in cliques))
+        return NodeClique(
+            note=f"the GPUs report different NVLink domains, so the node is in none: {names}"
+        )
     states = ", ".join(sorted({f"{show(gpu.state)}/{show(gpu.status)}" for gpu in late}))
-    note = f"{len(late)} of {len(gpus)} GPUs are not in their fabric: {states}" if late else ""
-    return NodeClique(next(iter(said), None), is_settled=bool(ready) or not late, note=note)
+    note = f"{len(late)} of {len(gpus)} GPUs have not joined their fabric: {states}" if late else ""
+    return NodeClique(next(iter(cliques), None), is_settled=bool(ready) or not late, note=note)
 
 
 def build_clique_port(clique: Clique) -> Port:
-    """Return the port by which a node is in an NVLink domain, cabled to the domain as a switch."""
+    """Return a node's port in an NVLink domain; the domain is its neighbor, as a switch."""
     domain = Neighbor(
         device_ids=(Id(IdKind.CHASSIS_ID, f"{clique.cluster}.{clique.number}", PORT_NAME),),
         device_name=_name(clique),
@@ -128,28 +130,28 @@ def _clique_of(gpu: GpuFabric) -> Clique | None:
 
 
 def _is_header(cells: Iterable[str]) -> bool:
-    asked = [field.lower() for field in FIELDS]
-    return [cell.lower().replace("_", "") for cell in cells] == asked
+    field_names = [field.lower() for field in FIELDS]
+    return [cell.lower().replace("_", "") for cell in cells] == field_names
 
 
 def _sections(lines: Iterable[str]) -> Iterator[GpuFabric]:
-    """Yield the `Fabric` section of each GPU of `-q`; other sections hold a State too."""
+    """Yield the `Fabric` section of each GPU of `-q`; other sections have a State field too."""
     indent: int | None = None
-    found: dict[str, str] = {}
+    section_fields: dict[str, str] = {}
     for line in [*lines, ""]:
         depth = len(line) - len(line.lstrip())
         if indent is not None and depth <= indent:
-            yield _section(found)
-            indent, found = None, {}
+            yield _section(section_fields)
+            indent, section_fields = None, {}
         head = _SECTION.match(line)
         if head:
             indent = len(head["indent"])
         elif indent is not None:
             key, colon, value = line.partition(" : ")
             if colon:
-                found.setdefault(key.strip(), value.strip())
+                section_fields.setdefault(key.strip(), value.strip())
 
 
-def _section(found: dict[str, str]) -> GpuFabric:
+def _section(section_fields: dict[str, str]) -> GpuFabric:
     keys = ("State", "Status", "CliqueId", "ClusterUUID")
-    return GpuFabric(*(found.get(key, "N/A") for key in keys))
+    return GpuFabric(*(section_fields.get(key, "N/A") for key in keys))

@@ -1,1 +1,15 @@
-"""TODO."""
+"""The output of `ibnetdiscover`: two parsers with one result, and a printer.
+
+- parser: the entry point; picks a parser and returns the devices
+- line_parser: the parser in plain Python, line by line
+- array_parser: the parser in numpy, for a large fabric
+- byte_words: finds words and numbers in an array of bytes, for `array_parser`
+- chunks: parses a large output in chunks that end between two nodes
+- columns: the columns that both parsers fill, one row per port
+- devices: builds the devices and ports of these columns
+- lazy_devices: builds the devices when they are first read
+- printer: prints devices in the format of `ibnetdiscover`
+
+Imports `topology.model` and `sources.infiniband`. Only `byte_words`, `array_parser` and `chunks`
+need numpy, so a node can run the others without it.
+"""

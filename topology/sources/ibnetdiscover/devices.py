@@ -1,7 +1,8 @@
-"""Records of a sweep to device claims, the last step of every way to read `ibnetdiscover`.
+"""Builds devices from the records of a sweep, for both parsers of `ibnetdiscover`.
 
-A record holds what its lines say; which kind a CA is, and which ids name whom, is told here.
-Objects are made by the ten thousand from columns, because making them is most of the work.
+A record has the facts of its lines; this module decides the kind of a CA and the ids of devices
+and ports. It builds objects in batches of ten thousand from columns, because building objects is
+most of the work.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from topology.sources.infiniband.node_names import (
 MAX_PORT: Final = 999
 
 Key: TypeAlias = tuple[str, str]
-"""Letter of a node's kind and its GUID. S, H and R go with node GUIDs; h and r with port GUIDs,
-which is all that the rows of -p tell of a CA or router."""
+"""Letter of a node's kind, and its GUID. S, H and R have a node GUID; h and r have a port GUID, the
+only GUID of a CA or router in the rows of -p."""
 FarPort: TypeAlias = tuple[int, str | None]
 """Number and port GUID."""
 PortLine: TypeAlias = tuple[str | None, Key | None, FarPort, str, int | None]
-"""One port as read: its own GUID, the peer (None where nobody answered), the peer's port and
-description, the rate. A plain tuple: the garbage collector soon forgets those, named ones never."""
+"""One parsed port: its own GUID, the peer (None without one), the peer's port and description, the
+rate. A plain tuple: the garbage collector untracks plain tuples, but never named ones."""
 
 _KINDS: Final = {
     "S": DeviceKind.SWITCH,
@@ -40,59 +41,59 @@ _KINDS: Final = {
     "r": DeviceKind.ROUTER,
 }
 _NUMBERS: Final = tuple(map(str, range(MAX_PORT + 1)))
-_BATCH: Final = 16_384  # ports: their columns stay small, and mostly in the cache
-_MAX_SHARED: Final = 1 << 12  # nodes whose ids are kept from one batch to the next
+_BATCH: Final = 16_384  # ports, so that their columns mostly fit in the cache
+_MAX_SHARED: Final = 1 << 12  # nodes whose ids are reused in the next batch
 
 _KeyT = TypeVar("_KeyT")
 _ValueT = TypeVar("_ValueT")
 
-# What the classes' own constructors do, without a call of Python code for each.
+# The same as the constructors of the classes, without a call of Python code for each object.
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
 _new_neighbor = cast("Callable[[Iterable[object]], Neighbor]", partial(tuple.__new__, Neighbor))
 
 
 @dataclass(slots=True)
 class Record:
-    """One node as read."""
+    """One parsed node."""
 
     letter: str
     guid: str
     image: str | None = None
     device_id: int = 0
     description: str = ""
-    fetch_rows: dict[int, PortLine] = field(default_factory=dict)
+    port_lines: dict[int, PortLine] = field(default_factory=dict)
     """By port number, in no order."""
 
     @property
     def key(self) -> Key:
-        """Return what tells the node from all others."""
+        """Return the unique key of the node."""
         return self.letter, self.guid
 
 
 class LazyDict(dict[_KeyT, _ValueT]):
-    """Answers that are worked out once; a sweep repeats every GUID and name."""
+    """Values that are computed once; a sweep repeats every GUID and name."""
 
-    def __init__(self, answer: Callable[[_KeyT], _ValueT]) -> None:
-        """Keep what works out an answer."""
+    def __init__(self, compute: Callable[[_KeyT], _ValueT]) -> None:
+        """Set the function that computes a value."""
         super().__init__()
-        self._compute = answer
+        self._compute = compute
 
     def __missing__(self, key: _KeyT) -> _ValueT:
-        """Work out an answer for the first time."""
-        found = self[key] = self._compute(key)
-        return found
+        """Compute a value for the first time."""
+        value = self[key] = self._compute(key)
+        return value
 
 
 def build_devices(records: Mapping[Key, Record]) -> tuple[Device, ...]:
     """Return one device per record, sorted by GUID. Cost: O(n log n) in ports, about 5 µs each."""
-    images = {found.image or found.guid for found in records.values() if found.letter == "S"}
+    images = {record.image or record.guid for record in records.values() if record.letter == "S"}
     aggregation = {
-        found.guid
-        for found in records.values()
-        if found.letter == "H" and found.device_id == AGGREGATION_DEVID and found.image in images
+        record.guid
+        for record in records.values()
+        if record.letter == "H" and record.device_id == AGGREGATION_DEVID and record.image in images
     }
     builder = DeviceBuilder(records, aggregation)
-    ordered = sorted(records.values(), key=lambda found: (found.guid, found.letter))
+    ordered = sorted(records.values(), key=lambda record: (record.guid, record.letter))
     return tuple(builder.build(ordered))
 
 
@@ -101,7 +102,7 @@ def _batches(ordered: Iterable[Record]) -> Iterator[list[Record]]:
     size = 0
     for record in ordered:
         batch.append(record)
-        size += len(record.fetch_rows) + 1
+        size += len(record.port_lines) + 1
         if size >= _BATCH:
             yield batch
             batch, size = [], 0
@@ -115,7 +116,7 @@ class DeviceBuilder:
         """Build nothing yet.
 
         Args:
-            records: of which nodes there is a record.
+            records: the keys of the nodes with a record.
             aggregation: GUIDs of the SHARP aggregation nodes among them.
         """
         self._records = records
@@ -128,24 +129,24 @@ class DeviceBuilder:
         self._switches = LazyDict(switch_name)
 
     def build(self, records: Iterable[Record]) -> Iterator[Device]:
-        """Yield the devices of records in their order; few of them are made at a time."""
+        """Yield the devices of records in their order; builds them in batches."""
         for batch in _batches(records):
             if len(self._node_ids) > _MAX_SHARED:
                 self._forget()
             yield from self._devices(batch)
 
     def _devices(self, batch: list[Record]) -> Iterator[Device]:
-        """Yield the devices of some records; all their ports are made at once."""
+        """Yield the devices of a batch; builds all their ports at once."""
         numbers, rows = _sorted_rows(batch)
         owners = list(
-            chain.from_iterable(repeat(record.key, len(record.fetch_rows)) for record in batch)
+            chain.from_iterable(repeat(record.key, len(record.port_lines)) for record in batch)
         )
         labels = [self._label(record) for record in batch]
         names = chain.from_iterable(
             _port_names(record, label) for record, label in zip(batch, labels, strict=True)
         )
         devices_rdma = chain.from_iterable(
-            repeat(label or None, len(record.fetch_rows))
+            repeat(label or None, len(record.port_lines))
             for record, label in zip(batch, labels, strict=True)
         )
         neighbors = self._neighbors(rows)
@@ -155,7 +156,7 @@ class DeviceBuilder:
                 names,
                 _port_ids(owners, zip(numbers, [row[0] for row in rows], strict=True)),
                 repeat(Medium.INFINIBAND),
-                [PortState.UP if heard else PortState.DOWN for heard in neighbors],
+                [PortState.UP if heard_by_port else PortState.DOWN for heard_by_port in neighbors],
                 [row[4] for row in rows],
                 repeat(None),
                 devices_rdma,
@@ -167,11 +168,11 @@ class DeviceBuilder:
                 repeat(None),
             ),
         )
-        made = list(ports)
+        all_ports = list(ports)
         start = 0
         for record in batch:
-            stop = start + len(record.fetch_rows)
-            yield self._device(record, tuple(made[start:stop]))
+            stop = start + len(record.port_lines)
+            yield self._device(record, tuple(all_ports[start:stop]))
             start = stop
 
     def _device(self, record: Record, ports: tuple[Port, ...]) -> Device:
@@ -192,20 +193,20 @@ class DeviceBuilder:
         return self._hosts[record.description][1] if record.letter in "Hh" else ""
 
     def _neighbors(self, rows: list[PortLine]) -> list[tuple[Neighbor, ...]]:
-        """Return what each port hears: one neighbor, or nothing where nobody answered."""
-        nobody = ("S", "")
-        peers = [row[1] or nobody for row in rows]
+        """Return the neighbors of each port: one, or none without a peer."""
+        placeholder = ("S", "")
+        peers = [row[1] or placeholder for row in rows]
         far_ports = [row[2] for row in rows]
         names = [self._switches[row[3]] for row in rows]
         port_names = [_NUMBERS[number] for number, _ in far_ports]
         kinds = [_KINDS[letter] for letter, _ in peers]
-        for at, (letter, guid) in enumerate(peers):
+        for row_index, (letter, guid) in enumerate(peers):
             if letter in "Hh":
-                text = rows[at][3]
-                names[at], label = self._hosts[text]
-                port_names[at] = f"{label or guid}/{port_names[at]}"
-                kinds[at] = self._kind(peers[at], text)
-        heard = zip(
+                text = rows[row_index][3]
+                names[row_index], label = self._hosts[text]
+                port_names[row_index] = f"{label or guid}/{port_names[row_index]}"
+                kinds[row_index] = self._kind(peers[row_index], text)
+        fields = zip(
             map(self._node_ids.__getitem__, peers),
             names,
             _port_ids(peers, far_ports),
@@ -214,19 +215,22 @@ class DeviceBuilder:
             kinds,
             repeat(None),
         )
-        made: list[tuple[Neighbor, ...]] = list(zip(map(_new_neighbor, heard)))
-        return [one if row[1] else () for one, row in zip(made, rows, strict=True)]
+        neighbors_of_rows: list[tuple[Neighbor, ...]] = list(zip(map(_new_neighbor, fields)))
+        return [
+            neighbors if row[1] else ()
+            for neighbors, row in zip(neighbors_of_rows, rows, strict=True)
+        ]
 
     def _kind(self, key: Key, description: str) -> DeviceKind:
-        """Tell aggregation nodes from hosts: by device id and system image, not by name.
+        """Return the kind; device id and system image identify an aggregation node, not its name.
 
-        Only where the CA's own record is lost, or is a row of -p, the factory text has to do.
+        Only if the CA has no record, or a row of -p, the factory text decides.
         """
         if key[0] == "H" and key[1] in self._aggregation:
             return DeviceKind.AGGREGATION
         if key[0] in "Hh" and description == AGGREGATION_TEXT:
-            is_told = key[0] == "H" and key in self._records
-            return _KINDS[key[0]] if is_told else DeviceKind.AGGREGATION
+            has_record = key[0] == "H" and key in self._records
+            return _KINDS[key[0]] if has_record else DeviceKind.AGGREGATION
         return _KINDS[key[0]]
 
 
@@ -234,14 +238,14 @@ def _sorted_rows(batch: list[Record]) -> tuple[list[int], list[PortLine]]:
     numbers: list[int] = []
     rows: list[PortLine] = []
     for record in batch:
-        ordered = sorted(record.fetch_rows)
+        ordered = sorted(record.port_lines)
         numbers += ordered
-        rows += map(record.fetch_rows.__getitem__, ordered)
+        rows += map(record.port_lines.__getitem__, ordered)
     return numbers, rows
 
 
 def _port_names(record: Record, label: str) -> list[str]:
-    numbers = [_NUMBERS[number] for number in sorted(record.fetch_rows)]
+    numbers = [_NUMBERS[number] for number in sorted(record.port_lines)]
     if record.letter not in "Hh":
         return numbers
     return [f"{label or record.guid}/{number}" for number in numbers]
@@ -253,9 +257,9 @@ def _node_ids(key: Key) -> tuple[Id, ...]:
 
 
 def _port_ids(nodes: list[Key], ends: Iterable[FarPort]) -> list[tuple[Id, ...]]:
-    """Return the ids of ports, each given by its node, number and own GUID."""
+    """Return the ids of ports, from the node, the number and the port GUID of each."""
     ends = list(ends)
-    own = map(
+    node_port_ids = map(
         _new_id,
         zip(
             repeat(IdKind.NODE_GUID),
@@ -263,11 +267,11 @@ def _port_ids(nodes: list[Key], ends: Iterable[FarPort]) -> list[tuple[Id, ...]]
             [_NUMBERS[number] for number, _ in ends],
         ),
     )
-    found: list[tuple[Id, ...]] = list(zip(own))
-    for at, (letter, guid) in enumerate(nodes):
-        port_guid = ends[at][1]
+    port_ids: list[tuple[Id, ...]] = list(zip(node_port_ids))
+    for row_index, (letter, guid) in enumerate(nodes):
+        port_guid = ends[row_index][1]
         if letter.islower():
-            found[at] = (Id(IdKind.PORT_GUID, guid),)
+            port_ids[row_index] = (Id(IdKind.PORT_GUID, guid),)
         elif port_guid:
-            found[at] = (found[at][0], Id(IdKind.PORT_GUID, port_guid))
-    return found
+            port_ids[row_index] = (port_ids[row_index][0], Id(IdKind.PORT_GUID, port_guid))
+    return port_ids

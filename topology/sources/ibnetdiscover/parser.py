@@ -1,7 +1,8 @@
-"""`ibnetdiscover` in all its forms that tell cables: bytes to device claims, tolerant of damage.
+"""The output of `ibnetdiscover`, in every form that has cables: bytes in, devices out.
 
-A bad line costs that line: it becomes a ParseError and everything else still counts. Lists of
-nodes without cables are refused by name. Which claims are one host is for `fabric` to say.
+Skips a bad line with a ParseError and keeps everything else. Refuses node lists, which have no
+cables, with an error that names the form. Does not decide which devices are one host; the join
+does.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 FastParser: TypeAlias = Callable[[bytes, str], ParseResult]
-"""Reads a dump, given with its name, to the same result."""
+"""Parses (dump, source) to the same result as the line parser."""
 
 
 def parse_ibnetdiscover(
@@ -34,17 +35,17 @@ def parse_ibnetdiscover(
 ) -> ParseResult:
     """Return one device per record, sorted by GUID, and an error per bad line; never raises.
 
-    Every CA is a device of its own: one HCA function, not a host. Both ends of a cable say what
-    they see, at their own rate; only the rows of -p also tell ports without a link. They know
-    CAs by port GUID alone, so each port of a CA is a device there.
-    Cost: O(lines), 6 to 8 µs each, half of it for making the objects; with `fast` 0.3 µs, and
-    the objects are made when somebody looks at them.
+    Every CA is a separate device: one HCA function, not a host. Both ends of a cable are reported,
+    each with its own rate. Ports without a link appear only in the output of -p. That output has
+    only the port GUID of a CA, so there each port of a CA is a device.
+    Cost: O(lines), 6 to 8 µs each, half of it to build the objects; with `fast` 0.3 µs, and the
+    objects are built when they are first read.
 
     Args:
-        raw: the output, pasted or redirected; several dumps after each other add up.
-        source: names the input in errors.
-        fast: an `ibnetdiscover_pieces.NumpyReader` where numpy may be loaded. The result is the
-            same: what it does not take is read line by line.
+        raw: the output, pasted or redirected; several dumps in sequence add up.
+        source: the name of the input in errors.
+        fast: a `chunks.NumpyReader`, if numpy may be loaded. The result is the same, because it
+            passes lines that it cannot parse to the line parser.
     """
     if fast is not None:
         return fast(raw, source)
@@ -60,7 +61,7 @@ def parse_strictly(
     """Return the devices of a dump without any bad line.
 
     Raises:
-        ExceptionGroup: of all ParseErrors, in the order of lines.
+        ExceptionGroup: all ParseErrors, in the order of lines, if there are any.
     """
     parsed = parse_ibnetdiscover(raw, source=source, fast=fast)
     if parsed.errors:

@@ -1,7 +1,7 @@
-"""Nodes of an InfiniBand dump to device claims, the last step of the readers of managers' dumps.
+"""Nodes and ports of an InfiniBand dump, and the devices that they make.
 
-What a node and a cable are is the same in every dump; how they are spelt is each reader's own.
-The claims are those that `ibnetdiscover` of the same fabric gives, as far as a dump tells.
+Every dump has the same nodes and cables; each parser knows the syntax of its own dump. The devices
+equal those that `ibnetdiscover` of the same fabric gives, as far as the dump has the facts.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ LANE_BPS: Final = {
     "100": 100_000_000_000,
     "200": 200_000_000_000,
 }
-"""Bits per second of a lane by the word of opensm and ibdiagnet. Source: opensm's osm_dump.c,
+"""Bits per second of a lane, by the word of opensm or ibdiagnet. Source: opensm's osm_dump.c,
 `speed2char` of ibdm's Fabric.h."""
 LANES: Final = {"1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
 
 
 class FarEnd(NamedTuple):
-    """Where a cable leads."""
+    """The far end of a cable."""
 
     guid: str
-    """Of the node."""
+    """GUID of the node."""
     port: int | None
-    """None where only a label of it is told."""
+    """None if only the label is known."""
     label: str = ""
-    """What is printed on the front panel, where that is all that is told."""
+    """Label on the front panel, for a port without a known number."""
     port_guid: str | None = None
     kind: DeviceKind = DeviceKind.UNKNOWN
-    """As this end tells; the node's own record knows better."""
+    """The kind according to this end; the node's own record takes precedence."""
     description: str = ""
 
 
 class PortRow(NamedTuple):
-    """One port as a dump tells it."""
+    """One port, as in a dump."""
 
     state: PortState
     rate_bps: int | None = None
@@ -65,7 +65,7 @@ class PortRow(NamedTuple):
 
 @dataclass(slots=True)
 class IbNode:
-    """One node as a dump tells it."""
+    """One node, as in a dump."""
 
     guid: str
     kind: DeviceKind
@@ -76,14 +76,14 @@ class IbNode:
 
 
 def derive_rate_bps(width: str, speed: str) -> int | None:
-    """Return bits per second of `4x` and `50`, None where either is not known."""
+    """Return bits per second of a width and a speed (`4x`, `50`); None if either is unknown."""
     lanes, lane = LANES.get(width), LANE_BPS.get(speed)
     return lanes * lane if lanes and lane else None
 
 
 def build_node_devices(nodes: Mapping[str, IbNode]) -> tuple[Device, ...]:
     """Return one device per node, sorted by GUID. Cost: O(n log n) in ports."""
-    images = {one.image or one.guid for one in nodes.values() if one.kind is DeviceKind.SWITCH}
+    images = {node.image or node.guid for node in nodes.values() if node.kind is DeviceKind.SWITCH}
     for node in nodes.values():
         is_inside = node.device_id == AGGREGATION_DEVID and node.image in images
         if node.kind is DeviceKind.HOST and is_inside:
@@ -115,28 +115,28 @@ def _device(node: IbNode, nodes: Mapping[str, IbNode]) -> Device:
     )
 
 
-def _neighbors(far: FarEnd | None, nodes: Mapping[str, IbNode]) -> Iterator[Neighbor]:
-    if far is None:
+def _neighbors(far_end: FarEnd | None, nodes: Mapping[str, IbNode]) -> Iterator[Neighbor]:
+    if far_end is None:
         return
-    node = nodes.get(far.guid)
-    kind = node.kind if node else far.kind
-    text = (node.description if node else "") or far.description
+    node = nodes.get(far_end.guid)
+    kind = node.kind if node else far_end.kind
+    text = (node.description if node else "") or far_end.description
     if node is None and text == AGGREGATION_TEXT:
         kind = DeviceKind.AGGREGATION
     is_host = kind in _NAMED_LIKE_HOSTS
     name, label = host_name(text) if is_host else (switch_name(text), "")
-    number = far.label if far.port is None else str(far.port)
-    port_guid = far.port_guid if is_host else None
+    number = far_end.label if far_end.port is None else str(far_end.port)
+    port_guid = far_end.port_guid if is_host else None
     yield Neighbor(
-        device_ids=(Id(IdKind.NODE_GUID, far.guid),),
+        device_ids=(Id(IdKind.NODE_GUID, far_end.guid),),
         device_name=name,
-        port_ids=() if far.port is None else _port_ids(far.guid, far.port, port_guid),
-        port_name=f"{label or far.guid}/{number}" if is_host else number,
+        port_ids=() if far_end.port is None else _port_ids(far_end.guid, far_end.port, port_guid),
+        port_name=f"{label or far_end.guid}/{number}" if is_host else number,
         source=Source.IB,
         kind=kind,
     )
 
 
 def _port_ids(guid: str, number: int, port_guid: str | None) -> tuple[Id, ...]:
-    own: Iterable[Id] = (Id(IdKind.PORT_GUID, port_guid),) if port_guid else ()
-    return (Id(IdKind.NODE_GUID, guid, str(number)), *own)
+    guid_ids: Iterable[Id] = (Id(IdKind.PORT_GUID, port_guid),) if port_guid else ()
+    return (Id(IdKind.NODE_GUID, guid, str(number)), *guid_ids)

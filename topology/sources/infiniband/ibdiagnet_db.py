@@ -1,8 +1,8 @@
 """ibdiagnet's `.db_csv`: sections of comma-separated rows between START_NAME and END_NAME.
 
-Three of its many sections tell the cables: NODES, PORTS and LINKS. Columns go by the names in a
-section's first row, because versions differ in them. A description is quoted and nothing in it
-escaped, so it may hold commas and quotes.
+Three of its many sections describe the cables: NODES, PORTS and LINKS. The first row of a section
+names its columns, which differ between versions. A description is quoted but not escaped, so it may
+contain commas and quotes.
 
 Source: `extract_section` and `parse_ibdiagnet_dump` of Mellanox/ufm_sdk_3.0's NDT plugin for the
 sections and columns; ibdm's Fabric.h `IBLinkSpeed` and `IBLinkWidth` for the numbers of rates.
@@ -27,7 +27,7 @@ from topology.sources.infiniband.dump_nodes import (
 )
 
 Row: TypeAlias = tuple[int, str, Mapping[str, str]]
-"""Number of its line, the line, and values by column."""
+"""Line number, line, and values by column."""
 
 _BORDER: Final = re.compile(r"(START|END)_([A-Z0-9_]+)\Z")
 _NUMBER: Final = re.compile(r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})\Z")
@@ -53,13 +53,13 @@ _UP: Final = PortRow(PortState.UP)
 def parse_ibdiagnet_db(raw: bytes, *, source: str = "") -> ParseResult:
     """Return one device per node, sorted by GUID, and an error per bad line; never raises.
 
-    Ports without a cable are told too, as down. Cost: O(lines).
+    Ports without a cable are included, as down. Cost: O(lines).
     """
     reader = _DbParser(source)
     sections = reader.sections(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
     for name in (_NODES, _PORTS, _LINKS):
         if name not in sections:
-            reader.error(f"no START_{name} in it: run ibdiagnet with --enable_output db_csv")
+            reader.error(f"no START_{name} section: run ibdiagnet with --enable_output db_csv")
     for row in sections.get(_NODES, ()):
         reader.read_node(row)
     for row in sections.get(_PORTS, ()):
@@ -70,7 +70,7 @@ def parse_ibdiagnet_db(raw: bytes, *, source: str = "") -> ParseResult:
 
 
 class _DbParser:
-    """Nodes as the rows tell them."""
+    """Collects nodes from the rows, and errors."""
 
     def __init__(self, source: str) -> None:
         self.nodes: dict[str, IbNode] = {}
@@ -81,26 +81,28 @@ class _DbParser:
         self.errors.append(ParseError(problem, source=self._source, line=line, excerpt=excerpt))
 
     def sections(self, text: str) -> dict[str, list[Row]]:
-        """Return the rows of the sections that tell cables."""
-        found: dict[str, list[Row]] = {}
-        inside, columns = "", None
-        for number, full in enumerate(text.split("\n"), 1):
-            line = full.strip()
+        """Return the rows of NODES, PORTS and LINKS by section."""
+        rows_by_section: dict[str, list[Row]] = {}
+        section, columns = "", None
+        for number, raw_line in enumerate(text.split("\n"), 1):
+            line = raw_line.strip()
             border = _BORDER.match(line)
             if border:
-                inside, columns = (border[2] if border[1] == "START" else ""), None
-            elif inside not in (_NODES, _PORTS, _LINKS) or not line:
+                section, columns = (border[2] if border[1] == "START" else ""), None
+            elif section not in (_NODES, _PORTS, _LINKS) or not line:
                 continue
             elif columns is None:
                 columns = [name.strip() for name in line.split(",")]
-                found.setdefault(inside, [])
+                rows_by_section.setdefault(section, [])
             else:
                 values = _split(line, len(columns))
                 if values is None:
-                    self.error(f"row of {inside} that is cut or damaged", number, line)
+                    self.error(f"row of {section} is truncated or damaged", number, line)
                     continue
-                found[inside].append((number, line, dict(zip(columns, values, strict=True))))
-        return found
+                rows_by_section[section].append(
+                    (number, line, dict(zip(columns, values, strict=True)))
+                )
+        return rows_by_section
 
     def read_node(self, row: Row) -> None:
         line, text, values = row
@@ -109,7 +111,7 @@ class _DbParser:
             self.error("node without a GUID or a type", line, text)
             return
         if guid in self.nodes:
-            self.error("node is told twice, the first counts", line, text)
+            self.error("node is listed twice, the first one counts", line, text)
             return
         self.nodes[guid] = IbNode(
             guid,
@@ -124,9 +126,9 @@ class _DbParser:
         node = self.nodes.get(parse_guid(values.get("NodeGuid", "")) or "")
         number = _number(values, "PortNum")
         if node is None or number is None or number > MAX_PORT:
-            self.error("port of no node that NODES tells", line, text)
+            self.error("port of a node that is not in NODES", line, text)
             return
-        if number == 0:  # a switch's own, which has no cable
+        if number == 0:  # a switch's management port, which has no cable
             return
         is_down = _number(values, "PortState") in (None, _STATE_DOWN)
         node.ports[number] = PortRow(
@@ -143,22 +145,22 @@ class _DbParser:
             return
         nodes = [self.nodes.get(guid) for guid, _ in ends]
         if None in nodes:
-            self.error("link of a node that NODES lacks", line, text)
-        known = [
+            self.error("link of a node that is not in NODES", line, text)
+        known_ends = [
             (node, number)
             for node, (_, number) in zip(nodes, ends, strict=True)
             if node is not None
         ]
-        if any(node.ports.get(number, _UP).far is not None for node, number in known):
-            self.error("port has two peers, the first counts", line, text)
+        if any(node.ports.get(number, _UP).far is not None for node, number in known_ends):
+            self.error("port has two peers, the first one counts", line, text)
             return
         guids = [
             node.ports.get(number, _UP).guid if node else None
             for node, (_, number) in zip(nodes, ends, strict=True)
         ]
-        for node, number in known:
-            at = 1 if (node.guid, number) == ends[0] else 0
-            end = FarEnd(*ends[at], port_guid=guids[at])
+        for node, number in known_ends:
+            end_index = 1 if (node.guid, number) == ends[0] else 0
+            end = FarEnd(*ends[end_index], port_guid=guids[end_index])
             node.ports[number] = node.ports.get(number, _UP)._replace(state=PortState.UP, far=end)
 
     def _rate(self, row: Row) -> int | None:
@@ -168,15 +170,20 @@ class _DbParser:
         if lanes and lane:
             return lanes * lane
         if width and speed:
-            problem = "unknown link rate, the link counts without one"
+            problem = "unknown link rate, the link is kept without a rate"
             self.error(problem, line, f"width {width}, speed {speed}")
         return None
 
 
-def _split(line: str, wanted: int) -> list[str] | None:
-    """Return as many values as there are columns; commas of a description that comes first stay."""
-    values = line.split(",") if line.count(",") == wanted - 1 else line.rsplit(",", wanted - 1)
-    if len(values) != wanted or (line.count(",") >= wanted and not line.startswith('"')):
+def _split(line: str, num_columns: int) -> list[str] | None:
+    """Return one value per column, None if the number differs.
+
+    The first value may be a description with commas of its own.
+    """
+    values = (
+        line.split(",") if line.count(",") == num_columns - 1 else line.rsplit(",", num_columns - 1)
+    )
+    if len(values) != num_columns or (line.count(",") >= num_columns and not line.startswith('"')):
         return None
     return [_bare(value) for value in values]
 

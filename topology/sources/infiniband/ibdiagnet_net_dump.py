@@ -1,8 +1,8 @@
 """ibdiagnet's `.net_dump`: a table for each switch, a row for each of its ports.
 
-Hosts have no table: what is known of them is what the switches' rows tell. A switch's ports have
-a label of the front panel beside their number, and a far end is told by its label: the far
-switch's own table turns that into a number.
+Hosts have no table: all facts about them come from the rows of switches. A switch port has a
+number and a label on the front panel. A row gives only the label of the far end; the table of the
+far switch translates it into a number.
 
 Source: the sample in `parse_ibdiagnet_dump` of Mellanox/ufm_sdk_3.0's NDT plugin, ibdiagnet 2.10.
 """
@@ -34,7 +34,7 @@ _COLUMNS: Final = (
     *(_LABEL, _PORT, _STATE, "PhysSta", "MTU", _WIDTH, _SPEED, "FEC mode", "Retran"),
     *(_FAR_GUID, _FAR_LABEL, "NLID", _FAR_TEXT),
 )
-"""Of ibdiagnet 2.10; a table's own head says which it has, the description being the last."""
+"""Columns of ibdiagnet 2.10. The head of a table names its columns; the description is the last."""
 _NUMBER: Final = re.compile(r"[0-9]{1,3}\Z")
 _SWITCH_TEXT: Final = "MF0;"
 _DOWN: Final = "DOWN"
@@ -42,7 +42,7 @@ _CAS: Final = frozenset({DeviceKind.HOST, DeviceKind.AGGREGATION})
 
 
 class _SwitchPortRow(NamedTuple):
-    """A port of a switch as its row tells it."""
+    """The row of a switch port."""
 
     line: int
     text: str
@@ -56,15 +56,15 @@ def parse_ibdiagnet_net_dump(raw: bytes, *, source: str = "") -> ParseResult:
     Cost: O(lines).
     """
     reader = _NetDumpParser(source)
-    for number, full in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
-        line = full.strip().removeprefix("\ufeff")
+    for number, raw_line in enumerate(raw.decode("utf-8", "replace").split("\n"), 1):
+        line = raw_line.strip().removeprefix("\ufeff")
         if line:
             reader.read(line, number)
     return ParseResult(build_node_devices(reader.finish()), tuple(reader.errors))
 
 
 class _NetDumpParser:
-    """Switches as their tables tell them."""
+    """Collects the tables of switches, and errors."""
 
     def __init__(self, source: str) -> None:
         self.errors: list[ParseError] = []
@@ -75,7 +75,7 @@ class _NetDumpParser:
         self._columns: tuple[str, ...] = _COLUMNS
 
     def read(self, line: str, number: int) -> None:
-        """Read a head, a row, or what is neither."""
+        """Read a head, a comment or a row; anything else is an error."""
         head = _HEAD.fullmatch(line)
         if head:
             self._start(head[1].strip(), head[2], number, line)
@@ -84,45 +84,52 @@ class _NetDumpParser:
             self._read_comment(line)
             return
         if self._open is None:
-            self._error("row outside of any switch's table", number, line)
+            self._error("row outside the table of a switch", number, line)
             return
-        # Only the last value, a description, may hold colons itself.
+        # Only the last value, a description, may contain colons.
         words = [word.strip() for word in line.split(":", len(self._columns) - 1)]
         values = dict(zip(self._columns, words, strict=False))
         if len(words) < len(self._columns) - 1 or not _NUMBER.match(values[_PORT]):
-            self._error("row that is cut or damaged", number, line)
+            self._error("row is truncated or damaged", number, line)
             return
         self._open.append(_SwitchPortRow(number, line, int(values[_PORT]), values))
 
     def _read_comment(self, line: str) -> None:
-        """Take the names of a table's columns; all other comments tell no port."""
+        """Set the column names of a table; ignore all other comments."""
         names = tuple(name.strip() for name in line.split(":"))
         if set(names) >= {_LABEL, _PORT, _STATE, _WIDTH, _SPEED, _FAR_GUID, _FAR_LABEL, _FAR_TEXT}:
             self._columns = names
 
     def finish(self) -> dict[str, IbNode]:
-        """Return the switches, their cables told by number where that can be known."""
+        """Return the nodes; the far end of a cable has a number if its label can be translated."""
         numbers = {guid: _numbers(rows) for guid, rows in self._rows.items()}
         switches = list(self._rows.items())
         for guid, rows in switches:
             node = self._nodes[guid]
             for row in rows:
                 if row.number in node.ports:
-                    self._error("port is told twice, the first counts", row.line, row.text)
+                    self._error("port is listed twice, the first one counts", row.line, row.text)
                 elif row.number:
                     node.ports[row.number] = self._port(row, numbers)
                     self._mirror(node, row.number)
         return self._nodes
 
     def _mirror(self, switch: IbNode, number: int) -> None:
-        """Tell a cable from the end that has no table, a CA's."""
+        """Add a cable to its other end, if that is a CA, which has no table."""
         port = switch.ports[number]
-        far = port.far
-        if far is None or far.port is None or far.guid in self._rows or far.kind not in _CAS:
+        far_end = port.far
+        if (
+            far_end is None
+            or far_end.port is None
+            or far_end.guid in self._rows
+            or far_end.kind not in _CAS
+        ):
             return
-        there = self._nodes.setdefault(far.guid, IbNode(far.guid, far.kind, far.description))
+        far_node = self._nodes.setdefault(
+            far_end.guid, IbNode(far_end.guid, far_end.kind, far_end.description)
+        )
         back = FarEnd(switch.guid, number)
-        there.ports.setdefault(far.port, PortRow(port.state, port.rate_bps, None, back))
+        far_node.ports.setdefault(far_end.port, PortRow(port.state, port.rate_bps, None, back))
 
     def _start(self, description: str, text: str, number: int, line: str) -> None:
         guid = parse_guid(text)
@@ -140,10 +147,10 @@ class _NetDumpParser:
         width, speed = values[_WIDTH], values[_SPEED]
         rate = derive_rate_bps(width, speed)
         if rate is None and width and speed and (width in LANES or speed in LANE_BPS):
-            problem = "unknown link rate, the link counts without one"
+            problem = "unknown link rate, the link is kept without a rate"
             self._error(problem, row.line, f"{width} {speed}")
-        far = self._far(row, numbers)
-        return PortRow(PortState.UP, rate, None, far)
+        far_end = self._far(row, numbers)
+        return PortRow(PortState.UP, rate, None, far_end)
 
     def _far(self, row: _SwitchPortRow, numbers: dict[str, dict[str, int]]) -> FarEnd | None:
         text, label = row.values[_FAR_GUID], row.values[_FAR_LABEL]
@@ -153,11 +160,11 @@ class _NetDumpParser:
             if text:
                 self._error("far end without a GUID", row.line, row.text)
             return None
-        there = numbers.get(guid)
-        number = there.get(label) if there else None
-        if number is None and there is None and _NUMBER.match(label):
+        far_numbers = numbers.get(guid)
+        number = far_numbers.get(label) if far_numbers else None
+        if number is None and far_numbers is None and _NUMBER.match(label):
             number = int(label)
-        is_switch = there is not None or description.startswith(_SWITCH_TEXT)
+        is_switch = far_numbers is not None or description.startswith(_SWITCH_TEXT)
         kind = DeviceKind.SWITCH if is_switch else _ca_kind(description)
         return FarEnd(guid, number, label, kind=kind, description=description)
 
@@ -166,7 +173,7 @@ class _NetDumpParser:
 
 
 def _numbers(rows: list[_SwitchPortRow]) -> dict[str, int]:
-    """Return the numbers of ports by their labels; a label that two ports have tells neither."""
+    """Return port numbers by label; skips a label that two ports share."""
     counts = Counter(row.values[_LABEL] for row in rows)
     return {row.values[_LABEL]: row.number for row in rows if counts[row.values[_LABEL]] == 1}
 

@@ -1,7 +1,7 @@
-"""What node descriptions and link rates of InfiniBand tools mean: host, HCA and switch names.
+"""Host, HCA and switch names in InfiniBand node descriptions, and link rates.
 
-A description is free text of at most 64 bytes that its owner may set to anything. It names a
-device for people; identity is by GUID.
+A description is free text of at most 64 bytes, and its owner may set it to anything. It is a
+display name only; the GUID identifies a device.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-# What firmware says before anybody set a name, seen on ConnectX, Infiniscale, Quantum and
-# Voltaire devices; it tells the model and never the device.
+# The text of the firmware before a name is set, seen on ConnectX, Infiniscale, Quantum and
+# Voltaire devices. It names the model, never the device.
 _FACTORY: Final = re.compile(
     r".*\bMellanox Technologies(?: Aggregation Node)?"
     r"|MT\d{4,6}\s+(?:ConnectX|Connect-IB|BlueField|Infini|Quantum|Switch)\S*"
@@ -28,7 +28,7 @@ _LABEL: Final = re.compile(
     r"HCA-\d+|mlx\d+_\w+|(?:hfi1|erdma|hns|mana)_\d+|(?:mthca|qib|ipath|irdma|bnxt_re|qedr|ib)\d+"
     r"|(?:ib|roce|rdma|opa|iw)(?:P\d+)?(?:p\d+s\d+|[so]\d+)(?:[fdn]\w+)?"
 )
-# A description that is only this has lost its host name: the kernel's default with none set.
+# A description that is only this has no host name: the kernel's default without a host name.
 _BARE_LABEL: Final = re.compile(r"HCA-\d+|mlx\d+_\d+")
 _PORT_WORD: Final = re.compile(r"port\d+")
 _CHASSIS_PREFIX: Final = "MF0;"
@@ -49,15 +49,15 @@ RATES_BPS: Final = {
     for width in (4, 1, 2, 8, 12)
     for speed, lane in _LANE_BPS.items()
 }
-"""Bits per second of every rate token, `4xNDR` first among equals of its width."""
+"""Bits per second of every rate token; of tokens with equal rates, width 4 comes first."""
 
 
 def host_name(description: str) -> tuple[str, str]:
-    """Return (host, HCA label) of a CA's description, either empty where it tells none.
+    """Return (host, HCA label) of a CA's description; either is empty if it is not in the text.
 
-    `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0` and `n1 ibp64s0 port1` name n1; `localhost HCA-1` and
-    factory texts name nobody, of the former the label still counts. The host is the text before
-    the last word, the label that word if it looks like an RDMA device.
+    `n1 mlx5_0`, `n1 HCA-1 `, `n1:mlx5_0` and `n1 ibp64s0 port1` name n1. `localhost HCA-1` has a
+    label and no host; factory texts have neither. The host is the text before the last word; the
+    label is the last word, if it looks like an RDMA device.
     """
     text = description.strip()
     if _FACTORY.fullmatch(text):
@@ -70,10 +70,10 @@ def host_name(description: str) -> tuple[str, str]:
 
 
 def host_names(descriptions: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield (host, HCA label) of each description, quickly: sweeps repeat hosts and labels.
+    """Yield (host, HCA label) of each description, with a cache: sweeps repeat hosts and labels.
 
-    Where its last word looks like an RDMA device, no other rule applies: factory texts end
-    otherwise. What is before that word alone decides then whether it names a host.
+    If the last word looks like an RDMA device, no other rule applies, because no factory text ends
+    that way. Then the text before that word alone decides the host.
     """
     hosts: dict[str, str] = {}
     labels: dict[str, bool] = {}
@@ -110,10 +110,10 @@ def _last_word(text: str) -> tuple[str, str]:
 
 
 def switch_name(description: str) -> str:
-    """Return the name in a switch's or router's description, empty where it tells none.
+    """Return the name in the description of a switch or router; empty if it has none.
 
-    `MF0;NAME:MODEL/U1` is NAME; further ASICs and the modules of a director keep their place:
-    `NAME/U2`, `NAME/L01`, `NAME/U2/RT`.
+    `MF0;NAME:MODEL/U1` is NAME. Further ASICs and the modules of a director keep their place in
+    the name: `NAME/U2`, `NAME/L01`, `NAME/U2/RT`.
     """
     text = description.strip()
     if _FACTORY.fullmatch(text) or _NODE_ID.fullmatch(text):
@@ -130,12 +130,12 @@ def switch_name(description: str) -> str:
 
 
 def describe_switch(name: str) -> str:
-    """Return a description that `switch_name` reads as this name."""
+    """Return a description for which `switch_name` returns this name."""
     return name if switch_name(name) == name else f"{_CHASSIS_PREFIX}{name}:SW/U1"
 
 
 def describe_host(name: str, label: str) -> str:
-    """Return a description that `host_name` reads as this name and label."""
+    """Return a description for which `host_name` returns this name and label."""
     if not name:
         return f"localhost {label}" if label else ""
     texts = (f"{name} {label}", name) if label else (name, f"{name} x")

@@ -1,8 +1,8 @@
-"""opensm's `opensm-subnet.lst` and ibdiagnet's `.lst`: a line for each end of each cable.
+"""opensm's `opensm-subnet.lst` and ibdiagnet's `.lst`: one line for each end of each cable.
 
-The dump of opensm comes with every heavy sweep that it makes, so it needs no sweep of ours. Each
-line tells both ends in full, in braces, and descriptions may hold braces themselves. Ports without
-a cable are not told, nor are nodes without one.
+opensm writes its dump in every heavy sweep, so it costs no additional sweep. Each line has both
+ends in full, in braces, and descriptions may contain braces too. Ports and nodes without a cable
+are not in the dump.
 
 Source: opensm 3.3, osm_dump.c `dump_topology_node` (port numbers and device ids are hexadecimal,
 the far end's device id is shifted); ibutils' ibdm, Fabric.cpp `parseSubnetLine`.
@@ -25,7 +25,7 @@ from topology.sources.infiniband.dump_nodes import (
 )
 
 _HEX: Final = "[0-9A-Fa-f]"
-# A description has at most 64 bytes, so none can hold what looks like the other end of a cable.
+# A description has at most 64 bytes, too few for text that looks like the other end of a cable.
 _END: Final = (
     rf"\{{\s*(CA|SW|Rt)(?:-SM)?\s+Ports:{_HEX}+\s+SystemGUID:({_HEX}{{1,16}})"
     rf"\s+NodeGUID:({_HEX}{{1,16}})\s+PortGUID:({_HEX}{{1,16}})\s+VenID:{_HEX}*"
@@ -59,7 +59,7 @@ def parse_subnet_lst(raw: bytes, *, source: str = "") -> ParseResult:
 
 
 class _SubnetLstParser:
-    """Nodes as the lines tell them."""
+    """Collects nodes from the lines, and errors."""
 
     def __init__(self, source: str) -> None:
         self.nodes: dict[str, IbNode] = {}
@@ -67,48 +67,50 @@ class _SubnetLstParser:
         self._source = source
 
     def read(self, line: str, number: int) -> None:
-        found = _LINE.fullmatch(line)
-        near = _end(found.groups()[:7]) if found else None
-        far = _end(found.groups()[7:14]) if found else None
-        if found is None or near is None or far is None:
-            self._error("unknown line" if found is None else "end without a GUID", number, line)
+        match = _LINE.fullmatch(line)
+        near_end = _end(match.groups()[:7]) if match else None
+        far_end = _end(match.groups()[7:14]) if match else None
+        if match is None or near_end is None or far_end is None:
+            self._error("unknown line" if match is None else "end without a GUID", number, line)
             return
-        width, state, speed = found.groups()[14:]
+        width, state, speed = match.groups()[14:]
         rate = derive_rate_bps(width, speed)
         if rate is None and _UNKNOWN not in (width, speed):
             self._error(
-                "unknown link rate, the link counts without one", number, f"{width} {speed}"
+                "unknown link rate, the link is kept without a rate", number, f"{width} {speed}"
             )
-        node, own, port = near
-        known = self.nodes.setdefault(node.guid, node)
-        known.device_id = known.device_id or node.device_id
+        node, port_guid, port = near_end
+        known_node = self.nodes.setdefault(node.guid, node)
+        known_node.device_id = known_node.device_id or node.device_id
         row = PortRow(
             PortState.DOWN if state == _DOWN else PortState.UP,
             rate,
-            own,
-            FarEnd(far[0].guid, far[2], "", far[1], far[0].kind, far[0].description),
+            port_guid,
+            FarEnd(
+                far_end[0].guid, far_end[2], "", far_end[1], far_end[0].kind, far_end[0].description
+            ),
         )
-        before = known.ports.setdefault(port, row)
-        if before.far is None or row.far is None or before.far[:2] != row.far[:2]:
-            self._error("port has two peers, the first counts", number, line)
+        kept_row = known_node.ports.setdefault(port, row)
+        if kept_row.far is None or row.far is None or kept_row.far[:2] != row.far[:2]:
+            self._error("port has two peers, the first one counts", number, line)
 
     def _error(self, problem: str, line: int, excerpt: str) -> None:
         self.errors.append(ParseError(problem, source=self._source, line=line, excerpt=excerpt))
 
 
 def _end(words: tuple[str, ...]) -> tuple[IbNode, str | None, int] | None:
-    """Return a node, the GUID of its port and that port's number; None without a GUID."""
+    """Return a node, the GUID and the number of its port; None without a valid node GUID."""
     kind, image, guid, port_guid, device_id, description, port = words
-    found = parse_guid(guid)
-    if found is None:
+    node_guid = parse_guid(guid)
+    if node_guid is None:
         return None
     node = IbNode(
-        found, _KINDS[kind], description.strip(), parse_guid(image), _device_id(device_id)
+        node_guid, _KINDS[kind], description.strip(), parse_guid(image), _device_id(device_id)
     )
     return node, parse_guid(port_guid), int(port, 16)
 
 
 def _device_id(text: str) -> int:
-    """Return a device id; those of far ends, and all of ibdiagnet's, are shifted by two bytes."""
+    """Return a device id; ids of far ends, and all ids of ibdiagnet, are shifted by two bytes."""
     number = int(text or "0", 16)
     return number >> _SHIFT if number > _MAX_DEVICE_ID else number

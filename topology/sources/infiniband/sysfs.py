@@ -1,7 +1,8 @@
-"""`/sys/class/infiniband`: the node's own HCAs, which anchor its identity on InfiniBand.
+"""`/sys/class/infiniband`: the node's own HCAs, which identify it on InfiniBand.
 
-Pure: the caller reads the files. Virtual functions and management devices (`smi*`) are no
-cables. A RoCE port's cable is that of its network interface; of it only the RDMA device is told.
+Pure: the caller reads the files. Skips virtual functions and management devices (`smi*`), which
+have no cables. The cable of a RoCE port belongs to its network interface; this module returns only
+the RDMA device of that interface.
 
 Source: Documentation/ABI/stable/sysfs-class-infiniband of the kernel.
 """
@@ -30,7 +31,7 @@ _STATES: Final = {
     "2": PortState.UP,  # INIT: a cable, but no subnet manager yet
     "3": PortState.UP,
     "4": PortState.UP,
-    "5": PortState.UP,  # ACTIVE_DEFER: a short loss that may pass
+    "5": PortState.UP,  # ACTIVE_DEFER: a short loss of the link, which may recover
 }
 _PORT_FILE: Final = re.compile(r"ports/([0-9]{1,3})/")
 _NUMA_NODE: Final = re.compile(r"-?[0-9]{1,5}")
@@ -41,26 +42,28 @@ class InterfaceRdma(NamedTuple):
 
     rdma_device: str
     numa_node: int | None
-    """None where the kernel knows none."""
+    """None if the kernel reports none."""
 
 
 @dataclass(frozen=True, slots=True)
 class IbSysfs:
-    """The node as its HCAs tell."""
+    """The HCAs of a node."""
 
     devices: tuple[Device, ...] = ()
-    """One host without a name; none where the node has no HCA."""
+    """One host without a name; empty if the node has no HCA."""
     errors: tuple[ParseError, ...] = ()
     rdma_by_interface: Mapping[str, InterfaceRdma] = field(default_factory=dict)
-    """By network interface, of HCAs with an Ethernet port."""
+    """RDMA devices by network interface, for HCAs with an Ethernet port."""
 
 
 def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
-    """Return the HCAs in `files`; bad content costs its field, missing files are normal.
+    """Return the HCAs in `files`. Skips a field with bad content, with an error.
+
+    A missing file is not an error.
 
     Args:
         files: contents by path below /sys/class/infiniband, such as `mlx5_0/ports/1/rate`.
-            `NAME/device/net` lists interfaces, one a line; `NAME/device/physfn` marks a VF.
+            `NAME/device/net` lists interfaces, one per line; `NAME/device/physfn` marks a VF.
         source: prefix of the paths in errors.
     """
     reader = _SysfsParser(files, source)
@@ -74,32 +77,32 @@ def parse_ib_sysfs(files: Mapping[str, str], *, source: str = "") -> IbSysfs:
         return IbSysfs()
     ids: set[Id] = set()
     ports: list[Port] = []
-    rdma_of_net: dict[str, InterfaceRdma] = {}
+    rdma_by_interface: dict[str, InterfaceRdma] = {}
     for name in hcas:
         ids.update(reader.device_ids(name))
         ports.extend(reader.ports(name))
-        rdma_of_net.update(reader.interfaces(name))
+        rdma_by_interface.update(reader.interfaces(name))
     host = Device(
         kind=DeviceKind.HOST,
         name="",
         ids=tuple(sorted(ids)),
         ports=tuple(sorted(ports, key=lambda port: (natural_key(port.name), port.name))),
     )
-    return IbSysfs((host,), tuple(reader.errors), rdma_of_net)
+    return IbSysfs((host,), tuple(reader.errors), rdma_by_interface)
 
 
 class _SysfsParser:
-    """Reads single fields, and remembers which were bad."""
+    """Reads single fields and collects errors for bad content."""
 
     def __init__(self, files: Mapping[str, str], source: str) -> None:
         self._files = files
         self._source = source
         self._numbers: dict[str, set[int]] = defaultdict(set)
         for path in files:
-            name, _, rest = path.partition("/")
-            found = _PORT_FILE.match(rest)
-            if found:
-                self._numbers[name].add(int(found[1]))
+            name, _, file_name = path.partition("/")
+            match = _PORT_FILE.match(file_name)
+            if match:
+                self._numbers[name].add(int(match[1]))
         self.errors: list[ParseError] = []
 
     def device_ids(self, name: str) -> Iterator[Id]:
@@ -123,8 +126,8 @@ class _SysfsParser:
         ]
         if "Ethernet" not in [layer.strip() for layer in layers]:
             return
-        found = self._match(f"{name}/device/numa_node", _NUMA_NODE)
-        numa_node = int(found[0]) if found and int(found[0]) >= 0 else None
+        match = self._match(f"{name}/device/numa_node", _NUMA_NODE)
+        numa_node = int(match[0]) if match and int(match[0]) >= 0 else None
         for net in self._files.get(f"{name}/device/net", "").split():
             yield net, InterfaceRdma(name, numa_node)
 
@@ -132,7 +135,7 @@ class _SysfsParser:
         return sorted(self._numbers.get(name, ()))
 
     def _link_layer(self, name: str, number: int) -> Medium | None:
-        """Return the medium; kernels before 2.6.37 knew InfiniBand only and have no such file."""
+        """Return the medium. Kernels before 2.6.37 support only InfiniBand and have no file."""
         path = f"{name}/ports/{number}/link_layer"
         text = self._files.get(path, "InfiniBand").strip()
         if text not in {"InfiniBand", "Ethernet"}:
@@ -158,12 +161,12 @@ class _SysfsParser:
             state=state,
             rate_bps=self._rate_bps(folder) if is_up else None,
             rdma_device=name,
-            # Without a link it is the default one, whatever the cable leads to.
+            # Without a link, the GID has the default subnet prefix, wherever the cable leads.
             subnet=parse_guid(gid[1]) if gid and is_up else None,
         )
 
     def _state(self, folder: str) -> PortState:
-        """Return whether there is a link: the physical state tells, else the logical one."""
+        """Return the state of the link: from the physical state or, without one, the logical."""
         physical = self._match(f"{folder}/phys_state", _PHYSICAL_STATE)
         if physical:
             return PortState.UP if physical[1] == _LINK_UP else PortState.DOWN
@@ -172,24 +175,24 @@ class _SysfsParser:
 
     def _rate_bps(self, folder: str) -> int | None:
         """Return bits per second from `200 Gb/sec (2X NDR)` or `2.5 Gb/sec (1X SDR)`."""
-        found = self._match(f"{folder}/rate", _RATE, is_prefix=True)
-        return int(Decimal(found[1]) * 10**9) if found else None
+        match = self._match(f"{folder}/rate", _RATE, is_prefix=True)
+        return int(Decimal(match[1]) * 10**9) if match else None
 
     def _guid(self, path: str) -> str | None:
-        found = self._match(path, _GUID)
-        return parse_guid(found[0]) if found else None
+        match = self._match(path, _GUID)
+        return parse_guid(match[0]) if match else None
 
     def _match(
         self, path: str, pattern: re.Pattern[str], *, is_prefix: bool = False
     ) -> re.Match[str] | None:
-        """Return the match of a file's content; None for a missing file, bad content is noted."""
+        """Match the content of a file; None if it is missing or bad. Bad content adds an error."""
         if path not in self._files:
             return None
         text = self._files[path].strip()
-        found = pattern.match(text) if is_prefix else pattern.fullmatch(text)
-        if found is None:
+        match = pattern.match(text) if is_prefix else pattern.fullmatch(text)
+        if match is None:
             self._error(path, text)
-        return found
+        return match
 
     def _error(self, path: str, text: str) -> None:
         place = "/".join(part for part in (self._source, show(path)) if part)

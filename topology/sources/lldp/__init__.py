@@ -1,1 +1,11 @@
-"""TODO."""
+"""LLDP: frames from a socket or a capture file, and the output of `lldpcli`.
+
+- lldpdu: one Ethernet frame
+- neighbor_table: the neighbors of every port, by time and TTL
+- pcap: capture files
+- lldpcli: the output of `lldpcli -f json0`, json and keyvalue
+- lldpcli_keyvalue: the lines of keyvalue, turned into the shape of json0
+- ids: which chassis ids and port ids identify a device or port
+
+Imports `topology.model` only.
+"""

@@ -1,7 +1,8 @@
-"""What an LLDP id identifies: the same rules for lldpcli's words and for frames read by ourselves.
+"""Ids of LLDP: the same rules for the output of lldpcli and for frames.
 
-A sent id is the word lldpcli has for its subtype, and the text lldpcli shows of it. Senders put
-almost anything into either, so an id counts only where it can identify one device or port.
+A `SentId` has the word that lldpcli prints for the subtype, and the text that lldpcli prints for
+the value. Senders put almost anything into either, so an id counts only if it can identify one
+device or port.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _MAC_BYTES: Final = 6
 
 
 class SentId(NamedTuple):
-    """A chassis or port id as its sender put it."""
+    """A chassis or port id, as sent."""
 
     subtype: str
     """mac, ip, ifname, ifalias, local or unhandled."""
@@ -27,7 +28,7 @@ class SentId(NamedTuple):
 
 
 def chassis_ids(sent: SentId, addresses: Iterable[str]) -> tuple[Id, ...]:
-    """Return chassis id and management addresses, sorted, without those that identify nothing."""
+    """Return the chassis id and management addresses that can identify a device, sorted."""
     usable = (parse_usable_ip(text) for text in addresses)
     ids = {Id(IdKind.IP, address) for address in usable if address}
     value, subtype = _canonical(sent)
@@ -37,7 +38,7 @@ def chassis_ids(sent: SentId, addresses: Iterable[str]) -> tuple[Id, ...]:
 
 
 def port_ids(sent: SentId) -> tuple[Id, ...]:
-    """Return a port's id, and the MAC or interface name that it is, sorted."""
+    """Return the port id, and the same value as a MAC address or interface name, sorted."""
     value, subtype = _canonical(sent)
     if not value:
         return ()
@@ -50,9 +51,9 @@ def port_ids(sent: SentId) -> tuple[Id, ...]:
 
 
 def port_name(sent: SentId, description: str) -> str:
-    """Return the far port's name: senders put it into the id or, with MAC ids, the description.
+    """Return the name of the far port: from its id or, for example with MAC ids, its description.
 
-    Juniper sends its ifIndex as a local id and the name as description.
+    Juniper sends its ifIndex as a local id, and the name as the description.
     """
     subtype, text = sent
     is_name = subtype in {"ifname", "ifalias"} or (subtype == "local" and not text.isdigit())
@@ -60,25 +61,25 @@ def port_name(sent: SentId, description: str) -> str:
 
 
 def parse_usable_ip(text: str) -> str | None:
-    """Return an address in canonical form; None where it is none or nobody's alone."""
+    """Return an IP address in canonical form; None if it is invalid or not unique to one device."""
     try:
         address = ipaddress.ip_address(text.strip())
     except ValueError:
         return None
-    is_common = (
+    is_shared = (
         address.is_unspecified
         or address.is_link_local
         or address.is_loopback
         or address.is_multicast
     )
-    return None if is_common or "%" in text else str(address)
+    return None if is_shared or "%" in text else str(address)
 
 
 def _canonical(sent: SentId) -> tuple[str, str]:
-    """Return (value, subtype) of an id, an empty value where it identifies nothing.
+    """Return (value, subtype) of an id; the value is empty if the id identifies nothing.
 
-    A MAC of another length, and an address of an unknown family, are printed as hex bytes and
-    kept as `unhandled`. A local id that looks like a MAC stays local: anybody can send that.
+    lldpcli prints a MAC of another length and an address of an unknown family as hex bytes; they
+    become `unhandled`. A local id that looks like a MAC stays local: any device can send it.
     """
     subtype, text = sent.subtype, sent.text.strip()
     if subtype == "mac" and (mac := parse_mac(text)):

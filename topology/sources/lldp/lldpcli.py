@@ -1,10 +1,11 @@
 """`lldpcli -f json0` (and json, keyvalue): neighbors per port, and the node's own chassis.
 
-The forms are told apart by shape and read alike; the others are refused by name. What
-neighbors say is hostile: it is kept as sent, never trusted and never shown unescaped. Hosts and
-switches are not told apart here, because capabilities do not (a host with a bridge says Bridge).
+Detects the form by its shape and reads the three forms alike. Refuses xml, plain text and the
+keyvalue of `show chassis`, with an error that names the form. The text of neighbors may be
+hostile: it is kept as sent, never trusted, and never shown unescaped. Does not decide between host
+and switch, because capabilities do not (a host with a bridge sends Bridge).
 
-Source: lldpd 1.0.16, src/client/{json,show}_writer.c, and collected outputs of older ones.
+Source: lldpd 1.0.16, src/client/{json,show}_writer.c, and collected outputs of older versions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 from topology.sources.lldp.lldpcli_keyvalue import parse_keyvalue
 
-_JSON0_ADVICE: Final = "ask lldpcli for -f json0"
+_JSON0_ADVICE: Final = "run lldpcli with -f json0"
 _FORMS: Final = (
     (re.compile(r"<\?xml|<lldp"), "lldpcli's xml"),
     (re.compile(r"local-chassis\.[^\n]*="), "lldpcli's keyvalue of `show chassis`"),
@@ -36,27 +37,27 @@ _MAX_TTL_S: Final = 65535
 
 @dataclass(frozen=True, slots=True)
 class LldpNeighbors:
-    """What the ports of one device hear."""
+    """The LLDP neighbors of one device, by port."""
 
     ports: tuple[tuple[str, tuple[Neighbor, ...]], ...] = ()
-    """(local port name, its neighbors as printed), in natural order of the names."""
+    """(local port name, its neighbors in the order of the input), in natural order of the names."""
     errors: tuple[ParseError, ...] = ()
     form: str = ""
-    """`json0`, `json`, `keyvalue`, or empty where the input was none of them."""
+    """`json0`, `json`, `keyvalue`, or empty if the input is none of them."""
 
 
 class _Chassis(NamedTuple):
-    """A chassis in either form, its name found."""
+    """The name and the fields of a chassis, of either form."""
 
     name: str
     fields: dict[str, Any]
 
 
 def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
-    """Return the neighbors in `show neighbors details`; never raises.
+    """Return the neighbors in the output of `show neighbors details`; never raises.
 
-    A broken entry costs that entry. Several neighbors on one port are all kept, also one box
-    that speaks several protocols. `{"lldp":[{}]}` is nobody there, which is no error.
+    Skips a broken entry with an error. Keeps every neighbor of a port, also if one device appears
+    once per protocol. `{"lldp":[{}]}` means no neighbors and is not an error.
     """
     try:
         form, entries, errors = _parse_forms(raw, source)
@@ -76,7 +77,10 @@ def parse_neighbors(raw: bytes, *, source: str = "") -> LldpNeighbors:
 
 
 def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple[ParseError, ...]]:
-    """Return the device itself from `show chassis`, None where it tells nothing; never raises."""
+    """Return the local device from `show chassis`; never raises.
+
+    Returns None and an error if the chassis has neither an id nor a name.
+    """
     try:
         text, errors = _decode(raw, source)
         chassis = _local_chassis(_parse_json(text))
@@ -86,7 +90,7 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
     if chassis.name:
         ids.add(Id(IdKind.HOSTNAME, chassis.name))
     if not ids:
-        errors.append(ParseError("chassis without id and name", source=source))
+        errors.append(ParseError("chassis without an id or a name", source=source))
         return None, tuple(errors)
     device = Device(
         kind=DeviceKind.UNKNOWN,
@@ -100,18 +104,18 @@ def parse_chassis(raw: bytes, *, source: str = "") -> tuple[Device | None, tuple
 def _parse_forms(
     raw: bytes, source: str
 ) -> tuple[str, Iterable[tuple[object, object]], list[ParseError]]:
-    """Return the form, every (port name, entry) and what was wrong on the way.
+    """Return the form, every (port name, entry), and the errors.
 
     Raises:
-        ParseError: it is none of the forms that are read.
+        ParseError: the form is not supported.
     """
     text, errors = _decode(raw, source)
     if _KEYVALUE.match(text.lstrip()):
-        read = parse_keyvalue(text)
+        parsed = parse_keyvalue(text)
         return (
             "keyvalue",
-            read.entries,
-            [*errors, *(_with_source(one, source) for one in read.errors)],
+            parsed.entries,
+            [*errors, *(_with_source(error, source) for error in parsed.errors)],
         )
     form, entries = _entries(_parse_json(text))
     return form, entries, errors
@@ -124,22 +128,24 @@ def _with_source(error: ParseError, source: str) -> ParseError:
 def _local_chassis(document: dict[str, Any]) -> _Chassis:
     local = _first(document.get("local-chassis"))
     if not isinstance(local, dict):
-        raise ParseError(f"no local-chassis: expected `show chassis`, {_JSON0_ADVICE}")
+        raise ParseError(
+            f"no local-chassis key: expected the output of `show chassis`; {_JSON0_ADVICE}"
+        )
     return _chassis(local.get("chassis"))
 
 
 def _decode(raw: bytes, source: str) -> tuple[str, list[ParseError]]:
-    """Return the text and what was wrong with its bytes.
+    """Return the text, and an error if some bytes are not UTF-8.
 
     Raises:
-        ParseError: nothing is in it.
+        ParseError: the text is empty.
     """
     errors = []
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     if "\ufffd" in text and not _is_utf8(raw):
         errors.append(ParseError("bytes that are not UTF-8 were replaced", source=source))
     if not text.strip():
-        raise ParseError("empty: lldpcli knows no such port, or failed")
+        raise ParseError("empty: lldpcli does not know the port, or failed")
     return text, errors
 
 
@@ -147,22 +153,24 @@ def _parse_json(text: str) -> dict[str, Any]:
     """Return the document of a JSON form.
 
     Raises:
-        ParseError: it is another form, or no JSON.
+        ParseError: the text is another form, or not JSON.
     """
     for pattern, form in _FORMS:
         if pattern.match(text.lstrip()):
             raise ParseError(f"this is {form}: {_JSON0_ADVICE}")
     try:
-        # json0 prints the byte 0x1F unescaped, which strict reading refuses.
+        # json0 prints the byte 0x1F unescaped, which strict parsing refuses.
         document = json.loads(text, strict=False)
     except json.JSONDecodeError as error:
         excerpt = text[max(error.pos - 20, 0) : error.pos + 40]
-        problem = f"no JSON ({error.msg}): {_JSON0_ADVICE}"
+        problem = f"not JSON ({error.msg}): {_JSON0_ADVICE}"
         raise ParseError(problem, line=error.lineno, excerpt=excerpt) from error
     except (ValueError, RecursionError) as error:
-        raise ParseError(f"no JSON of lldpcli: {_JSON0_ADVICE}", excerpt=text[:80]) from error
+        raise ParseError(f"not JSON of lldpcli: {_JSON0_ADVICE}", excerpt=text[:80]) from error
     if not isinstance(document, dict):
-        raise ParseError(f"expected an object with lldp: {_JSON0_ADVICE}", excerpt=text[:80])
+        raise ParseError(
+            f"expected an object with the key lldp: {_JSON0_ADVICE}", excerpt=text[:80]
+        )
     return document
 
 
@@ -178,42 +186,44 @@ def _entries(document: dict[str, Any]) -> tuple[str, list[tuple[object, object]]
     """Return the form and every (port name, entry) of a neighbors document."""
     root = document.get("lldp")
     if isinstance(root, list):
-        interfaces = [found for part in root if isinstance(part, dict) for found in _items(part)]
+        items = [item for part in root if isinstance(part, dict) for item in _items(part)]
         return "json0", [
-            (found.get("name") if isinstance(found, dict) else None, found) for found in interfaces
+            (item.get("name") if isinstance(item, dict) else None, item) for item in items
         ]
     if isinstance(root, dict):
         return "json", [
             pair
-            for found in _items(root)
-            for pair in (found.items() if isinstance(found, dict) else [(None, found)])
+            for item in _items(root)
+            for pair in (item.items() if isinstance(item, dict) else [(None, item)])
         ]
-    raise ParseError(f"no lldp: expected `show neighbors details`, {_JSON0_ADVICE}")
+    raise ParseError(
+        f"no lldp key: expected the output of `show neighbors details`; {_JSON0_ADVICE}"
+    )
 
 
 def _items(part: dict[str, Any]) -> list[Any]:
-    found = part.get("interface", [])
-    return found if isinstance(found, list) else [found]
+    interfaces = part.get("interface", [])
+    return interfaces if isinstance(interfaces, list) else [interfaces]
 
 
 def _neighbor(name: object, entry: object) -> Neighbor | None:
-    """Return one neighbor; None for a port of which only VLANs are told.
+    """Return one neighbor; None if the entry has VLANs only.
 
     Raises:
-        ParseError: the entry names no port or no chassis.
+        ParseError: the entry has no port name or no chassis.
     """
     if not isinstance(name, str) or not 0 < len(name) <= _MAX_PORT_NAME:
         raise ParseError("neighbor entry without a port name")
     if not isinstance(entry, dict):
-        raise ParseError("neighbor entry is no object", excerpt=name)
+        raise ParseError("neighbor entry is not an object", excerpt=name)
     if "chassis" not in entry and "port" not in entry:
         return None
     try:
         chassis = _chassis(entry.get("chassis"))
     except ParseError as refused:
         raise ParseError(refused.problem, excerpt=name) from refused
-    found = _first(entry.get("port"))
-    port = found if isinstance(found, dict) else {}
+    first_port = _first(entry.get("port"))
+    port = first_port if isinstance(first_port, dict) else {}
     return Neighbor(
         device_ids=_device_ids(chassis.fields),
         device_name=chassis.name,
@@ -224,29 +234,29 @@ def _neighbor(name: object, entry: object) -> Neighbor | None:
     )
 
 
-def _chassis(found: object) -> _Chassis:
+def _chassis(value: object) -> _Chassis:
     """Return a chassis of either form: json0's list, or json's `{NAME: {…}}`.
 
-    In json a chassis without a name is `{"id": {"type": …}, …}` itself.
+    In json, a chassis without a name is `{"id": {"type": …}, …}` itself.
 
     Raises:
-        ParseError: there is none, or several, which a crafted name in json can bring about.
+        ParseError: there is no chassis, or several, which a crafted name in json can cause.
     """
-    if isinstance(found, list):
-        fields = _first(found)
+    if isinstance(value, list):
+        fields = _first(value)
         if isinstance(fields, dict):
             return _Chassis(_text(fields, "name"), fields)
         raise ParseError("neighbor without a chassis")
-    if not isinstance(found, dict) or not found:
+    if not isinstance(value, dict) or not value:
         raise ParseError("neighbor without a chassis")
-    own_id = found.get("id")
-    if isinstance(own_id, dict) and "type" in own_id:
-        return _Chassis("", found)
-    if len(found) > 1:
-        raise ParseError("neighbor with several chassis, forged by a name")
-    name, fields = next(iter(found.items()))
+    id_value = value.get("id")
+    if isinstance(id_value, dict) and "type" in id_value:
+        return _Chassis("", value)
+    if len(value) > 1:
+        raise ParseError("neighbor with several chassis: its name may be forged")
+    name, fields = next(iter(value.items()))
     if not isinstance(fields, dict):
-        raise ParseError("chassis is no object")
+        raise ParseError("chassis is not an object")
     return _Chassis(_replace_surrogates(name), fields)
 
 
@@ -255,10 +265,10 @@ def _device_ids(fields: dict[str, Any]) -> tuple[Id, ...]:
 
 
 def _sent_id(fields: dict[str, Any]) -> SentId:
-    found = _first(fields.get("id"))
-    if not isinstance(found, dict):
+    id_value = _first(fields.get("id"))
+    if not isinstance(id_value, dict):
         return SentId("", "")
-    return SentId(_text(found, "type"), _text(found, "value"))
+    return SentId(_text(id_value, "type"), _text(id_value, "value"))
 
 
 def _ttl_s(fields: dict[str, Any]) -> int | None:
@@ -279,12 +289,12 @@ def _text(fields: dict[str, Any], key: str) -> str:
 
 def _texts(fields: dict[str, Any], key: str) -> list[str]:
     """Return the leaves below a key: bare strings in json, `[{"value": …}]` in json0."""
-    found = fields.get(key)
-    items = found if isinstance(found, list) else [found]
+    value = fields.get(key)
+    items = value if isinstance(value, list) else [value]
     leaves = (item.get("value") if isinstance(item, dict) else item for item in items)
     return [_replace_surrogates(leaf) for leaf in leaves if isinstance(leaf, str)]
 
 
 def _replace_surrogates(text: object) -> str:
-    """Return text that can be encoded: JSON escapes may spell half a character."""
+    """Return text that can be encoded: a JSON escape may be half a surrogate pair."""
     return _SURROGATES.sub("\ufffd", str(text))

@@ -1,9 +1,10 @@
-"""`lldpcli -f keyvalue`: lines to entries of json0's shape, which `lldpcli` then reads alike.
+"""`lldpcli -f keyvalue`: turns lines into entries of json0's shape, which `lldpcli` then reads.
 
-The weakest form: nothing is escaped, so a neighbor's text can forge lines, and neighbors on one
-port repeat the same keys. json0 has neither flaw; people hand this one in all the same.
+keyvalue is the weakest form: it escapes nothing, so a neighbor's text can forge lines, and
+neighbors of one port repeat the same keys. json0 has neither flaw, but some outputs come as
+keyvalue.
 
-Source: lldpd 1.0.16, src/client/kv_writer.c, and collected outputs of older ones.
+Source: lldpd 1.0.16, src/client/kv_writer.c, and collected outputs of older versions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from topology.model.errors import ParseError
 
-# Port names hold dots (eth0.5), so the line is split at the known word that follows the port.
+# Port names contain dots (eth0.5), so the line is split at the known word after the port name.
 _LINE: Final = re.compile(
     r"lldp\.(?P<port>.+?)\."
     r"(?P<word>via|rid|age|chassis|port|vlan|ppvid|pi|lldp-med|unknown-tlvs)"
@@ -24,7 +25,7 @@ _ID_TYPES: Final = frozenset({"mac", "ip", "ifname", "ifalias", "local", "unhand
 
 
 class KeyValues(NamedTuple):
-    """Entries and what was wrong."""
+    """The entries and the errors of an output."""
 
     entries: list[tuple[str, dict[str, Any]]]
     """(port name, entry in json0's shape), in the order of the lines."""
@@ -32,25 +33,25 @@ class KeyValues(NamedTuple):
 
 
 def parse_keyvalue(text: str) -> KeyValues:
-    """Return one entry per `via=` line and port; a bad line costs that line. O(text)."""
+    """Return one entry per `via=` line and port; skips a bad line with an error. O(text)."""
     entries: list[tuple[str, dict[str, Any]]] = []
     open_entries: dict[str, dict[str, Any]] = {}
     errors: list[ParseError] = []
-    is_spread = False
+    is_description = False
     for number, line in enumerate(text.split("\n"), start=1):
-        found = _LINE.match(line.removesuffix("\r"))
-        if found is None:
-            # Old versions print a description as it is, over several lines.
-            if line.strip() and not line.startswith("#") and not is_spread:
+        match = _LINE.match(line.removesuffix("\r"))
+        if match is None:
+            # Old versions print a description over several lines, unescaped.
+            if line.strip() and not line.startswith("#") and not is_description:
                 problem = "expected lldp.PORT.KEY=VALUE"
                 errors.append(ParseError(problem, line=number, excerpt=line))
             continue
-        port, word, path = found["port"], found["word"], found["path"] or ""
+        port, word, path = match["port"], match["word"], match["path"] or ""
         if word == "via" or port not in open_entries:
             open_entries[port] = {}
             entries.append((port, open_entries[port]))
-        _store_value(open_entries[port], word, path, found["value"])
-        is_spread = path.endswith("descr")
+        _store_value(open_entries[port], word, path, match["value"])
+        is_description = path.endswith("descr")
     return KeyValues(entries, errors)
 
 

@@ -1,8 +1,9 @@
-"""LLDP frames as a socket hears them: Ethernet header, then TLVs, walked one by one.
+"""LLDP frames as a socket receives them: an Ethernet header, then TLVs, read one by one.
 
-Whatever a frame holds, nothing is raised. A frame without the three TLVs that say who sent it is
-dropped with its reason; of any other the readable TLVs are kept. Reserved and foreign TLVs are
-skipped by their length. A neighbor read here equals what lldpcli tells of the same frame.
+The parser never raises. It drops a frame without the three mandatory TLVs (chassis id, port id,
+TTL) and says why; it keeps the readable TLVs of any other frame. It skips reserved and foreign
+TLVs by their length. A neighbor parsed here equals the neighbor that lldpcli reports for the same
+frame.
 
 Source: IEEE 802.1AB-2016 clauses 8 and 9.2.7, 802.1Q annex D, 802.3 clause 79; lldpd 1.0.16.
 """
@@ -26,47 +27,47 @@ GROUPS: Final = tuple(bytes.fromhex(f"0180c20000{last}") for last in ("0e", "03"
 _TAGS: Final = frozenset({0x8100, 0x88A8})
 _MAX_TAGS: Final = 2
 MAX_FRAME_BYTES: Final = 65535
-"""No link carries longer frames; most of them end at 9 kB, and LLDP's at 1.5."""
+"""No link carries longer frames; most links carry up to 9 kB, and LLDP frames up to 1.5 kB."""
 _END, _CHASSIS, _PORT, _TTL, _PORT_DESCRIPTION, _SYSTEM_NAME = range(6)
 _ADDRESS: Final = 8
 _ORGANISATION: Final = 127
 _MANDATORY: Final = {_CHASSIS: "chassis id", _PORT: "port id", _TTL: "TTL"}
 _ID_LENGTHS: Final = range(2, 257)
-# Chassis and port ids number the same kinds differently.
+# Chassis ids and port ids use different numbers for the same subtype.
 _CHASSIS_WORDS: Final = ("unhandled", "ifalias", "unhandled", "mac", "ip", "ifname", "local")
 _PORT_WORDS: Final = ("ifalias", "unhandled", "mac", "ip", "ifname", "unhandled", "local")
 _IP_BYTES: Final = {1: 4, 2: 16}
 """Address bytes by IANA address family: IPv4, IPv6."""
 _NAME_BYTES: Final = 4
-# Of organisational TLVs, which are named by an OUI and a subtype.
+# OUI and subtype of organisational TLVs.
 _PVID: Final = bytes.fromhex("0080c201")
 _FRAME_SIZE: Final = bytes.fromhex("00120f04")
-# It moved from 802.3 to 802.1; both are in use.
+# The TLV moved from 802.3 to 802.1; both are in use.
 _AGGREGATION: Final = frozenset({bytes.fromhex("0080c207"), bytes.fromhex("00120f03")})
 _UNDECODABLE: Final = re.compile("[\udc80-\udcff]")
 
 
 class Aggregation(NamedTuple):
-    """What the sender says of link aggregation on its port."""
+    """The sender's link aggregation on its port."""
 
     is_capable: bool
     is_in_use: bool
     port_id: int
-    """Its number for the aggregated port, 0 where it has none."""
+    """The sender's number of the aggregated port, 0 if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lldpdu:
-    """What one frame says of the port that sent it."""
+    """The content of one frame, about the port that sent it."""
 
     chassis_id: bytes
     """Subtype byte and id, as sent."""
     port_id: bytes
     """Subtype byte and id, as sent."""
     ttl_s: int
-    """0 in a shutdown LLDPDU: the sender takes its leave."""
+    """0 in a shutdown LLDPDU: the sender stops sending."""
     vlan: int | None = None
-    """Of the outermost tag; 0 where the tag holds a priority only, None without one."""
+    """VLAN of the outermost tag; 0 if the tag has a priority only, None without a tag."""
     port_description: str = ""
     system_name: str = ""
     addresses: tuple[str, ...] = ()
@@ -77,7 +78,7 @@ class Lldpdu:
 
     @property
     def neighbor(self) -> Neighbor:
-        """What the receiving port hears, as lldpcli would tell it."""
+        """The neighbor of the receiving port, as lldpcli would report it."""
         sent = _sent_id(self.port_id, _PORT_WORDS)
         return Neighbor(
             device_ids=chassis_ids(_sent_id(self.chassis_id, _CHASSIS_WORDS), self.addresses),
@@ -91,10 +92,10 @@ class Lldpdu:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame read: what it says, and what of it could not be read."""
+    """A parsed frame: its content and its errors."""
 
     pdu: Lldpdu | None
-    """None for a frame that is dropped; then the last error says why."""
+    """None for a dropped frame; the last error then says why."""
     errors: tuple[ParseError, ...] = ()
 
 
@@ -102,15 +103,15 @@ class _Tlv(NamedTuple):
     kind: int
     value: bytes
     offset: int
-    """Of its header in the LLDPDU."""
+    """Offset of the TLV header in the LLDPDU, in bytes."""
 
 
 def parse_frame(raw: bytes, *, source: str = "") -> Frame:
-    """Return what an Ethernet frame says; never raises. Linear in its length.
+    """Parse an Ethernet frame; never raises. Linear in its length.
 
     Args:
-        raw: from the destination address on, without checksum; with or without VLAN tags.
-        source: of the errors, such as the receiving port.
+        raw: the frame from its destination address, without checksum; with or without VLAN tags.
+        source: the source of the errors, such as the receiving port.
     """
     try:
         vlan, body = _payload(raw)
@@ -122,7 +123,7 @@ def parse_frame(raw: bytes, *, source: str = "") -> Frame:
     except ParseError as refused:
         return Frame(None, tuple(_with_source(error, source) for error in (*errors, refused)))
     pdu = Lldpdu(chassis_id, port_id, ttl_s, vlan)
-    for tlv in tlvs[len(_MANDATORY) :] if ttl_s else ():  # a shutdown LLDPDU says no more
+    for tlv in tlvs[len(_MANDATORY) :] if ttl_s else ():  # a shutdown LLDPDU has no more
         try:
             pdu = _with_tlv(pdu, tlv)
         except ParseError as refused:
@@ -138,51 +139,52 @@ def _payload(raw: bytes) -> tuple[int | None, bytes]:
     """Return the VLAN and the LLDPDU of a frame.
 
     Raises:
-        ParseError: it is none of LLDP, or not sent to one of its groups.
+        ParseError: the frame is not LLDP, or its destination is not an LLDP group address.
     """
     if len(raw) > MAX_FRAME_BYTES:
         raise ParseError(f"longer than any frame: {len(raw)} bytes")
     if raw[:6] not in GROUPS:
-        raise ParseError("not sent to an LLDP group", excerpt=raw[:6].hex(":"))
-    at, vlan = 12, None
+        raise ParseError("not sent to an LLDP group address", excerpt=raw[:6].hex(":"))
+    offset, vlan = 12, None
     for _ in range(_MAX_TAGS):
-        if int.from_bytes(raw[at : at + 2], "big") not in _TAGS:
+        if int.from_bytes(raw[offset : offset + 2], "big") not in _TAGS:
             break
-        tag = int.from_bytes(raw[at + 2 : at + 4], "big") & 0xFFF
-        vlan, at = (tag if vlan is None else vlan), at + 4
-    if int.from_bytes(raw[at : at + 2], "big") != ETHERTYPE:
-        raise ParseError("no LLDP frame", excerpt=raw[at : at + 2].hex())
-    return vlan, raw[at + 2 :]
+        tag = int.from_bytes(raw[offset + 2 : offset + 4], "big") & 0xFFF
+        vlan, offset = (tag if vlan is None else vlan), offset + 4
+    if int.from_bytes(raw[offset : offset + 2], "big") != ETHERTYPE:
+        raise ParseError("not an LLDP frame", excerpt=raw[offset : offset + 2].hex())
+    return vlan, raw[offset + 2 :]
 
 
 def _walk(body: bytes) -> tuple[list[_Tlv], list[ParseError]]:
-    """Return the TLVs before the End, and an error where the walk ends without one."""
+    """Return the TLVs before the End TLV, and an error if there is no valid End TLV."""
     tlvs: list[_Tlv] = []
-    at = 0
-    while at + 2 <= len(body):
-        head = int.from_bytes(body[at : at + 2], "big")
-        kind, end = head >> 9, at + 2 + (head & 0x1FF)
+    offset = 0
+    while offset + 2 <= len(body):
+        head = int.from_bytes(body[offset : offset + 2], "big")
+        kind, end = head >> 9, offset + 2 + (head & 0x1FF)
         if kind == _END:
-            return tlvs, ([_tlv_error("End TLV with a value", body[at:end])] if head else [])
+            return tlvs, ([_tlv_error("End TLV with a value", body[offset:end])] if head else [])
         if end > len(body):
-            problem = f"TLV of type {kind} at byte {at} runs past the frame"
-            return tlvs, [_tlv_error(problem, body[at:])]
-        tlvs.append(_Tlv(kind, body[at + 2 : end], at))
-        at = end
-    return tlvs, [_tlv_error("no End TLV", body[at:])]
+            problem = f"TLV of type {kind} at byte {offset} runs past the frame"
+            return tlvs, [_tlv_error(problem, body[offset:])]
+        tlvs.append(_Tlv(kind, body[offset + 2 : end], offset))
+        offset = end
+    return tlvs, [_tlv_error("no End TLV", body[offset:])]
 
 
 def _mandatory(tlvs: Sequence[_Tlv]) -> tuple[bytes, bytes, int]:
-    """Return chassis id, port id and TTL, which come first, in this order, once each.
+    """Return the chassis id, the port id and the TTL.
 
     Raises:
-        ParseError: they do not, or an id has a length or subtype that no id has (9.2.7.7).
+        ParseError: they are not the first TLVs, in this order, once each; or an id has an invalid
+            length or subtype (9.2.7.7).
     """
     for place, (kind, name) in enumerate(_MANDATORY.items()):
         if len(tlvs) <= place:
-            raise ParseError(f"ends before its {name}")
+            raise ParseError(f"frame ends before its {name}")
         if tlvs[place].kind != kind:
-            raise ParseError(f"type {tlvs[place].kind} where its {name} belongs")
+            raise ParseError(f"TLV of type {tlvs[place].kind} in the place of its {name}")
     for tlv in tlvs[len(_MANDATORY) :]:
         if tlv.kind in _MANDATORY:
             raise ParseError(f"a second {_MANDATORY[tlv.kind]}")
@@ -190,17 +192,17 @@ def _mandatory(tlvs: Sequence[_Tlv]) -> tuple[bytes, bytes, int]:
     for tlv in (chassis, port):
         is_id = len(tlv.value) in _ID_LENGTHS and 0 < tlv.value[0] <= len(_CHASSIS_WORDS)
         if not is_id:
-            raise _tlv_error(f"no {_MANDATORY[tlv.kind]}", tlv.value)
-    if len(ttl.value) < 2:  # noqa: PLR2004 - a 16-bit number; more is ignored
-        raise _tlv_error("no TTL", ttl.value)
+            raise _tlv_error(f"invalid {_MANDATORY[tlv.kind]}", tlv.value)
+    if len(ttl.value) < 2:  # noqa: PLR2004 - a 16-bit number; more bytes are ignored
+        raise _tlv_error("invalid TTL", ttl.value)
     return chassis.value, port.value, int.from_bytes(ttl.value[:2], "big")
 
 
 def _with_tlv(pdu: Lldpdu, tlv: _Tlv) -> Lldpdu:
-    """Return what is said with an optional TLV too; of a repeated one the last counts.
+    """Return the content with an optional TLV added; the last of a repeated TLV counts.
 
     Raises:
-        ParseError: it is too short for what it is.
+        ParseError: the TLV is too short for its type.
     """
     if tlv.kind == _PORT_DESCRIPTION and tlv.value:
         return replace(pdu, port_description=_text(tlv.value))
@@ -235,9 +237,9 @@ def _number(tlv: _Tlv, value: bytes, length: int) -> int:
 
 
 def _address(tlv: _Tlv) -> tuple[str, ...]:
-    """Return a management address, none of a family that is not IP."""
+    """Return the management address as text; empty for a family other than IP."""
     length = tlv.value[0] if tlv.value else 0
-    # The interface's numbering and number follow the address.
+    # The numbering subtype and the number of the interface follow the address.
     if length < 2 or len(tlv.value) < 1 + length + 5:  # noqa: PLR2004 - a family and an address
         raise _too_short_error(tlv)
     family, address = tlv.value[1], tlv.value[2 : 1 + length]
@@ -253,7 +255,7 @@ def _tlv_error(problem: str, value: bytes) -> ParseError:
 
 
 def _sent_id(value: bytes, words: Sequence[str]) -> SentId:
-    """Return an id in the word and with the text that lldpcli has for it."""
+    """Return an id with the word and the text that lldpcli prints for it."""
     word, sent = words[value[0] - 1], value[1:]
     match word:
         case "mac":
@@ -268,6 +270,6 @@ def _sent_id(value: bytes, words: Sequence[str]) -> SentId:
 
 
 def _text(value: bytes) -> str:
-    """Return text up to its first NUL; each byte that is no UTF-8 becomes U+FFFD, as in json0."""
+    """Return the text up to its first NUL; replaces each invalid byte by U+FFFD, as json0 does."""
     decoded = value.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
     return _UNDECODABLE.sub("\ufffd", decoded)

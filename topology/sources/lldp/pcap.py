@@ -1,9 +1,9 @@
-"""Saved frames: capture files as tcpdump writes them, or one frame as it went over the wire.
+"""Saved frames: capture files of tcpdump, or one raw frame.
 
-Only the frames are taken out; what they say is `lldpdu`'s. A capture holds the frames of both
-directions, so a device that was captured on is among those that it tells of.
+Extracts the frames; `lldpdu` parses them. A capture has the frames of both directions, so the
+capturing device is among the neighbors.
 
-Source: draft-ietf-opsawg-pcap; pcapng, which Wireshark writes by default, is refused by name.
+Source: draft-ietf-opsawg-pcap. pcapng, the default of Wireshark, is refused with advice.
 """
 
 from __future__ import annotations
@@ -30,42 +30,44 @@ _ETHERNET: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedFrames:
-    """What a file of frames tells."""
+    """The content of a file of frames."""
 
     num_frames: int = 0
     num_lldp: int = 0
     neighbors: tuple[Neighbor, ...] = ()
-    """Those that LLDP frames tell, each once, in the order of the file."""
+    """The neighbors in LLDP frames, each once, in the order of the file."""
     errors: tuple[ParseError, ...] = ()
 
 
 def is_saved_frames(raw: bytes) -> bool:
-    """Return whether a file holds frames by its first bytes."""
+    """Return whether a file has frames, by its first bytes."""
     return raw[:4] in _ORDERS or raw[:4] == _NEXT_GENERATION or raw[:6] in GROUPS
 
 
 def parse_saved_frames(raw: bytes, *, source: str = "") -> SavedFrames:
-    """Return what the LLDP frames of a file say; never raises. Linear in its length.
+    """Return the neighbors in the LLDP frames of a file; never raises. Linear in its length.
 
-    A frame that cannot be read costs itself, a record that is cut the rest of the file.
+    Skips an unreadable frame. A truncated record ends the file.
     """
     if raw[:6] in GROUPS:
         return _decode_frames([raw], [], source)
     order = _ORDERS.get(raw[:4])
     if order is None:
-        return _refuse("not a pcap file; of a pcapng one, tshark -F pcap makes one", source)
+        return _refuse("not a pcap file; convert a pcapng file with tshark -F pcap", source)
     if len(raw) < _HEAD_BYTES:
-        return _refuse("cut within its header", source)
+        return _refuse("file ends within its header", source)
     (link,) = struct.unpack_from(f"{order}I", raw, 20)
     if link & 0xFFFF != _ETHERNET:
         return _refuse(f"link type {link & 0xFFFF} is not Ethernet", source)
     frames: list[bytes] = []
-    at = _HEAD_BYTES
-    while at + _RECORD_BYTES <= len(raw):
-        (length,) = struct.unpack_from(f"{order}I", raw, at + 8)
-        frames.append(raw[at + _RECORD_BYTES : at + _RECORD_BYTES + length])
-        at += _RECORD_BYTES + length
-    problems = [] if at == len(raw) else [ParseError("the last frame is cut", source=source)]
+    offset = _HEAD_BYTES
+    while offset + _RECORD_BYTES <= len(raw):
+        (length,) = struct.unpack_from(f"{order}I", raw, offset + 8)
+        frames.append(raw[offset + _RECORD_BYTES : offset + _RECORD_BYTES + length])
+        offset += _RECORD_BYTES + length
+    problems = (
+        [] if offset == len(raw) else [ParseError("the last frame is truncated", source=source)]
+    )
     return _decode_frames(frames, problems, source)
 
 
@@ -89,5 +91,5 @@ def _decode_frames(frames: list[bytes], problems: list[ParseError], source: str)
 
 
 def _is_lldp(raw: bytes) -> bool:
-    kinds = (raw[at : at + 2] for at in (12, 16, 20))  # behind up to two tags
+    kinds = (raw[offset : offset + 2] for offset in (12, 16, 20))  # after up to two VLAN tags
     return ETHERTYPE.to_bytes(2, "big") in kinds and raw[:6] in GROUPS

@@ -1,10 +1,11 @@
-"""Ids and texts as the MIBs hold them: octets with the subtype's number, either of them wrong.
+"""Ids and texts of the MIBs: octets and the number of a subtype, and either can be wrong.
 
-What an id identifies is decided in `lldp_ids`, alike for every source. Here octets become what
-lldpcli would show of them, and MACs are recognised under whatever subtype they came: of a
-hundred devices 17 send or store MACs as text, and some call that a local id.
+Decodes octets into the text that lldpcli would print, and recognizes a MAC address under any
+subtype: of a hundred devices, 17 send or store MAC addresses as text, and some of these use the
+subtype for a local id. Does not decide whether an id identifies a device; `lldp.ids` does, with
+the same rules for every source.
 
-Source: IEEE 802.1AB 8.5.2 and 8.5.3 (the subtypes of chassis and ports are numbered apart).
+Source: IEEE 802.1AB 8.5.2 and 8.5.3 (chassis and ports number their subtypes differently).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from topology.sources.lldp.ids import SentId, chassis_ids, port_ids
 from topology.sources.lldp_mib.tables import RawId
 
 UNKNOWN_SUBTYPE: Final = 0
-"""No subtype: reserved on the wire, so the table lacks that column or it was not walked."""
+"""No subtype. LLDP reserves 0, so the table lacks the column or the column was not walked."""
 PORT_MAC: Final = 3
 PORT_IFNAME: Final = 5
 PORT_LOCAL: Final = 7
@@ -32,16 +33,16 @@ _PORT_WORDS: Final = {
     PORT_LOCAL: "local",
 }
 _MAC_BYTES: Final = 6
-_ADDRESS_BYTES: Final = {1: 4, 2: 16}  # by IANA's number of the family
+_ADDRESS_BYTES: Final = {1: 4, 2: 16}  # by IANA address family
 
 
 def decode_text(raw: bytes) -> str:
-    """Return octets as text, cut at the first NUL as C does; bytes that are not UTF-8 replaced."""
+    """Return octets as text up to the first NUL; replaces bytes that are not UTF-8."""
     return raw.partition(b"\0")[0].decode("utf-8", "replace")
 
 
 def decode_mac(raw: bytes) -> str | None:
-    """Return the MAC that octets are or, as some agents have it, that they spell."""
+    """Return the MAC address in binary octets or, from some agents, in text."""
     return parse_mac(raw.hex(":") if len(raw) == _MAC_BYTES else decode_text(raw))
 
 
@@ -51,38 +52,39 @@ def decode_port_id(port: RawId) -> SentId:
 
 
 def port_ids_of(port: RawId) -> tuple[Id, ...]:
-    """Return what a port id identifies, sorted."""
+    """Return the ids that a port id yields, sorted."""
     sent = decode_port_id(port)
     mac = _spelled_mac(sent)
-    found = {Id(IdKind.PORT_ID, mac, "mac"), Id(IdKind.MAC, mac)} if mac else set()
-    return tuple(sorted({*port_ids(sent), *found}))
+    mac_ids = {Id(IdKind.PORT_ID, mac, "mac"), Id(IdKind.MAC, mac)} if mac else set()
+    return tuple(sorted({*port_ids(sent), *mac_ids}))
 
 
 def chassis_ids_of(chassis: RawId, addresses: Iterable[str]) -> tuple[Id, ...]:
-    """Return what a chassis id and management addresses identify, sorted."""
+    """Return the ids that a chassis id and management addresses yield, sorted."""
     sent = _decode_id(chassis, _CHASSIS_WORDS)
     mac = _spelled_mac(sent)
-    found = {Id(IdKind.CHASSIS_ID, mac, "mac")} if mac else set()
-    return tuple(sorted({*chassis_ids(sent, addresses), *found}))
+    mac_ids = {Id(IdKind.CHASSIS_ID, mac, "mac")} if mac else set()
+    return tuple(sorted({*chassis_ids(sent, addresses), *mac_ids}))
 
 
-def _decode_id(found: RawId, words: Mapping[int, str]) -> SentId:
-    """Return an id in the words of lldpcli; six octets that are no text are a MAC, whatever said.
+def _decode_id(raw_id: RawId, words: Mapping[int, str]) -> SentId:
+    """Return an id in the words of lldpcli.
 
-    Six printable ones are a name, such as `eth100`, unless their subtype is that of MACs.
+    Six octets that are not text are a MAC address, under any subtype. Six printable octets are a
+    name, such as `eth100`, unless their subtype says MAC.
     """
-    text = decode_text(found.raw)
-    is_text = text.isprintable() and len(text) == len(found.raw)
-    word = words.get(found.subtype, "unhandled")
-    if len(found.raw) == _MAC_BYTES and (word == "mac" or not is_text):
-        return SentId("mac", found.raw.hex(":"))
+    text = decode_text(raw_id.raw)
+    is_text = text.isprintable() and len(text) == len(raw_id.raw)
+    word = words.get(raw_id.subtype, "unhandled")
+    if len(raw_id.raw) == _MAC_BYTES and (word == "mac" or not is_text):
+        return SentId("mac", raw_id.raw.hex(":"))
     match word:
         case "mac":
-            return SentId(word, _digits_of(text) or found.raw.hex(":"))
+            return SentId(word, _digits_of(text) or raw_id.raw.hex(":"))
         case "ip":
-            return SentId(word, _address(found.raw) or found.raw.hex(" "))
-        case "unhandled" if found.subtype != UNKNOWN_SUBTYPE or not is_text:
-            return SentId(word, found.raw.hex(" "))
+            return SentId(word, _address(raw_id.raw) or raw_id.raw.hex(" "))
+        case "unhandled" if raw_id.subtype != UNKNOWN_SUBTYPE or not is_text:
+            return SentId(word, raw_id.raw.hex(" "))
         case "unhandled":
             return SentId("local", text)
         case _:
@@ -90,14 +92,14 @@ def _decode_id(found: RawId, words: Mapping[int, str]) -> SentId:
 
 
 def _digits_of(text: str) -> str:
-    """Return a spelled MAC with colons, also one that identifies nothing, such as all zeros."""
+    """Return a MAC address in text form with colons, also an unusable one such as all zeros."""
     digits = re.sub(r"[:\-. ]", "", text).lower()
     is_mac = re.fullmatch(r"[0-9a-f]{12}", digits) is not None
-    return ":".join(digits[at : at + 2] for at in range(0, 12, 2)) if is_mac else ""
+    return ":".join(digits[offset : offset + 2] for offset in range(0, 12, 2)) if is_mac else ""
 
 
 def _address(raw: bytes) -> str:
-    """Return the address of a family's number and its bytes, or of an address spelled out."""
+    """Return an IP address from a family number and its bytes, or from its text form."""
     if raw and _ADDRESS_BYTES.get(raw[0]) == len(raw) - 1:
         return str(ipaddress.ip_address(raw[1:]))
     try:
@@ -107,5 +109,5 @@ def _address(raw: bytes) -> str:
 
 
 def _spelled_mac(sent: SentId) -> str | None:
-    """Return the MAC that an id of another subtype spells."""
+    """Return the MAC address in the text of an id with another subtype."""
     return parse_mac(sent.text) if sent.subtype in {"ifalias", "ifname", "local"} else None

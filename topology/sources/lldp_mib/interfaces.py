@@ -1,7 +1,7 @@
-"""A switch's interfaces as RFC 2863 lists them, and which of them a local LLDP port number means.
+"""The interfaces of a switch (RFC 2863), and the interface of each local LLDP port number.
 
-lldpLocPortNum is an ifIndex on most devices, on some ports of others, and on none of the rest,
-so names decide wherever there are any.
+lldpLocPortNum is an ifIndex on most devices, on some ports of other devices, and on no port of the
+rest. So the name of a port decides if there is one.
 """
 
 from __future__ import annotations
@@ -35,50 +35,50 @@ from topology.sources.lldp_mib.tables import (
 _ETHERNET_TYPES: Final = frozenset({6, 62, 69, 117})  # csmacd; fast, fast fiber, gigabit
 _STATES: Final = {1: PortState.UP, 2: PortState.DOWN, 6: PortState.DOWN, 7: PortState.DOWN}
 _LOCALLY_ADMINISTERED: Final = 0x02
-# Shared by the routers of a group: VRRP for IPv4 and IPv6, HSRP versions 1 and 2.
+# The routers of a group share them: VRRP for IPv4 and IPv6, HSRP versions 1 and 2.
 _VIRTUAL_MACS: Final = ("00:00:5e:00:01:", "00:00:5e:00:02:", "00:00:0c:07:ac:", "00:00:0c:9f:f")
-_MAX_MBPS: Final = 10_000_000  # 10 Tb/s; what is above is no speed
+_MAX_MBPS: Final = 10_000_000  # 10 Tb/s; a higher value is not a speed
 _NAME_SUBTYPES: Final = frozenset({UNKNOWN_SUBTYPE, PORT_IFNAME, PORT_LOCAL})
 _TAIL = re.compile(r"\d[\d/.:]*\Z", re.ASCII)
 
 
 class Interface(NamedTuple):
-    """One interface, of cables or not."""
+    """One interface, physical or not."""
 
     if_index: int
     name: str
     """ifName, may be empty."""
     descr: str
     alias: str
-    """What an operator called it."""
+    """ifAlias: the name that an operator gave it."""
     mac: str | None
-    """None where it has none that identifies a port of this device."""
+    """None if it has no MAC address that is unique to this device."""
     is_physical: bool
-    """Whether it may have a cable: Ethernet, or of a type that was not told."""
+    """Whether it may have a cable: its type is Ethernet or unknown."""
     rate_bps: int | None
     state: PortState
 
 
 @dataclass(frozen=True, slots=True)
 class InterfaceTable:
-    """All interfaces of a device, to be found by index or by what else a device calls them."""
+    """All interfaces of a device, found by ifIndex, name, description, MAC or alias."""
 
     by_index: Mapping[int, Interface]
     """In the order of ifIndex."""
     _by_word: dict[str, int] = field(default_factory=dict)
-    """Name, description, MAC or alias to ifIndex; -1 where several share it."""
+    """Name, description, MAC or alias to ifIndex; -1 if several interfaces share it."""
 
     def find(self, word: str) -> int | None:
-        """Return the ifIndex of the one interface that goes by a word."""
-        at = self._by_word.get(word, -1)
-        return at if at >= 0 else None
+        """Return the ifIndex of the only interface with this name, description, MAC or alias."""
+        if_index = self._by_word.get(word, -1)
+        return if_index if if_index >= 0 else None
 
     def find_local_port(self, number: int, local: LocalPort | None) -> int | None:
-        """Return the ifIndex of a local LLDP port; None where no interface is known to be it.
+        """Return the ifIndex of a local LLDP port; None if its interface is unknown.
 
         Args:
-            number: its lldpLocPortNum.
-            local: its row of lldpLocPortTable, which eleven of a hundred devices lack.
+            number: the port's lldpLocPortNum.
+            local: the port's row of lldpLocPortTable, which eleven of a hundred devices lack.
         """
         if local is None:
             return number if number in self.by_index else None
@@ -87,17 +87,19 @@ class InterfaceTable:
         if local.sent.subtype in {UNKNOWN_SUBTYPE, PORT_MAC}:
             words.append(decode_mac(local.sent.raw) or "")
         for word in (*words, decode_text(local.descr)):
-            found = self.find(word)
-            if found is not None:
-                return found
-        same = self.by_index.get(number)
+            if_index = self.find(word)
+            if if_index is not None:
+                return if_index
+        candidate = self.by_index.get(number)
         is_named = local.sent.subtype in _NAME_SUBTYPES and text != str(number)
-        is_other = same is None or (is_named and not _is_abbreviation(text, same))
-        return None if is_other else number  # Juniper's ids are the ifIndex as text
+        is_other_interface = candidate is None or (
+            is_named and not _is_abbreviation(text, candidate)
+        )
+        return None if is_other_interface else number  # Juniper's ids are the ifIndex as text
 
 
 def _is_abbreviation(text: str, interface: Interface) -> bool:
-    """Whether a name may be the short form of an interface's, as `Te0/1` is."""
+    """Whether a text may be the short form of an interface name, such as `Te0/1`."""
     name = interface.name or interface.descr
     if not name:
         return True
@@ -105,26 +107,26 @@ def _is_abbreviation(text: str, interface: Interface) -> bool:
 
 
 def _tail(name: str) -> str:
-    found = _TAIL.search(name)
-    return found[0] if found else ""
+    match = _TAIL.search(name)
+    return match[0] if match else ""
 
 
 def build_interfaces(walk: WalkColumns) -> InterfaceTable:
     """Return the interfaces of a walk. O(interfaces)."""
     columns = (IF_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS)
-    found = {
+    interfaces = {
         index[0]: _interface(walk, index) for index in walk.indices(*columns) if len(index) == 1
     }
     words: dict[str, int] = {}
-    # An alias is free text, so it never takes a name away from another interface.
+    # An alias is free text, so it never replaces the name of another interface.
     for kind in ("name", "descr", "mac", "alias"):
-        fresh: dict[str, int] = {}
-        for at, one in found.items():
-            word = getattr(one, kind)
-            if word and words.get(word, at) == at:
-                fresh[word] = at if fresh.get(word, at) == at else -1
-        words |= {word: at for word, at in fresh.items() if word not in words}
-    return InterfaceTable(found, words)
+        new_words: dict[str, int] = {}
+        for if_index, interface in interfaces.items():
+            word = getattr(interface, kind)
+            if word and words.get(word, if_index) == if_index:
+                new_words[word] = if_index if new_words.get(word, if_index) == if_index else -1
+        words |= {word: if_index for word, if_index in new_words.items() if word not in words}
+    return InterfaceTable(interfaces, words)
 
 
 def _interface(walk: WalkColumns, index: tuple[int, ...]) -> Interface:
@@ -145,6 +147,6 @@ def _interface(walk: WalkColumns, index: tuple[int, ...]) -> Interface:
 
 
 def _is_unique_mac(mac: str, *, is_physical: bool) -> bool:
-    """Whether a MAC is this device's alone: gateways share the ones of routed interfaces."""
+    """Whether a MAC address is unique to this device: gateways share those of routed interfaces."""
     is_assigned = not int(mac[:2], 16) & _LOCALLY_ADMINISTERED
     return (is_physical or is_assigned) and not mac.startswith(_VIRTUAL_MACS)

@@ -1,11 +1,11 @@
-"""Columns of the MIBs that tell who is cabled to whom, and the rows of neighbors in them.
+"""The MIB columns that describe a switch and its neighbors, and the rows of neighbors in them.
 
-Three tables hold neighbors: lldpRemTable, its successor lldpV2RemTable and Cisco's CDP cache.
-Each becomes `RemoteRow`s here; what their ids mean is decided in `lldp_mib`. Values may be
-anything, so each is taken as the kind that a column should have, else as absent.
+Three tables have neighbors: lldpRemTable, its successor lldpV2RemTable and Cisco's CDP cache. This
+module turns each into `RemoteRow`s; `ids` decodes their ids. A value may be anything: if it does
+not have the type of its column, it counts as absent.
 
 Source: IEEE 802.1AB 11.5 (LLDP-MIB), IEEE 802.1AB-2009 (LLDP-V2-MIB), CISCO-CDP-MIB, RFC 2863,
-and walks of a hundred devices for how indices really look.
+and walks of a hundred devices for the shapes of indices in practice.
 """
 
 from __future__ import annotations
@@ -42,19 +42,20 @@ IF_NAME: Final = (*IFX_ENTRY, 1)
 IF_HIGH_SPEED: Final = (*IFX_ENTRY, 15)
 IF_ALIAS: Final = (*IFX_ENTRY, 18)
 REMOTE_STATS: Final = tuple((*LLDP, 2, at) for at in range(1, 6))
-"""When any neighbor changed (0: never), then how many came, went, were dropped and aged out."""
+"""The time of the last change of any neighbor (0: never), then the numbers of neighbors that were
+inserted, deleted, dropped and aged out."""
 
 
 class ColumnSpan(NamedTuple):
-    """Columns to walk in one go: a subtree, or some that follow each other."""
+    """Columns to walk in one pass: a subtree, or consecutive columns."""
 
     first: Oid
     last: Oid
-    """Included; as long as `first`."""
+    """The last column, included; has the length of `first`."""
     is_any_column: bool = False
-    """Whether the first of them that has rows tells it all, since the index does."""
+    """Whether any one column with rows is enough, because the values are in the index."""
     num_rows: int | None = None
-    """How many rows there are at most, where that is known."""
+    """The maximum number of rows, None if unknown."""
 
     def contains(self, oid: Oid) -> bool:
         """Return whether an OID is in one of the columns."""
@@ -75,17 +76,17 @@ BASE_SPANS: Final[tuple[ColumnSpan, ...]] = (
     ColumnSpan((*LLDP, 4, 2, 1, 3), (*LLDP, 4, 2, 1, 5), is_any_column=True),
     ColumnSpan((*CDP_CACHE, 3), (*CDP_CACHE, 7)),
 )
-"""What to walk on every switch, the system apart."""
+"""Columns to walk on every switch, in addition to the system."""
 V2_SPANS: Final[tuple[ColumnSpan, ...]] = (
     ColumnSpan((*LLDP_V2, 3, 1), (*LLDP_V2, 3, 8)),
     ColumnSpan((*LLDP_V2, 4, 1, 1, 5), (*LLDP_V2, 4, 1, 1, 10)),
     ColumnSpan((*LLDP_V2, 4, 2, 1, 3), (*LLDP_V2, 4, 2, 1, 5), is_any_column=True),
 )
-"""What to walk where lldpRemTable is empty."""
+"""Columns to walk if lldpRemTable is empty."""
 
 
 class _SystemColumn(IntEnum):
-    """Columns of the local system and of neighbors, below the base of either LLDP-MIB."""
+    """Columns of the local system, below the base of LLDP-MIB or LLDP-V2-MIB."""
 
     CHASSIS_SUBTYPE = 1
     CHASSIS = 2
@@ -102,22 +103,27 @@ _NUM_REMOTE: Final = 6  # chassis subtype and id, port subtype and id, descripti
 _CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT = 3, 4, 6, 7
 _CDP_IP: Final = 1
 _CDP_INDEX: Final = 2  # ifIndex.deviceIndex
-_LOCAL: Final = 7  # the subtype of an id that its sender made up, of chassis and port alike
+_LOCAL: Final = 7  # subtype of a locally assigned id, for both chassis and port
 _IFNAME: Final = 5  # as a port id
 _ADDRESS_BYTES: Final = {1: 4, 2: 16}
 
 
 def _columns() -> frozenset[Oid]:
-    found = {SYS_DESCR, SYS_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS}
-    found |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS}
+    columns = {SYS_DESCR, SYS_NAME, IF_DESCR, IF_TYPE, IF_PHYS_ADDRESS, IF_OPER_STATUS}
+    columns |= {IF_NAME, IF_HIGH_SPEED, IF_ALIAS}
     for base, first in ((LLDP, _V1_FIRST), (LLDP_V2, _V2_FIRST)):
-        found |= {(*base, 3, kept) for kept in _SystemColumn}
-        found |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
-        found |= {(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)}
-        found |= {(*base, *_LOCAL_ADDRESS, column) for column in (3, 4, 5)}
-        found |= {(*base, *_REMOTE_ADDRESS, column) for column in (3, 4, 5)}
-    found |= {(*CDP_CACHE, at) for at in (_CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT)}
-    return frozenset(found)
+        columns |= {(*base, 3, system_column) for system_column in _SystemColumn}
+        columns |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
+        columns |= {
+            (*base, *_REMOTE, first + column_number) for column_number in range(_NUM_REMOTE)
+        }
+        columns |= {(*base, *_LOCAL_ADDRESS, column) for column in (3, 4, 5)}
+        columns |= {(*base, *_REMOTE_ADDRESS, column) for column in (3, 4, 5)}
+    columns |= {
+        (*CDP_CACHE, column_number)
+        for column_number in (_CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT)
+    }
+    return frozenset(columns)
 
 
 _COLUMNS: Final = _columns()
@@ -125,7 +131,7 @@ _LENGTHS: Final = tuple(sorted({len(column) for column in _COLUMNS}))
 
 
 class RawId(NamedTuple):
-    """A chassis or port id as a table holds it."""
+    """A chassis or port id, as in a table."""
 
     subtype: int = 0
     raw: bytes = b""
@@ -141,10 +147,10 @@ class LocalPort(NamedTuple):
 
 
 class RemoteRow(NamedTuple):
-    """One neighbor as a table holds it."""
+    """One neighbor, as in a table."""
 
     number: int
-    """Of the local port: lldpLocPortNum, or ifIndex where `is_ifindex`."""
+    """Number of the local port: lldpLocPortNum, or ifIndex if `is_ifindex`."""
     is_ifindex: bool
     chassis: RawId
     port: RawId
@@ -156,27 +162,27 @@ class RemoteRow(NamedTuple):
 
 @dataclass(slots=True)
 class WalkColumns:
-    """The columns of one walk that are of use, by index."""
+    """The known columns of one walk: cells by index."""
 
     columns: dict[Oid, dict[Oid, Value]] = field(default_factory=dict)
 
     def indices(self, *columns: Oid) -> list[Oid]:
-        """Return the indices that any of the columns has, sorted."""
+        """Return the indices in any of the columns, sorted."""
         return sorted({index for column in columns for index in self.columns.get(column, ())})
 
     def raw(self, column: Oid, index: Oid) -> bytes:
-        """Return the octets of a cell, none where it is absent or a number."""
+        """Return the octets of a cell; empty if it is absent or a number."""
         value = self.columns.get(column, {}).get(index)
         return value if isinstance(value, bytes) else b""
 
     def number(self, column: Oid, index: Oid) -> int:
-        """Return the number of a cell, 0 where it is absent or no 32-bit number."""
+        """Return the number of a cell; 0 if it is absent or not an unsigned 32-bit number."""
         value = self.columns.get(column, {}).get(index)
         return value if isinstance(value, int) and 0 <= value <= MAX_SUBID else 0
 
 
 def collect_columns(rows: Iterable[WalkRow]) -> WalkColumns:
-    """Return the columns of use; of a cell given twice the last counts. O(rows)."""
+    """Return the known columns; the last value of a repeated cell counts. O(rows)."""
     walk = WalkColumns()
     for oid, value in rows:
         for length in _LENGTHS:
@@ -188,7 +194,7 @@ def collect_columns(rows: Iterable[WalkRow]) -> WalkColumns:
 
 
 def local_chassis(walk: WalkColumns) -> tuple[RawId, bytes]:
-    """Return the device's own chassis id and system name, of the first MIB that has an id."""
+    """Return the device's own chassis id and system name, from the first MIB that has an id."""
     for base in (LLDP, LLDP_V2):
         raw = walk.raw((*base, 3, _SystemColumn.CHASSIS), (0,))
         if raw:
@@ -198,16 +204,20 @@ def local_chassis(walk: WalkColumns) -> tuple[RawId, bytes]:
 
 
 def local_addresses(walk: WalkColumns) -> list[str]:
-    """Return the device's own management addresses; the index holds them."""
-    columns = [(*base, *_LOCAL_ADDRESS, at) for base in (LLDP, LLDP_V2) for at in (3, 4, 5)]
-    found = (_address(index) for index in walk.indices(*columns))
-    return [address for address in found if address][:MAX_ADDRESSES]
+    """Return the device's own management addresses, which are in the index."""
+    columns = [
+        (*base, *_LOCAL_ADDRESS, column_number)
+        for base in (LLDP, LLDP_V2)
+        for column_number in (3, 4, 5)
+    ]
+    addresses = (_address(index) for index in walk.indices(*columns))
+    return [address for address in addresses if address][:MAX_ADDRESSES]
 
 
 def local_ports(walk: WalkColumns, base: Oid) -> dict[int, LocalPort]:
-    """Return the rows of a lldpLocPortTable by their number."""
+    """Return the rows of a lldpLocPortTable by port number."""
     table = (*base, *_LOCAL_PORT)
-    columns = [(*table, at) for at in (2, 3, 4)]
+    columns = [(*table, column_number) for column_number in (2, 3, 4)]
     return {
         index[0]: LocalPort(
             index[0],
@@ -220,17 +230,17 @@ def local_ports(walk: WalkColumns, base: Oid) -> dict[int, LocalPort]:
 
 
 def remote_rows(walk: WalkColumns) -> tuple[list[RemoteRow], list[str]]:
-    """Return the neighbors of the LLDP-MIB, else of LLDP-V2-MIB, and what is wrong with them.
+    """Return the neighbors in LLDP-MIB, or else in LLDP-V2-MIB, and the problems.
 
-    A row that came under several time marks counts once, with the highest: some switches keep
-    the superseded ones. Rows whose index does not tell the local port are left out.
+    A row with several time marks counts once, with the highest: some switches keep superseded
+    rows. Skips rows whose index does not identify the local port.
     """
     for base in (LLDP, LLDP_V2):
         shapes: Counter[int] = Counter()
         rows = list(_lldp_rows(walk, base, shapes))
         if rows or shapes:
             problems = [
-                f"{count} neighbor rows whose index of {shape} numbers names no local port"
+                f"{count} neighbor rows have an index of {shape} numbers, which names no local port"
                 for shape, count in sorted(shapes.items())
             ]
             return rows, problems
@@ -239,9 +249,9 @@ def remote_rows(walk: WalkColumns) -> tuple[list[RemoteRow], list[str]]:
 
 def _lldp_rows(walk: WalkColumns, base: Oid, shapes: Counter[int]) -> Iterator[RemoteRow]:
     first = _V1_FIRST if base == LLDP else _V2_FIRST
-    columns = [(*base, *_REMOTE, first + at) for at in range(_NUM_REMOTE)]
+    columns = [(*base, *_REMOTE, first + offset) for offset in range(_NUM_REMOTE)]
     newest: dict[Oid, Oid] = {}
-    for index in walk.indices(*columns):  # sorted, so the highest mark of a key comes last
+    for index in walk.indices(*columns):  # sorted: the highest time mark of a key is last
         key = _key(index, base)
         if key is None:
             shapes[len(index)] += 1
@@ -261,9 +271,9 @@ def _lldp_rows(walk: WalkColumns, base: Oid, shapes: Counter[int]) -> Iterator[R
 
 
 def _key(index: Oid, base: Oid) -> Oid | None:
-    """Return (local port, …, row) of the index of a neighbor; None for an unknown shape.
+    """Return (local port, …, row) from the index of a neighbor; None for an unknown shape.
 
-    TP-Link leaves the time mark out. RouterOS gives the number of the row alone.
+    TP-Link omits the time mark. RouterOS sends the row number only.
     """
     if base == LLDP_V2:
         return index[1:] if len(index) == 4 else None  # noqa: PLR2004 - mark, port, MAC's row, row
@@ -275,18 +285,20 @@ def _key(index: Oid, base: Oid) -> Oid | None:
 
 
 def _remote_addresses(walk: WalkColumns, base: Oid) -> Mapping[Oid, list[str]]:
-    """Return management addresses by the index of their neighbor's row."""
+    """Return management addresses by the index of the neighbor's row."""
     length = 3 if base == LLDP else 4
-    found: dict[Oid, list[str]] = defaultdict(list)
-    for index in walk.indices(*((*base, *_REMOTE_ADDRESS, at) for at in (3, 4, 5))):
+    addresses: dict[Oid, list[str]] = defaultdict(list)
+    for index in walk.indices(
+        *((*base, *_REMOTE_ADDRESS, column_number) for column_number in (3, 4, 5))
+    ):
         address = _address(index[length:])
-        if address and len(found[index[:length]]) < MAX_ADDRESSES:
-            found[index[:length]].append(address)
-    return found
+        if address and len(addresses[index[:length]]) < MAX_ADDRESSES:
+            addresses[index[:length]].append(address)
+    return addresses
 
 
 def _address(index: Oid) -> str | None:
-    """Return the address of family, length and bytes in an index; None for other families."""
+    """Return the IP address in an index of family, length and bytes; None for other families."""
     if len(index) < 2 or _ADDRESS_BYTES.get(index[0]) != index[1] or len(index) != 2 + index[1]:  # noqa: PLR2004
         return None
     octets = index[2:]
@@ -294,7 +306,7 @@ def _address(index: Oid) -> str | None:
 
 
 def cdp_rows(walk: WalkColumns) -> Iterator[RemoteRow]:
-    """Yield the neighbors of the CDP cache, their device id as a chassis id of subtype local."""
+    """Yield the neighbors in the CDP cache; the device id becomes a local chassis id."""
     columns = [(*CDP_CACHE, at) for at in (_CDP_DEVICE, _CDP_PORT)]
     for index in walk.indices(*columns):
         if len(index) != _CDP_INDEX:

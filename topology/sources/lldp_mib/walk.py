@@ -1,9 +1,9 @@
-"""An SNMP walk of one switch: what it is, its ports, and whom they hear.
+"""An SNMP walk of one switch: the device, its ports, and their neighbors.
 
-Takes numeric OIDs and raw values, so that no printed form gets between the switch and the facts;
-`lldp_mib_text` reads what people saved of walks, which is the weaker source. Neighbors get the
-ids that lldpcli would show for the same frame and besides, where an id of another subtype is or
-spells a MAC, that MAC: agents and senders both get subtypes wrong.
+Takes numeric OIDs and raw values, so that no printed form distorts them; `walk_text` reads saved
+walks, a weaker source. A neighbor gets the ids that lldpcli would print for the same frame. If an
+id of another subtype is a MAC address, in octets or in text, the neighbor gets that MAC address
+too: both agents and senders use wrong subtypes.
 
 Source: IEEE 802.1AB 11.5, and walks of a hundred devices of thirty vendors.
 """
@@ -38,57 +38,57 @@ from topology.sources.lldp_mib.tables import (
 )
 from topology.sources.lldp_mib.walk_text import parse_walk_text
 
-MAX_PORTS: Final = 4096  # as many as a report holds
-MAX_NEIGHBORS: Final = 1024  # on one port, likewise
-MAX_MACS: Final = 512  # of a device itself; its ports have theirs besides
+MAX_PORTS: Final = 4096  # the limit of a report
+MAX_NEIGHBORS: Final = 1024  # per port, the limit of a report
+MAX_MACS: Final = 512  # of the device itself; its ports have their own
 
 _Key = tuple[str, int]
-"""`if` and an ifIndex, or `lldp` and a lldpLocPortNum that is none."""
+"""`if` and an ifIndex, or `lldp` and a lldpLocPortNum that is not an ifIndex."""
 
 
 @dataclass(slots=True)
 class _PortDraft:
-    """A port while its facts come together."""
+    """A port while its facts are collected."""
 
     number: int
     interface: Interface | None = None
     local: LocalPort | None = None
     neighbors: dict[Neighbor, None] = field(default_factory=dict)
-    """In the order of the table, without repeats."""
+    """In the order of the table, without duplicates."""
 
 
 def parse_walk(
     rows: Iterable[WalkRow], *, source: str = "", address: str = ""
 ) -> tuple[Device | None, tuple[ParseError, ...]]:
-    """Return the switch that was walked, None where the rows tell nothing; never raises.
+    """Return the walked switch, None if the rows do not describe one; never raises.
 
-    Its ports are those that may have a cable and those that LLDP runs on. A neighbor that nothing
-    identifies, or whose local port is not told, is left out and counted in an error.
+    Its ports are those that may have a cable and those that run LLDP. Skips a neighbor that
+    has no ids and no name, or whose local port is unknown, and counts it in an error.
     Cost: O(rows log rows).
 
     Args:
-        rows: (OID, octets or number) in any order; columns of no use are ignored.
-        source: names the walk in errors.
-        address: the one that was polled, if any.
+        rows: (OID, octets or number) in any order; unknown columns are ignored.
+        source: the name of the walk in errors.
+        address: the polled address, if any.
     """
     walk = collect_columns(rows)
     interfaces = build_interfaces(walk)
     ports, problems = _build_ports(walk, interfaces)
-    chassis, told_name = local_chassis(walk)
-    name = decode_text(told_name) or decode_text(walk.raw(SYS_NAME, (0,)))
-    own = {*chassis_ids_of(chassis, local_addresses(walk)), *_macs(interfaces)}
+    chassis, local_name = local_chassis(walk)
+    name = decode_text(local_name) or decode_text(walk.raw(SYS_NAME, (0,)))
+    device_ids = {*chassis_ids_of(chassis, local_addresses(walk)), *_macs(interfaces)}
     if name:
-        own.add(Id(IdKind.HOSTNAME, name))
-    if not own and not ports:
-        problems.append("no row that tells a switch or its neighbors")
+        device_ids.add(Id(IdKind.HOSTNAME, name))
+    if not device_ids and not ports:
+        problems.append("no row describes a switch or its neighbors")
     errors = tuple(ParseError(problem, source=source) for problem in problems)
-    if not own and not ports:
+    if not device_ids and not ports:
         return None, errors
     polled = parse_usable_ip(address)
     device = Device(
         kind=DeviceKind.SWITCH,
         name=name,
-        ids=tuple(sorted(own | ({Id(IdKind.IP, polled)} if polled else set()))),
+        ids=tuple(sorted(device_ids | ({Id(IdKind.IP, polled)} if polled else set()))),
         ports=ports,
         model=decode_text(walk.raw(SYS_DESCR, (0,))),
     )
@@ -98,29 +98,29 @@ def parse_walk(
 def parse_snmpwalk_text(
     raw: bytes, *, source: str = ""
 ) -> tuple[Device | None, tuple[ParseError, ...]]:
-    """Return the switch of a saved walk, as `parse_walk` does; its printed forms lose some."""
-    rows, bad = parse_walk_text(raw, source=source)
+    """Return the switch of a saved walk, as `parse_walk` does; printing loses some facts."""
+    rows, text_errors = parse_walk_text(raw, source=source)
     device, errors = parse_walk(rows, source=source)
-    return device, (*bad, *errors)
+    return device, (*text_errors, *errors)
 
 
 def _macs(interfaces: InterfaceTable) -> Iterator[Id]:
-    """Yield the MACs of all interfaces, those that no port will carry first."""
-    ordered = sorted(interfaces.by_index.values(), key=lambda one: one.is_physical)
-    macs = dict.fromkeys(one.mac for one in ordered if one.mac)
+    """Yield the MAC addresses of all interfaces, those of interfaces without a port first."""
+    ordered = sorted(interfaces.by_index.values(), key=lambda interface: interface.is_physical)
+    macs = dict.fromkeys(interface.mac for interface in ordered if interface.mac)
     yield from (Id(IdKind.MAC, mac) for mac in list(macs)[:MAX_MACS])
 
 
 def _build_ports(
     walk: WalkColumns, interfaces: InterfaceTable
 ) -> tuple[tuple[Port, ...], list[str]]:
-    """Return the ports with their neighbors, in natural order, and what is wrong with them."""
+    """Return the ports with their neighbors, in natural order, and the problems."""
     locals_of_v1 = local_ports(walk, LLDP)
     keys = _local_keys(locals_of_v1, interfaces)
     drafts: dict[_Key, _PortDraft] = {
-        ("if", at): _PortDraft(at, one)
-        for at, one in interfaces.by_index.items()
-        if one.is_physical
+        ("if", if_index): _PortDraft(if_index, interface)
+        for if_index, interface in interfaces.by_index.items()
+        if interface.is_physical
     }
     for number, local in locals_of_v1.items():
         _get_draft(drafts, keys[number], interfaces.by_index).local = local
@@ -129,23 +129,23 @@ def _build_ports(
         draft.local = draft.local or local
     remote, problems = remote_rows(walk)
     problems += _add_neighbors(remote, drafts, keys=keys, interfaces=interfaces)
-    heard = {key for key, draft in drafts.items() if draft.neighbors}
-    cached = [row for row in cdp_rows(walk) if ("if", row.number) not in heard]
+    keys_with_neighbors = {key for key, draft in drafts.items() if draft.neighbors}
+    cached = [row for row in cdp_rows(walk) if ("if", row.number) not in keys_with_neighbors]
     problems += _add_neighbors(cached, drafts, keys=keys, interfaces=interfaces)
     if len(drafts) > MAX_PORTS:
-        problems.append(f"{len(drafts)} ports: those beyond {MAX_PORTS} are left out")
+        problems.append(f"{len(drafts)} ports: those beyond {MAX_PORTS} are dropped")
     return _ports(drafts), problems
 
 
 def _local_keys(ports: Mapping[int, LocalPort], interfaces: InterfaceTable) -> dict[int, _Key]:
-    """Return which port each row of lldpLocPortTable is; no interface is two ports."""
+    """Return the port of each row of lldpLocPortTable; an interface is the port of one row only."""
     keys: dict[int, _Key] = {}
-    taken: set[int] = set()
+    used_indexes: set[int] = set()
     for number, local in ports.items():
-        at = interfaces.find_local_port(number, local)
-        is_free = at is not None and at not in taken
-        keys[number] = ("if", at) if at is not None and is_free else ("lldp", number)
-        taken.add(-1 if at is None else at)
+        if_index = interfaces.find_local_port(number, local)
+        is_free = if_index is not None and if_index not in used_indexes
+        keys[number] = ("if", if_index) if if_index is not None and is_free else ("lldp", number)
+        used_indexes.add(-1 if if_index is None else if_index)
     return keys
 
 
@@ -164,13 +164,13 @@ def _add_neighbors(
     keys: Mapping[int, _Key],
     interfaces: InterfaceTable,
 ) -> list[str]:
-    """Add neighbors to the ports that hear them, and return what is wrong with them."""
-    nobody = surplus = 0
+    """Add neighbors to their local ports, and return the problems."""
+    anonymous = surplus = 0
     unlisted: set[int] = set()
     for row in rows:
         neighbor = _neighbor(row)
         if not (neighbor.device_ids or neighbor.device_name or neighbor.port_ids):
-            nobody += 1
+            anonymous += 1
             continue
         key = _key_of(row, keys, interfaces)
         draft = _get_draft(drafts, key, interfaces.by_index)
@@ -183,11 +183,13 @@ def _add_neighbors(
     problems = []
     if unlisted:
         first = " ".join(map(str, sorted(unlisted)[:5]))
-        problems.append(f"{len(unlisted)} local ports with neighbors are in no table, as {first}")
-    if nobody:
-        problems.append(f"{nobody} neighbor rows that identify nobody")
+        problems.append(
+            f"{len(unlisted)} local ports with neighbors are in no port table, for example {first}"
+        )
+    if anonymous:
+        problems.append(f"{anonymous} neighbor rows identify no device or port")
     if surplus:
-        problems.append(f"{surplus} neighbor rows beyond {MAX_NEIGHBORS} of a port")
+        problems.append(f"{surplus} neighbor rows dropped: over {MAX_NEIGHBORS} on one port")
     return problems
 
 
@@ -196,8 +198,8 @@ def _key_of(row: RemoteRow, keys: Mapping[int, _Key], interfaces: InterfaceTable
         return ("if", row.number)
     if row.number in keys:
         return keys[row.number]
-    at = interfaces.find_local_port(row.number, None)
-    return ("lldp", row.number) if at is None else ("if", at)
+    if_index = interfaces.find_local_port(row.number, None)
+    return ("lldp", row.number) if if_index is None else ("if", if_index)
 
 
 def _neighbor(row: RemoteRow) -> Neighbor:
@@ -212,22 +214,25 @@ def _neighbor(row: RemoteRow) -> Neighbor:
 
 
 def _ports(drafts: Mapping[_Key, _PortDraft]) -> tuple[Port, ...]:
-    """Return the ports in natural order; those with neighbors stay where there are too many."""
-    kept = sorted(drafts.values(), key=lambda draft: (not draft.neighbors, draft.number))
+    """Return the ports in natural order; if there are too many, keep those with neighbors first."""
+    ordered = sorted(drafts.values(), key=lambda draft: (not draft.neighbors, draft.number))
     ports: dict[str, Port] = {}
-    for draft in kept[:MAX_PORTS]:
+    for draft in ordered[:MAX_PORTS]:
         name = _name(draft)
         name = f"{name}#{draft.number}" if name in ports else name
         ports[name] = _port(draft, name)
-    return tuple(ports[name] for name in sorted(ports, key=lambda one: (natural_key(one), one)))
+    return tuple(
+        ports[name]
+        for name in sorted(ports, key=lambda port_name: (natural_key(port_name), port_name))
+    )
 
 
 def _name(draft: _PortDraft) -> str:
     interface, local = draft.interface, draft.local
-    told = (interface.name or interface.descr) if interface else ""
-    if not told and local:
-        told = port_name(decode_port_id(local.sent), decode_text(local.descr))
-    return told or str(draft.number)
+    label = (interface.name or interface.descr) if interface else ""
+    if not label and local:
+        label = port_name(decode_port_id(local.sent), decode_text(local.descr))
+    return label or str(draft.number)
 
 
 def _port(draft: _PortDraft, name: str) -> Port:

@@ -1,7 +1,7 @@
-"""Saved walks as rows: text of `snmpwalk -On` (or `snmpbulkwalk -On`), and snmprec records.
+"""Saved walks as rows: the output of `snmpwalk -On` (or `snmpbulkwalk -On`), and snmprec records.
 
-A weaker source than a walk of our own: texts over several lines, BITS and octets change their
-form when printed, and recorders mangle quotes. Only for what people hand in.
+A saved walk is a weaker source than an SNMP response: multi-line texts, BITS and octets change
+their form when printed, and recorders damage quotes. Use it only for walks that users provide.
 
 Source: net-snmp 5.9.3 snmplib/mib.c; snmpsim's documentation of .snmprec.
 """
@@ -18,7 +18,7 @@ from topology.sources.lldp_mib.tables import Oid, Value, WalkRow
 
 _MAX_ERRORS: Final = 20
 _OID = r"(?:\d{1,10}\.){2,127}\d{1,10}"
-# Some recorders lose a blank beside the sign.
+# Some recorders drop a blank next to the equals sign.
 _WALK_LINE = re.compile(rf"\.({_OID}) ?= ?(?:([A-Za-z][\w -]*): ?)?(.*)", re.DOTALL)
 _WALK_START = re.compile(rf"\.{_OID} ?=")
 _RECORD = re.compile(rf"({_OID})\|(\w+)\|(.*)")
@@ -40,37 +40,39 @@ def parse_walk_text(
 ) -> tuple[list[WalkRow], tuple[ParseError, ...]]:
     """Return the rows of a saved walk in either form; never raises.
 
-    A line that cannot be read costs that row. O(bytes).
+    Skips an unreadable line with an error, and reports at most 20 of them. O(bytes).
     """
-    text = raw.removeprefix(b"\xef\xbb\xbf").decode("latin-1")  # octets stay what they are
+    text = raw.removeprefix(b"\xef\xbb\xbf").decode("latin-1")  # one character per octet
     is_walk = _WALK_START.search(text[:65536]) is not None
     entries = _walk_entries(text) if is_walk else _record_entries(text)
     rows: list[WalkRow] = []
     errors: list[ParseError] = []
     num_bad = 0
-    for line, entry, found in entries:
-        if isinstance(found, str):
+    for line, entry, row_or_problem in entries:
+        if isinstance(row_or_problem, str):
             num_bad += 1
             if num_bad <= _MAX_ERRORS:
-                errors.append(ParseError(found, source=source, line=line, excerpt=entry))
-        elif found is not None:
-            rows.append(found)
+                errors.append(ParseError(row_or_problem, source=source, line=line, excerpt=entry))
+        elif row_or_problem is not None:
+            rows.append(row_or_problem)
     if num_bad > _MAX_ERRORS:
         errors.append(ParseError(f"{num_bad - _MAX_ERRORS} more bad lines", source=source))
     if not rows and not errors:
-        errors.append(ParseError("no row: expected `snmpbulkwalk -On`", source=source))
+        errors.append(
+            ParseError("no rows: expected the output of `snmpbulkwalk -On`", source=source)
+        )
     return rows, tuple(errors)
 
 
 _Entry = tuple[int, str, WalkRow | str | None]
-"""Line, text, and its row, or what is wrong with it, or None where it holds nothing of use."""
+"""Line number, text, and its row, or its problem, or None if the type is ignored."""
 
 
 def _walk_entries(text: str) -> Iterator[_Entry]:
-    """Yield the entries of snmpwalk's text; lines without an OID continue the entry before."""
+    """Yield the entries of snmpwalk's text; a line without an OID continues the previous entry."""
     start, parts = 0, [""]
     for number, line in enumerate(text.split("\n"), 1):
-        line = line.removesuffix("\r")  # noqa: PLW2901 - files of Windows
+        line = line.removesuffix("\r")  # noqa: PLW2901 - Windows line ends
         if not line.startswith(".") or not _WALK_START.match(line):
             parts.append(line)
             continue
@@ -82,20 +84,20 @@ def _walk_entries(text: str) -> Iterator[_Entry]:
 
 
 def _walk_entry(line: int, entry: str) -> _Entry:
-    found = _WALK_LINE.match(entry)
-    if found is None:
+    match = _WALK_LINE.match(entry)
+    if match is None:
         return line, entry, "not OID = TYPE: value"
-    kind, shown = found[2] or "", found[3]
+    kind, shown = match[2] or "", match[3]
     if kind in _IGNORED or (not kind and shown.startswith(_ABSENT)):
         return line, entry, None
     value = _walk_value(kind, shown.rstrip("\n"))
-    return line, entry, "unreadable value" if value is None else (_oid(found[1]), value)
+    return line, entry, "unreadable value" if value is None else (_oid(match[1]), value)
 
 
 def _walk_value(kind: str, shown: str) -> Value | None:
     if kind in _NUMBER_TYPES:
-        named = _IN_BRACKETS.match(shown)
-        digits = named[1] if named else shown.split(" ", maxsplit=1)[0].strip()
+        enum_match = _IN_BRACKETS.match(shown)
+        digits = enum_match[1] if enum_match else shown.split(" ", maxsplit=1)[0].strip()
         return int(digits) if _NUMBER.match(digits) else None
     if kind == "IpAddress":
         return _decode_hex(shown)
@@ -103,13 +105,13 @@ def _walk_value(kind: str, shown: str) -> Value | None:
         return _octets(shown)
     if kind in {"STRING", ""}:
         text = shown.strip()
-        quoted = len(text) > 1 and text[0] == text[-1] == '"'
-        return (_ESCAPED.sub(r"\1", text[1:-1]) if quoted else text).encode("latin-1")
+        is_quoted = len(text) > 1 and text[0] == text[-1] == '"'
+        return (_ESCAPED.sub(r"\1", text[1:-1]) if is_quoted else text).encode("latin-1")
     return None
 
 
 def _octets(shown: str) -> bytes | None:
-    """Return octets in hex; a MAC is printed as `0:b:ca:fe:0:0` where the MIB was at hand."""
+    """Return the octets of a hex text; with the MIB loaded, a MAC prints as `0:b:ca:fe:0:0`."""
     digits = shown.strip()
     parts = re.findall("[0-9A-Fa-f]+", digits) if _HEX.match(digits) else []
     is_read = bool(parts) or not digits
@@ -117,20 +119,20 @@ def _octets(shown: str) -> bytes | None:
 
 
 def _record_entries(text: str) -> Iterator[_Entry]:
-    """Yield the entries of a snmprec file: `OID|tag|value`, a tag with x has its value in hex."""
+    """Yield the entries of a snmprec file: `OID|tag|value`; a tag ending in x has a hex value."""
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        found = _RECORD.match(line)
-        if found is None:
+        match = _RECORD.match(line)
+        if match is None:
             yield number, line, "not OID|tag|value"
             continue
-        tag, shown = found[2], found[3]
+        tag, shown = match[2], match[3]
         if tag in _IGNORED:
             yield number, line, None
             continue
         value = _record_value(tag, shown)
-        yield number, line, "unreadable value" if value is None else (_oid(found[1]), value)
+        yield number, line, "unreadable value" if value is None else (_oid(match[1]), value)
 
 
 def _record_value(tag: str, shown: str) -> Value | None:

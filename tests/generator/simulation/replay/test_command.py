@@ -30,7 +30,7 @@ def trace(tmp_path: Path) -> Path:
     return file
 
 
-def test_it_compares_the_engine_with_two_others(trace: Path) -> None:
+def test_it_compares_the_engine_with_two_rules(trace: Path) -> None:
     ran = simulate("--trace", trace, "--load", "0.9", "-o", "json")
     assert ran.code == ExitCode.OK
     found = {row["name"]: row for row in ran.document["presets"]}
@@ -61,7 +61,7 @@ def test_it_prints_a_row_for_each_preset(trace: Path) -> None:
     assert [row.split()[0] for row in rows] == ["best-fit", "first-fit"]
 
 
-def test_it_lets_gangs_wish_a_tier(tmp_path: Path) -> None:
+def test_gangs_can_prefer_a_tier(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("submit_time_s,gpus,duration_s\n0,1,99\n1,2,9\n", encoding="utf-8")
     words = ("--trace", file, "--preset", "kueue", "-o", "json")
@@ -70,7 +70,7 @@ def test_it_lets_gangs_wish_a_tier(tmp_path: Path) -> None:
     assert shares == [1, 0]
 
 
-def test_it_refuses_a_wish_that_the_tree_lacks(trace: Path) -> None:
+def test_it_refuses_a_tier_that_is_not_in_the_tree(trace: Path) -> None:
     ran = simulate("--trace", trace, "--wish", "rack")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "--wish: the tree has no tier 'rack'; it has leaf, spine" in ran.err
@@ -96,12 +96,12 @@ def test_it_reads_a_packed_trace_and_a_tree(trace: Path, tmp_path: Path) -> None
     assert by_file.document == simulate("--trace", trace, *words).document
 
 
-def test_it_makes_up_a_trace_from_a_seed() -> None:
+def test_it_draws_a_trace_from_a_seed() -> None:
     words = ("--num-jobs", 40, "--seed", 7, "--preset", "first-fit", "-o", "json")
     assert simulate(*words).document == simulate(*words).document
 
 
-def test_it_says_which_rows_it_skipped(tmp_path: Path) -> None:
+def test_it_reports_the_rows_that_it_skipped(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("submit_time_s,gpus,duration_s\n1,1,1\nx,1,1\n", encoding="utf-8")
     ran = simulate("--trace", file, "--preset", "first-fit", "-o", "json")
@@ -111,7 +111,7 @@ def test_it_says_which_rows_it_skipped(tmp_path: Path) -> None:
 
 REFUSED = [
     pytest.param(b"", "column submit_time_s is missing", id="empty"),
-    pytest.param(b"submit_time_s,gpus,duration_s\n", "no job in it", id="a header alone"),
+    pytest.param(b"submit_time_s,gpus,duration_s\n", "no job in it", id="a header only"),
     pytest.param(b"submit_time_s,gpus,duration_s\n1,x,3\n", "trace.csv:2: gpus", id="a bad row"),
     pytest.param(b"\x1f\x8b\x08broken", "trace.csv", id="a broken archive"),
     pytest.param(b"\xff\xfe\x00", "trace.csv: not UTF-8 at byte 0", id="binary"),
@@ -128,7 +128,7 @@ def test_it_refuses_a_trace_that_is(tmp_path: Path, raw: bytes, why: str) -> Non
 
 
 @pytest.mark.parametrize("load", ["0", "0%", "0.0001"])
-def test_it_refuses_a_load_that_no_clock_can_be_stretched_to(load: str) -> None:
+def test_it_refuses_an_invalid_load(load: str) -> None:
     ran = simulate("--load", load)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert f"'{load}' is less than 0.001" in ran.err

@@ -1,4 +1,4 @@
-"""Replays: who starts when and where, and that no slot is ever given twice."""
+"""Replays: the start and the nodes of each job, and no slot is used twice."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def starts(listed: tuple[Job, ...], backfill: Backfill) -> dict[float, float]:
 QUEUE = jobs((0, 6, 100), (1, 8, 50), (2, 2, 30), (3, 1, 400))
 
 
-def test_it_lets_nobody_overtake_without_backfill() -> None:
+def test_no_job_overtakes_without_backfill() -> None:
     assert starts(QUEUE, Backfill.NONE) == {100: 0, 50: 100, 30: 150, 400: 150}
 
 
-def test_it_lets_those_overtake_that_do_not_delay_the_first() -> None:
+def test_jobs_overtake_that_do_not_delay_the_first() -> None:
     assert starts(QUEUE, Backfill.EASY) == {100: 0, 30: 2, 50: 100, 400: 150}
 
 
-def test_it_lets_any_overtake_that_fits() -> None:
+def test_any_job_that_fits_can_overtake() -> None:
     assert starts(QUEUE, Backfill.ANY) == {100: 0, 30: 2, 400: 32, 50: 432}
 
 
@@ -51,7 +51,7 @@ def test_it_ends_jobs_before_it_starts_others_of_the_same_instant() -> None:
     assert starts(jobs((0, 8, 10), (10, 8, 20)), Backfill.NONE) == {10: 0, 20: 10}
 
 
-def test_it_notes_how_the_cluster_stood() -> None:
+def test_it_records_the_state_of_the_cluster() -> None:
     samples = replayed(jobs((0, 3, 10))).samples
     first = samples[0]
     assert (first.time_s, first.used, first.free_nodes) == (0, 3 * SLOTS, 5)
@@ -64,7 +64,7 @@ def started(name: str, *rows: tuple[float, int, float]) -> JobStart:
 
 
 @pytest.mark.parametrize("name", [BEST_FIT, OPTIMAL])
-def test_it_takes_the_leaf_that_first_fit_tears(name: str) -> None:
+def test_it_uses_the_leaf_that_first_fit_splits(name: str) -> None:
     rows = ((0.0, 1, 90.0), (1.0, 2, 80.0))
     blind, aware = started(FIRST_FIT, *rows), started(name, *rows)
     assert (blind.height, blind.leaves) == (2, 2)
@@ -79,7 +79,7 @@ def test_it_packs_small_jobs_on_a_node(name: str) -> None:
     assert found.samples[1].free_nodes == 7
 
 
-def test_it_takes_the_tightest_domain_by_best_fit() -> None:
+def test_best_fit_uses_the_tightest_domain() -> None:
     full = cluster("2x2x4")
     full.take_slots(first_fit(full, UniformPods(5, SLOTS)), SLOTS)
     assert list(best_fit(full, UniformPods(3, SLOTS))) == [5, 6, 7]
@@ -96,7 +96,7 @@ PODS = [
 
 
 @pytest.mark.parametrize(("gpus", "pods"), PODS)
-def test_it_cuts_into_equal_pods(gpus: int, pods: UniformPods) -> None:
+def test_it_splits_a_job_into_equal_pods(gpus: int, pods: UniformPods) -> None:
     assert split_into_pods(gpus, SLOTS) == pods
 
 
@@ -109,7 +109,7 @@ def test_it_cuts_into_equal_pods(gpus: int, pods: UniformPods) -> None:
     st.sampled_from([FIRST_FIT, BEST_FIT, OPTIMAL]),
     st.sampled_from(list(Backfill)),
 )
-def test_it_starts_every_job_once_and_never_gives_a_slot_twice(
+def test_it_starts_every_job_once_and_never_uses_a_slot_twice(
     rows: list[tuple[int, int, int]], name: str, backfill: Backfill
 ) -> None:
     listed = tuple(sorted(Job(float(at), gpus, float(long)) for at, gpus, long in rows))
@@ -127,23 +127,23 @@ def test_it_starts_every_job_once_and_never_gives_a_slot_twice(
 
 @settings(max_examples=examples(15))
 @given(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=6))
-def test_it_reaches_the_lowest_tier_that_has_room_by_the_engine(sizes: list[int]) -> None:
+def test_the_engine_reaches_the_lowest_tier_with_room(sizes: list[int]) -> None:
     found = replayed(jobs(*((at, size, 3.5) for at, size in enumerate(sizes))), name=OPTIMAL)
     assert all(start.height == start.least_height for start in found.starts)
 
 
-def test_it_names_the_nodes_of_a_shape_by_their_places() -> None:
+def test_it_names_the_nodes_of_a_shape_by_their_positions() -> None:
     tree = build_tree_of_shape("2x3x2")
     assert (tree.tiers, len(tree.nodes)) == (("leaf", "spine"), 12)
     assert tree.nodes[:3] == ("node-1-1-1", "node-1-1-2", "node-1-2-1")
 
 
 @pytest.mark.parametrize("text", ["8", "0x2", "2x", "ax2", "2x2x2x2x2x2", "tree.json"])
-def test_it_takes_for_a_file(text: str) -> None:
+def test_it_treats_as_a_file(text: str) -> None:
     assert not is_shape(text)
 
 
-def test_it_refuses_a_shape_without_end() -> None:
+def test_it_refuses_an_overlarge_shape() -> None:
     with pytest.raises(ConfigError, match="at most 200000 nodes"):
         build_tree_of_shape("1000x1000")
 
@@ -158,7 +158,7 @@ TOGETHER = jobs((0, 2, 50), (0, 3, 60), (0, 5, 70), (0, 6, 80))
 
 
 @pytest.mark.parametrize(("is_joint", "leaves"), [(True, 6), (False, 7)])
-def test_it_plans_jointly_what_starts_at_one_instant(is_joint: bool, leaves: int) -> None:  # noqa: FBT001 - a case
+def test_it_plans_jobs_of_one_instant_jointly(is_joint: bool, leaves: int) -> None:  # noqa: FBT001 - a case
     empty = cluster("2x2x4")
     found = run_replay(
         TOGETHER, empty, make_strategy(OPTIMAL, empty, options=OptimalOptions(is_joint=is_joint))
@@ -168,7 +168,7 @@ def test_it_plans_jointly_what_starts_at_one_instant(is_joint: bool, leaves: int
     assert (empty.num_free, int(empty.free.min())) == (16 * SLOTS, SLOTS)
 
 
-def test_it_gives_no_job_a_higher_tier_for_the_sake_of_others() -> None:
+def test_it_gives_no_job_a_higher_tier_to_help_others() -> None:
     heights = []
     for is_joint in (True, False):
         empty = cluster("2x2x4")

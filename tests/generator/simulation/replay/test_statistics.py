@@ -1,4 +1,4 @@
-"""Figures of a replay, checked by hand, and the page that shows them."""
+"""Statistics of a replay, checked by hand, and the page with them."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def test_it_weighs_means_by_time(figures: ReplayStatistics) -> None:
     assert figures.largest["spine"] == pytest.approx((5 * 4 + 5 * 2 + 5 * 3 + 5 * 4) / 20)
 
 
-def test_it_says_how_long_jobs_waited() -> None:
+def test_it_returns_the_waiting_times() -> None:
     found = compute_statistics(FIRST_FIT, replayed(jobs((0, 8, 10), (4, 1, 5))), cluster())
     assert found.wait_s == {"mean": 3.0, "p50": 6.0, "p95": 6.0, "p99": 6.0}
     assert found.wait_by_nodes == {"1": 6.0, "8-31": 0.0}
 
 
-def test_it_draws_the_course_from_first_to_last(figures: ReplayStatistics) -> None:
+def test_it_draws_the_series_from_first_to_last(figures: ReplayStatistics) -> None:
     assert len(figures.course.hours) == NUM_POINTS
     assert figures.course.utilisation[0] == pytest.approx(3 / 8)
     assert figures.course.utilisation[-1] == 0
@@ -60,7 +60,7 @@ def test_it_draws_the_course_from_first_to_last(figures: ReplayStatistics) -> No
     )
 
 
-def test_it_has_figures_of_no_job() -> None:
+def test_it_has_statistics_without_jobs() -> None:
     found = compute_statistics(FIRST_FIT, replayed(()), cluster())
     assert (found.started, found.utilisation, found.wait_s["p99"]) == (0, 0.0, 0.0)
     assert render_page([found], "nothing")
@@ -74,7 +74,7 @@ def test_it_has_a_color_for_each_strategy() -> None:
     assert len({pick_color(at) for at in range(len(STRATEGY_NAMES))}) == len(STRATEGY_NAMES)
 
 
-def test_it_keeps_a_page_whole_whatever_names_say(figures: ReplayStatistics) -> None:
+def test_it_escapes_names_in_a_page(figures: ReplayStatistics) -> None:
     evil = replace(figures, tiers={'<script>"&\x1b': 3}, name="<b>x</b>")
     page = render_page([evil], "<title>\u202e & co")
     assert "<script" not in page
@@ -96,7 +96,7 @@ def test_it_keeps_a_page_whole_whatever_names_say(figures: ReplayStatistics) -> 
         pytest.param(render_lines("t", [], [], "h"), id="no line"),
     ],
 )
-def test_it_draws_well_formed_shapes_inside_the_picture(svg: str) -> None:
+def test_it_draws_well_formed_shapes_in_the_picture(svg: str) -> None:
     root = ET.fromstring(svg)  # noqa: S314 - our own text
     for shape in root.iter("rect"):
         left, top = float(shape.attrib["x"]), float(shape.attrib["y"])
@@ -113,5 +113,5 @@ def test_it_draws_well_formed_shapes_inside_the_picture(svg: str) -> None:
     ("seconds", "text"),
     [(0, "0 s"), (59.4, "59 s"), (90, "1.5 min"), (7200, "2.0 h"), (1e6, "11.6 d")],
 )
-def test_it_says_a_duration(seconds: float, text: str) -> None:
+def test_it_renders_a_duration(seconds: float, text: str) -> None:
     assert render_duration(seconds) == text

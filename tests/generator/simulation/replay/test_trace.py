@@ -1,4 +1,4 @@
-"""Traces: what is read of a CSV, how they are scaled, and how the made-up one compares."""
+"""Traces: parsing a CSV, scaling, and the statistics of the synthetic trace."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ BAD_ROWS = [
     pytest.param("1,1.5,1", "gpus: expected an integer from 1", id="half a GPU"),
     pytest.param("1,9999999,1", "gpus: expected an integer from 1", id="millions of GPUs"),
     pytest.param("1,1,-1", "duration_s: expected seconds", id="a negative duration"),
-    pytest.param("1,1,nan", "duration_s: expected seconds", id="a duration that is no number"),
+    pytest.param("1,1,nan", "duration_s: expected seconds", id="a duration of NaN"),
     pytest.param("1,1,inf", "duration_s: expected seconds", id="an endless duration"),
-    pytest.param("1,1", "duration_s: expected seconds", id="a cut row"),
+    pytest.param("1,1", "duration_s: expected seconds", id="a truncated row"),
     pytest.param("1,²,1", "gpus: expected an integer from 1", id="a superscript"),
 ]
 
 
 @pytest.mark.parametrize(("row", "why"), BAD_ROWS)
-def test_it_leaves_out_a_row_with(row: str, why: str) -> None:
+def test_it_skips_a_row_with(row: str, why: str) -> None:
     jobs, problems = read(row, "5,2,7")
     assert jobs == (Job(0, 2, 7),)
     assert problems[0].startswith(f"t.csv:2: {why}")
@@ -59,11 +59,11 @@ def test_it_refuses_a_file_without_a_column() -> None:
         parse_trace(["submit_time_s,duration_s", "1,1"], source="t.csv")
 
 
-def test_it_reads_nothing_of_nothing() -> None:
+def test_it_reads_no_jobs_from_an_empty_trace() -> None:
     assert read() == ((), [])
 
 
-def test_it_caps_a_grown_job_at_the_cluster() -> None:
+def test_it_limits_a_scaled_job_to_the_cluster() -> None:
     grown = scale_jobs([Job(0, 4, 1), Job(1, 1, 1)], sizes=8, load=None, gpus=16)
     assert [job.gpus for job in grown] == [16, 8]
 
@@ -74,7 +74,7 @@ def test_it_stretches_every_day_to_the_load() -> None:
     assert [round(job.submit_s, 6) for job in found] == [0, 50, 50 + 2000]
 
 
-def test_it_makes_up_the_published_statistics() -> None:
+def test_it_draws_jobs_with_the_published_statistics() -> None:
     jobs = draw_philly_jobs(40_000, seeded(1))
     durations = sorted(job.duration_s for job in jobs)
     spent = dict.fromkeys((1, 8, 9), 0.0)
@@ -90,5 +90,5 @@ def test_it_makes_up_the_published_statistics() -> None:
     assert len(jobs) / days == pytest.approx(82_247 / 109, rel=0.05)
 
 
-def test_it_makes_equal_traces_of_equal_seeds() -> None:
+def test_it_draws_equal_traces_from_equal_seeds() -> None:
     assert draw_philly_jobs(50, seeded(3)) == draw_philly_jobs(50, seeded(3))

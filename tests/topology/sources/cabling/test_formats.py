@@ -1,4 +1,4 @@
-"""`parse_cabling`: forms are told by content, and a bad line costs that line."""
+"""`parse_cabling` detects the form by its content and skips bad lines with an error."""
 
 import json
 from pathlib import Path
@@ -48,9 +48,9 @@ def test_it_reads_every_line_of_a_real_plan() -> None:
 @pytest.mark.parametrize(
     ("text", "form"),
     [
-        pytest.param(HEADER, "csv", id="our columns"),
-        pytest.param("Device B;port B;PORT_A;device a\n", "csv", id="our columns, any order"),
-        pytest.param("port_a\tdevice_a\tport_b\tdevice_b", "csv", id="our columns with tabs"),
+        pytest.param(HEADER, "csv", id="own columns"),
+        pytest.param("Device B;port B;PORT_A;device a\n", "csv", id="own columns, any order"),
+        pytest.param("port_a\tdevice_a\tport_b\tdevice_b", "csv", id="own columns with tabs"),
         pytest.param('"device_a","port_a","device_b","port_b"\r\n', "csv", id="quoted titles"),
         pytest.param(f"\n# plan\n{HEADER}", "csv", id="a comment before the header"),
         pytest.param(f"{HEADER.strip()}{',' * 900}\n", "csv", id="many columns"),
@@ -64,13 +64,13 @@ def test_it_reads_every_line_of_a_real_plan() -> None:
         pytest.param('  {"results": []}', "netbox-json", id="an answer of the API"),
         pytest.param("graph G {\n}", "dot", id="a graph"),
         pytest.param('// x\nstrict digraph "a"\n{}', "dot", id="a graph after a comment"),
-        pytest.param("A b\n\tP1 -4X-14G-> C d P2\n", "ibdm", id="systems with ports"),
+        pytest.param("A b\n\tP1 -4X-14G-> C d P2\n", "ibdm", id="an ibdm topology file"),
         pytest.param("", "", id="nothing"),
         pytest.param("node01,eth0,leaf01,swp1\n", "", id="columns without titles"),
         pytest.param('Switch 36 "S-0002"\n[1] "H-01"[1]\n', "", id="a sweep"),
     ],
 )
-def test_it_tells_the_form_by_the_content(text: str, form: str) -> None:
+def test_it_detects_the_form_by_its_content(text: str, form: str) -> None:
     plan = plan_of(text)
     assert plan.form == form
     assert bool(plan.errors) == (form == "")
@@ -81,19 +81,19 @@ def test_it_tells_the_form_by_the_content(text: str, form: str) -> None:
     [
         pytest.param("a,1,b", "expected 4 columns", id="a short row"),
         pytest.param("a,,b,2", "is missing", id="an empty port"),
-        pytest.param("a,1,a,1", "both ends are one port", id="a port with itself"),
-        pytest.param("a,1,A,1", "both ends are one port", id="one port in two letter cases"),
+        pytest.param("a,1,a,1", "both ends are the same port", id="a port with itself"),
+        pytest.param("a,1,A,1", "both ends are the same port", id="one port in two letter cases"),
         pytest.param(
             "x,1,c,2",
-            "another cable already, between x port 1 and y port 1",
-            id="a port given twice",
+            "already has another cable, between x port 1 and y port 1",
+            id="a port with two cables",
         ),
-        pytest.param("a,\x1b[31m,b,2", "no text", id="control characters"),
+        pytest.param("a,\x1b[31m,b,2", "not printable", id="control characters"),
         pytest.param(f"{'a' * 256},1,b,2", "too long", id="a name longer than any system's"),
-        pytest.param('"a,1,b,2', "expected 4 columns", id="a quote that is not closed"),
+        pytest.param('"a,1,b,2', "expected 4 columns", id="an unclosed quote"),
     ],
 )
-def test_it_costs_a_line_only_itself(row: str, says: str) -> None:
+def test_it_skips_only_the_bad_line(row: str, says: str) -> None:
     plan = plan_of(f"{HEADER}x,1,y,1\n{row}\np,1,q,1\n")
     assert ends(plan) == [("x", "1", "y", "1"), ("p", "1", "q", "1")]
     (error,) = plan.errors
@@ -102,7 +102,7 @@ def test_it_costs_a_line_only_itself(row: str, says: str) -> None:
     assert error.excerpt.isprintable()
 
 
-def test_it_costs_a_line_only_itself_where_bytes_are_no_text() -> None:
+def test_it_skips_only_the_line_with_invalid_bytes() -> None:
     plan = parse_cabling(HEADER.encode() + b"a,\xff,b,2\nc,1,d,1\n")
     assert ends(plan) == [("c", "1", "d", "1")]
     assert [error.line for error in plan.errors] == [2]
@@ -119,7 +119,9 @@ def test_it_counts_a_cable_written_from_both_ends_once() -> None:
         pytest.param("{", "not JSON", id="broken"),
         pytest.param("[" * 100_000, "not JSON", id="nested without end"),
         pytest.param('{"results": 7}', "expected a list", id="no list of results"),
-        pytest.param('{"detail": "Invalid token"}', "no end a", id="NetBox's refusal"),
+        pytest.param(
+            '{"detail": "Invalid token"}', "no termination type on side a", id="an error of NetBox"
+        ),
         pytest.param("[7]", "expected an object", id="a number for a cable"),
         pytest.param('{"next": "http://x/", "results": []}', "one page", id="one page of many"),
         pytest.param(f"[{'9' * 5000}]", "not JSON", id="a number of thousands of digits"),
@@ -144,7 +146,7 @@ def test_it_says_what_is_wrong_with_json(text: str, says: str) -> None:
         pytest.param("graph G {" + "[" * 200_000, id="lists within lists"),
         pytest.param("graph " * 60_000, id="a head that repeats"),
         pytest.param("A b\n P -> C d E\n x " + "-" * 400_000, id="an endless arrow"),
-        pytest.param(HEADER + '"\n' * 50_000, id="quotes alone"),
+        pytest.param(HEADER + '"\n' * 50_000, id="quotes only"),
         pytest.param(HEADER + "a," * 200_000, id="one endless row"),
     ],
 )
@@ -155,7 +157,8 @@ def test_it_takes_linear_time_for(text: str) -> None:
 @given(st.lists(st.tuples(NAMES, NAMES, NAMES, NAMES), max_size=5))
 def test_it_reads_back_names_that_are_written_in_quotes(rows: list[tuple[str, ...]]) -> None:
     numbered = [
-        tuple(f"{at}{end}{name}" for end, name in enumerate(row)) for at, row in enumerate(rows)
+        tuple(f"{index}{end}{name}" for end, name in enumerate(row))
+        for index, row in enumerate(rows)
     ]
     quoted = [",".join('"' + name.replace('"', '""') + '"' for name in row) for row in numbered]
     plan = plan_of(HEADER + "\n".join(quoted))
@@ -166,7 +169,7 @@ def test_it_reads_back_names_that_are_written_in_quotes(rows: list[tuple[str, ..
     )
     plan = plan_of(f"graph G {{\n{drawn}\n}}\n")
     assert (ends(plan), plan.errors) == (numbered, ())
-    listed = [
+    api_cables = [
         {
             f"{side}_terminations": [
                 {
@@ -178,7 +181,7 @@ def test_it_reads_back_names_that_are_written_in_quotes(rows: list[tuple[str, ..
         }
         for row in numbered
     ]
-    plan = plan_of(json.dumps(listed))
+    plan = plan_of(json.dumps(api_cables))
     assert (ends(plan), plan.errors) == (numbered, ())
 
 
@@ -190,16 +193,16 @@ def _escaped(name: str) -> str:
 @given(st.binary(max_size=200) | damaged(cases("cabling")))
 def test_it_never_raises_and_keeps_every_port_to_one_cable(raw: bytes) -> None:
     plan = parse_cabling(raw, source="plan")
-    taken = [(end.device.casefold(), end.port) for cable in plan.cables for end in cable.ends]
-    assert len(taken) == len(set(taken))
+    used_ports = [(end.device.casefold(), end.port) for cable in plan.cables for end in cable.ends]
+    assert len(used_ports) == len(set(used_ports))
     assert all(error.source == "plan" and str(error).isprintable() for error in plan.errors)
     assert plan.form or not plan.cables
 
 
 def test_it_counts_the_cables_of_a_json_document_and_not_its_lines() -> None:
     def side(device: str, port: str) -> list[dict[str, object]]:
-        found = {"name": port, "device": {"name": device}}
-        return [{"object_type": "dcim.interface", "object": found}]
+        interface = {"name": port, "device": {"name": device}}
+        return [{"object_type": "dcim.interface", "object": interface}]
 
     cables = [
         {"a_terminations": side("a", "1"), "b_terminations": side(device, "1")}

@@ -33,20 +33,20 @@ Permanent HW addr: 00:00:00:00:00:00
 """
 
 
-def test_it_tells_the_own_address_of_each_slave_that_has_one() -> None:
+def test_it_returns_the_address_of_each_slave_that_has_one() -> None:
     assert parse_permanent_macs(BOND) == {
         "ens1f0np0": "b8:ce:f6:00:00:01",
         "ens1f1np1": "b8:ce:f6:00:00:02",
     }
 
 
-def test_it_reads_to_where_the_file_was_cut_off() -> None:
+def test_it_reads_a_truncated_file_to_its_end() -> None:
     assert list(parse_permanent_macs(BOND[: BOND.index("Permanent HW addr: B8") + 25])) == [
         "ens1f0np0"
     ]
 
 
 @given(st.text())
-def test_it_tells_usable_addresses_only(text: str) -> None:
+def test_it_returns_usable_addresses_only(text: str) -> None:
     found = parse_permanent_macs(f"Slave Interface: a\nPermanent HW addr: {text}")
     assert all(parse_mac(mac) == mac for mac in found.values())

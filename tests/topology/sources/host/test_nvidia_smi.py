@@ -1,4 +1,4 @@
-"""What `nvidia-smi` says of NVLink domains; whole outputs are under fixtures/."""
+"""NVLink domains in the output of `nvidia-smi`; whole outputs are under fixtures/."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,26 +18,26 @@ GPUS = st.lists(st.builds(GpuFabric, CELLS, CELLS, CELLS, CELLS), max_size=4)
 
 
 @given(st.text() | st.text(alphabet=" :\nGPUFabricState0.,"))
-def test_it_raises_nothing_whatever_is_printed(text: str) -> None:
+def test_it_never_raises_on_any_text(text: str) -> None:
     gpus, _ = parse_gpu_fabrics(text)
     derive_clique(gpus)
 
 
-def test_it_takes_control_bytes_for_no_line_ends() -> None:
+def test_it_does_not_split_lines_at_control_bytes() -> None:
     gpus, errors = parse_gpu_fabrics("I\x1c\x1d\x1e\x85c")
     assert not gpus
     assert len(errors) == 1
 
 
 @given(GPUS, st.integers(0, 3))
-def test_it_does_not_care_for_the_order_of_gpus(gpus: list[GpuFabric], turn: int) -> None:
+def test_it_ignores_the_order_of_gpus(gpus: list[GpuFabric], turn: int) -> None:
     turned = [*gpus[turn:], *gpus[:turn]]
     assert derive_clique(turned) == derive_clique(gpus)
     assert derive_clique(gpus[::-1]) == derive_clique(gpus)
 
 
 @given(GPUS)
-def test_it_claims_a_domain_only_where_every_registered_gpu_is_in_it(
+def test_it_reports_a_domain_only_if_every_registered_gpu_is_in_it(
     gpus: list[GpuFabric],
 ) -> None:
     found = derive_clique(gpus)
@@ -52,7 +52,7 @@ def test_it_claims_a_domain_only_where_every_registered_gpu_is_in_it(
         )
 
 
-def test_it_names_domains_of_one_cluster_apart() -> None:
+def test_it_gives_domains_of_one_cluster_different_names() -> None:
     names = []
     for clique in ("1", "2"):
         found = derive_clique([GpuFabric("Completed", "Success", clique, CLUSTER)])

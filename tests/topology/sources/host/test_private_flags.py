@@ -1,4 +1,4 @@
-"""What the flags of Intel's drivers say about LLDP frames."""
+"""The private flags of Intel's drivers about LLDP frames."""
 
 import pytest
 from hypothesis import given
@@ -20,9 +20,9 @@ def listed(*flags: str) -> str:
         pytest.param("enable-fw-lldp        : off", False, id="ice of Linux 5.2, switched off"),
         pytest.param("fw-lldp-agent : on", True, id="ice, left alone"),
         pytest.param("fw-lldp-agent         : off", False, id="ice, switched off"),
-        pytest.param("fw-lldp-agent         : maybe", None, id="a value that is none"),
+        pytest.param("fw-lldp-agent         : maybe", None, id="an invalid value"),
         pytest.param("vf-vlan-pruning       : on", None, id="no such flag"),
-        pytest.param("not-fw-lldp-agent     : on", None, id="a flag that ends alike"),
+        pytest.param("not-fw-lldp-agent     : on", None, id="a flag with the same ending"),
     ],
 )
 def test_it_reads(flag: str, *, is_eaten: bool | None) -> None:
@@ -30,5 +30,5 @@ def test_it_reads(flag: str, *, is_eaten: bool | None) -> None:
 
 
 @given(st.text())
-def test_it_raises_nothing_whatever_is_printed(text: str) -> None:
+def test_it_never_raises_on_any_text(text: str) -> None:
     assert parse_firmware_lldp(text) in {True, False, None}

@@ -1,4 +1,4 @@
-"""What ibdiagnet and opensm print of a fabric, given as the devices of a sweep."""
+"""The output of ibdiagnet and opensm for a fabric, from the devices of a sweep."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def number_of(ids: Iterable[Id]) -> int:
 
 
 def rate_words(port: Port) -> tuple[str, str]:
-    """Return width and speed, four lanes where those can be."""
+    """Return width and speed, with four lanes if possible."""
     for width in ("4x", *LANES):
         for speed in SPEEDS:
             if LANES[width] * LANE_BPS[speed] == port.rate_bps:
@@ -43,7 +43,7 @@ def db_csv(devices: Iterable[Device]) -> str:
     rows["NODES"].append("NodeDesc,NumPorts,NodeType,SystemImageGUID,NodeGUID,PortGUID,DeviceID")
     rows["PORTS"].append("NodeGuid,PortGuid,PortNum,LinkWidthActv,LinkSpeedActv,PortState")
     rows["LINKS"].append("NodeGuid1,PortNum1,NodeGuid2,PortNum2")
-    told: set[frozenset[tuple[str, int]]] = set()
+    printed: set[frozenset[tuple[str, int]]] = set()
     for device in devices:
         guid, image = guid_of(device), one_of(device.ids, IdKind.SYSTEM_IMAGE_GUID)
         kind = TYPES.get(device.kind, 1)
@@ -59,9 +59,9 @@ def db_csv(devices: Iterable[Device]) -> str:
             for heard in port.neighbors:
                 far = (guid_of(heard), number_of(heard.port_ids))
                 link = frozenset(((guid, number), far))
-                if link not in told:
+                if link not in printed:
                     rows["LINKS"].append(f"0x{guid},{number},0x{far[0]},{far[1]}")
-                told.add(link)
+                printed.add(link)
     sections = (
         f"START_{name}\n" + "\n".join(found) + f"\nEND_{name}\n" for name, found in rows.items()
     )
@@ -69,7 +69,7 @@ def db_csv(devices: Iterable[Device]) -> str:
 
 
 def net_dump(devices: Iterable[Device], *, label: str = "{}") -> str:
-    """Return the tables of switches, ports being labelled by their number in some words."""
+    """Return the tables of switches; `label` formats the number of a port as its label."""
     devices = list(devices)
     texts = {guid_of(device): device.model for device in devices}
     switches = {guid_of(one) for one in devices if one.kind is DeviceKind.SWITCH}

@@ -1,4 +1,4 @@
-"""The numpy reader makes the same of every input as the careful one, and takes what is plain."""
+"""The numpy parser gives the results of the line parser, and accepts all canonical text."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ SMALL = NumpyReader(chunk_bytes=512, smallest_bytes=64)
 
 
 def both(raw: bytes, fast: NumpyReader = SMALL) -> tuple[tuple[object, ...], tuple[object, ...]]:
-    """Return what each reader makes of an input, errors as text."""
+    """Return the result of each parser for an input, errors as text."""
     careful = parse_ibnetdiscover(raw, source="dump")
     return shown(careful), shown(parse_ibnetdiscover(raw, source="dump", fast=fast))
 
@@ -65,7 +65,7 @@ def shown(parsed: ParseResult) -> tuple[object, ...]:
 
 
 def is_plain(text: str) -> bool:
-    """Tell whether the fast reader takes a text as one piece."""
+    """Return whether the numpy parser accepts a text as one chunk."""
     try:
         parse_chunk(text.encode(), 0, len(text.encode()))
     except NonCanonicalInput:
@@ -73,7 +73,7 @@ def is_plain(text: str) -> bool:
     return True
 
 
-def test_it_takes_a_plain_dump() -> None:
+def test_it_accepts_a_canonical_dump() -> None:
     found = parse_chunk(PLAIN.encode(), 0, len(PLAIN))
     assert found.letters.tobytes() == b"SHH"
     assert found.num_rows.tolist() == [2, 1, 0]
@@ -83,7 +83,7 @@ def test_it_takes_a_plain_dump() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# a comment\n\n"])
-def test_it_takes_what_holds_no_record(text: str) -> None:
+def test_it_accepts_text_without_a_record(text: str) -> None:
     careful, fast = both(text.encode())
     assert fast == careful
 
@@ -94,29 +94,35 @@ def test_it_takes_what_holds_no_record(text: str) -> None:
         pytest.param("n1 mlx5_0", "n1\n", id="a description that ends the line"),
         pytest.param('# "n1 mlx5_0"', "# n1 mlx5_0", id="a description without quotes"),
         pytest.param("4xNDR", "4xZDR", id="an unknown rate"),
-        pytest.param("[8]", "[7]", id="a port that stands twice"),
+        pytest.param("[8]", "[7]", id="a port listed twice"),
         pytest.param("[8]", "[]", id="a port without a number"),
         pytest.param("[8]\t", "[1234]\t", id="a port with four digits"),
         pytest.param("[8]\t", " [8]\t", id="an indented line"),
         pytest.param("lid 4", "lid -4", id="a negative LID"),
-        pytest.param("lid 4", "lid 12345678", id="a LID that is none"),
+        pytest.param("lid 4", "lid 12345678", id="an overlong LID"),
         pytest.param("(b0000000000011)", "(B0000000000011)", id="upper-case digits"),
         pytest.param("(b0000000000011)", "()", id="empty parentheses"),
         pytest.param("(b0000000000011)", "(00000b0000000000011)", id="17 digits"),
-        pytest.param("vendid=0x2c9\n", "devid=0x1\nvendid=0x2c9\n", id="ids made void"),
+        pytest.param(
+            "vendid=0x2c9\n", "devid=0x1\nvendid=0x2c9\n", id="ids voided by a vendor line"
+        ),
         pytest.param("devid=0x1021", "devid=0x1\ndevid=0x1021", id="an id line twice"),
         pytest.param('"S-00a0000000000002"', "S-00a0000000000002", id="lost quotes"),
         pytest.param("00a0000000000002", "00a00000<redacted>", id="a redacted peer"),
-        pytest.param("00a0000000000002", "0" * 16, id="a peer that is nobody"),
+        pytest.param("00a0000000000002", "0" * 16, id="a peer with a zero GUID"),
         pytest.param("vendid=0x2c9\ndevid=0xd2f2", "vendid = 2c9", id="an unusual id line"),
         pytest.param(f'"S-{LEAF}"\t\t#', '"S-garbled"\t\t#', id="a garbled head"),
-        pytest.param(f'"H-{HCA}"\t\t#', f'"H-{"f" * 16}"\t\t#', id="the GUID of nobody"),
+        pytest.param(
+            f'"H-{HCA}"\t\t#', f'"H-{"f" * 16}"\t\t#', id="a GUID that identifies nothing"
+        ),
         pytest.param('# "n2 mlx5_0"\n', '# "n2 mlx5_0"', id="no end of the last line"),
-        pytest.param("\n\nvendid", "\nsrc/query_smp.c:196; umad failed\nvendid", id="a complaint"),
+        pytest.param(
+            "\n\nvendid", "\nsrc/query_smp.c:196; umad failed\nvendid", id="a message of a library"
+        ),
         pytest.param("\n\nvendid", "\n[9] cut\nvendid", id="a port line without quotes"),
     ],
 )
-def test_it_hands_back_what_is_not_plain(old: str, new: str) -> None:
+def test_it_refuses_text_that_is_not_canonical(old: str, new: str) -> None:
     assert old in PLAIN
     text = PLAIN.replace(old, new)
     assert not is_plain(text)
@@ -131,13 +137,13 @@ def test_it_hands_back_what_is_not_plain(old: str, new: str) -> None:
         pytest.param("n1 mlx5_0", 'n1 "x" lid 3', id="quotes in a description"),
         pytest.param("n1 mlx5_0", "n1\x1c ", id="control characters and blanks"),
         pytest.param("n1 mlx5_0", "", id="an empty description"),
-        pytest.param("(b0000000000011)", "(ffffffffffffffff)", id="a port GUID of nobody"),
+        pytest.param("(b0000000000011)", "(ffffffffffffffff)", id="a port GUID of all ones"),
         pytest.param("(b0000000000011)", "(00b0000000000011)", id="leading zeros"),
         pytest.param("\n\n", "\n# Chassis 1\n\n\n", id="more comments and blank lines"),
         pytest.param("\t\t# lid 9", "(a0000000000001) \t\t# lid 9", id="a far GUID and a LID"),
     ],
 )
-def test_it_takes_what_the_tool_may_print(old: str, new: str) -> None:
+def test_it_accepts_text_that_the_tool_may_print(old: str, new: str) -> None:
     assert old in PLAIN
     text = PLAIN.replace(old, new)
     assert is_plain(text)
@@ -167,14 +173,14 @@ def test_it_sorts_the_ports_of_a_node() -> None:
         pytest.param("4xNDR", "", id="no rates"),
     ],
 )
-def test_it_makes_the_same_of_usual_oddities(old: str, new: str) -> None:
+def test_it_gives_the_same_result_for_common_deviations(old: str, new: str) -> None:
     careful, fast = both(PLAIN.replace(old, new).encode())
     assert fast == careful
     assert not fast[1]
 
 
 @pytest.mark.parametrize("path", cases("ibnetdiscover"), ids=case_id)
-def test_it_makes_the_same_of_every_fixture(path: Path) -> None:
+def test_it_gives_the_same_result_for_every_fixture(path: Path) -> None:
     careful, fast = both(path.read_bytes())
     assert fast == careful
 
@@ -183,21 +189,21 @@ def test_it_makes_the_same_of_every_fixture(path: Path) -> None:
 @pytest.mark.parametrize(
     "path", sorted(SAMPLES.glob("ibnetdiscover/*.txt")), ids=lambda path: path.stem
 )
-def test_it_makes_the_same_of_every_real_fabric(path: Path) -> None:
+def test_it_gives_the_same_result_for_every_real_fabric(path: Path) -> None:
     careful, fast = both(path.read_bytes())
     assert fast == careful
 
 
 @limits(max_examples=200)
 @given(damaged(cases("ibnetdiscover")))
-def test_it_makes_the_same_of_damaged_files(raw: bytes) -> None:
+def test_it_gives_the_same_result_for_damaged_files(raw: bytes) -> None:
     careful, fast = both(raw)
     assert fast == careful
 
 
 @pytest.fixture(scope="module")
 def sweep() -> bytes:
-    """Return the sweep of a fabric that is read in several pieces."""
+    """Return the sweep of a fabric that is parsed in several chunks."""
     spec = SyntheticSpec(FabricKind.RAIL, 256, rails=8, radix=64)
     return render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec)))).encode()
 
@@ -205,7 +211,7 @@ def sweep() -> bytes:
 PIECES = NumpyReader(chunk_bytes=64 << 10, smallest_bytes=2 << 10)
 
 
-def test_it_takes_every_piece_of_a_large_sweep(sweep: bytes) -> None:
+def test_it_accepts_every_chunk_of_a_large_sweep(sweep: bytes) -> None:
     pieces = list(PIECES.read(sweep, 0, len(sweep)))
     assert len(pieces) > 2
     assert all(piece.columns is not None for piece in pieces)
@@ -223,25 +229,25 @@ def test_it_takes_every_piece_of_a_large_sweep(sweep: bytes) -> None:
         pytest.param(PLAIN, id="another dump"),
     ],
 )
-def test_a_line_that_is_not_plain_changes_nothing_around_it(sweep: bytes, spoiler: str) -> None:
+def test_an_unusual_line_changes_nothing_around_it(sweep: bytes, spoiler: str) -> None:
     middle = sweep.index(b"\n\n", len(sweep) // 2) + 2
     careful, fast = both(sweep[:middle] + spoiler.encode() + sweep[middle:], PIECES)
     assert fast == careful
 
 
-def test_an_odd_line_costs_its_neighborhood_alone(sweep: bytes) -> None:
+def test_an_unusual_line_slows_down_only_its_chunk(sweep: bytes) -> None:
     middle = sweep.index(b"\n\n", len(sweep) // 2) + 2
     spoiled = sweep[:middle] + b"noise\n" + sweep[middle:]
     odd = [piece for piece in PIECES.read(spoiled, 0, len(spoiled)) if piece.columns is None]
     assert [len(sweep) > 16 * (piece.stop - piece.start) for piece in odd] == [True]
 
 
-def test_a_sweep_that_comes_twice_is_the_same_once(sweep: bytes) -> None:
+def test_a_repeated_sweep_equals_a_single_one(sweep: bytes) -> None:
     careful, fast = both(sweep + b"\n" + sweep, PIECES)
     assert fast == careful == both(sweep, PIECES)[0]
 
 
-def test_devices_are_counted_without_being_made(sweep: bytes) -> None:
+def test_devices_are_counted_without_being_built(sweep: bytes) -> None:
     devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
     assert isinstance(devices, SweptDevices)
     assert len(devices) == len(parse_ibnetdiscover(sweep).devices)
@@ -251,7 +257,7 @@ def test_devices_are_counted_without_being_made(sweep: bytes) -> None:
 
 
 @pytest.mark.parametrize("most", [0, MAX_KEPT], ids=["a large sweep", "a small sweep"])
-def test_devices_are_the_same_whether_they_are_kept_or_made_for_each_who_asks(
+def test_devices_are_equal_whether_kept_or_built_for_each_read(
     sweep: bytes, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lazy_devices, "MAX_KEPT", most)

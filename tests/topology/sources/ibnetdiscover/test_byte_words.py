@@ -1,4 +1,4 @@
-"""Eight characters at a time: every single character is told apart as one at a time would."""
+"""Eight characters at a time give the same result as one character at a time."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def places(*found: int) -> Index:
 
 
 @pytest.mark.parametrize("at", [0, 6, 7, 8, 15])
-def test_it_reads_hex_digits_up_to_the_first_character_that_is_none(at: int) -> None:
+def test_it_reads_hex_digits_up_to_the_first_other_character(at: int) -> None:
     for character in EVERY_BYTE:
         text = HEX[:at] + bytes([character]) + HEX[at + 1 :]
         size = 16 if character in HEX else at
@@ -65,12 +65,12 @@ def test_it_reads_every_port_number() -> None:
 
 
 @pytest.mark.parametrize("text", [b"]", b"1", b"1234]", b"1a]", b"a]", b"12a]", b"-1]", b"1 ]"])
-def test_it_refuses_what_is_no_port_number(text: bytes) -> None:
+def test_it_refuses_text_without_a_port_number(text: bytes) -> None:
     with pytest.raises(NonCanonicalInput):
         parse_bracketed(words(b"7]", text))
 
 
-def test_it_counts_decimal_digits_alone() -> None:
+def test_it_counts_decimal_digits_only() -> None:
     for character in EVERY_BYTE:
         found = words(bytes([character]) + b"12 ")
         assert are_decimal(found, places(3))[0] == (character in DIGITS)
@@ -85,7 +85,7 @@ def test_it_counts_decimal_digits_alone() -> None:
 
 @pytest.mark.parametrize("size", range(1, 8))
 @pytest.mark.parametrize("usual", [0, 5])
-def test_it_takes_the_last_word_of_a_line(size: int, usual: int) -> None:
+def test_it_returns_the_last_word_of_a_line(size: int, usual: int) -> None:
     token = b"4xFDR10"[:size]
     found, sizes = last_tokens(words((b"x" * 8 + b" " + token)[-8:]), usual)
     assert (found[0], sizes[0]) == (words(token)[0], size)

@@ -1,4 +1,4 @@
-"""What `parse_ibnetdiscover` makes of the port rows of -p."""
+"""The results of `parse_ibnetdiscover` for the port rows of -p."""
 
 import pytest
 from hypothesis import given
@@ -19,7 +19,7 @@ Switch\t36 "S-{LEAF}"\t\t# "leaf1" base port 0 lid 3 lmc 0
 """
 
 
-def test_it_knows_a_ca_by_the_guid_of_its_port_alone() -> None:
+def test_it_identifies_a_ca_by_the_guid_of_its_port_only() -> None:
     leaf, host = parse_ibnetdiscover(f"{UP}\n{DOWN}\n".encode()).devices
     assert (host.kind, host.name, host.model) == (DeviceKind.HOST, "n1", "n1 mlx5_0")
     assert host.ids == host.ports[0].ids == (Id(IdKind.PORT_GUID, PORT),)
@@ -29,7 +29,7 @@ def test_it_knows_a_ca_by_the_guid_of_its_port_alone() -> None:
     assert (neighbor.device_name, neighbor.port_name) == ("n1", "mlx5_0/1")
 
 
-def test_it_knows_a_switch_as_records_do() -> None:
+def test_it_identifies_a_switch_as_records_do() -> None:
     leaf, host = parse_ibnetdiscover(f"{UP}\n{DOWN}\n".encode()).devices
     assert leaf.ids == (Id(IdKind.NODE_GUID, LEAF),)
     assert leaf.ports[0].ids == (Id(IdKind.NODE_GUID, LEAF, "10"),)
@@ -53,7 +53,7 @@ def test_a_port_without_a_link_has_no_rate() -> None:
         pytest.param("( 'it's' - 'Bob's' )", ("it's", "Bob's"), id="inner quotes"),
         pytest.param("( 'a - b' - 'n - 1' )", ("a - b", "n -"), id="inner dashes"),
         pytest.param("( '' - '' )", ("", ""), id="empty"),
-        pytest.param("( 'a' - 'b' - 'n1' )", ("a' - 'b", "n1"), id="what looks like the middle"),
+        pytest.param("( 'a' - 'b' - 'n1' )", ("a' - 'b", "n1"), id="a separator in a description"),
     ],
 )
 def test_it_separates_the_descriptions(texts: str, names: tuple[str, str]) -> None:
@@ -71,22 +71,22 @@ def test_an_unknown_rate_is_none(rate: str) -> None:
 @pytest.mark.parametrize(
     "row",
     [
-        pytest.param(UP[:60], id="cut in the far end"),
-        pytest.param(UP[:-3], id="cut in the far description"),
-        pytest.param(FREE[:-2], id="cut in the own description"),
-        pytest.param(FREE.replace(LEAF, "0" * 16), id="the GUID of nobody"),
-        pytest.param(UP.replace(PORT, "0" * 16), id="a far end that is nobody"),
+        pytest.param(UP[:60], id="truncated in the far end"),
+        pytest.param(UP[:-3], id="truncated in the far description"),
+        pytest.param(FREE[:-2], id="truncated in the own description"),
+        pytest.param(FREE.replace(LEAF, "0" * 16), id="a GUID that identifies nothing"),
+        pytest.param(UP.replace(PORT, "0" * 16), id="a far end with a zero GUID"),
         pytest.param(UP.replace(" 10 ", " 1000 "), id="a port number beyond any switch"),
-        pytest.param(UP.replace("4x", "wide"), id="a width that is none"),
+        pytest.param(UP.replace("4x", "wide"), id="an invalid width"),
     ],
 )
-def test_a_bad_row_costs_that_row(row: str) -> None:
+def test_it_skips_only_the_bad_row(row: str) -> None:
     found = parse_ibnetdiscover(f"{DOWN}\n{row}\n".encode(), source="rows")
     assert [device.name for device in found.devices] == ["n1"]
     assert [(error.source, error.line) for error in found.errors] == [("rows", 2)]
 
 
-def test_an_aggregation_node_is_told_by_its_text() -> None:
+def test_it_detects_an_aggregation_node_by_its_text() -> None:
     text = "Mellanox Technologies Aggregation Node"
     devices = parse_ibnetdiscover(f"{UP}\n{DOWN}\n".replace("n1 mlx5_0", text).encode()).devices
     assert devices[1].kind is DeviceKind.AGGREGATION
@@ -102,9 +102,9 @@ def test_rows_and_records_of_one_switch_add_up(first: str) -> None:
     assert found.errors == ()
 
 
-def test_a_row_that_contradicts_a_record_is_told() -> None:
+def test_it_reports_a_row_that_contradicts_a_record() -> None:
     found = parse_ibnetdiscover((RECORD + UP.replace(PORT, "00b0000000000099")).encode())
-    assert [error.problem for error in found.errors] == ["port has two peers, the first counts"]
+    assert [error.problem for error in found.errors] == ["port has two peers, the first one counts"]
 
 
 def test_a_link_counts_over_a_row_without_one_in_any_order() -> None:
@@ -134,7 +134,7 @@ ROWS = st.builds(
 
 
 @given(st.lists(st.one_of(ROWS, st.sampled_from((UP, DOWN, FREE))), max_size=6))
-def test_what_rows_tell_survives_rendering(rows: list[str]) -> None:
+def test_rows_survive_rendering(rows: list[str]) -> None:
     devices = parse_ibnetdiscover("\n".join(rows).encode()).devices
     again = parse_ibnetdiscover(render_ibnetdiscover(devices).encode())
     assert again.devices == devices

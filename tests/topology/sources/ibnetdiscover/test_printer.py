@@ -1,4 +1,4 @@
-"""What `render_ibnetdiscover` prints of claims that no parser made."""
+"""The output of `render_ibnetdiscover` for devices that no parser made."""
 
 import pytest
 from hypothesis import given
@@ -37,14 +37,14 @@ def test_it_prints_a_switch_as_the_tool_would() -> None:
     ]
 
 
-def test_it_prints_the_description_where_it_tells_the_same_name() -> None:
+def test_it_prints_the_description_if_it_has_the_same_name() -> None:
     assert '# "MF0;leaf1:MQM9700/U1" base' in render_ibnetdiscover(
         [leaf(model="MF0;leaf1:MQM9700/U1")]
     )
     assert '# "leaf1" base' in render_ibnetdiscover([leaf(model="some 64-port switch")])
 
 
-def test_it_tells_a_peer_by_the_peer_s_own_description() -> None:
+def test_it_prints_the_own_description_of_a_peer() -> None:
     host = Device(DeviceKind.HOST, "n1", (Id(IdKind.NODE_GUID, HCA),), (), "n1  mlx5_0 ")
     assert f'"H-{HCA}"[1]\t\t# "n1  mlx5_0 " lid' in render_ibnetdiscover([leaf(), host])
 
@@ -59,18 +59,18 @@ def test_no_devices_are_no_text() -> None:
 
 
 @pytest.mark.parametrize("rate_bps", [None, 0, 123])
-def test_a_rate_without_a_token_is_left_out(rate_bps: int | None) -> None:
+def test_a_rate_without_a_token_is_omitted(rate_bps: int | None) -> None:
     text = render_ibnetdiscover([leaf(rate_bps=rate_bps)])
     assert text.splitlines()[-1].endswith('"n1 mlx5_0" lid 0')
 
 
 @pytest.mark.parametrize("rate_bps", sorted(set(RATES_BPS.values())))
-def test_every_rate_of_the_tool_comes_back(rate_bps: int) -> None:
+def test_every_rate_of_the_tool_survives_rendering(rate_bps: int) -> None:
     text = render_ibnetdiscover([leaf(rate_bps=rate_bps)])
     assert parse_ibnetdiscover(text.encode()).devices[0].ports[0].rate_bps == rate_bps
 
 
-def test_ports_without_a_known_far_end_are_left_out() -> None:
+def test_ports_without_a_known_far_end_are_omitted() -> None:
     unknown = Neighbor((), "n1", (), "", Source.IB)
     ports = (Port("1"), Port("2", end(LEAF, 2)), Port("3", end(LEAF, 3), neighbors=(unknown,)))
     device = Device(DeviceKind.SWITCH, "leaf1", (Id(IdKind.NODE_GUID, LEAF),), ports)

@@ -1,4 +1,4 @@
-"""Dumps that a fabric's own managers write: each tells what a sweep of the fabric would."""
+"""Dumps of the fabric managers: each gives the same devices as a sweep of the fabric."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_it_reads_a_dump_as_expected(path: Path, golden: Golden) -> None:
 
 
 def swept(name: str, *, is_damaged: bool) -> Sequence[Device]:
-    """Return the devices that ibnetdiscover would tell of a made-up fabric."""
+    """Return the devices that ibnetdiscover would print for a synthetic fabric."""
     fabric = build_undamaged(build_wiring(INFINIBAND[name]))
     if is_damaged:
         fabric = damage_fabric(fabric.wiring, FaultSpec(lose_links=0.1, swap=0.1), seeded(1))
@@ -63,7 +63,7 @@ def swept(name: str, *, is_damaged: bool) -> Sequence[Device]:
 
 @pytest.mark.parametrize("name", INFINIBAND)
 @pytest.mark.parametrize("is_damaged", [False, True], ids=["whole", "damaged"])
-def test_it_tells_the_devices_that_a_sweep_tells(name: str, is_damaged: bool) -> None:  # noqa: FBT001
+def test_it_returns_the_devices_of_a_sweep(name: str, is_damaged: bool) -> None:  # noqa: FBT001
     devices = swept(name, is_damaged=is_damaged)
     linked = tuple(one for one in devices if one.ports)
     assert parse_ibdiagnet_db(db_csv(devices).encode()) == ParseResult(devices)
@@ -76,7 +76,7 @@ def tree_of(devices: Sequence[Device]) -> dict[str, object]:
 
 @pytest.mark.parametrize("label", ["{}", "1/{}/1", "sw{}p1"])
 @pytest.mark.parametrize("name", INFINIBAND)
-def test_it_tells_the_tree_of_a_sweep_by_switches_alone(name: str, label: str) -> None:
+def test_it_gives_the_tree_of_a_sweep_from_switches_only(name: str, label: str) -> None:
     devices = swept(name, is_damaged=True)
     parsed = parse_ibdiagnet_net_dump(net_dump(devices, label=label).encode())
     assert parsed.errors == ()
@@ -85,7 +85,7 @@ def test_it_tells_the_tree_of_a_sweep_by_switches_alone(name: str, label: str) -
 
 @given(st.sampled_from(sorted(READERS)), st.binary(max_size=300))
 @settings(max_examples=examples(200))
-def test_it_raises_nothing_on_any_bytes(form: str, raw: bytes) -> None:
+def test_it_never_raises_on_any_bytes(form: str, raw: bytes) -> None:
     assert isinstance(READERS[form](raw, source="x"), ParseResult)
 
 
@@ -105,8 +105,8 @@ FORGED = "x} LID:0001 PN:01 } { CA Ports:01 SystemGUID:0002c9010000"
 @pytest.mark.parametrize(
     "text", [FORGED, '"a", Mellanox, 0x1, LID 1', "a: b : c", "} {", '"', "a,b"]
 )
-def test_it_takes_a_description_for_nothing_else(text: str) -> None:
-    # ibnetdiscover's own reader tells what a description means.
+def test_it_parses_a_description_as_nothing_else(text: str) -> None:
+    # The parser of ibnetdiscover is the reference for the meaning of a description.
     raw = render_ibnetdiscover(swept("one full leaf alone", is_damaged=False))
     raw = raw.replace("node-0002 mlx5_0", f"{text} mlx5_0")
     devices = parse_ibnetdiscover(raw.encode()).devices

@@ -1,4 +1,4 @@
-"""What descriptions name, and that every name can be described again."""
+"""The names in descriptions, and a description for every name."""
 
 import pytest
 from hypothesis import given
@@ -54,7 +54,7 @@ TEXTS = st.one_of(
         ("Mellanox Technologies Aggregation Node", "", ""),
     ],
 )
-def test_it_tells_host_and_hca(text: str, host: str, label: str) -> None:
+def test_it_returns_host_and_hca(text: str, host: str, label: str) -> None:
     assert host_name(text) == (host, label)
 
 
@@ -78,14 +78,14 @@ def test_it_tells_host_and_hca(text: str, host: str, label: str) -> None:
         ("", ""),
     ],
 )
-def test_it_tells_a_switch(text: str, name: str) -> None:
+def test_it_returns_the_name_of_a_switch(text: str, name: str) -> None:
     assert switch_name(text) == name
 
 
 @given(TEXTS)
 def test_every_host_name_can_be_described_again(text: str) -> None:
-    told = host_name(text)
-    assert host_name(describe_host(*told)) == told
+    names = host_name(text)
+    assert host_name(describe_host(*names)) == names
 
 
 @given(TEXTS)

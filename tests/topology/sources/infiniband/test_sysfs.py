@@ -1,4 +1,4 @@
-"""What `parse_ib_sysfs` tells of single files; whole trees are under fixtures/."""
+"""The results of `parse_ib_sysfs` for single files; whole trees are under fixtures/."""
 
 import pytest
 from hypothesis import given
@@ -25,7 +25,7 @@ def with_file(path: str, text: str | None) -> dict[str, str]:
     return changed if text is None else changed | {path: text}
 
 
-def test_it_tells_the_node_by_its_guids() -> None:
+def test_it_identifies_the_node_by_its_guids() -> None:
     (host,) = parse_ib_sysfs(TREE).devices
     (port,) = host.ports
     assert (host.kind, host.name) == (DeviceKind.HOST, "")
@@ -59,15 +59,17 @@ def test_it_reads_the_rate(text: str, bps: int) -> None:
     ("physical", "logical", "state"),
     [
         pytest.param("5: LinkUp", "1: DOWN", PortState.UP, id="the physical state counts"),
-        pytest.param("2: Polling", "4: ACTIVE", PortState.DOWN, id="no link, whatever it says"),
+        pytest.param(
+            "2: Polling", "4: ACTIVE", PortState.DOWN, id="no link, in spite of the logical state"
+        ),
         pytest.param("3: Disabled", "1: DOWN", PortState.DOWN, id="switched off"),
         pytest.param(None, "2: INIT", PortState.UP, id="no subnet manager yet"),
-        pytest.param(None, "1: DOWN", PortState.DOWN, id="the logical state alone"),
-        pytest.param(None, "0: NOP", PortState.UNKNOWN, id="a state that tells nothing"),
+        pytest.param(None, "1: DOWN", PortState.DOWN, id="the logical state only"),
+        pytest.param(None, "0: NOP", PortState.UNKNOWN, id="a state without a meaning"),
         pytest.param(None, None, PortState.UNKNOWN, id="neither file"),
     ],
 )
-def test_it_tells_a_link_and_its_rate_only_when_up(
+def test_it_returns_a_link_and_its_rate_only_if_it_is_up(
     physical: str | None, logical: str | None, state: PortState
 ) -> None:
     tree = with_file("mlx5_0/ports/1/phys_state", physical)
@@ -93,16 +95,16 @@ def test_it_leaves_ethernet_ports_to_their_interfaces() -> None:
     }
 
 
-def test_interfaces_over_infiniband_are_no_cables_of_their_own() -> None:
+def test_interfaces_over_infiniband_have_no_cables() -> None:
     assert parse_ib_sysfs(TREE).rdma_by_interface == {}
 
 
-def test_a_device_that_only_has_files_of_a_port_is_one() -> None:
+def test_it_finds_a_device_that_only_has_files_of_a_port() -> None:
     found = parse_ib_sysfs({"mlx5_0/ports/1/phys_state": "5: LinkUp\n"})
     assert [port.name for port in found.devices[0].ports] == ["mlx5_0/1"]
 
 
-# The logical state is not read while the physical one tells; any text names interfaces.
+# The logical state is read only without the physical one; any text is a valid interface name.
 @pytest.mark.parametrize(
     "path", sorted(TREE.keys() - {"mlx5_0/device/net", "mlx5_0/ports/1/state"})
 )
@@ -118,7 +120,7 @@ def test_a_device_with_an_odd_name_is_shown_safely() -> None:
 
 
 def test_many_devices_cost_no_more_than_each_one() -> None:
-    # Ten thousand would take very long if each looked through the files of all.
+    # Ten thousand devices would take very long if each searched the files of all.
     files = {f"mlx5_{k}/ports/1/phys_state": "5: LinkUp\n" for k in range(10_000)}
     assert len(parse_ib_sysfs(files).devices[0].ports) == 10_000
 
@@ -129,6 +131,6 @@ def test_a_missing_file_is_normal(path: str) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(sorted(TREE)) | st.text(max_size=20), st.text(max_size=40)))
-def test_it_raises_on_no_files(files: dict[str, str]) -> None:
+def test_it_never_raises_on_any_files(files: dict[str, str]) -> None:
     found = parse_ib_sysfs(files)
     assert len(found.devices) <= 1

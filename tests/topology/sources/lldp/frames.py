@@ -1,4 +1,4 @@
-"""LLDP frames as the fixtures write them: hex digits in lines, what follows a # is a remark."""
+"""LLDP frames in the fixtures: lines of hex digits; # starts a comment."""
 
 from pathlib import Path
 

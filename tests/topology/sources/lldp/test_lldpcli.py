@@ -1,4 +1,4 @@
-"""What `parse_neighbors` and `parse_chassis` tell; odd documents are under fixtures/."""
+"""The results of `parse_neighbors` and `parse_chassis`; unusual documents are under fixtures/."""
 
 import json
 
@@ -55,13 +55,13 @@ def port_id(kind: str, value: str) -> list[dict[str, str]]:
         pytest.param("ifalias", "Uplink", "swp1", "Uplink", id="an alias"),
         pytest.param("local", "Ethernet0", "x", "Ethernet0", id="a local name"),
         pytest.param("local", "512", "xe-0/0/1", "xe-0/0/1", id="Juniper's index, named below"),
-        pytest.param("local", "512", None, "512", id="an index alone"),
+        pytest.param("local", "512", None, "512", id="an index only"),
         pytest.param("mac", MAC, "eth0", "eth0", id="a Linux sender"),
-        pytest.param("mac", MAC, None, MAC, id="a MAC alone"),
+        pytest.param("mac", MAC, None, MAC, id="a MAC only"),
         pytest.param("local", "", "eth0", "eth0", id="a binary id that lldpcli lost"),
     ],
 )
-def test_it_names_the_far_port_as_its_owner_would(
+def test_it_names_the_far_port_as_its_owner_does(
     kind: str, value: str, descr: str | None, name: str
 ) -> None:
     port: dict[str, object] = {"id": port_id(kind, value)}
@@ -82,7 +82,7 @@ def test_it_names_the_far_port_as_its_owner_would(
         ("", Source.OTHER),
     ],
 )
-def test_it_tells_the_protocol(via: str, source: Source) -> None:
+def test_it_returns_the_protocol(via: str, source: Source) -> None:
     assert one(via=via).source is source
 
 
@@ -94,7 +94,7 @@ def test_it_reads_the_ttl_that_was_sent(sent: str, ttl_s: int | None) -> None:
     assert one({"ttl": leaf(sent)}).ttl_s == ttl_s
 
 
-def test_it_says_nothing_of_the_kind_because_capabilities_mislead() -> None:
+def test_it_does_not_derive_the_kind_because_capabilities_mislead() -> None:
     assert one().kind is DeviceKind.UNKNOWN
 
 
@@ -110,7 +110,7 @@ def test_it_reads_both_forms_alike() -> None:
         assert (found.form, found.ports) == ("json", (("eth0", (json0,)),))
 
 
-def test_it_finds_nobody_in_json_without_an_error() -> None:
+def test_it_finds_no_neighbors_in_json_without_an_error() -> None:
     found = parse_neighbors(b'{"lldp": {}}')
     assert (found.form, found.ports, found.errors) == ("json", (), ())
 
@@ -143,7 +143,7 @@ def test_it_refuses_other_documents_in_one_error(text: str) -> None:
         pytest.param('{"": {"chassis": {"leaf1": {}}}}', id="an empty port name"),
     ],
 )
-def test_a_broken_entry_of_json_costs_that_entry(interface: str) -> None:
+def test_it_skips_only_the_broken_entry_of_json(interface: str) -> None:
     good = '{"eth9": {"chassis": {"leaf9": {}}, "port": {}}}'
     for text in (f"[{interface}, {good}]", f"[{good}, {interface}]"):
         found = parse_neighbors(f'{{"lldp": {{"interface": {text}}}}}'.encode())
@@ -151,7 +151,7 @@ def test_a_broken_entry_of_json_costs_that_entry(interface: str) -> None:
         assert len(found.errors) == 1
 
 
-def test_a_byte_that_lldpcli_itself_replaced_is_no_error() -> None:
+def test_a_byte_that_lldpcli_replaced_is_not_an_error() -> None:
     text = '{"lldp": {"interface": {"eth0": {"chassis": {"n\ufffdud": {}}, "port": {}}}}}'
     found = parse_neighbors(text.encode())
     assert (found.errors, found.ports[0][1][0].device_name) == ((), "n\ufffdud")
@@ -163,14 +163,14 @@ def test_it_keeps_text_encodable() -> None:
     assert neighbor.device_name == "\ufffd"
 
 
-def test_a_port_name_longer_than_any_costs_its_entry() -> None:
+def test_it_skips_an_entry_with_an_overlong_port_name() -> None:
     entry = {"name": "1" * 5000, "chassis": [{}], "port": [{}]}
     found = parse_neighbors(json.dumps({"lldp": [{"interface": [entry]}]}).encode())
     assert (found.ports, len(found.errors)) == ((), 1)
 
 
 @pytest.mark.parametrize("is_json0", [True, False], ids=["json0", "json"])
-def test_it_tells_the_own_chassis(is_json0: bool) -> None:  # noqa: FBT001 - a table's column
+def test_it_returns_the_local_chassis(is_json0: bool) -> None:  # noqa: FBT001 - a table's column
     own_id = {"type": "mac", "value": MAC}
     inner = {"id": [own_id], "descr": leaf("Debian"), "name": leaf("n1")}
     inner["mgmt-ip"] = [*leaf("10.0.0.1"), *leaf("fe80::1")]
@@ -196,7 +196,7 @@ def test_it_tells_the_own_chassis(is_json0: bool) -> None:  # noqa: FBT001 - a t
         pytest.param('{"local-chassis":[]}', id="no chassis"),
     ],
 )
-def test_it_says_why_there_is_no_own_chassis(text: str) -> None:
+def test_it_reports_a_missing_local_chassis(text: str) -> None:
     device, errors = parse_chassis(text.encode())
     assert (device, len(errors)) == (None, 1)
 
@@ -211,7 +211,7 @@ def _documents() -> st.SearchStrategy[bytes]:
 
 @limits(max_examples=200)
 @given(st.one_of(st.binary(max_size=200), _documents(), damaged(cases("lldpcli"))))
-def test_it_raises_on_nothing(raw: bytes) -> None:
+def test_it_never_raises_on_any_input(raw: bytes) -> None:
     found = parse_neighbors(raw)
     for _, neighbors in found.ports:
         for neighbor in neighbors:
@@ -225,11 +225,11 @@ def test_it_raises_on_nothing(raw: bytes) -> None:
         st.binary(max_size=200), JSON.map(lambda v: json.dumps({"local-chassis": v}).encode())
     )
 )
-def test_it_raises_on_no_chassis(raw: bytes) -> None:
+def test_it_never_raises_on_any_chassis(raw: bytes) -> None:
     device, errors = parse_chassis(raw)
     assert device or errors
 
 
-def test_every_neighbor_but_the_broken_ones_is_kept() -> None:
+def test_it_keeps_every_neighbor_except_broken_ones() -> None:
     raw = (FIXTURES / "lldpcli" / "broken-entries" / "input.json0").read_bytes()
     assert [name for name, _ in parse_neighbors(raw).ports] == ["eth3", "eth4"]

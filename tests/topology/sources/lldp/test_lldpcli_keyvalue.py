@@ -1,4 +1,4 @@
-"""The keyvalue form: lines to neighbors, as far as lines can tell."""
+"""The keyvalue form: lines to neighbors, as far as its lines have the facts."""
 
 import pytest
 from hypothesis import given
@@ -29,14 +29,14 @@ def heard(found: LldpNeighbors) -> list[tuple[str, int]]:
         pytest.param(
             ONE.format("eth0", 11) + ONE.format("eth0", 12),
             [("eth0", 2)],
-            id="two on one port, told apart by via alone",
+            id="two on one port, separated by via only",
         ),
         pytest.param(
             "# a comment\n" + ONE.format("eth0", 11).replace("\n", "\r\n"),
             [("eth0", 1)],
             id="a comment first and CRLF",
         ),
-        pytest.param("lldp.eth0.vlan.vlan-id=300\nlldp.eth0.vlan=VLAN300\n", [], id="VLANs alone"),
+        pytest.param("lldp.eth0.vlan.vlan-id=300\nlldp.eth0.vlan=VLAN300\n", [], id="VLANs only"),
     ],
 )
 def test_it_reads(text: str, ports: list[tuple[str, int]]) -> None:
@@ -52,7 +52,7 @@ def test_it_reads_a_description_over_several_lines() -> None:
     assert found.ports[0][1][0].device_name == "leaf1"
 
 
-def test_it_names_the_line_that_it_cannot_read() -> None:
+def test_it_reports_the_line_that_it_cannot_parse() -> None:
     found = read(ONE.format("eth0", 11) + "what is this\n")
     (error,) = found.errors
     assert (error.line, error.excerpt) == (4, "what is this")

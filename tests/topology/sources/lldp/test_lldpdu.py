@@ -1,4 +1,4 @@
-"""What a frame tells: odd ones are under fixtures/, well-formed ones have scapy as a referee."""
+"""The content of a frame: unusual ones are under fixtures/, well-formed ones come from scapy."""
 
 from pathlib import Path
 
@@ -41,13 +41,13 @@ def pdu_of(raw: bytes) -> Lldpdu:
 
 
 def shown(frame: Frame) -> dict[str, object]:
-    """Return a frame as its expected file has it: the neighbor, and what no neighbor tells."""
+    """Return a frame as in its expected file: the neighbor, and the fields outside of it."""
     pdu = frame.pdu
     if pdu is None:
         return {"errors": frame.errors}
     own = {"vlan": pdu.vlan, "pvid": pdu.pvid, "mfs": pdu.max_frame_bytes, "lag": pdu.aggregation}
-    told = {name: value for name, value in own.items() if value is not None}
-    return {"neighbor": pdu.neighbor, **told, "errors": frame.errors}
+    other_fields = {name: value for name, value in own.items() if value is not None}
+    return {"neighbor": pdu.neighbor, **other_fields, "errors": frame.errors}
 
 
 @pytest.mark.parametrize("path", CASES, ids=case_id)
@@ -56,7 +56,7 @@ def test_it_reads_a_frame_as_expected(path: Path, golden: Golden) -> None:
     golden.check(path.with_name("expected.json"), expected_text(shown(frame)))
 
 
-def test_it_keeps_what_no_neighbor_tells() -> None:
+def test_it_keeps_the_fields_outside_of_the_neighbor() -> None:
     (path,) = (path for path in CASES if case_id(path) == "well-formed")
     pdu = pdu_of(read_frame(path))
     assert (pdu.pvid, pdu.aggregation) == (
@@ -68,7 +68,7 @@ def test_it_keeps_what_no_neighbor_tells() -> None:
 
 
 @pytest.mark.parametrize("path", CASES, ids=case_id)
-def test_a_frame_cut_anywhere_tells_no_more_than_the_whole(path: Path) -> None:
+def test_a_truncated_frame_has_no_more_facts_than_the_whole(path: Path) -> None:
     raw = read_frame(path)
     whole = parse_frame(raw).pdu
     for end in range(len(raw)):
@@ -79,7 +79,7 @@ def test_a_frame_cut_anywhere_tells_no_more_than_the_whole(path: Path) -> None:
             assert set(frame.pdu.addresses) <= set(whole.addresses)
 
 
-def test_it_refuses_what_is_longer_than_any_frame() -> None:
+def test_it_refuses_an_overlong_frame() -> None:
     longest = (HEAD + MANDATORY).ljust(MAX_FRAME_BYTES, b"\0")
     assert parse_frame(longest).pdu is not None
     (error,) = parse_frame(longest + b"\0").errors
@@ -94,7 +94,7 @@ def test_it_keeps_a_frame_cut_after_its_mandatory_tlvs() -> None:
 
 @settings(max_examples=examples(300))
 @given(st.one_of(st.binary(max_size=80), st.binary(max_size=80).map(lambda more: HEAD + more)))
-def test_it_raises_on_nothing(raw: bytes) -> None:
+def test_it_never_raises_on_any_input(raw: bytes) -> None:
     frame = parse_frame(raw, source="eth0")
     assert frame.pdu or frame.errors
     assert all(str(error).startswith("eth0: ") for error in frame.errors)
@@ -102,7 +102,7 @@ def test_it_raises_on_nothing(raw: bytes) -> None:
 
 @settings(max_examples=examples(300))
 @given(st.lists(st.tuples(st.integers(0, 127), st.binary(max_size=40)), max_size=8))
-def test_it_raises_on_no_tlvs(tlvs: list[tuple[int, bytes]]) -> None:
+def test_it_never_raises_on_any_tlvs(tlvs: list[tuple[int, bytes]]) -> None:
     body = b"".join(tlv(kind, value) for kind, value in tlvs)
     neighbor = None
     frame = parse_frame(HEAD + MANDATORY + body)
@@ -133,7 +133,7 @@ def test_reserved_tlvs_and_padding_change_nothing(
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=["nearest bridge", "non-TPMR", "customer bridge"])
-def test_it_hears_all_groups(group: bytes) -> None:
+def test_it_accepts_all_groups(group: bytes) -> None:
     assert pdu_of(group + HEAD[6:] + MANDATORY + b"\0\0").ttl_s == 120
 
 
@@ -204,7 +204,7 @@ def test_it_reads_what_scapy_writes(
     assert frame.pdu.port_description == description
 
 
-def test_it_tells_a_neighbor_that_scapy_made() -> None:
+def test_it_returns_a_neighbor_that_scapy_made() -> None:
     raw = crafted((4, MAC), (5, "swp1"), 121, lldp.LLDPDUSystemName(system_name="leaf1"))
     assert pdu_of(raw).neighbor == Neighbor(
         (Id(IdKind.CHASSIS_ID, MAC, "mac"),),
@@ -216,7 +216,7 @@ def test_it_tells_a_neighbor_that_scapy_made() -> None:
     )
 
 
-def test_it_reads_through_the_tags_that_scapy_puts() -> None:
+def test_it_reads_through_the_tags_of_scapy() -> None:
     body = lldp.LLDPDUChassisID(subtype=4, id=MAC) / lldp.LLDPDUPortID(subtype=5, id="swp1")
     body = body / lldp.LLDPDUTimeToLive(ttl=120) / lldp.LLDPDUEndOfLLDPDU()
     ether = Ether(dst="01:80:c2:00:00:03", src=MAC)

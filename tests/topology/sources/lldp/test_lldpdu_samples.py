@@ -1,4 +1,4 @@
-"""Frames of real devices, and crafted ones of which it is known what lldpcli told."""
+"""Frames of real devices, and crafted frames for which the output of lldpcli is known."""
 
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_it_reads_a_real_capture(name: str) -> None:
     assert found == DEVICES[name]
 
 
-def test_it_tells_of_crafted_frames_what_lldpcli_told() -> None:
+def test_it_returns_for_crafted_frames_what_lldpcli_printed() -> None:
     frames = [raw for raw in frames_of("own_crafted_neighbours.pcap") if raw[6:12] != RECEIVER]
     pdus = [parse_frame(raw).pdu for raw in frames]
     heard = {pdu.neighbor for pdu in pdus if pdu is not None}
@@ -72,7 +72,7 @@ def test_it_tells_of_crafted_frames_what_lldpcli_told() -> None:
     )
 
 
-def test_it_hears_the_same_groups_as_lldpd() -> None:
+def test_it_accepts_the_same_groups_as_lldpd() -> None:
     pdus = [frame.pdu for frame in lldp_of("own_crafted_dst-macs.pcap")]
     assert len(pdus) == 4
     assert {pdu.neighbor for pdu in pdus if pdu is not None} == told_by_lldpcli("eth7")

@@ -1,4 +1,4 @@
-"""Who is known when: a table fed with frames, asked at moments."""
+"""The neighbor table: frames in, and the neighbors at given times."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def names(table: NeighborTable, at_s: float) -> dict[str, list[str]]:
     }
 
 
-def test_it_knows_a_neighbor_until_its_ttl_has_passed() -> None:
+def test_it_keeps_a_neighbor_until_its_ttl_has_passed() -> None:
     table = NeighborTable().add_frame("eth0", frame(ttl_s=120), at_s=1000.0)
     assert names(table, 1000.0) == names(table, 1119.9) == {"eth0": ["leaf1"]}
     assert names(table, 1120.0) == {}
 
 
-def test_it_starts_the_ttl_anew_with_each_frame() -> None:
+def test_it_restarts_the_ttl_with_each_frame() -> None:
     table = (
         NeighborTable().add_frame("eth0", frame(), at_s=0.0).add_frame("eth0", frame(), at_s=100.0)
     )
@@ -46,14 +46,14 @@ def test_it_starts_the_ttl_anew_with_each_frame() -> None:
     assert names(table, 220.0) == {}
 
 
-def test_it_takes_the_newest_that_a_neighbor_says() -> None:
+def test_it_keeps_the_newest_frame_of_a_neighbor() -> None:
     table = NeighborTable().add_frame("eth0", frame("old"), at_s=0.0)
     table = table.add_frame("eth0", frame("new", ttl_s=10), at_s=1.0)
     assert names(table, 2.0) == {"eth0": ["new"]}
     assert names(table, 11.0) == {}
 
 
-def test_it_forgets_at_once_who_takes_his_leave_and_nobody_else() -> None:
+def test_it_removes_only_the_neighbor_that_sends_a_shutdown_frame() -> None:
     table = NeighborTable()
     for port, far in (("eth0", b"\x05swp1"), ("eth0", b"\x05swp2"), ("eth1", b"\x05swp1")):
         table = table.add_frame(port, frame(far.decode(), port=far), at_s=0.0)
@@ -61,11 +61,11 @@ def test_it_forgets_at_once_who_takes_his_leave_and_nobody_else() -> None:
     assert names(table, 1.0) == {"eth0": ["\x05swp2"], "eth1": ["\x05swp1"]}
 
 
-def test_it_minds_no_leave_of_strangers() -> None:
+def test_it_ignores_a_shutdown_frame_of_an_unknown_neighbor() -> None:
     assert names(NeighborTable().add_frame("eth0", frame(ttl_s=0), at_s=0.0), 0.0) == {}
 
 
-def test_it_tells_ids_of_different_subtypes_apart() -> None:
+def test_it_distinguishes_ids_of_different_subtypes() -> None:
     table = NeighborTable()
     for number, (chassis, port) in enumerate(
         [(b"\x07a", b"\x05p"), (b"\x06a", b"\x05p"), (b"\x07a", b"\x07p")]
@@ -74,14 +74,14 @@ def test_it_tells_ids_of_different_subtypes_apart() -> None:
     assert sorted(names(table, 1.0)["eth0"]) == ["n0", "n1", "n2"]
 
 
-def test_it_tells_ports_in_natural_order() -> None:
+def test_it_returns_ports_in_natural_order() -> None:
     table = NeighborTable()
     for port in ("eth10", "eth9", "eth1"):
         table = table.add_frame(port, frame(), at_s=0.0)
     assert list(names(table, 0.0)) == ["eth1", "eth9", "eth10"]
 
 
-def test_it_forgets_a_port_whose_cable_is_out() -> None:
+def test_it_removes_a_port_whose_cable_is_out() -> None:
     table = (
         NeighborTable().add_frame("eth0", frame(), at_s=0.0).add_frame("eth1", frame(), at_s=0.0)
     )
@@ -96,7 +96,7 @@ def full(at_s: float = 0.0, ttl_s: int = 120) -> NeighborTable:
     return table
 
 
-def test_it_counts_those_for_whom_there_is_no_room() -> None:
+def test_it_counts_frames_that_do_not_fit() -> None:
     table = (
         full().add_frame("eth0", frame("late"), at_s=1.0).add_frame("eth0", frame("late"), at_s=2.0)
     )
@@ -105,25 +105,25 @@ def test_it_counts_those_for_whom_there_is_no_room() -> None:
     assert full().count_left_out() == ()
 
 
-def test_it_still_hears_those_it_knows_when_it_is_full() -> None:
+def test_it_updates_known_neighbors_when_it_is_full() -> None:
     table = full().add_frame("eth0", frame("renamed", port=b"\x057"), at_s=1.0)
     assert "renamed" in names(table, 1.0)["eth0"]
     assert table.count_left_out() == ()
 
 
-def test_it_has_room_again_when_others_are_gone() -> None:
+def test_it_has_room_again_after_others_expire() -> None:
     table = full(ttl_s=10).add_frame("eth0", frame("late"), at_s=10.0)
     assert names(table, 10.0) == {"eth0": ["late"]}
 
 
-def test_it_remembers_an_unreadable_frame_for_a_while() -> None:
+def test_it_reports_an_unreadable_frame_for_a_while() -> None:
     table = NeighborTable().add_frame("eth0", BAD, at_s=0.0).add_frame("eth0", BAD, at_s=1.0)
     assert [str(error) for error in table.errors(at_s=REFUSAL_S)] == ["eth0: odd"]
     assert table.errors(at_s=1.0 + REFUSAL_S) == ()
     assert names(table, 1.0) == {}
 
 
-def test_it_tells_what_was_unreadable_of_a_neighbor_it_knows() -> None:
+def test_it_reports_the_errors_of_a_known_neighbor() -> None:
     odd = frame(errors=BAD.errors * 3, ttl_s=10)
     table = NeighborTable().add_frame("eth0", odd, at_s=0.0)
     assert [str(error) for error in table.errors(at_s=9.0)] == ["eth0: odd"]
@@ -144,7 +144,7 @@ _EVENTS = st.lists(
 
 @settings(max_examples=examples(150))
 @given(_EVENTS, st.integers(0, 40))
-def test_it_knows_just_those_whose_last_frame_still_counts(
+def test_it_has_exactly_the_neighbors_whose_last_frame_is_valid(
     events: list[tuple[str, int, int, int]], later_s: int
 ) -> None:
     table, now_s, last = NeighborTable(), 0, dict[tuple[str, int], int]()

@@ -1,4 +1,4 @@
-"""Files of frames: what is taken out of them, and what is refused."""
+"""Files of frames: the frames in them, and files that are refused."""
 
 import struct
 
@@ -31,7 +31,7 @@ def test_it_reads_captures_of_either_order_and_clock(order: str, magic: int) -> 
     assert found.errors == ()
 
 
-def test_it_reads_one_frame_as_it_was_sent() -> None:
+def test_it_reads_one_raw_frame() -> None:
     assert is_saved_frames(PLAIN)
     assert parse_saved_frames(PLAIN).neighbors == parse_saved_frames(capture(PLAIN)).neighbors
 
@@ -39,26 +39,30 @@ def test_it_reads_one_frame_as_it_was_sent() -> None:
 @pytest.mark.parametrize(
     ("raw", "problem"),
     [
-        pytest.param(capture(PLAIN)[:-1], "the last frame is cut", id="a cut frame"),
-        pytest.param(capture(PLAIN) + b"\0" * 9, "the last frame is cut", id="a cut record"),
-        pytest.param(capture()[:20], "cut within its header", id="a cut header"),
+        pytest.param(capture(PLAIN)[:-1], "the last frame is truncated", id="a truncated frame"),
+        pytest.param(
+            capture(PLAIN) + b"\0" * 9, "the last frame is truncated", id="a truncated record"
+        ),
+        pytest.param(capture()[:20], "file ends within its header", id="a truncated header"),
         pytest.param(capture(link=113), "link type 113 is not Ethernet", id="cooked frames"),
-        pytest.param(bytes.fromhex("0a0d0d0a"), "tshark -F pcap makes one", id="pcapng"),
+        pytest.param(
+            bytes.fromhex("0a0d0d0a"), "convert a pcapng file with tshark -F pcap", id="pcapng"
+        ),
     ],
 )
-def test_it_says_what_it_cannot_read(raw: bytes, problem: str) -> None:
+def test_it_reports_a_file_that_it_cannot_read(raw: bytes, problem: str) -> None:
     errors = parse_saved_frames(raw, source="x").errors
     assert problem in str(errors[-1])
 
 
-def test_a_bad_frame_costs_itself_and_is_named() -> None:
+def test_it_skips_a_bad_frame_and_reports_it() -> None:
     found = parse_saved_frames(capture(PLAIN[:16], PLAIN), source="x")
     assert len(found.neighbors) == 1
     assert {error.source for error in found.errors} == {"x frame 1"}
 
 
 @given(st.binary(max_size=200) | st.binary(max_size=200).map(lambda tail: capture(PLAIN) + tail))
-def test_it_raises_on_nothing(raw: bytes) -> None:
+def test_it_never_raises_on_any_input(raw: bytes) -> None:
     assert isinstance(parse_saved_frames(raw), SavedFrames)
 
 

@@ -1,4 +1,4 @@
-"""Walks of both ends of a cable: what one calls the other's port is found in the other's tables."""
+"""Walks of both ends of a cable: each end's id of the far port is in the tables of the far end."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_it_joins_the_ends_of_a_cable_by(subtype: int, port_id: bytes) -> None:
     assert not link.is_one_sided
 
 
-def test_it_makes_no_switch_of_a_stack_that_hears_itself() -> None:
+def test_it_does_not_make_a_neighbor_of_a_stack_that_hears_itself() -> None:
     names = {512: "vcp-0", 513: "vcp-1"}
     stack = switch(1, names, {512: (1, 7, b"513"), 513: (1, 7, b"512")})
     fabric = build_fabric([Claim(stack, Origin.REPORT)])

@@ -1,4 +1,4 @@
-"""Walks of real switches: what each shows, and that its neighbors are found all the same."""
+"""Walks of real switches: their deviations, and the neighbors that are found in spite of them."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ COUNTS = {
         34,
         34,
         1,
-    ),  # 70 rows, each under two time marks; one of nobody
+    ),  # 70 rows, each under two time marks; one identifies no device
     "librenms_ciscosb_sg350x-24p.snmprec": (5, 5, 0),  # three of them by CDP too
     "librenms_dell-sonic.snmprec": (23, 23, 0),
     "librenms_dnos_s4048.snmprec": (4, 4, 0),
@@ -81,7 +81,7 @@ def test_it_counts_every_saved_walk() -> None:
 
 
 @pytest.mark.parametrize("name", ["leaf01", "leaf02", "leaf03", "spine01"])
-def test_it_hears_by_snmp_what_lldpcli_printed_of_the_same_switch(name: str) -> None:
+def test_it_finds_by_snmp_what_lldpcli_printed_for_the_same_switch(name: str) -> None:
     folder = SAMPLES / "fabric" / "own16"
     printed = parse_neighbors((folder / f"{name}.neighbors.json0").read_bytes())
     device, errors = parse_snmpwalk_text((folder / f"{name}.snmpwalk.txt").read_bytes())
@@ -99,7 +99,7 @@ def test_it_keeps_the_newer_of_two_time_marks() -> None:
     assert not any(one.device_ids for heard in neighbors(device).values() for one in heard)
 
 
-def test_it_takes_macs_that_came_as_text() -> None:
+def test_it_accepts_macs_as_text() -> None:
     sonic = neighbors(walk("librenms_dell-sonic.snmprec"))
     ids = [found for heard in sonic.values() for one in heard for found in one.port_ids]
     assert sum(found.kind is IdKind.MAC for found in ids) == 20
@@ -107,7 +107,7 @@ def test_it_takes_macs_that_came_as_text() -> None:
     assert {found.subtype for (one,) in dell.values() for found in one.device_ids} == {"mac"}
 
 
-def test_it_resolves_local_ports_by_name_where_numbers_mislead() -> None:
+def test_it_resolves_local_ports_by_name_if_numbers_mislead() -> None:
     found = neighbors(walk("librenms_vrp_5720.snmprec"))
     assert sorted(found) == [
         "GigabitEthernet0/0/14",
@@ -118,7 +118,7 @@ def test_it_resolves_local_ports_by_name_where_numbers_mislead() -> None:
     ]
 
 
-def test_it_prefers_lldp_and_fills_in_from_cdp() -> None:
+def test_it_prefers_lldp_and_adds_neighbors_from_cdp() -> None:
     found = neighbors(walk("librenms_nxos_n3k-3064pq.snmprec"))
     assert {port: one.source for port, (one,) in found.items()} == {
         "Ethernet1/49": Source.LLDP,
@@ -140,15 +140,15 @@ def test_it_joins_junipers_by_the_index_that_they_send_as_port_id() -> None:
         if port_id.kind is IdKind.PORT_ID
     }
     chassis = {owner for owner, _ in owners}
-    told = [
+    rows = [
         (one.device_ids[0].value, one.port_ids[0].value)
         for device in devices
         for heard in neighbors(device).values()
         for one in heard
         if one.device_ids and one.device_ids[0].value in chassis
     ]
-    assert len(told) >= 12
-    assert [row for row in told if row not in owners] == []
+    assert len(rows) >= 12
+    assert [row for row in rows if row not in owners] == []
 
 
 def case_paths() -> list[Path]:

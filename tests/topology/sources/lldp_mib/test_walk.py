@@ -1,4 +1,4 @@
-"""Walks of switches: fixtures, what rows of any kind may do, and what lldpcli would have said."""
+"""Walks of switches: fixtures, rows of any kind, and a comparison with the output of lldpcli."""
 
 import json
 from pathlib import Path
@@ -50,7 +50,7 @@ def neighbor_rows(
 
 
 def heard(chassis: tuple[int, bytes], port: tuple[int, bytes]) -> tuple[Any, ...]:
-    """Return the ids of a neighbor that a walk holds."""
+    """Return the ids of a neighbor in a walk."""
     device, _ = parse_walk(neighbor_rows((0, 1, 1), chassis=chassis, port=port, name=b"x"))
     assert device is not None
     (neighbor,) = device.ports[0].neighbors
@@ -58,7 +58,7 @@ def heard(chassis: tuple[int, bytes], port: tuple[int, bytes]) -> tuple[Any, ...
 
 
 def shown(chassis: tuple[str, str], port: tuple[str, str]) -> tuple[Any, ...]:
-    """Return the ids of a neighbor that lldpcli shows."""
+    """Return the ids of a neighbor in the output of lldpcli."""
     sides = {
         "chassis": [{"id": [{"type": chassis[0], "value": chassis[1]}], "name": [{"value": "x"}]}],
         "port": [{"id": [{"type": port[0], "value": port[1]}]}],
@@ -129,7 +129,7 @@ SAME_FRAME = [
     [row[1:] for row in SAME_FRAME],
     ids=[f"for {row[0]}" for row in SAME_FRAME],
 )
-def test_it_gives_a_neighbor_the_ids_that_lldpcli_gives_it(
+def test_it_gives_a_neighbor_the_ids_of_lldpcli(
     chassis: tuple[int, bytes],
     port: tuple[int, bytes],
     shown_chassis: tuple[str, str],
@@ -138,13 +138,13 @@ def test_it_gives_a_neighbor_the_ids_that_lldpcli_gives_it(
     assert heard(chassis, port) == shown(shown_chassis, shown_port)
 
 
-def test_it_keeps_a_local_id_beside_the_mac_that_it_spells() -> None:
+def test_it_keeps_a_local_id_and_the_mac_in_its_text() -> None:
     ids, _, _ = heard((7, b"A0:29:19:B4:AA:17"), (5, b"eth0"))
     mac = Id(IdKind.CHASSIS_ID, "a0:29:19:b4:aa:17", "mac")
     assert ids == (Id(IdKind.CHASSIS_ID, "A0:29:19:B4:AA:17", "local"), mac)
 
 
-def test_it_names_the_polled_address_and_drops_one_that_is_nobodys() -> None:
+def test_it_adds_the_polled_address_and_drops_an_address_that_is_not_unique() -> None:
     rows: list[WalkRow] = [((*SYS_NAME, 0), b"leaf01")]
     polled, _ = parse_walk(rows, address="10.0.0.1")
     assert polled is not None
@@ -155,11 +155,11 @@ def test_it_names_the_polled_address_and_drops_one_that_is_nobodys() -> None:
     assert loopback.ids == (Id(IdKind.HOSTNAME, "leaf01"),)
 
 
-def test_it_tells_an_empty_walk_from_a_switch_without_neighbors() -> None:
+def test_it_distinguishes_an_empty_walk_from_a_switch_without_neighbors() -> None:
     device, errors = parse_walk([], source="switch 10.0.0.1", address="10.0.0.1")
     assert device is None
     assert [str(one) for one in errors] == [
-        "switch 10.0.0.1: no row that tells a switch or its neighbors"
+        "switch 10.0.0.1: no row describes a switch or its neighbors"
     ]
     lonely, problems = parse_walk([((*IF_NAME, 1), b"swp1")])
     assert lonely is not None
@@ -167,7 +167,7 @@ def test_it_tells_an_empty_walk_from_a_switch_without_neighbors() -> None:
     assert not problems
 
 
-def test_it_keeps_what_is_more_than_a_report_holds_out_and_says_so() -> None:
+def test_it_drops_and_reports_rows_beyond_the_limits_of_a_report() -> None:
     rows: list[WalkRow] = [((*IF_NAME, at), f"swp{at}".encode()) for at in range(MAX_PORTS + 9)]
     rows += [((*IF_PHYS_ADDRESS, at), at.to_bytes(6, "big")) for at in range(MAX_PORTS + 9)]
     for at in range(MAX_NEIGHBORS + 5):
@@ -179,20 +179,20 @@ def test_it_keeps_what_is_more_than_a_report_holds_out_and_says_so() -> None:
     assert len(device.ports) == MAX_PORTS
     assert max(len(port.neighbors) for port in device.ports) == MAX_NEIGHBORS
     assert sorted(error.problem for error in errors) == [
-        f"4105 ports: those beyond {MAX_PORTS} are left out",
-        f"5 neighbor rows beyond {MAX_NEIGHBORS} of a port",
+        f"4105 ports: those beyond {MAX_PORTS} are dropped",
+        f"5 neighbor rows dropped: over {MAX_NEIGHBORS} on one port",
     ]
     assert extract_device(build_report(device, name="switch-x")) is not None
 
 
 @pytest.mark.parametrize("mbps", [0, 20_000_000, 2**40, -5])
-def test_it_takes_no_speed_that_is_none(mbps: int) -> None:
+def test_it_ignores_an_invalid_speed(mbps: int) -> None:
     device, _ = parse_walk([((*IF_NAME, 1), b"swp1"), ((*IF_HIGH_SPEED, 1), mbps)])
     assert device is not None
     assert device.ports[0].rate_bps is None
 
 
-def test_it_hears_a_neighbor_once_that_a_table_holds_twice() -> None:
+def test_it_returns_a_repeated_neighbor_once() -> None:
     rows = [
         row
         for at in (1, 2)
@@ -202,11 +202,11 @@ def test_it_hears_a_neighbor_once_that_a_table_holds_twice() -> None:
     assert device is not None
     assert len(device.ports[0].neighbors) == 1
     assert [error.problem for error in errors] == [
-        "1 local ports with neighbors are in no table, as 1"
+        "1 local ports with neighbors are in no port table, for example 1"
     ]
 
 
-def test_it_takes_a_nameless_interface_for_the_port_of_its_number() -> None:
+def test_it_uses_a_nameless_interface_as_the_port_with_its_number() -> None:
     table = (*LLDP, 3, 7, 1)
     rows: list[WalkRow] = [((*IF_PHYS_ADDRESS, 3), b"\x44\x38\x39\0\0\3")]
     rows += [((*table, 2, 3), 5), ((*table, 3, 3), b"swp3"), ((*table, 4, 3), b"")]
@@ -217,7 +217,7 @@ def test_it_takes_a_nameless_interface_for_the_port_of_its_number() -> None:
     assert Id(IdKind.IFINDEX, "3") in port.ids
 
 
-def test_it_passes_by_rows_of_the_cdp_cache_without_a_port() -> None:
+def test_it_skips_rows_of_the_cdp_cache_without_a_port() -> None:
     device, errors = parse_walk([((*SYS_NAME, 0), b"leaf"), ((*CDP_CACHE, 6, 5), b"core")])
     assert device is not None
     assert not device.ports
@@ -258,7 +258,7 @@ def test_it_reads_any_rows_in_any_order_and_never_raises(rows: list[WalkRow], wh
 
 @settings(max_examples=examples(150))
 @given(damaged(cases("lldp_mib")) | st.binary(max_size=200))
-def test_it_survives_any_text(raw: bytes) -> None:
+def test_it_never_raises_on_any_text(raw: bytes) -> None:
     rows, errors = parse_walk_text(raw, source="walk")
     assert rows or errors
     device, _ = parse_snmpwalk_text(raw)
