@@ -145,28 +145,16 @@ def _compute_gang_usage(
     bound: dict[str, list[datetime]] = defaultdict(list)
     elsewhere = []
     for pod in pods:
-        owner = next(
-            (
-                reservation
-                for reservation in reservations
-                if _is_use_of(pod, reservation, places[reservation.id])
-            ),
-            None,
-        )
+        users = (row for row in reservations if _is_use_of(pod, row, places[row.id]))
+        owner = next(users, None)
         if owner is None:
             elsewhere.append(pod)
             continue
         bound[owner.id] += [pod.bound_at] if pod.bound_at else []
         places[owner.id][pod.node, _find_used_group(pod, owner, places[owner.id])] -= 1
     for pod in elsewhere:
-        lacking = (
-            reservation
-            for reservation in reservations
-            if len(bound[reservation.id]) < num_pods[reservation.id]
-        )
-        owner = next(
-            (reservation for reservation in lacking if _is_bound_during(pod, reservation)), None
-        )
+        lacking = (row for row in reservations if len(bound[row.id]) < num_pods[row.id])
+        owner = next((row for row in lacking if _is_bound_during(pod, row)), None)
         if owner is not None:
             bound[owner.id] += [pod.bound_at] if pod.bound_at else []
     return {

@@ -135,27 +135,27 @@ def find_refusal(request: ReservationRequest) -> Refusal | None:
 
 def _find_faults(request: ReservationRequest) -> list[tuple[str, str]]:
     gang_request = request.placement_request
-    faults = [
+    checks = [
         ("request_id", "expected a UUID of version 4 in lower case", _UUID4, request.id),
         ("gang", "expected NAMESPACE/NAME, or a name without slashes", _GANG, gang_request.gang),
         ("plane", "expected the name of a network", _PLANE, gang_request.plane),
     ]
-    found = [
+    faults = [
         (field, f"{problem}, got '{show(text)}'")
-        for field, problem, pattern, text in faults
+        for field, problem, pattern, text in checks
         if not (pattern.fullmatch(text) and text.isprintable())
     ]
     if gang_request.gang == _UNNAMED:
-        found.append(("gang", "expected a name: 'self' does not identify a gang"))
+        faults.append(("gang", "expected a name: 'self' does not identify a gang"))
     if not 1 <= request.ttl_s <= MAX_TTL_S:
-        found.append(("ttl_s", f"expected 1 to {MAX_TTL_S} seconds, got {request.ttl_s}"))
+        faults.append(("ttl_s", f"expected 1 to {MAX_TTL_S} seconds, got {request.ttl_s}"))
     if abs(gang_request.priority) > MAX_PRIORITY:
-        found.append(("priority", f"expected at most {MAX_PRIORITY}, got {gang_request.priority}"))
+        faults.append(("priority", f"expected at most {MAX_PRIORITY}, got {gang_request.priority}"))
     if gang_request.eviction is not EvictionPolicy.NEVER:
-        found.append(("preemption", "expected never: a reservation preempts no pods"))
+        faults.append(("preemption", "expected never: a reservation preempts no pods"))
     if len(gang_request.groups) > MAX_GROUPS:
-        found.append(("groups", f"expected at most {MAX_GROUPS}, got {len(gang_request.groups)}"))
-    return found + _find_group_faults(gang_request)
+        faults.append(("groups", f"expected at most {MAX_GROUPS}, got {len(gang_request.groups)}"))
+    return faults + _find_group_faults(gang_request)
 
 
 def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:

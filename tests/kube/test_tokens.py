@@ -86,7 +86,7 @@ def running(transport: KubeTransport, pki: Pki) -> Iterator[Served]:
 
 def ask(running: Served, pki: Pki, token: str) -> bool:
     proof = ClientIdentity(pki.ca, pki.write("token", token.encode()))
-    with PlacementClient(running.address, SOON_S, proof, retries=Retries(most=1)) as client:
+    with PlacementClient(running.address, SOON_S, proof, retries=Retries(max_attempts=1)) as client:
         return client.place(request_for(2)).is_feasible
 
 

@@ -42,8 +42,8 @@ class PlacementServerError(TopologyError):
 class Retries(NamedTuple):
     """Number and delays of the attempts of a call that may fail transiently."""
 
-    most: int = 4
-    """Attempts, including the first."""
+    max_attempts: int = 4
+    """Including the first attempt."""
     backoff: Backoff = Backoff(first_s=0.1, limit_s=2.0)
     uniform: Callable[[float, float], float] = random.SystemRandom().uniform
 
@@ -152,7 +152,7 @@ class Connection:
             except grpc.RpcError as error:
                 wait_s = self._retries.backoff.delay_s(attempt, self._retries.uniform)
                 is_late = time.monotonic() + wait_s >= ends_at
-                if attempt >= self._retries.most or is_late or not is_transient(error):
+                if attempt >= self._retries.max_attempts or is_late or not is_transient(error):
                     raise self.translate_error(error) from error
             self.pause(wait_s)
             attempt += 1

@@ -62,8 +62,8 @@ class _GroupNester:
             pod_set = self._sets[index]
             if self._has_leader(pod_set):
                 rows += [
-                    (leader_index, _render_group(self._groups[leader_index]))
-                    for leader_index in pod_set.groups
+                    (group_index, _render_group(self._groups[group_index]))
+                    for group_index in pod_set.groups
                 ]
             else:
                 rows.append((self._first_pods[index], self._render_set(pod_set)))

@@ -74,7 +74,7 @@ def test_it_retries(ending: Ending) -> None:
     script = Scripted(ending, ending, ending)
     with calling(script) as client:
         assert client.place(request_for(1)).is_feasible
-    assert script.num_calls == AT_ONCE.most
+    assert script.num_calls == AT_ONCE.max_attempts
 
 
 def test_it_retries_a_call_that_grpc_refused() -> None:
@@ -108,11 +108,11 @@ def test_it_gives_up_after_the_last_attempt() -> None:
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
     with calling(script) as client, pytest.raises(TopologyError):
         client.place(request_for(1))
-    assert script.num_calls == AT_ONCE.most
+    assert script.num_calls == AT_ONCE.max_attempts
 
 
 def test_it_does_not_wait_beyond_its_deadline() -> None:
-    patient = Retries(most=9, backoff=Backoff(first_s=600.0, limit_s=600.0))
+    patient = Retries(max_attempts=9, backoff=Backoff(first_s=600.0, limit_s=600.0))
     script = Scripted(*[grpc.StatusCode.UNAVAILABLE] * 9)
     begun = time.monotonic()
     with calling(script, patient) as client, pytest.raises(TopologyError):
