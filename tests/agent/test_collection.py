@@ -59,7 +59,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            "it broke; its last good facts are kept",
+            "it broke; the last good facts are kept",
             id="a failure keeps the last good facts",
         ),
         pytest.param(
@@ -83,7 +83,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            "not here; its last good facts are kept",
+            "not here; the last good facts are kept",
             id="what was here and is gone is one",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            r"ZeroDivisionError: by \x1b[31mzero; its last good facts are kept",
+            r"ZeroDivisionError: by \x1b[31mzero; the last good facts are kept",
             id="a defect is a failure of that collector alone",
         ),
         pytest.param(
@@ -99,7 +99,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.OK,
             CollectedFacts(ports=FRESH.ports, errors=(BAD, BAD)),
-            "2 parts unreadable, the first: file:3: odd",
+            "2 unreadable parts, the first: file:3: odd",
             id="unreadable parts are counted",
         ),
     ],
@@ -184,10 +184,10 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
         Availability("net_sysfs", ""),
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),
-        Availability("firmware_lldp", "no card with an LLDP agent of its own"),
+        Availability("firmware_lldp", "no card with its own LLDP agent"),
         Availability("nvlink", "nvidia-smi not found"),
-        Availability("ib_sweep", "not asked to sweep (--sweep)"),
-        Availability("frames", "not told to listen (--frames, --listen-for)"),
+        Availability("ib_sweep", "sweeping is off (see --sweep)"),
+        Availability("frames", "listening is off (see --frames and --listen-for)"),
     )
 
 

@@ -111,7 +111,7 @@ class Agent:
     def start(self, *, is_sweeping: bool = False) -> ReportLoop:
         sweep = SWEEP if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), FakeClock(), sweep=sweep)
-        return ReportLoop(node, self.destination, witnesses=[self.witness])
+        return ReportLoop(node, self.destination, observers=[self.witness])
 
     @property
     def heard(self) -> list[str]:

@@ -100,7 +100,7 @@ def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there()
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     assert [one.message for one in report.status.collectors] == [
         "",
-        "2 parts unreadable; left out, no physical ports (see --interfaces): veth1",
+        "2 parts unreadable; left out: not physical ports (see --interfaces): veth1",
     ]
 
 

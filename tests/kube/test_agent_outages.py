@@ -128,7 +128,7 @@ def test_it_takes_back_a_field_that_somebody_else_took(
     agent.hear(("eth0", "leaf2", "swp1"))
     agent.run()
     assert agent.heard == ["leaf2"]
-    assert events(caplog.records) == ["own report was changed by another"]
+    assert events(caplog.records) == ["own report changed by another client"]
     assert proxy.count("force=true") == 1
 
 
@@ -157,7 +157,7 @@ def test_it_gives_up_an_answer_that_does_not_come(
     proxy.fail(ANY, Fault(is_silent=True))
     agent.run()
     (told,) = caplog.records
-    assert "no whole answer within 0.5 s" in vars(told)["error"]
+    assert "no complete answer within 0.5 s" in vars(told)["error"]
     agent.start()
     agent.run()
     assert agent.heard == ["leaf1"]

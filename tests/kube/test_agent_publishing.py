@@ -115,7 +115,7 @@ def test_it_makes_a_report_anew_that_was_deleted(
     agent.node.api.expect("DELETE", f"/apis/toponaut.io/v1alpha1/neighborreports/{agent.node.name}")
     agent.run(20)
     assert agent.heard == ["leaf1"]
-    assert events(caplog.records) == ["own report is gone"]
+    assert events(caplog.records) == ["own report deleted"]
 
 
 def test_it_puts_right_what_somebody_edited(
@@ -130,7 +130,7 @@ def test_it_puts_right_what_somebody_edited(
     )
     agent.run(20)
     assert agent.report.spec == before
-    assert set(events(caplog.records)) == {"own report was changed by another"}
+    assert set(events(caplog.records)) == {"own report changed by another client"}
 
 
 def test_it_leaves_the_crowd_on_one_port_out_of_a_report_that_is_too_large(

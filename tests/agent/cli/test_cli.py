@@ -122,19 +122,7 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
         ["net_sysfs", "ok"],
         ["ib_sysfs", "no-data", "no", "InfiniBand", "or", "RoCE", "device"],
         ["lldpd", "ok"],
-        [
-            "firmware_lldp",
-            "no-data",
-            "no",
-            "card",
-            "with",
-            "an",
-            "LLDP",
-            "agent",
-            "of",
-            "its",
-            "own",
-        ],
+        ["firmware_lldp", "no-data", "no", "card", "with", "its", "own", "LLDP", "agent"],
         ["nvlink", "no-data", "no-nvidia-smi", "not", "found"],
         ["ib_sweep", "ok"],
     ]
@@ -263,14 +251,14 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         {
             "name": "firmware_lldp",
             "available": False,
-            "reason": "no card with an LLDP agent of its own",
+            "reason": "no card with its own LLDP agent",
         },
         {"name": "nvlink", "available": False, "reason": "no-nvidia-smi not found"},
-        {"name": "ib_sweep", "available": False, "reason": "not asked to sweep (--sweep)"},
+        {"name": "ib_sweep", "available": False, "reason": "sweeping is off (see --sweep)"},
         {
             "name": "frames",
             "available": False,
-            "reason": "not told to listen (--frames, --listen-for)",
+            "reason": "listening is off (see --frames and --listen-for)",
         },
     ]
 
@@ -282,7 +270,7 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         pytest.param(("--frames", "always"), "", id="always"),
         pytest.param(
             ("--frames", "always", "--listen-for", "0s"),
-            "not told to listen (--frames, --listen-for)",
+            "listening is off (see --frames and --listen-for)",
             id="for no time at all",
         ),
     ],

@@ -50,15 +50,15 @@ def invoke(command: str, *words: object) -> Result:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param((), "name where reports go", id="nowhere to publish"),
-        pytest.param(("--kube", "--publish", "x"), "name where reports go", id="two places"),
-        pytest.param(("--kube", "--store", "x"), "name where reports go", id="a store besides"),
+        pytest.param((), "set where reports go", id="nowhere to publish"),
+        pytest.param(("--kube", "--publish", "x"), "set where reports go", id="two places"),
+        pytest.param(("--kube", "--store", "x"), "set where reports go", id="a store besides"),
         pytest.param(
             ("--store", "x", "--api-server", "https://10.0.0.1:6443"),
-            "--api-server goes with --kube",
+            "--api-server needs --kube",
             id="a server for a folder",
         ),
-        pytest.param(("--kube",), "name --api-server", id="no pod and no address"),
+        pytest.param(("--kube",), "set --api-server", id="no pod and no address"),
         pytest.param(("--kube", "--api-server", "http://a"), "is not an address", id="no TLS"),
         pytest.param(("--publish", "x", "--sweep", "elected"), "--store or --kube", id="elections"),
         pytest.param(("--health-listen", "8081"), "is not an address", id="a port alone"),

@@ -56,7 +56,7 @@ def test_it_tells_what_the_flags_of_each_driver_mean(tmp_path: Path) -> None:
 def test_it_leaves_unknown_what_no_flag_tells(tmp_path: Path) -> None:
     found = collect(planted(tmp_path, {"ens2f1": "ice", "ens9": "i40e", "ens1f0": "i40e"}))
     assert told(found) == {"ens1f0": True}
-    assert found.note == "no LLDP flag told of ens2f1, ens9"
+    assert found.note == "no LLDP flag for ens2f1, ens9"
     assert found.errors == ()
 
 

@@ -77,7 +77,7 @@ def names(facts: CollectedFacts) -> dict[str, list[str]]:
 
 
 def test_it_says_nothing_until_everybody_has_been_heard(ears: Ears) -> None:
-    with pytest.raises(SourceAbsent, match="listening; tells first after 31 s"):
+    with pytest.raises(SourceAbsent, match="listening; first neighbors after 31 s"):
         ears.collect()
     ears.ports.say("eth0", frame("leaf1"))
     ears.clock.seconds += LISTEN_S - 0.1
@@ -151,11 +151,11 @@ def test_it_has_nothing_to_hear_without_ports(ears: Ears) -> None:
         pytest.param(
             None,
             PermissionError(errno.EPERM, "x"),
-            "it takes CAP_NET_RAW",
+            "needs CAP_NET_RAW",
             id="where it may not listen",
         ),
         pytest.param(
-            None, OSError(errno.ENODEV, "x"), "none of the ports", id="where no port opens"
+            None, OSError(errno.ENODEV, "x"), "no port could be opened", id="where no port opens"
         ),
     ],
 )
@@ -282,7 +282,7 @@ def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        pytest.param(errno.EPERM, "no right to capture frames: it takes CAP_NET_RAW", id="a right"),
+        pytest.param(errno.EPERM, "not allowed to capture frames: needs CAP_NET_RAW", id="a right"),
         pytest.param(errno.EAFNOSUPPORT, "no packet sockets: ", id="such sockets"),
     ],
 )
@@ -298,7 +298,8 @@ def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, me
 
 def test_it_is_told_not_to_listen() -> None:
     assert (
-        frames.explain_absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
+        frames.explain_absence(SETTINGS, NO_LLDPD)
+        == "listening is off (see --frames and --listen-for)"
     )
 
 

@@ -230,7 +230,7 @@ def test_it_finds_nothing_when_not_asked_to_sweep() -> None:
     )
     assert ib_sweep.collect(settings, runner).is_empty
     assert runner.asked == []
-    assert ib_sweep.explain_absence(settings, runner) == "not asked to sweep (--sweep)"
+    assert ib_sweep.explain_absence(settings, runner) == "sweeping is off (see --sweep)"
 
 
 def test_it_tells_whether_it_could_sweep() -> None:

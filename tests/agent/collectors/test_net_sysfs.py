@@ -218,7 +218,7 @@ def test_it_keeps_physical_ports_when_a_pattern_asks_for_too_many(tmp_path: Path
     found = collect(plant(tmp_path, files), "v*")
     assert len(found.ports) == net_sysfs.MAX_PORTS
     assert found.ports[0].name == "zz0"
-    assert "are the patterns too wide?" in found.note
+    assert "narrow the patterns of --interfaces" in found.note
 
 
 def test_it_says_that_there_is_no_port(tmp_path: Path) -> None:

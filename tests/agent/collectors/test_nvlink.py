@@ -58,8 +58,8 @@ def test_it_asks_an_old_driver_for_all_it_knows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("printed", "note"),
     [
-        pytest.param("N/A, N/A, N/A, N/A", "in no multi-node", id="cards without NVLink"),
-        pytest.param("", "in no multi-node", id="nothing at all"),
+        pytest.param("N/A, N/A, N/A, N/A", "not in a multi-node", id="cards without NVLink"),
+        pytest.param("", "not in a multi-node", id="nothing at all"),
         pytest.param(
             f"Completed, Success, 1, {CLUSTER}\nCompleted, Success, 2, {CLUSTER}",
             "different NVLink domains",

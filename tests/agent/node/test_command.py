@@ -153,7 +153,7 @@ def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str
 
     teller = threading.Thread(target=tell)
     teller.start()
-    with pytest.raises(CommandFailed, match="ended, as the agent is"):
+    with pytest.raises(CommandFailed, match="stopped because the agent is stopping"):
         run_command(
             ["/bin/sh", "-c", script.format(family=family)],
             deadline_s=600,
@@ -173,7 +173,7 @@ def test_it_starts_nothing_any_more_once_told_to_stop(tmp_path: Path) -> None:
         stop.set()
         told.append(stop.is_set)
     assert told == [False, True, True]
-    with pytest.raises(CommandFailed, match="touch: ended, as the agent is"):
+    with pytest.raises(CommandFailed, match="touch: stopped because the agent is stopping"):
         ProcessRunner(ENV, stop).run(["touch", str(trace)], CommandLimits(600, 10))
     assert not trace.exists()
 

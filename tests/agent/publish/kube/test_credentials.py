@@ -57,9 +57,9 @@ def test_it_finds_the_server_of_its_pod() -> None:
 @pytest.mark.parametrize(
     ("environ", "told"),
     [
-        ({}, "name --api-server"),
-        ({"KUBERNETES_SERVICE_HOST": "h"}, "is no port"),
-        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "tcp://x"}, "is no port"),
+        ({}, "set --api-server"),
+        ({"KUBERNETES_SERVICE_HOST": "h"}, "is not a port"),
+        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "tcp://x"}, "is not a port"),
     ],
 )
 def test_it_says_that_it_is_in_no_pod(environ: dict[str, str], told: str) -> None:

@@ -240,7 +240,7 @@ def test_it_takes_an_answer_that_makes_no_sense_for_none(
 def test_it_ends_an_answer_that_only_trickles_in(peer: Peer, keys: Path) -> None:
     peer.replies = [dripping]
     client = Client(peer.address, keys, deadline_s=0.3)
-    assert "no whole answer within 0.3 s" in str(client.refusal())
+    assert "no complete answer within 0.3 s" in str(client.refusal())
     assert client.codes == ["none"]
 
 

@@ -210,7 +210,7 @@ def test_it_takes_fields_back_from_others(agent: Agent, caplog: pytest.LogCaptur
     agent.api.is_taken = True
     assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
     assert agent.api.writes == ["n1", "n1", "n1/status", "n1/status"]
-    assert {one.message for one in caplog.records} == {"own report was changed by another"}
+    assert {one.message for one in caplog.records} == {"own report changed by another client"}
 
 
 @pytest.mark.parametrize(
@@ -321,14 +321,14 @@ def test_it_cuts_a_report_and_tells_once(agent: Agent, caplog: pytest.LogCapture
     for _ in range(3):
         agent.publish(report)
     agent.publish(report_with("eth0"))
-    assert [one.message for one in caplog.records] == ["report cut", "report whole again"]
+    assert [one.message for one in caplog.records] == ["report cut", "report complete again"]
     assert vars(caplog.records[0])["ports"] == "eth0"
 
 
 def test_it_refuses_a_report_that_cannot_be_cut_to_fit(agent: Agent) -> None:
     ports = tuple(Port(f"{at:x<400}", bond_master="y" * 500) for at in range(1500))
     device = Device(DeviceKind.HOST, "n1", (), ports)
-    with pytest.raises(KubeError, match="are more than the API server takes") as told:
+    with pytest.raises(KubeError, match="are more than the API server accepts") as told:
         agent.publish(build_report(device, name="n1"))
     assert not isinstance(told.value, KubeUnavailable)
     assert agent.api.asked == []
