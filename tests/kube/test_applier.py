@@ -159,7 +159,7 @@ def test_it_breaks_off_when_the_end_is_wished(namespace: str, api: ApiServer) ->
         applier = Applier(transport, bucket=slow, pace=pace)
         applier.apply(CONFIGMAPS, word(namespace, a="1"))
         writing.stop.set()
-        with pytest.raises(KubeError, match="broken off"):
+        with pytest.raises(KubeError, match="stopped"):
             applier.apply(CONFIGMAPS, word(namespace, a="2"))
 
 

@@ -115,9 +115,9 @@ def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore
     cluster.api.expect("POST", HYPERNODES.path(), manifest)
     try:
         assert [one.name for one in store.read_hypernodes().hypernodes] == ["theirs"]
-        with pytest.raises(KubeConflict, match="theirs is not ours"):
+        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
             store.put(theirs)
-        with pytest.raises(KubeConflict, match="theirs is not ours"):
+        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
             store.remove("theirs")
     finally:
         cluster.api.expect("DELETE", HYPERNODES.path("theirs"))

@@ -111,7 +111,7 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         assert not place(cluster, tmp_path / "r.yaml", num - 5)
         assert place(cluster, tmp_path / "r.yaml", num - 6)
         leader.kill()
-        follower.await_event("leading")
+        follower.await_event("leadership gained")
         caller = Caller(follower)
         for at, before in enumerate(made):
             again = caller.reserve(f"ns/g{at}", 2, before.reservation.id)

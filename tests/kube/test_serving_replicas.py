@@ -47,12 +47,12 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
             second.await_event("tree published")
             assert can_place(first)
             assert can_place(second)
-            assert "leading" not in second.events
+            assert "leadership gained" not in second.events
             before = cluster.num_writes()
             assert cluster.holder().startswith(first.name)
             assert first.stop() == ExitCode.OK
             assert not cluster.holder().startswith(first.name), "the lease is released"
-            second.await_event("leading")
+            second.await_event("leadership gained")
             assert cluster.writes(before) == []
             cluster.api.expect("DELETE", HYPERNODES.path(min(cluster.hypernodes())))
             cluster.await_tree()
@@ -112,7 +112,7 @@ def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) 
         cluster.await_tree()
         before = cluster.versions()
         cluster.api.stop(signal.SIGKILL)
-        running.await_event("leading no more")
+        running.await_event("leadership lost")
         assert can_place(running)
         cluster.api.restart()
         assert cluster.versions() == before
@@ -128,7 +128,7 @@ def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_pat
         with serving(cluster, tmp_path) as running:
             running.await_event("cannot follow objects")
             (said,) = (row for row in running.log if row["event"] == "cannot follow objects")
-            assert "the cluster knows no HyperNode, its CRD is not installed" in said["error"]
+            assert "the cluster has no HyperNode, its CRD is not installed" in said["error"]
             with_volcano(cluster.api)
             cluster.await_tree()
             assert running.events.count("cannot follow objects") == 1

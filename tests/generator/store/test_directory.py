@@ -152,7 +152,7 @@ def test_it_counts_in_its_own_folder_only_files_named_for_their_object(
     assert read.hypernodes == (TREE[0],)
     (problem,) = read.problems
     assert str(problem).endswith(
-        "mine.yaml: not counted: the store keeps one object per file, as NAME.yaml"
+        "mine.yaml: ignored: the store keeps one object per file, as NAME.yaml"
     )
 
 
@@ -171,8 +171,8 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "bad.yaml: holds nothing"),
-        (b"---\n", "bad.yaml: holds nothing"),
+        (b"", "bad.yaml: contains no object"),
+        (b"---\n", "bad.yaml: contains no object"),
         (b"\x00\x01\x02", "bad.yaml: not YAML: "),
         (b"\xff\xfea\x00", "bad.yaml: not UTF-8 at byte 0"),
         (b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neigh', "bad.yaml:1: not YAML: "),
@@ -249,25 +249,25 @@ EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
     ("first", "second", "kept", "verdict"),
     [
         pytest.param(
-            report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one counts",
+            report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one is used",
             id="the newer one counts",
         ),
         pytest.param(
-            report("a", at=LATE, port="x"), report("a", port="y"), "x", "one counts",
+            report("a", at=LATE, port="x"), report("a", port="y"), "x", "one is used",
             id="one with a time beats one without",
         ),
         pytest.param(
             report("a", at=EARLY, port="x"), report("a", at=EARLY, port="y"), None,
-            "none counts: they differ",
+            "none is used: they differ",
             id="none counts where times are equal and facts differ",
         ),
         pytest.param(
             report("a", at="noon", port="x"), report("a", at="2026-11-21T12:00:00", port="y"),
-            None, "none counts: they differ",
+            None, "none is used: they differ",
             id="times without a zone or form do not tell",
         ),
         pytest.param(
-            report("a", port="x"), report("a", port="x"), "x", "one counts",
+            report("a", port="x"), report("a", port="x"), "x", "one is used",
             id="equal facts need no time",
         ),
     ],

@@ -45,7 +45,7 @@ def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
     day.move()
     day.await_tree()
     for kind in KINDS:
-        day.await_line("watch too old, listing again", kind, since)
+        day.await_line("watch expired, listing again", kind, since)
 
 
 def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
@@ -83,7 +83,7 @@ def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
 def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day) -> None:
     since = day.num_lines
     day.cluster.api.suspend()
-    day.await_line("leading no more", "", since)
+    day.await_line("leadership lost", "", since)
     day.cluster.api.resume()
     day.move()
     day.await_tree()
