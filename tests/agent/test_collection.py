@@ -139,7 +139,7 @@ def test_it_does_not_swallow_a_stop() -> None:
         ),
     ],
 )
-def test_it_knows_whether_something_was_lost(attempted: CollectorRun, *, is_complete: bool) -> None:
+def test_it_knows_whether_a_run_is_complete(attempted: CollectorRun, *, is_complete: bool) -> None:
     assert attempted.is_complete is is_complete
 
 
@@ -147,7 +147,7 @@ def tree(root: Path) -> Path:
     return plant(root, card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"))
 
 
-def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
+def test_it_runs_every_collector_even_if_one_fails(tmp_path: Path) -> None:
     runner = FakeRunner({"lldpcli": CollectError("boom")})
     outcomes = {one.collector: one.outcome for one in collect(node_for(tree(tmp_path), runner), {})}
     assert outcomes == {
@@ -159,24 +159,24 @@ def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
     }
 
 
-def test_it_sweeps_only_where_it_was_asked_to(tmp_path: Path) -> None:
+def test_it_sweeps_only_if_the_settings_enable_it(tmp_path: Path) -> None:
     runner = FakeRunner({"lldpcli": CollectError("boom"), "ibnetdiscover": printed(b"")})
     attempts = collect(node_for(tree(tmp_path), runner, sweep=SWEEP), {})
     assert [one.collector for one in attempts] == list(COLLECTORS)
     assert attempts[-1].message == "the sweep found no switch"
 
 
-def test_it_recalls_nothing_without_a_last_report() -> None:
+def test_it_restores_nothing_without_a_last_report() -> None:
     assert restore_facts(None) == {}
 
 
-def test_it_recalls_by_collector() -> None:
+def test_it_restores_facts_by_collector() -> None:
     recalled = restore_facts(Device(DeviceKind.HOST, "n", (), (Port("eth0"),)))
     assert list(recalled) == [*COLLECTORS, FRAMES]
     assert [name for name, facts in recalled.items() if not facts.is_empty] == ["net_sysfs"]
 
 
-def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
+def test_it_reports_which_collectors_can_work(tmp_path: Path) -> None:
     runner = FakeRunner(
         {"neighbors": printed(heard()), "chassis": printed(chassis("b8:ce:f6:00:00:01"))}
     )

@@ -17,7 +17,7 @@ from topology.model.ids import Id, IdKind
         pytest.param(DeviceKind.SWITCH, False, id="a switch is no node, whatever its name"),
     ],
 )
-def test_it_claims_a_node_name_for_hosts_alone(
+def test_it_claims_a_node_name_only_for_hosts(
     tmp_path: Path, kind: DeviceKind, *, is_node: bool
 ) -> None:
     device = merge_device(settings_for(tmp_path, kind=kind), [])

@@ -124,7 +124,7 @@ def agent(tmp_path: Path) -> Agent:
     return Agent(tmp_path)
 
 
-def test_it_publishes_nothing_before_it_knows_what_it_published_last(agent: Agent) -> None:
+def test_it_publishes_nothing_before_it_has_read_its_last_report(agent: Agent) -> None:
     agent.start().tick()
     agent.hear(None)
     agent.destination.problem = AWAY
@@ -136,7 +136,7 @@ def test_it_publishes_nothing_before_it_knows_what_it_published_last(agent: Agen
     assert agent.heard == ["leaf1"]
 
 
-def test_it_prefers_what_it_saw_itself_since_it_started(agent: Agent) -> None:
+def test_it_prefers_facts_observed_since_its_start(agent: Agent) -> None:
     agent.start().tick()
     agent.destination.problem = AWAY
     rounds = agent.start()
@@ -148,7 +148,7 @@ def test_it_prefers_what_it_saw_itself_since_it_started(agent: Agent) -> None:
     assert agent.heard == ["leaf2"]
 
 
-def test_it_collects_though_nothing_can_be_published(agent: Agent) -> None:
+def test_it_collects_even_if_nothing_can_be_published(agent: Agent) -> None:
     agent.destination.problem = AWAY
     rounds = agent.start()
     for _ in range(3):
@@ -158,9 +158,7 @@ def test_it_collects_though_nothing_can_be_published(agent: Agent) -> None:
     assert agent.destination.tries == 3
 
 
-def test_it_tells_an_outage_once_by_its_kind(
-    agent: Agent, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_logs_an_outage_once_by_its_kind(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     rounds = agent.start()
     problems = [AWAY, KubeUnavailable("503"), KubeForbidden("403"), KubeForbidden("401"), None]
     with caplog.at_level(logging.INFO, logger="agent.loop"):
@@ -171,7 +169,7 @@ def test_it_tells_an_outage_once_by_its_kind(
     assert told == ["publishing failed", "publishing failed", "publishing works again"]
 
 
-def test_it_is_no_recovery_when_a_report_is_put_off(
+def test_it_logs_no_recovery_while_a_report_is_deferred(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds = agent.start()
@@ -188,7 +186,7 @@ def test_it_is_no_recovery_when_a_report_is_put_off(
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "put off"])
-def test_it_goes_on_with_a_sweep_that_could_not_be_written(agent: Agent, *, is_away: bool) -> None:
+def test_it_retries_a_sweep_that_could_not_be_written(agent: Agent, *, is_away: bool) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     rounds = agent.start(is_sweeping=True)
     agent.destination.problem = AWAY if is_away else None
@@ -201,7 +199,7 @@ def test_it_goes_on_with_a_sweep_that_could_not_be_written(agent: Agent, *, is_a
     assert set(agent.destination.reports) == {"node01", "node01.sweep.0"}
 
 
-def test_it_lets_an_old_part_stand_until_the_new_ones_are_written(agent: Agent) -> None:
+def test_it_keeps_an_old_part_until_the_new_ones_are_written(agent: Agent) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     agent.start(is_sweeping=True).tick()
     agent.destination.deferred = frozenset({"node01"})

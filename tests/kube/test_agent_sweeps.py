@@ -146,7 +146,7 @@ def fabric(seed: int, num_switches: int) -> tuple[bytes, frozenset[str]]:
     return "\n".join(records).encode(), frozenset(names)
 
 
-def test_it_sweeps_where_it_is_elected_and_withdraws_once_another_counts(
+def test_it_sweeps_if_elected_and_withdraws_once_another_sweep_counts(
     agent: ClusterAgent, node: ClusterNode, reader: Reader
 ) -> None:
     text, names = fabric(1, 2)
@@ -177,7 +177,7 @@ def test_it_sweeps_where_it_is_elected_and_withdraws_once_another_counts(
     assert reader.switches() == names, "in the place that it had emptied"
 
 
-def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
+def test_it_stays_elected_while_the_election_is_unreadable(
     agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.answers["ibnetdiscover"] = printed(fabric(1, 2)[0])

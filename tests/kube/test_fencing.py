@@ -48,7 +48,7 @@ def members(api: ApiServer) -> int:
     return len(api.expect("GET", HYPERNODES.path(LEAF.name))["spec"]["members"])
 
 
-def test_it_sends_nothing_when_it_leads_no_more(
+def test_it_sends_nothing_after_losing_leadership(
     volcano: ApiServer, store: ClusterStore, fence: Fence
 ) -> None:
     fence.left_s = 0.0
@@ -62,7 +62,7 @@ def test_it_sends_nothing_when_it_leads_no_more(
     assert volcano.writes_by(WRITER) == before
 
 
-def test_it_waits_for_no_answer_beyond_its_lead(
+def test_it_waits_for_no_answer_beyond_its_leadership(
     volcano: ApiServer, store: ClusterStore, fence: Fence, proxy: FaultProxy
 ) -> None:
     fence.left_s = 0.3
@@ -74,7 +74,7 @@ def test_it_waits_for_no_answer_beyond_its_lead(
     assert members(volcano) == 1
 
 
-def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
+def test_it_rereads_an_object_that_another_client_changed(
     volcano: ApiServer, store: ClusterStore, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     assert not store.put(LEAF)

@@ -44,7 +44,7 @@ def wanted(spec: Mapping[str, Any]) -> dict[str, Any]:
         pytest.param(SPEC | {"none": {}}, SPEC, id="an empty map is as good as none"),
     ],
 )
-def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+def test_it_is_applied_if(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
     assert is_applied(wanted(desired), observed(seen), field_manager=OURS)
 
 
@@ -85,5 +85,5 @@ def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]
         ),
     ],
 )
-def test_it_is_not_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+def test_it_is_not_applied_if(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
     assert not is_applied(desired, seen, field_manager=OURS)

@@ -71,7 +71,7 @@ def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
     assert f"{len(cluster.scene.hosts)} nodes" in ran.stdout
 
 
-def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_places_into_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)
     assert place(cluster, whole)["feasible"]
@@ -92,7 +92,7 @@ def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
     assert place(cluster, request(tmp_path, len(hosts) - 1, 8))["feasible"]
 
 
-def test_it_answers_from_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_answers_from_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)
     with serving(cluster, tmp_path) as generator:

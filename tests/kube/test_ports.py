@@ -68,7 +68,9 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
 WORDS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
 
 
-def test_it_answers_who_may_ask_and_tells_how_it_is(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_answers_authorized_callers_and_serves_probes_and_metrics(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     pki = Pki(tmp_path)
     files = ("--tls-cert", str(pki.files.cert), "--tls-key", str(pki.files.key))
     accounts = Accounts(cluster.api, cluster.namespace)
@@ -116,7 +118,7 @@ def _check_events(cluster: Cluster) -> None:
     )
 
 
-def test_it_lives_and_is_not_ready_while_nothing_is_known(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_is_alive_but_not_ready_before_the_first_lists(cluster: Cluster, tmp_path: Path) -> None:
     """It becomes ready as a follower, too: readiness is not leadership."""
     with FaultProxy(cluster.api) as proxy:
         proxy.vanish()

@@ -50,7 +50,7 @@ def test_it_lists_in_pages_and_follows(
         assert (seen.reflector.num_lists, seen.reflector.num_watches) == (1, 1)
 
 
-def test_it_never_watches_from_nowhere(
+def test_it_never_watches_without_a_version(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -66,7 +66,7 @@ def test_it_never_watches_from_nowhere(
     assert all("allowWatchBookmarks=true" in one for one in watches)
 
 
-def test_it_goes_on_after_cuts_without_a_new_list(
+def test_it_continues_after_cuts_without_a_new_list(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -81,7 +81,7 @@ def test_it_goes_on_after_cuts_without_a_new_list(
         assert seen.replay() == seen.words
 
 
-def test_it_tells_deletions_that_it_missed_once_history_is_gone(other_api: ApiServer) -> None:
+def test_it_reports_missed_deletions_after_its_version_expired(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     words = Words(other_api, namespace)
     for at in range(5):
@@ -207,7 +207,7 @@ def test_it_follows_again_after_its_watch_was(
         assert len(seen.stop_request.waits) >= 1, "it does not come back at once"
 
 
-def test_it_loses_nothing_when_a_relist_ends_half_way(
+def test_it_loses_nothing_when_a_list_is_interrupted(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, paged(namespace, 2)) as seen:
@@ -225,7 +225,7 @@ def test_it_loses_nothing_when_a_relist_ends_half_way(
 
 
 @pytest.mark.usefixtures("words")
-def test_it_lists_at_once_what_expires_page_by_page(
+def test_it_lists_in_one_request_if_pages_expire(
     namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     proxy.fail("continue=", Fault(410, body=status_body(410, "Expired", "old")))
@@ -250,7 +250,7 @@ def test_it_follows_again_before_anything_new_happens(
         seen.await_that(lambda: not seen.reflector.problem, "nothing is wrong")
 
 
-def test_it_goes_on_from_a_bookmark(
+def test_it_continues_from_a_bookmark(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -265,7 +265,7 @@ def test_it_goes_on_from_a_bookmark(
         assert seen.reflector.num_lists == 1
 
 
-def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
+def test_it_backs_off_from_a_watch_that_ends_at_once(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     proxy.fail(WATCH, *[Fault(lines=(b"",))] * 12)
@@ -282,9 +282,7 @@ def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
         assert min(pauses[6:12]) >= 3
 
 
-def test_it_pays_for_a_bad_object_with_that_object_alone(
-    words: Words, namespace: str, through: KubeTransport
-) -> None:
+def test_it_loses_only_the_bad_object(words: Words, namespace: str, through: KubeTransport) -> None:
     words.put("w0", "bad")
     with following(through, quick_settings(namespace)) as seen:
         seen.expect(*OLD[1:])

@@ -133,7 +133,7 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         assert len(ran.document) == 3
 
 
-def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
+def test_it_counts_bound_pods_and_their_reservation_only_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     num = len(cluster.scene.hosts)
@@ -168,7 +168,7 @@ def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
         assert not caller.fits(num - 1)
 
 
-def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_treats_a_deleted_object_as_released(cluster: Cluster, tmp_path: Path) -> None:
     num = len(cluster.scene.hosts)
     with serving(cluster, tmp_path) as generator:
         cluster.await_tree()

@@ -38,7 +38,7 @@ def can_place(generator: Generator) -> bool:
         return client.place(request_for(2, groups=[group])).is_feasible
 
 
-def test_it_answers_from_every_replica_and_passes_the_lead_on(
+def test_it_answers_from_every_replica_and_passes_leadership_on(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with serving(cluster, tmp_path) as first:
@@ -60,7 +60,7 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
     assert cluster.holder() == ""
 
 
-def test_a_successor_finishes_what_a_killed_leader_has_begun(
+def test_a_successor_finishes_the_plan_of_a_killed_leader(
     other_api: ApiServer, tmp_path: Path
 ) -> None:
     small = Scene.of(tmp_path / "small", MANY)
@@ -92,9 +92,7 @@ def test_a_successor_finishes_what_a_killed_leader_has_begun(
     cluster.clear()
 
 
-def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_it_stops_between_two_writes_on_a_stop_signal(cluster: Cluster, tmp_path: Path) -> None:
     with FaultProxy(cluster.api) as proxy, serving(cluster, tmp_path, proxy=proxy) as running:
         proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
         cluster.await_that(cluster.hypernodes, "the plan has begun")
@@ -107,7 +105,7 @@ def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
         cluster.await_tree()
 
 
-def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_continues_after_an_outage_of_the_server(cluster: Cluster, tmp_path: Path) -> None:
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
         before = cluster.versions()

@@ -24,7 +24,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made.clear()
 
 
-def test_it_writes_the_report_of_a_switch_once_while_it_says_the_same(
+def test_it_writes_the_report_of_a_switch_once_while_nothing_changes(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     path = REPORTS.path(f"switch-{mac(1).hex()}")

@@ -92,7 +92,7 @@ def test_it_prints_the_same_as_yaml(bench: Bench) -> None:
     assert documents[0] == documents[1]
 
 
-def test_it_sweeps_where_the_store_says_that_it_is_elected(bench: Bench) -> None:
+def test_it_sweeps_if_the_store_elects_it(bench: Bench) -> None:
     program = write_program(bench.root / "sweeper", f"print({FABRIC!r})")
     sweeper = {"subnet": "fe80000000000009", "node": "node01", "device": "mlx5_2", "port": 1}
     store = bench.root / "store"
@@ -194,7 +194,7 @@ def test_it_still_prints_the_report_when_all_failed(bench: Bench) -> None:
         pytest.param(short_name(socket.gethostname()), (), {}, id="then the machine's name"),
     ],
 )
-def test_it_takes_the_name_of_the_node_from(
+def test_it_reads_the_name_of_the_node_from(
     bench: Bench, name: str, words: tuple[str, ...], env: dict[str, str]
 ) -> None:
     settled = dict.fromkeys(("TOPONAUT_AGENT_NODE_NAME", "NODE_NAME")) | env
@@ -210,7 +210,7 @@ def test_it_takes_the_name_of_the_node_from(
     assert item["spec"]["device"]["name"] == name
 
 
-def test_it_refuses_a_machine_whose_name_no_node_can_have(
+def test_it_refuses_a_machine_name_that_is_invalid_for_a_node(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "a_b")
@@ -220,7 +220,7 @@ def test_it_refuses_a_machine_whose_name_no_node_can_have(
     assert "set --node-name" in result.stderr
 
 
-def test_it_takes_repeated_values_from_a_variable_by_words(bench: Bench) -> None:
+def test_it_splits_the_variable_of_a_repeated_option_at_blanks(bench: Bench) -> None:
     plant(bench.sysfs, {f"class/net/{name}/type": "1" for name in ("veth1", "tap1", "br0")})
     result = bench.once("-o", "json", env={"TOPONAUT_AGENT_INTERFACES": "veth* tap*"})
     (item,) = json.loads(result.stdout)["items"]
@@ -234,7 +234,7 @@ def test_it_gives_commands_only_the_variables_that_are_named(bench: Bench) -> No
     assert bench.once(*bench.sweeping(body), "--pass-env", "SEEN", env=env).exit_code == 0
 
 
-def test_it_names_who_is_heard_by_id_when_there_is_no_name(bench: Bench) -> None:
+def test_it_shows_the_id_of_a_neighbor_without_a_name(bench: Bench) -> None:
     nameless = heard(("eth0", "", "")).replace('"name": [{"value": ""}]', '"x": []')
     (bench.root / "lldpcli.neighbors").write_text(nameless)
     assert "02:aa:00:00:00:00" in bench.once().stdout
@@ -275,7 +275,7 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         ),
     ],
 )
-def test_it_is_told_when_to_listen_to_frames(
+def test_it_listens_to_frames_as_the_options_say(
     bench: Bench, words: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: None)
@@ -296,7 +296,7 @@ def test_it_lists_the_collectors_for_people(bench: Bench) -> None:
     ]
 
 
-def test_it_refuses_to_publish_where_it_cannot(bench: Bench) -> None:
+def test_it_refuses_a_folder_that_it_cannot_write(bench: Bench) -> None:
     (bench.root / "file").touch()
     folder = str(bench.root / "file" / "below")
     result = CliRunner().invoke(cli, ["run", *bench.options, "--publish", folder])
@@ -316,7 +316,7 @@ def test_it_is_a_program(bench: Bench) -> None:
     assert events == ["collector finished"] * 5
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     result = CliRunner().invoke(cli, ["--version"])
     assert result.stdout.startswith("toponaut-agent, version ")
 
@@ -344,7 +344,7 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
         pytest.param(("--frames", "always"), True, id="when told to listen always"),
     ],
 )
-def test_it_answers_at_once_without_listening(
+def test_it_returns_at_once_without_listening(
     bench: Bench, words: tuple[str, ...], *, is_listening: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: "no right to")

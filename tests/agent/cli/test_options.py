@@ -87,7 +87,7 @@ def test_it_reports_a_refused_text_as_wrong_usage() -> None:
     assert "'--wait': '3' is not a duration such as 500ms" in result.output
 
 
-def test_it_lists_options_by_field_and_nested_ones_in_their_place() -> None:
+def test_it_lists_options_in_field_order_with_nested_groups_in_place() -> None:
     words = invoke("--help")[1].output.split()
     assert [word for word in words if word.startswith("--")] == [
         *("--first", "--wait", "--root", "--many", "--loud", "--help"),
@@ -95,7 +95,7 @@ def test_it_lists_options_by_field_and_nested_ones_in_their_place() -> None:
 
 
 @pytest.mark.parametrize("name", ["once", "run", "collectors"])
-def test_it_names_the_variable_of_every_option_after_it(name: str) -> None:
+def test_it_names_the_variable_after_the_option(name: str) -> None:
     options = [one for one in cli.commands[name].params if isinstance(one, click.Option)]
     for option in options:
         own = "TOPONAUT_AGENT_" + option.opts[0].removeprefix("--").replace("-", "_").upper()

@@ -73,7 +73,7 @@ def test_it_refuses(options: list[str], tmp_path: Path, words: tuple[str, ...], 
     assert (result.exit_code, told in result.output) == (2, True), result.output
 
 
-def test_it_asks_the_cluster_once_who_sweeps(options: list[str], tmp_path: Path) -> None:
+def test_it_reads_the_sweepers_from_the_cluster_once(options: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     (tmp_path / "token").write_text("x")
@@ -116,7 +116,7 @@ def get(pages: dict[str, str], path: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-def test_it_tells_a_kubelet_and_prometheus_how_it_is_doing(pages: dict[str, str]) -> None:
+def test_it_serves_probes_and_metrics(pages: dict[str, str]) -> None:
     assert get(pages, "/livez") == (200, "ok\n")
     for path in ("/startupz", "/readyz"):
         answers = iter(lambda: get(pages, path)[0], 200)  # noqa: B023 - used up at once

@@ -49,13 +49,13 @@ def patient() -> Patient:
     return Patient()
 
 
-def test_it_lives_before_it_has_started(patient: Patient) -> None:
+def test_it_is_alive_before_it_has_started(patient: Patient) -> None:
     assert patient.is_ok("/livez")
     assert patient.page("/startupz") == (503, "the first collection has not ended\n")
     assert patient.page("/readyz") == (503, "the first collection has not ended\n")
 
 
-def test_it_has_started_once_a_collection_ended_whatever_it_found(patient: Patient) -> None:
+def test_it_has_started_after_the_first_collection_with_any_outcome(patient: Patient) -> None:
     patient.collect(is_good=False)
     assert patient.is_ok("/startupz")
     assert patient.page("/readyz") == (503, "no collector works\n")
@@ -71,13 +71,13 @@ def test_it_is_ready_while_its_last_good_collection_is_fresh(patient: Patient) -
     assert patient.is_ok("/readyz")
 
 
-def test_it_is_ready_while_the_api_server_is_away(patient: Patient) -> None:
+def test_it_is_ready_while_the_api_server_is_unavailable(patient: Patient) -> None:
     patient.rounds(20, KubeUnavailable("away"))
     assert patient.is_ok("/readyz")
 
 
 @pytest.mark.parametrize("problem", [KubeForbidden("403"), StoreError("disk full")], ids=str)
-def test_it_is_not_ready_once_what_it_sees_was_refused_for_long(
+def test_it_is_not_ready_after_its_reports_were_refused_for_long(
     patient: Patient, problem: TopologyError
 ) -> None:
     patient.rounds(STALE_PERIODS, problem)
@@ -91,7 +91,7 @@ def test_it_is_not_ready_once_what_it_sees_was_refused_for_long(
     assert patient.is_ok("/readyz")
 
 
-def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
+def test_it_is_not_alive_when_rounds_stop_ending(patient: Patient) -> None:
     patient.collect()
     patient.clock.seconds += MIN_HUNG_S - 10
     assert patient.is_ok("/livez")
@@ -101,7 +101,7 @@ def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
     assert patient.is_ok("/livez"), "what is found makes no difference"
 
 
-def test_it_lives_as_long_as_a_sweep_may_take() -> None:
+def test_it_is_alive_for_as_long_as_a_sweep_may_take() -> None:
     clock = FakeClock()
     vitals = Liveness(period_s=PERIOD_S, clock=clock, sweeping_s=2000.0)
     clock.seconds += HUNG_PERIODS * PERIOD_S + 1900

@@ -36,7 +36,7 @@ def test_it_follows_by_watches_that_are_cut_every_second(day: Day) -> None:
         )
 
 
-def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
+def test_it_lists_again_after_its_watches_expired(day: Day) -> None:
     gone = {"type": "ERROR", "object": json.loads(status_body(410, "Expired", "too old"))}
     for kind in KINDS:
         day.proxy.fail(f"{kind}.*watch=1", Fault(lines=(json.dumps(gone).encode() + b"\n",)))
@@ -48,7 +48,7 @@ def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
         day.await_line("watch expired, listing again", kind, since)
 
 
-def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
+def test_it_retries_writes_that_are_refused_for_a_while(day: Day) -> None:
     """By a conflict, by a server that is too busy, that fails, or whose etcd does."""
     refusals = {409: {}, 429: {"Retry-After": "1"}, 500: {}, 504: {}}
     day.proxy.fail(
@@ -64,13 +64,13 @@ def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
         assert day.metric("api_requests_total", str(status)) > 0
 
 
-def test_it_takes_the_answer_that_is_lost_for_no_answer(day: Day) -> None:
+def test_it_repeats_a_write_whose_answer_was_lost(day: Day) -> None:
     day.proxy.fail(WRITES, *[Fault(is_lost=True)] * 2)
     day.move()
     day.await_tree()
 
 
-def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
+def test_it_continues_when_its_token_is_valid_again(day: Day) -> None:
     since = day.num_lines
     day.proxy.plague("", Fault(401, body=status_body(401, "Unauthorized", "Unauthorized")))
     day.proxy.cut()
@@ -80,7 +80,7 @@ def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
     day.await_tree()
 
 
-def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day) -> None:
+def test_it_loses_leadership_while_the_server_hangs_and_regains_it(day: Day) -> None:
     since = day.num_lines
     day.cluster.api.suspend()
     day.await_line("leadership lost", "", since)
@@ -89,7 +89,7 @@ def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day)
     day.await_tree()
 
 
-def test_it_tells_that_admission_denies_its_writes_and_writes_when_it_does_not(day: Day) -> None:
+def test_it_reports_denied_writes_and_writes_once_they_are_admitted(day: Day) -> None:
     api, name = day.cluster.api, "deny-hypernodes"
     rules = {
         "apiGroups": [HYPERNODES.group],

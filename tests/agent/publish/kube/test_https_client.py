@@ -183,7 +183,7 @@ def test_it_reaches_a_server_by_ipv6(keys: Path) -> None:
         ("302 Found", KubeError),
     ],
 )
-def test_it_raises_what_a_refusal_means(
+def test_it_raises_the_error_of_a_refusal(
     peer: Peer, keys: Path, status: str, kind: type[KubeError]
 ) -> None:
     peer.replies = [saying(status, b'{"message": "why"}', "Location: https://elsewhere.invalid/")]
@@ -203,9 +203,7 @@ def test_it_raises_what_a_refusal_means(
         "failed to create typed patch object: .spec.x: field not declared in schema",
     ],
 )
-def test_it_knows_an_error_of_the_server_that_will_last(
-    peer: Peer, keys: Path, message: str
-) -> None:
+def test_it_recognizes_a_server_error_that_lasts(peer: Peer, keys: Path, message: str) -> None:
     peer.replies = [saying("500 Internal Server Error", f'{{"message": "{message}"}}'.encode())]
     client = Client(peer.address, keys)
     assert not isinstance(client.refusal(), KubeUnavailable)
@@ -228,38 +226,34 @@ def test_it_knows_an_error_of_the_server_that_will_last(
         pytest.param(saying("200 OK", b" " * (MAX_ANSWER_BYTES + 1)), id="too much"),
     ],
 )
-def test_it_takes_an_answer_that_makes_no_sense_for_none(
-    peer: Peer, keys: Path, reply: Reply
-) -> None:
+def test_it_treats_a_malformed_answer_as_no_answer(peer: Peer, keys: Path, reply: Reply) -> None:
     peer.replies = [reply]
     client = Client(peer.address, keys)
     assert type(client.refusal()) is KubeUnavailable
     assert client.server.blocking_error is not None
 
 
-def test_it_ends_an_answer_that_only_trickles_in(peer: Peer, keys: Path) -> None:
+def test_it_ends_an_answer_that_arrives_too_slowly(peer: Peer, keys: Path) -> None:
     peer.replies = [dripping]
     client = Client(peer.address, keys, deadline_s=0.3)
     assert "no complete answer within 0.3 s" in str(client.refusal())
     assert client.codes == ["none"]
 
 
-def test_it_trusts_nobody_that_its_authority_did_not_sign(peer: Peer, tmp_path: Path) -> None:
+def test_it_trusts_only_certificates_of_its_authority(peer: Peer, tmp_path: Path) -> None:
     write_certificates(tmp_path)
     (tmp_path / "token").write_text("secret")
     assert "CERTIFICATE_VERIFY_FAILED" in str(Client(peer.address, tmp_path).refusal())
     assert peer.asked == []
 
 
-def test_it_says_that_nobody_listens(keys: Path) -> None:
+def test_it_reports_a_refused_connection(keys: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert "refused" in str(Client(Address("127.0.0.1", port), keys).refusal())
 
 
-def test_it_reads_its_token_again_when_it_is_not_known(
-    peer: Peer, tmp_path: Path, keys: Path
-) -> None:
+def test_it_reads_its_token_again_after_a_401(peer: Peer, tmp_path: Path, keys: Path) -> None:
     for name in ("token", "ca.crt"):
         (tmp_path / name).write_bytes((keys / name).read_bytes())
 
@@ -276,7 +270,7 @@ def test_it_reads_its_token_again_when_it_is_not_known(
     assert len(peer.asked) == 3, "the same token is not tried twice"
 
 
-def test_it_asks_nothing_while_it_is_patient(peer: Peer, keys: Path) -> None:
+def test_it_sends_nothing_during_a_cooldown(peer: Peer, keys: Path) -> None:
     peer.replies = [saying("503 Service Unavailable", b"{}", "Retry-After: 100")]
     client = Client(peer.address, keys)
     first = client.refusal()
