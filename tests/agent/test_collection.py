@@ -1,4 +1,4 @@
-"""Running collectors: each alone, none harming another, none losing what it knew."""
+"""Running collectors: each is isolated, and a failure keeps the last facts."""
 
 from __future__ import annotations
 

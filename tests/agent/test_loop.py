@@ -33,7 +33,7 @@ FABRIC = printed('Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n'
 
 
 class Agent:
-    """One node with an lldpd and a sweep that answer as a test wants, and a folder."""
+    """One node with an lldpd and a sweep that a test controls, and a folder."""
 
     def __init__(self, root: Path) -> None:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
@@ -224,7 +224,7 @@ A, B = "fe80000000000001", "fe80000000000002"
 
 
 class Elections:
-    """What the generator tells agents, as a test wants it told."""
+    """The elections that the generator publishes, as a test sets them."""
 
     def __init__(self, root: Path) -> None:
         self.store = root
@@ -232,7 +232,7 @@ class Elections:
         self.file.parent.mkdir()
 
     def tell(self, *rows: tuple[str, str, str], counted: dict[str, str] | None = None) -> None:
-        """Write who sweeps, by rows of subnet, node and role, and whose sweeps count."""
+        """Write the sweepers as rows of subnet, node and role, and the sweeps that count."""
         sweepers = tuple(
             Sweeper(subnet=subnet, node=name, device="mlx5_0", port=1, role=SweepRole(role))
             for subnet, name, role in rows

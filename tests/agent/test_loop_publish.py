@@ -1,4 +1,4 @@
-"""Rounds towards a place of reports that fails, puts off, and comes back."""
+"""Rounds with a destination that fails, defers writes, and recovers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ FABRIC = printed('Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n'
 
 @dataclass
 class FakeDestination:
-    """Keeps reports in memory; fails or puts off as it is told."""
+    """Keeps reports in memory; fails or defers writes as a test says."""
 
     reports: dict[str, NeighborReport] = field(default_factory=dict)
     problem: TopologyError | None = None
-    """Of every try."""
+    """The failure of every attempt."""
     deferred: frozenset[str] = frozenset()
-    """Names that are put off."""
+    """The names whose writes are deferred."""
     tries: int = 0
 
     def last_report(self) -> NeighborReport | None:
-        """Return what was published."""
+        """Return the published report."""
         self._fail()
         return self.reports.get("node01")
 
@@ -71,22 +71,22 @@ class FakeDestination:
 
 
 @dataclass
-class FakeWitness:
-    """Remembers what it is told."""
+class FakeObserver:
+    """Remembers its calls."""
 
     collections: list[bool] = field(default_factory=list)
     published: list[dict[str, PublishOutcome]] = field(default_factory=list)
     problems: list[TopologyError] = field(default_factory=list)
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note whether it was good."""
+        """Record whether the collection was good."""
         assert attempts
         self.collections.append(is_good)
 
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Note what changed, or what was wrong."""
+        """Record the changes, or the problem."""
         if problem is None:
             self.published.append(dict(changes))
         else:
@@ -94,13 +94,13 @@ class FakeWitness:
 
 
 class Agent:
-    """One node, and a place for its reports that fails at will."""
+    """One node, and a destination that a test can make fail."""
 
     def __init__(self, root: Path) -> None:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
         self.answers: dict[str, Answer] = {}
         self.destination = FakeDestination()
-        self.witness = FakeWitness()
+        self.observer = FakeObserver()
         self.hear("leaf1")
 
     def hear(self, switch: str | None) -> None:
@@ -111,7 +111,7 @@ class Agent:
     def start(self, *, is_sweeping: bool = False) -> ReportLoop:
         sweep = SWEEP if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), FakeClock(), sweep=sweep)
-        return ReportLoop(node, self.destination, observers=[self.witness])
+        return ReportLoop(node, self.destination, observers=[self.observer])
 
     @property
     def heard(self) -> list[str]:
@@ -153,8 +153,8 @@ def test_it_collects_even_if_nothing_can_be_published(agent: Agent) -> None:
     rounds = agent.start()
     for _ in range(3):
         rounds.tick()
-    assert agent.witness.collections == [True] * 3
-    assert agent.witness.problems == [AWAY] * 3
+    assert agent.observer.collections == [True] * 3
+    assert agent.observer.problems == [AWAY] * 3
     assert agent.destination.tries == 3
 
 
@@ -182,7 +182,7 @@ def test_it_logs_no_recovery_while_a_report_is_deferred(
     assert [one.message for one in caplog.records if "publishing" in one.message] == [
         "publishing failed"
     ]
-    assert agent.witness.published[-1] == {"node01": PublishOutcome.DEFERRED}
+    assert agent.observer.published[-1] == {"node01": PublishOutcome.DEFERRED}
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "put off"])

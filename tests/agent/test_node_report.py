@@ -1,4 +1,4 @@
-"""Joining what collectors found into reports: pure, so any facts will do."""
+"""Joining the facts of collectors into reports; pure, so the facts are made up."""
 
 from __future__ import annotations
 

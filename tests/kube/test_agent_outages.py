@@ -1,4 +1,4 @@
-"""An agent whose API server fails, in every way it can: nothing is lost, and nothing is flooded."""
+"""An agent whose API server fails in every way: nothing is lost, and nothing is flooded."""
 
 import logging
 from collections.abc import Iterator
@@ -195,7 +195,7 @@ def test_it_waits_for_a_new_token_once_its_own_is_revoked(
 
 @pytest.fixture(scope="module")
 def bare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server that does not know our kinds yet."""
+    """A server without our kinds."""
     folder = tmp_path_factory.mktemp("bare-api")
     with ApiServer(find_assets("programs"), folder) as server:
         yield server

@@ -1,4 +1,4 @@
-"""An agent publishes to the API server: what it owns, what it writes, and what it does not."""
+"""An agent publishes to the API server: what it owns, what it writes, and what it leaves out."""
 
 from pathlib import Path
 

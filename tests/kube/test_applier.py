@@ -1,4 +1,4 @@
-"""Server-side apply on a real server: only changes are written, and nobody's fields are taken."""
+"""Server-side apply on a real server: writes only changes, and takes no foreign fields."""
 
 import threading
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 class Writing:
-    """An applier, and the pauses that it made."""
+    """An applier, and its recorded waits."""
 
     def __init__(self, transport: Transport, *, attempts: int = 5) -> None:
         self.stop = HastyStop()
@@ -184,7 +184,7 @@ def test_it_deletes_only_the_observed_version(
 def test_it_is_applied_exactly_when_an_apply_changes_nothing(
     api: ApiServer, writing: Writing
 ) -> None:
-    """The server is the referee: it keeps the version of what an apply does not change."""
+    """The server decides: it keeps the version of an object that an apply does not change."""
     name = made(RESERVATIONS)["metadata"]["name"]
     group = made(RESERVATIONS)["spec"]["groups"][0]
     steps: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""The reading commands on a cluster, and plans carried out in one: the same as on folders."""
+"""The reading commands on a cluster, and plans applied to it: the same as on folders."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 
 class Cluster:
-    """A server that holds what a scene's agents report."""
+    """A server with the reports of a scene's agents."""
 
     def __init__(self, api: ApiServer, scene: Scene) -> None:
         self.api = with_volcano(api)

@@ -1,4 +1,4 @@
-"""The CRDs by themselves: equal to the models, bounded, and shaped as kubectl users expect."""
+"""The CRDs: equal to the models, bounded, and shaped as kubectl users expect."""
 
 import copy
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Where credentials come from, and what is said of those that are no use."""
+"""The sources of credentials, and the errors of unusable ones."""
 
 import json
 from collections.abc import Mapping

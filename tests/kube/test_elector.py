@@ -1,4 +1,4 @@
-"""Leadership on a real server: outages, hangs, cuts, and clocks that lie."""
+"""Leadership on a real server: outages, hangs, cuts, and wrong clocks."""
 
 import signal
 import subprocess

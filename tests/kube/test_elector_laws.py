@@ -1,4 +1,4 @@
-"""Leadership under every mixture of lost, late and slow requests: never two at once."""
+"""Leadership with any mixture of lost, late and slow requests: never two leaders at once."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ class World:
     time_s: float = 1000.0
     leases: FakeLeases = field(default_factory=FakeLeases)
     reigns: list[tuple[int, int]] = field(default_factory=list)
-    """(candidate, epoch) of each who was seen to lead, repetitions left out."""
+    """(candidate, epoch) of each observed leader, without repetitions."""
 
     def __post_init__(self) -> None:
         self.links = [FakeLink(self.leases, self.spend) for _ in range(self.count)]
@@ -41,7 +41,7 @@ class World:
         ]
 
     def spend(self, seconds: float) -> None:
-        """Let time pass, and look at every moment of it who leads."""
+        """Let time pass, and record the leader at every moment."""
         end = self.time_s + seconds
         while self.time_s < end:
             self.time_s = min(end, self.time_s + 0.5)

@@ -1,4 +1,4 @@
-"""Events as the API server takes them, and as `kubectl describe` looks for them."""
+"""Events as the API server accepts them, and as `kubectl describe` selects them."""
 
 from collections import Counter
 from dataclasses import replace

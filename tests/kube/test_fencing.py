@@ -1,4 +1,4 @@
-"""Writes of a replica that leads no more, or that meet what others wrote in between."""
+"""Writes of a former leader, and writes that conflict with other clients."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -23,7 +23,7 @@ MORE = HyperNode("fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NOD
 
 
 class Fence:
-    """How long writes may still arrive, as the test says."""
+    """How long writes may still arrive; set by the test."""
 
     left_s = 30.0
 
@@ -82,7 +82,7 @@ def test_it_rereads_an_object_that_another_client_changed(
     told: list[int] = []
 
     class Meddling(Fence):
-        """Changes the object after it was read for a write, and before the write is sent."""
+        """Change the object after it was read for a write, and before the write is sent."""
 
         def __call__(self) -> float:
             if not told:

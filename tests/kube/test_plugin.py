@@ -1,4 +1,4 @@
-"""`kubectl toponaut` as kubectl calls it, and placement in what a cluster's pods leave."""
+"""`kubectl toponaut` as kubectl calls it, and placement into the free capacity of a cluster."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Lists that stay current, against a real server and a network that fails."""
+"""Reflectors with a real server and a failing network."""
 
 import re
 import signal

@@ -1,4 +1,4 @@
-"""Whatever happens on the way, a reflector ends up knowing what is there, and told all of it."""
+"""After any failures, a reflector knows all objects and has reported all changes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def word_of(found: Mapping[str, Any]) -> str:
 
 
 class Rounds(Stop):
-    """Lets the world change at each watch, and ends after so many of them."""
+    """Changes the objects at each watch, and stops after a number of watches."""
 
     def __init__(self, history: History, turns: list[list[tuple[str, str]]], *, count: int) -> None:
         super().__init__()

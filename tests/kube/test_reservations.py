@@ -1,4 +1,4 @@
-"""Reservations as objects of a real API server: leaders, successors, people, lost answers."""
+"""Reservations as objects of a real API server: leaders, successors, users, lost answers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 WRITES = "^(POST|PATCH|DELETE) .*/placementreservations"
 LATE = Fault(delay_s=4.0)
-"""No watch tells anything for a while; a silent one could not be ended."""
+"""Watches report nothing for a while; a silent watch could not be ended."""
 WATCHES = "^GET .*/placementreservations.*watch=1"
 
 
 @pytest.fixture(autouse=True)
 def nothing(api: ApiServer) -> None:
-    """Nothing is reserved."""
+    """Delete all reservations."""
     clear(api)
 
 
@@ -104,7 +104,7 @@ def test_it_gives_a_successor_all_reservations_even_if_its_watch_lags(
 def test_it_refuses_the_writes_of_a_leader_that_was_replaced(
     leader: Replica, transport: KubeTransport
 ) -> None:
-    """For a moment two believe that they lead."""
+    """For a moment two replicas believe that they lead."""
     made = leader.made(4)
     with reserving(transport, Seat(epoch=2)) as successor:
         successor.ledger.tick()

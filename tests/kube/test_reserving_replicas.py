@@ -1,4 +1,4 @@
-"""`toponaut serve --kube` reserves: a leader that is killed, a successor, commands beside them."""
+"""`toponaut serve --kube` reserves: a killed leader, its successor, and other commands."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""`toponaut serve --kube` on a real server: HyperNodes as cabled, calm at rest, careful always."""
+"""`toponaut serve --kube` on a real server: HyperNodes as cabled, quiet at rest, guarded."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def generator(cluster: Cluster, tmp_path: Path) -> Iterator[Generator]:
-    """One replica, whose HyperNodes stand."""
+    """One replica, once its HyperNodes exist."""
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
         yield running
@@ -39,7 +39,7 @@ def toponaut(cluster: Cluster, command: str, *words: str) -> Ran:
 
 
 def traded(cluster: Cluster, one: str, other: str) -> Scene:
-    """Return the scene in which two hosts have each other's cables."""
+    """Return the scene with the cables of two hosts exchanged."""
     found = cluster.scene.damaged
     for port in ("eth0", "eth1"):
         found = swap(found, (one, port), (other, port))

@@ -1,4 +1,4 @@
-"""Replicas that come and go, and a server that does: one writes, all answer, nothing is lost."""
+"""Replicas and a server that come and go: one replica writes, all answer, nothing is lost."""
 
 import signal
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`serve --kube --switches`: what switches hear becomes reports, written when it changes."""
+"""`serve --kube --switches`: the neighbors of switches become reports, written when they change."""
 
 import json
 from collections.abc import Iterator

@@ -222,7 +222,7 @@ class Pod:
 
 
 def _account(api: ApiServer, namespace: str) -> Callable[[], str]:
-    """Make a service account, and return what makes tokens of it."""
+    """Make a service account, and return a function that makes its tokens."""
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     api.expect("POST", accounts, {"metadata": {"name": "generator"}})
 

@@ -1,4 +1,4 @@
-"""The probe-and-metrics server, asked by kubelets, Prometheus and hostile clients."""
+"""The probe-and-metrics server, with requests of kubelets, Prometheus and hostile clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(server: PageServer, path: str, method: str = "GET", **headers: str) -> t
 
 
 def send(server: PageServer, request: bytes) -> bytes:
-    """Return all that comes back."""
+    """Send bytes and return the whole answer."""
     with connect(server) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))

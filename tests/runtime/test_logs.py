@@ -16,7 +16,7 @@ log = logging.getLogger("agent.test")
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """Give the root logger back as it was."""
+    """Restore the root logger."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield

@@ -1,4 +1,4 @@
-"""A server lets other threads in soon, and does not look through what lasts."""
+"""A server switches threads soon, and does not collect lasting objects."""
 
 import gc
 import sys

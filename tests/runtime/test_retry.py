@@ -1,4 +1,4 @@
-"""Waits after failures: they grow to a limit, are spread, and respect what the server asks for."""
+"""Waits after failures: they grow to a limit, have jitter, and respect the server's wish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR = KubeUnavailable("away")
 
 
 class Waiting:
-    """A cooldown on a clock that a test moves; luck is the share of what could be waited."""
+    """A cooldown on a test clock; `luck` is the drawn share of the longest wait."""
 
     def __init__(self, luck: float) -> None:
         self.clock = FakeClock()
@@ -24,7 +24,7 @@ class Waiting:
         )
 
     def waits_s(self) -> float:
-        """Return how long it waits, to a second; the clock moves by one whenever it is read."""
+        """Return how long it waits, to a second; each reading moves the clock by one."""
         begun_s = self.clock.monotonic()
         while self.cooldown.error is not None:
             pass

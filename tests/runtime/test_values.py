@@ -1,4 +1,4 @@
-"""Durations and addresses: each form means one thing or is refused."""
+"""Durations and addresses: each text has one meaning or is refused."""
 
 from __future__ import annotations
 

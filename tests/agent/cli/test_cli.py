@@ -36,7 +36,7 @@ FABRIC = (
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """Give the root logger back as it was."""
+    """Restore the root logger."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -44,7 +44,7 @@ def own_logging() -> Iterator[None]:
 
 
 class Bench:
-    """A node whose every source can be made to answer, fail or vanish."""
+    """A node whose sources a test can make answer, fail or vanish."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""Options that are made of settings."""
+"""Options made of settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outer:
 
 
 def invoke(*words: str, **env: str) -> tuple[Outer | None, Result]:
-    """Return what a command of these settings reads."""
+    """Return the settings that a command reads."""
     read: list[Outer] = []
 
     @click.command()

@@ -1,4 +1,4 @@
-"""`run` as a process of its own: it publishes, reacts, and stops when told to."""
+"""`run` as a separate process: it publishes, reacts, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunningAgent:
         self.reports = reports
 
     def await_report(self, is_wanted: Callable[[NeighborReport], bool]) -> NeighborReport:
-        """Return the first published report that is as wanted; fail at the deadline."""
+        """Return the first published report that meets a condition; fail at the deadline."""
         file = self.reports / "node01.yaml"
         pause, until = threading.Event(), time.monotonic() + DEADLINE_S
         while time.monotonic() < until:

@@ -1,4 +1,4 @@
-"""What `run` and `once` make of a cluster's options, and the pages of a running agent."""
+"""The cluster options of `run` and `once`, and the pages of a running agent."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_it_reads_the_sweepers_from_the_cluster_once(options: list[str], tmp_pat
 
 @pytest.fixture
 def pages(options: list[str], tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Run an agent and yield where its pages are, by path; it ends as it should."""
+    """Run an agent and yield the address of each page by path; check that it ends well."""
     words = ["--publish", str(tmp_path / "reports"), "--period", "100ms", "--jitter", "0s"]
     for option in ("--health-listen", "--metrics-listen"):
         words += [option, "127.0.0.1:0"]

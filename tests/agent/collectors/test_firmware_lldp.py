@@ -1,4 +1,4 @@
-"""Whether cards eat LLDP frames, asked of a real program that stands in for ethtool."""
+"""Cards that consume LLDP frames, with a real program in place of ethtool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(f'Private flags for {name}:\\nLinkPolling           : off\\n{flags[name]}'
 
 
 def planted(root: Path, drivers: dict[str, str]) -> Path:
-    """Write a port per name, each on a card of its own that a driver runs."""
+    """Write one port per name, each on its own card with a driver."""
     for number, (name, driver) in enumerate(drivers.items()):
         address = f"0000:{number:02x}:00.0"
         plant(root, card(name, address, f"b8:ce:f6:00:00:{number:02x}"))

@@ -1,4 +1,4 @@
-"""The collector of frames: when it tells, what it tells, and when it stays silent."""
+"""The frames collector: when it reports neighbors, what it reports, and when it is absent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LLDPD = FakeRunner(
 
 
 class Ears:
-    """A listener on made-up ports, and what a round does with it."""
+    """A listener on fake ports, and a round that uses it."""
 
     def __init__(self) -> None:
         self.clock = SetClock()

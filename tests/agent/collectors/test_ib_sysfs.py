@@ -1,4 +1,4 @@
-"""The node's own HCAs, from planted sysfs trees."""
+"""The node's own HCAs, from fixture sysfs trees."""
 
 from __future__ import annotations
 

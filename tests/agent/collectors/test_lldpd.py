@@ -1,4 +1,4 @@
-"""What lldpd hears, from answers of lldpcli."""
+"""The neighbors of lldpd, from answers of lldpcli."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ports of network cards, from planted sysfs trees."""
+"""The ports of network cards, from fixture sysfs trees."""
 
 from __future__ import annotations
 

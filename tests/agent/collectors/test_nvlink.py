@@ -1,4 +1,4 @@
-"""The NVLink domain of a node, asked of a real program that stands in for nvidia-smi."""
+"""The NVLink domain of a node, with a real program in place of nvidia-smi."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process starter, against real small processes."""
+"""Running commands, with small real processes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_it_reports_a_file_that_is_not_a_program(tmp_path: Path) -> None:
 
 
 def run_shell(script: str, *, deadline_s: float) -> CommandResult:
-    """Run a script whose first act is quick, so that a short deadline comes after it."""
+    """Run a script that starts quickly, so that a short deadline comes after its first command."""
     return run_command(
         ["/bin/sh", "-c", script],
         deadline_s=deadline_s,

@@ -1,4 +1,4 @@
-"""Ears beside the rounds: what the thread hears, forgets and survives."""
+"""The listener thread: what it hears, forgets and survives."""
 
 from __future__ import annotations
 

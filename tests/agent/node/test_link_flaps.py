@@ -1,4 +1,4 @@
-"""Which ports flap: by the kernel's counters from round to round, over an hour."""
+"""Flapping ports, from the kernel's counters over an hour of rounds."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def flapping(*counts: int, step_s: float = MINUTE) -> list[tuple[str, ...]]:
-    """Return what flaps after each round, given one port's counter in each."""
+    """Return the flapping ports after each round, from the counter of one port in each round."""
     flaps = FlapTracker()
     return [flaps.update({"eth0": count}, at * step_s) for at, count in enumerate(counts)]
 

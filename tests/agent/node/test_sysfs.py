@@ -1,4 +1,4 @@
-"""Reading sysfs, against planted trees."""
+"""Reading sysfs, with fixture trees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Publishing to a directory: whole files, only what changed, only our own."""
+"""Publishing to a directory: atomic writes, only changes, only our own files."""
 
 from __future__ import annotations
 

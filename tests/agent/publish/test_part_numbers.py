@@ -1,4 +1,4 @@
-"""Numbers of the parts of sweeps: a reader finds a whole sweep at any time."""
+"""The numbers of sweep parts: a reader always finds a whole sweep."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def heard(name: str) -> Neighbor:
 
 
 def report_with(**crowds: int) -> NeighborReport:
-    """Return a report whose ports hear so many neighbors each."""
+    """Return a report with this number of neighbors for each port."""
     ports = tuple(
         Port(name, neighbors=tuple(heard(f"{name}-{at:04d}") for at in range(number)))
         for name, number in crowds.items()

@@ -1,4 +1,4 @@
-"""What Prometheus is told of an agent."""
+"""The metrics of an agent."""
 
 from __future__ import annotations
 

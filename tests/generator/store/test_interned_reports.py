@@ -1,4 +1,4 @@
-"""Reports that are kept say what reports say, and have one object for what many have alike."""
+"""Interned reports equal the original reports, and share equal parts."""
 
 from pathlib import Path
 

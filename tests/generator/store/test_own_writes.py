@@ -1,4 +1,4 @@
-"""What was written is read back until the watch tells it, and never after it tells more."""
+"""Our writes are returned until the watch reports them, and never after a later version."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from generator.store.own_writes import OwnWrites
 
 
 class Watch:
-    """What a watch has told so far."""
+    """The changes that a watch has reported so far."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""The API server misbehaves while the fabric changes: the HyperNodes follow all the same."""
+"""The API server fails while the fabric changes: the HyperNodes still follow."""
 
 import json
 
@@ -49,7 +49,7 @@ def test_it_lists_again_after_its_watches_expired(day: Day) -> None:
 
 
 def test_it_retries_writes_that_are_refused_for_a_while(day: Day) -> None:
-    """By a conflict, by a server that is too busy, that fails, or whose etcd does."""
+    """Refusals: a conflict, a busy server, a failing server, a failing etcd."""
     refusals = {409: {}, 429: {"Retry-After": "1"}, 500: {}, 504: {}}
     day.proxy.fail(
         WRITES,
@@ -131,7 +131,7 @@ def test_it_reports_denied_writes_and_writes_once_they_are_admitted(day: Day) ->
 
 
 def _is_let_write(day: Day, other: KubeTransport) -> bool:
-    """Return whether the generator's user may still delete a HyperNode."""
+    """Return whether the generator's user may delete a HyperNode."""
     path = HYPERNODES.path(min(day.cluster.hypernodes()))
     try:
         other.ask(KubeRequest("DELETE", path, (("dryRun", "All"),)), timeout_s=30)

@@ -1,4 +1,4 @@
-"""The agents misbehave, or what they tell is no longer so: nothing is deleted that may still be."""
+"""Agents fail or report outdated facts: no HyperNode is deleted that may still be right."""
 
 import json
 from typing import Any

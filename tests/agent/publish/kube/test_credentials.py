@@ -1,4 +1,4 @@
-"""Where the API server is, and who we are to it."""
+"""The address of the API server, and the agent's credentials."""
 
 from __future__ import annotations
 

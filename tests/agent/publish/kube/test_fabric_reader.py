@@ -1,4 +1,4 @@
-"""Who sweeps, as the cluster's Fabric object tells it."""
+"""The elected sweepers in the cluster's Fabric object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATUS = FabricStatus(
 
 @dataclass
 class ScriptedApi:
-    """An `Api` that gives one answer until it is told another."""
+    """An `ApiClient` that gives the same answer until a test sets another."""
 
     answer: Mapping[str, Any] | KubeError
     blocking_error: KubeError | None = None
@@ -39,7 +39,7 @@ class ScriptedApi:
         return dict(self.answer)
 
     def own_node(self) -> TokenNode | None:
-        """Return nothing: nobody asks here."""
+        """Return None; these tests do not use it."""
         return None
 
 

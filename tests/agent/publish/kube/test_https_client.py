@@ -1,4 +1,4 @@
-"""One request over TLS: what becomes of every answer that may come, and of those that do not."""
+"""One request over TLS, with every kind of answer and without an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Reply = Callable[[ssl.SSLSocket], None]
 
 
 class Peer:
-    """A TLS server that answers each connection as told, whatever it is asked."""
+    """A TLS server that answers each connection with a given reply, whatever the request."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self.asked: list[bytes] = []
@@ -104,7 +104,7 @@ def raw(*pieces: bytes) -> Reply:
 
 
 def dripping(connection: ssl.SSLSocket) -> None:
-    """Answer a byte at a time for ever, each well before any timeout."""
+    """Answer a byte at a time forever, each well before any timeout."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     pause = threading.Event()
     while True:
@@ -128,7 +128,7 @@ def peer(keys: Path) -> Iterator[Peer]:
 
 
 class Client:
-    """An agent's way to a peer, and the codes that it counted."""
+    """An agent's client of a peer, and the codes that it counted."""
 
     def __init__(self, address: Address, keys: Path, *, deadline_s: float = 30.0) -> None:
         self.codes: list[str] = []

@@ -1,4 +1,4 @@
-"""What an agent writes to an API server, what it does not, and when it looks."""
+"""What an agent writes to an API server, what it does not write, and when it checks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parts_of(text: str, first: int = 0) -> list[NeighborReport]:
 
 
 class Agent:
-    """The publishing of one node, and the server's objects."""
+    """The report writer of one node, and the server's objects."""
 
     def __init__(self) -> None:
         self.clock = SteadyClock()
@@ -62,7 +62,7 @@ class Agent:
         self.objects = self.started()
 
     def started(self) -> ReportWriter:
-        """Return a publishing that knows nothing yet."""
+        """Return a report writer that has read nothing yet."""
         cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
         return ReportWriter(self.api, "n1", self.clock, lambda _, high: high, cooldown=cooldown)
 
