@@ -129,7 +129,7 @@ def test_it_does_not_swallow_a_stop() -> None:
     [
         pytest.param(CollectorRun("x", RunOutcome.OK, "", 1, FRESH), True, id="good facts"),
         pytest.param(
-            CollectorRun("x", RunOutcome.NO_DATA, "", 1, CollectedFacts()), True, id="none there"
+            CollectorRun("x", RunOutcome.NO_DATA, "", 1, CollectedFacts()), True, id="no data"
         ),
         pytest.param(CollectorRun("x", RunOutcome.FAILED, "", 1, KNOWN), False, id="a failure"),
         pytest.param(

@@ -285,7 +285,7 @@ def test_it_never_lets_a_reservation_change(api: ApiServer) -> None:
     ("steps", "refused"),
     [
         pytest.param(["confirmed", "released"], "", id="reserved, confirmed, released"),
-        pytest.param(["expired", "expired"], "", id="expired, and told so again"),
+        pytest.param(["expired", "expired"], "", id="expired twice"),
         pytest.param(["released", "confirmed"], "stays so", id="released, yet confirmed"),
         pytest.param(["expired", "reserved"], "stays so", id="expired, yet reserved"),
         pytest.param(["confirmed", "reserved"], "merely reserved", id="confirmed, then reserved"),

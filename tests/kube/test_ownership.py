@@ -81,7 +81,7 @@ def test_it_is_applied_if(desired: Mapping[str, Any], seen: Mapping[str, Any]) -
             wanted(SPEC), observed(SPEC, subresource="status"), id="we own its status only"
         ),
         pytest.param(
-            wanted(SPEC), observed(SPEC, {"f:spec": {"i:0": {}}}), id="we own what nobody can name"
+            wanted(SPEC), observed(SPEC, {"f:spec": {"i:0": {}}}), id="we own an item by index"
         ),
     ],
 )

@@ -174,15 +174,17 @@ def test_it_waits_and_lists_again_after(
     ("fault", "lists"),
     [
         pytest.param(Fault(410, body=status_body(410, "Expired", "old")), 2, id="refused as old"),
-        pytest.param(Fault(lines=(error_event(410, "Expired"),)), 2, id="told that it is old"),
-        pytest.param(Fault(lines=(error_event(500, "InternalError"),)), 1, id="told to begin anew"),
-        pytest.param(Fault(lines=(error_event(429, "TooManyRequests"),)), 1, id="told to wait"),
-        pytest.param(Fault(lines=(b"{not json\n",)), 2, id="told junk"),
-        pytest.param(Fault(lines=(b'{"type":"ADDED"}\n',)), 2, id="told half an event"),
+        pytest.param(Fault(lines=(error_event(410, "Expired"),)), 2, id="answered with 410"),
+        pytest.param(Fault(lines=(error_event(500, "InternalError"),)), 1, id="answered with 500"),
+        pytest.param(
+            Fault(lines=(error_event(429, "TooManyRequests"),)), 1, id="answered with 429"
+        ),
+        pytest.param(Fault(lines=(b"{not json\n",)), 2, id="answered with junk"),
+        pytest.param(Fault(lines=(b'{"type":"ADDED"}\n',)), 2, id="answered with half an event"),
         pytest.param(
             Fault(lines=(b'{"type":"NEW","object":{"metadata":{"resourceVersion":"9"}}}\n',)),
             2,
-            id="told of an unknown event",
+            id="answered with an unknown event",
         ),
         pytest.param(Fault(lines=(b'{"type":"ADDED","object":{"meta',)), 1, id="cut in an event"),
         pytest.param(Fault(429, {"Retry-After": "1"}), 1, id="refused for a while"),

@@ -91,7 +91,7 @@ def test_it_is_refused_without_rights(api: ApiServer, tmp_path: Path) -> None:
             Fault(410, body=status_body(410, "Expired", "too old")), KubeExpired, None, id="expired"
         ),
         pytest.param(Fault(504, body=b"[" * 100_000), KubeUnavailable, None, id="nested brackets"),
-        pytest.param(Fault(418), KubeError, None, id="a status that nobody knows"),
+        pytest.param(Fault(418), KubeError, None, id="an unknown status"),
         pytest.param(Fault(cut_after=0), KubeUnavailable, None, id="a cut before the answer"),
         pytest.param(Fault(cut_after=20), KubeUnavailable, None, id="a cut within the answer"),
         pytest.param(Fault(is_silent=True), KubeUnavailable, None, id="silence"),

@@ -142,7 +142,7 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
         pytest.param((), ("--sweep-command", "'"), 2, id="2 for half a command line"),
         pytest.param((), ("--sweep-subnet", "?"), 2, id="2 for an impossible subnet"),
         pytest.param((), ("--sweep", "often"), 2, id="2 for an impossible time to sweep"),
-        pytest.param((), ("--sweep", "elected"), 2, id="2 for an election that nobody tells"),
+        pytest.param((), ("--sweep", "elected"), 2, id="2 for an election without a source"),
         pytest.param((), ("--max-output", "1"), 2, id="2 for a size without unit"),
         pytest.param((), ("--no-such-option",), 2, id="2 for an unknown option"),
     ],
@@ -339,9 +339,9 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "is_listening"),
     [
-        pytest.param((), False, id="unless told to"),
-        pytest.param(("--listen-for", "31s"), True, id="when told for how long"),
-        pytest.param(("--frames", "always"), True, id="when told to listen always"),
+        pytest.param((), False, id="by default"),
+        pytest.param(("--listen-for", "31s"), True, id="with a time to listen"),
+        pytest.param(("--frames", "always"), True, id="with the mode always"),
     ],
 )
 def test_it_returns_at_once_without_listening(

@@ -147,15 +147,15 @@ def test_it_hears_nothing_without_ports(ears: Ears) -> None:
 @pytest.mark.parametrize(
     ("reason", "error", "message"),
     [
-        pytest.param("no scapy", None, "no scapy", id="where it cannot work"),
+        pytest.param("no scapy", None, "no scapy", id="without scapy"),
         pytest.param(
             None,
             PermissionError(errno.EPERM, "x"),
             "needs CAP_NET_RAW",
-            id="where it may not listen",
+            id="without permission to listen",
         ),
         pytest.param(
-            None, OSError(errno.ENODEV, "x"), "no port could be opened", id="where no port opens"
+            None, OSError(errno.ENODEV, "x"), "no port could be opened", id="if no port opens"
         ),
     ],
 )
@@ -191,7 +191,7 @@ def row(attempts: tuple[CollectorRun, ...], name: str) -> CollectorRun | None:
             False,
             id="not by itself where lldpd is broken",
         ),
-        pytest.param(LLDPD, FrameMode.ALWAYS, True, id="always when told to"),
+        pytest.param(LLDPD, FrameMode.ALWAYS, True, id="always with the mode always"),
     ],
 )
 def test_it_listens(
@@ -319,8 +319,8 @@ def test_it_is_not_needed_if_lldpd_answers(
     [
         pytest.param("lo", "1\n", 1, id="a port that sysfs has too"),
         pytest.param("lo", "7\n", None, id="no port of another machine's sysfs"),
-        pytest.param("lo", "", None, id="no port that sysfs has not"),
-        pytest.param("no-such-port", "1\n", None, id="no port that is not there"),
+        pytest.param("lo", "", None, id="no port that sysfs does not have"),
+        pytest.param("no-such-port", "1\n", None, id="no port that does not exist"),
     ],
 )
 def test_it_finds(tmp_path: Path, port: str, told: str, index: int | None) -> None:

@@ -79,7 +79,7 @@ NO_SWITCH = (
     [
         pytest.param(
             printed(FABRIC, stderr="oops\n", exit_code=1),
-            1, 0, "ibnetdiscover: exit 1: oops", id="failed by its exit code, whatever was printed",
+            1, 0, "ibnetdiscover: exit 1: oops", id="failed by its exit code, with any output",
         ),
         pytest.param(printed(b""), 1, 0, "found no switch", id="failed when nothing is printed"),
         pytest.param(

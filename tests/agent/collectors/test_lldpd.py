@@ -131,7 +131,7 @@ def test_it_keeps_what_is_readable(
             ),
             CommandFailed,
             "lldpcli: exit 1: unable to connect to socket /s: Connection refused",
-            id="failed when nobody listens",
+            id="failed when no daemon listens",
         ),
         pytest.param(
             printed(b"", exit_code=-11), CommandFailed, "lldpcli: exit -11", id="failed on a crash"

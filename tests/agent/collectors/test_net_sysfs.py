@@ -93,7 +93,7 @@ def test_it_derives_state_and_rate(
         ),
         pytest.param(virtual("veth1", MAC), ("VETH*",), [], id="no pattern of another case"),
         pytest.param(
-            card("eth0", PF, MAC), ("veth*",), ["eth0"], id="physical ones whatever the patterns"
+            card("eth0", PF, MAC), ("veth*",), ["eth0"], id="physical ones with any pattern"
         ),
         pytest.param(card("ib0", PF, MAC, type="32\n"), ("*",), [], id="no IPoIB interface"),
         pytest.param(card("lo", PF, MAC, type="772\n"), ("*",), [], id="no loopback"),
@@ -163,9 +163,9 @@ def bonded(root: Path, proc: str | None) -> AgentSettings:
         pytest.param(
             "Slave Interface: eth1\nPermanent HW addr: b8:ce:f6:00:00:07\n",
             ["b8:ce:f6:00:00:07"],
-            id="proc tells, where it tells",
+            id="from proc, for slaves that proc lists",
         ),
-        pytest.param(None, [], id="nothing, where nobody tells: the bond's would be another's"),
+        pytest.param(None, [], id="no address without proc"),
     ],
 )
 def test_it_finds_the_addresses_of_slaves_without_one_in_sysfs(

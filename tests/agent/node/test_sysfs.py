@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
         pytest.param("class/net/eth0/speed", "25000", id="a file behind a link"),
         pytest.param("odd/bytes", "\ufffd\ufffd ok", id="bytes that are no text"),
         pytest.param("odd/page", "x" * MAX_FILE_BYTES, id="no more than one page"),
-        pytest.param("odd/pipe", "", id="a pipe without anybody at its other end"),
+        pytest.param("odd/pipe", "", id="a pipe without a writer"),
         pytest.param("odd/absent", None, id="an absent file"),
         pytest.param("odd", None, id="a folder"),
         pytest.param("odd/loop", None, id="a link to itself"),

@@ -248,7 +248,7 @@ EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
     [
         pytest.param(
             report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one is used",
-            id="the newer one counts",
+            id="the newer one is used",
         ),
         pytest.param(
             report("a", at=LATE, port="x"), report("a", port="y"), "x", "one is used",
@@ -257,12 +257,12 @@ EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
         pytest.param(
             report("a", at=EARLY, port="x"), report("a", at=EARLY, port="y"), None,
             "none is used: they differ",
-            id="none counts where times are equal and facts differ",
+            id="none is used if times are equal and facts differ",
         ),
         pytest.param(
             report("a", at="noon", port="x"), report("a", at="2026-11-21T12:00:00", port="y"),
             None, "none is used: they differ",
-            id="times without a zone or form do not tell",
+            id="times without a zone or form do not count",
         ),
         pytest.param(
             report("a", port="x"), report("a", port="x"), "x", "one is used",
