@@ -172,7 +172,7 @@ def test_it_repeats_an_answer_that_was_lost(
     assert len(stored(api)) == 1
 
 
-def test_it_writes_after_the_lease_was_deleted_and_counts_from_zero(
+def test_it_writes_after_the_lease_was_deleted_and_epochs_restarted(
     leader: Replica, transport: KubeTransport
 ) -> None:
     leader.seat.epoch = 41
