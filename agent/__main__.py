@@ -1,4 +1,4 @@
-"""`python -m agent` is `toponaut-agent`."""
+"""`python -m agent` runs `toponaut-agent`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the collectors of this node one after the other, each timed and isolated.
 
-What a collector finds replaces what it found before; a collector that fails keeps its last good
-facts. So one broken source costs a line in the status, never a part of the tree.
+New facts of a collector replace its earlier facts; a collector that fails keeps its last good
+facts. So a broken source costs a line in the status, never a part of the tree.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ COLLECTORS: Final[Mapping[str, Collector]] = MappingProxyType(
         SWEEP: ib_sweep.COLLECTOR,
     }
 )
-"""In the order in which they run and in which their facts are joined. Frames come last: whether
-and where they are listened to follows from what the others found."""
+"""In the order in which they run and in which their facts are joined. The frames collector runs
+last, because the facts of the others decide whether it listens, and on which ports."""
 
 
 class RunOutcome(StrEnum):
-    """How a run of a collector ended; the words of the report's status."""
+    """How a run of a collector ended, as in the report's status."""
 
     OK = "ok"
     NO_DATA = "no-data"
@@ -53,17 +53,17 @@ class RunOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """What a collection works on: what it was told, and what it reaches the machine by."""
+    """The node that a collection reads: its settings, and the access to the machine."""
 
     settings: AgentSettings
     runner: Runner
     clock: Clock
     listener: Listener | None = None
-    """The ears for LLDP frames; None where it was told not to listen."""
+    """Listens for LLDP frames; None if the settings disable it."""
     wait: Callable[[float], object] | None = None
-    """Sleeps until frames had time to come; None where a next collection will find them."""
+    """Sleeps until frames had time to arrive; None if a later collection will find them."""
     stop: Stop = field(default_factory=Stop)
-    """Makes a collection that runs end soon; what it then tells means nothing."""
+    """Makes a running collection end soon; its result must then be ignored."""
 
     def close(self) -> None:
         """Stop listening."""
@@ -80,15 +80,15 @@ class CollectorRun:
     message: str
     duration_s: float
     facts: CollectedFacts
-    """What now counts: the new facts, or after a failure the last good ones."""
+    """The facts that count now: the new ones, or after a failure the last good ones."""
     is_absent: bool = field(default=False, compare=False)
-    """Whether what it reads is not on this node."""
+    """Whether the collector's source is not on this node."""
     is_repeated: bool = field(default=False, compare=False)
-    """Whether it is an earlier one told again."""
+    """Whether this is the result of an earlier run."""
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing of its source was lost."""
+        """Whether the collector read all of its source."""
         return self.outcome is not RunOutcome.FAILED and not self.facts.errors
 
 
@@ -98,7 +98,7 @@ class Availability:
 
     collector: str
     reason: str
-    """Empty when it can."""
+    """Why it cannot work; empty if it can."""
 
 
 def collect(
@@ -107,12 +107,12 @@ def collect(
     *,
     last_sweep: CollectorRun | None = None,
 ) -> tuple[CollectorRun, ...]:
-    """Run every collector that is wanted, in the order of the table.
+    """Run every collector that the settings enable, in the order of the table.
 
     Args:
-        node: what to collect from.
-        known: last good facts by collector.
-        last_sweep: stands for a new sweep where none is due.
+        node: the node to collect from.
+        known: the last good facts by collector.
+        last_sweep: the sweep to use again; None runs a new one if sweeping is enabled.
     """
     attempts = {
         name: run_collector(
@@ -123,37 +123,37 @@ def collect(
     }
     if node.settings.sweep is not None and last_sweep is not None:
         attempts[SWEEP] = replace(last_sweep, is_repeated=True)
-    heard = _collect_frames(node, attempts, known.get(FRAMES, CollectedFacts()))
-    if heard is None:
+    frame_run = _collect_frames(node, attempts, known.get(FRAMES, CollectedFacts()))
+    if frame_run is None:
         return tuple(attempts.values())
-    if heard.outcome is RunOutcome.OK and attempts[_LLDPD].is_absent:
-        # An lldpd that is gone for good would else be believed for good.
+    if frame_run.outcome is RunOutcome.OK and attempts[_LLDPD].is_absent:
+        # Without this, the last facts of a removed lldpd would count forever.
         outdated = attempts[_LLDPD]
         attempts[_LLDPD] = replace(outdated, facts=replace(outdated.facts, ports=()))
-    return (*attempts.values(), heard)
+    return (*attempts.values(), frame_run)
 
 
 def _collect_frames(
     node: NodeContext, attempts: Mapping[str, CollectorRun], known: CollectedFacts
 ) -> CollectorRun | None:
-    """Take what is heard where that is wanted, else hear nothing any more."""
-    told = node.settings.frames
-    if node.listener is None or told is None:
+    """Run the frames collector if this node must listen itself; otherwise stop listening."""
+    settings = node.settings.frames
+    if node.listener is None or settings is None:
         return None
-    if told.mode is FrameMode.AUTO and not attempts[_LLDPD].is_absent:
+    if settings.mode is FrameMode.AUTO and not attempts[_LLDPD].is_absent:
         node.listener.stop()
         return None
     ports = tuple(port.name for port in attempts[_NET].facts.ports)
-    hearing = frames.FrameCollector(node.listener, ports, told.listen_s, node.wait)
-    return run_collector(FRAMES, node, collector=hearing.collector, known=known)
+    frame_collector = frames.FrameCollector(node.listener, ports, settings.listen_s, node.wait)
+    return run_collector(FRAMES, node, collector=frame_collector.collector, known=known)
 
 
 def run_collector(
     name: str, node: NodeContext, *, collector: Collector, known: CollectedFacts
 ) -> CollectorRun:
-    """Run one collector; whatever goes wrong in it is its outcome."""
+    """Run one collector; every error in it becomes its outcome."""
     started_s = node.clock.monotonic()
-    facts, is_absent, lost = CollectedFacts(), False, SweepFailed("")
+    facts, is_absent, sweep_error = CollectedFacts(), False, SweepFailed("")
     try:
         facts = collector.collect(node.settings, node.runner)
         outcome, message = (
@@ -164,7 +164,7 @@ def run_collector(
         is_absent = True
         outcome, message = (RunOutcome.NO_DATA if known.is_empty else RunOutcome.FAILED), str(error)
     except SweepFailed as error:
-        outcome, message, lost = RunOutcome.FAILED, str(error), error
+        outcome, message, sweep_error = RunOutcome.FAILED, str(error), error
     except CollectError as error:
         outcome, message = RunOutcome.FAILED, str(error)
     except Exception as error:  # the named catch-all: collectors are isolated
@@ -172,8 +172,10 @@ def run_collector(
         log.debug("collector raised", extra={"collector": name}, exc_info=True)
     duration_s = round(node.clock.monotonic() - started_s, 3)
     if outcome is RunOutcome.FAILED:
-        facts = replace(known, failed_subnets=lost.failed, refused_subnets=lost.refused)
-        message += "" if known.is_empty else "; its last good facts are kept"
+        facts = replace(
+            known, failed_subnets=sweep_error.failed, refused_subnets=sweep_error.refused
+        )
+        message += "" if known.is_empty else "; the last good facts are kept"
     log.debug(
         "collector finished",
         extra={"collector": name, "outcome": outcome.value, "duration_s": duration_s},
@@ -184,33 +186,37 @@ def run_collector(
 def restore_facts(
     device: Device | None, *, silent: Collection[str] = ()
 ) -> dict[str, CollectedFacts]:
-    """Return what each collector once found, out of the report published before a restart.
+    """Return the facts of each collector from the report published before a restart.
 
     Args:
-        device: of the report, None where there is none.
-        silent: the collectors that found nothing then, though others found what they might have.
+        device: the device of the report; None without one.
+        silent: the collectors that found nothing then, so facts of their kind come from others.
     """
     if device is None:
         return {}
-    recalls = {name: one.restore for name, one in COLLECTORS.items()} | {FRAMES: frames.restore}
-    return {name: recall(device) for name, recall in recalls.items() if name not in silent}
+    restores = {name: one.restore for name, one in COLLECTORS.items()} | {FRAMES: frames.restore}
+    return {name: restore(device) for name, restore in restores.items() if name not in silent}
 
 
 def find_empty_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
-    """Return the collectors that had nothing to tell in a report, by its outcomes by name."""
-    told = {name for name, outcome in outcomes.items() if outcome != RunOutcome.NO_DATA}
-    return frozenset({*COLLECTORS, FRAMES} - told)
+    """Return the collectors without facts in a report.
+
+    Args:
+        outcomes: the outcome of each collector in the report, by name.
+    """
+    with_facts = {name for name, outcome in outcomes.items() if outcome != RunOutcome.NO_DATA}
+    return frozenset({*COLLECTORS, FRAMES} - with_facts)
 
 
 def check_availability(node: NodeContext) -> tuple[Availability, ...]:
     """Return which collectors can work on this node, without running them."""
     reasons = {
-        name: one.explain_absence(node.settings, node.runner) or ""
-        for name, one in COLLECTORS.items()
+        name: collector.explain_absence(node.settings, node.runner) or ""
+        for name, collector in COLLECTORS.items()
     }
     reasons[FRAMES] = frames.explain_absence(node.settings, node.runner) or ""
-    told = node.settings.frames
-    if told is not None and told.mode is FrameMode.AUTO and not reasons[_LLDPD]:
+    settings = node.settings.frames
+    if settings is not None and settings.mode is FrameMode.AUTO and not reasons[_LLDPD]:
         reasons[FRAMES] = reasons[FRAMES] or "not needed: lldpd answers (--frames auto)"
     return tuple(Availability(name, reason) for name, reason in reasons.items())
 
@@ -218,5 +224,5 @@ def check_availability(node: NodeContext) -> tuple[Availability, ...]:
 def _message(facts: CollectedFacts) -> str:
     parts = [facts.note] if facts.note else []
     if facts.errors:
-        parts.append(f"{len(facts.errors)} parts unreadable, the first: {facts.errors[0]}")
+        parts.append(f"{len(facts.errors)} unreadable parts, the first: {facts.errors[0]}")
     return "; ".join(parts)

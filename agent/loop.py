@@ -1,4 +1,4 @@
-"""One round of a running agent: collect, publish, and log what is different from last time."""
+"""One round of a running agent: collect, publish, and log what changed since the last round."""
 
 from __future__ import annotations
 
@@ -35,62 +35,62 @@ _EVENTS: Final = {
 
 
 class RoundObserver(Protocol):
-    """Is told how rounds go: what probes and metrics are made of."""
+    """Records the results of rounds, for probes and metrics."""
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note that a collection has ended; a good one has observed something anew."""
+        """Record the end of a collection; a good collection has observed the node."""
         ...
 
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Note what was written, by the reports' names, and what went wrong."""
+        """Record the publishing result of each report by name, and the error if it failed."""
         ...
 
 
 class ReportLoop:
-    """The memory of an agent from one round to the next: last good facts and outcomes."""
+    """Runs the rounds, and keeps the last good facts and outcomes from one round to the next."""
 
     def __init__(
         self,
         node: NodeContext,
         destination: Destination,
         elections: ElectionSource | None = None,
-        witnesses: Sequence[RoundObserver] = (),
+        observers: Sequence[RoundObserver] = (),
     ) -> None:
-        """Know nothing yet.
+        """Start without facts.
 
         Args:
-            node: what to collect from.
-            destination: where its reports go.
-            elections: tell whether it is elected to sweep; None where that is no matter.
-            witnesses: of how rounds go.
+            node: the node to collect from.
+            destination: takes the reports.
+            elections: says whether the node is elected to sweep; None if it needs no election.
+            observers: record the results of rounds.
         """
         self._node = node
         self._destination = destination
         self._sweep_schedule = SweepSchedule(node.settings, node.clock, elections)
-        self._observers = witnesses
+        self._observers = observers
         self._is_restored = False
         self._known: dict[str, CollectedFacts] = {}
         self._observed_at: str | None = None
         self._unwritten: list[NeighborReport] = []
-        """Parts of the last good sweeps until all are written."""
+        """The parts of the last good sweeps, until all are written."""
         self._outcomes: dict[str, RunOutcome] = {}
         self._flaps = FlapTracker()
         self._problem: type[TopologyError] | None = None
 
     def tick(self) -> None:
-        """Run one round; whatever goes wrong is logged and the next round tries again."""
+        """Run one round; logs every error, and the next round tries again."""
         try:
             self._run_round()
-        except Exception as error:  # the named catch-all: the loop goes on
+        except Exception as error:  # the named catch-all: the loop must continue
             log.exception("round failed", extra={"error": str(error)})
 
     def _run_round(self) -> None:
-        """Collect whatever happens to publishing; what was published before a restart goes first.
+        """Collect, then publish. A publishing failure does not stop the collection.
 
-        While that is not known nothing is published: facts that this process could not observe
-        yet would be lost.
+        After a restart the last published report is read first. Nothing is published before that
+        succeeds, because facts that this process could not observe yet would be lost.
         """
         problem = self._catch_failure(self._restore)
         node = replace(self._node, settings=self._sweep_schedule.current_settings())
@@ -101,8 +101,8 @@ class ReportLoop:
             return
         self._known = {attempt.collector: attempt.facts for attempt in attempts}
         self._log_outcomes(attempts)
-        for witness in self._observers:
-            witness.record_collection(attempts, is_good=has_observed(attempts))
+        for observer in self._observers:
+            observer.record_collection(attempts, is_good=has_observed(attempts))
         sweep = find_sweep_run(attempts)
         own, *parts = build_reports(
             node.settings,
@@ -118,24 +118,27 @@ class ReportLoop:
             self._catch_failure(lambda: self._publish(own, sweep))
 
     def _restore(self) -> None:
-        """Take up what this node published before a restart, unless that is done."""
+        """Restore the facts that this node published before a restart; does so only once."""
         if self._is_restored:
             return
         last = self._destination.last_report()
         self._is_restored = True
         if last is not None:
-            seen = {name: facts for name, facts in self._known.items() if not facts.is_empty}
-            self._known = _restored_facts(last) | seen
+            observed = {name: facts for name, facts in self._known.items() if not facts.is_empty}
+            self._known = _restored_facts(last) | observed
             self._observed_at = self._observed_at or last.status.observed_at
 
     def _catch_failure(self, act: Callable[[], None]) -> TopologyError | None:
-        """Return why a place of reports failed, which is told once; None where it did not."""
+        """Call a function, and return the error of the destination; None if it succeeded.
+
+        The error is logged once, and passed to the observers.
+        """
         try:
             act()
         except (KubeError, StoreError) as error:
             self._log_publishing(error)
-            for witness in self._observers:
-                witness.record_publishing({}, error)
+            for observer in self._observers:
+                observer.record_publishing({}, error)
             return error
         return None
 
@@ -145,48 +148,48 @@ class ReportLoop:
         return self._flaps.update(downs, self._node.clock.monotonic())
 
     def _publish(self, own: NeighborReport, sweep: CollectorRun | None) -> None:
-        """Write what changed, and withdraw parts of sweeps that say nothing any more.
+        """Write the changed reports, and withdraw the outdated parts of sweeps.
 
-        The parts of the last good sweep stay while sweeps fail, and until another's counts. What
-        could not be written is tried again, as it then is.
+        The parts of the last good sweep stay while sweeps fail, and until another node's sweep
+        counts. A part that could not be written is tried again in the next round.
         """
         node, handed_over = self._node.settings.node_name, self._sweep_schedule.handed_over
         self._unwritten = [] if sweep is None else self._unwritten
-        unwritten = [one for one in self._unwritten if _subnet(one) not in handed_over]
+        unwritten = [part for part in self._unwritten if _subnet(part) not in handed_over]
         is_at_rest = sweep is not None and sweep.is_repeated and not unwritten
         existing = {} if is_at_rest else self._destination.read_parts()
-        placed = number_parts(unwritten, existing, node=node)
-        changes = self._destination.publish([own, *placed])
+        parts = number_parts(unwritten, existing, node=node)
+        changes = self._destination.publish([own, *parts])
         self._log_changes(changes)
         if PublishOutcome.DEFERRED in changes.values():
             return
         self._log_publishing(None)
         self._unwritten = []
-        swept = {_subnet(one) for one in placed}
+        swept = {_subnet(part) for part in parts}
         if sweep is None or (self._sweep_schedule.fabric is None and has_swept(sweep)):
             swept |= {part.subnet for part in existing.values() if part}
-        gone = find_outdated_parts(
+        outdated = find_outdated_parts(
             existing,
             swept=swept,
-            numbered=[one.metadata.name for one in placed],
+            numbered=[part.metadata.name for part in parts],
             handed_over=handed_over,
             node=node,
         )
-        self._destination.withdraw(gone)
-        for name in gone:
+        self._destination.withdraw(outdated)
+        for name in outdated:
             log.info("sweep part withdrawn", extra={"report": name})
 
     def _log_changes(self, changes: Mapping[str, PublishOutcome]) -> None:
-        for witness in self._observers:
-            witness.record_publishing(changes)
+        for observer in self._observers:
+            observer.record_publishing(changes)
         for name, change in changes.items():
             level = logging.INFO if change is PublishOutcome.SPEC else logging.DEBUG
             log.log(level, "report published", extra={"report": name, "change": change.value})
 
     def _log_publishing(self, problem: TopologyError | None) -> None:
-        """Tell once that reports cannot be written, and once that they can again.
+        """Log once that reports cannot be written, and once that they can be written again.
 
-        The words of an outage change from try to try; its kind is what counts.
+        The message of an outage changes from try to try, so only the error's class is compared.
         """
         kind = None if problem is None else type(problem)
         if kind is self._problem:
@@ -216,7 +219,7 @@ class ReportLoop:
 
 
 def _restored_facts(last: NeighborReport) -> dict[str, CollectedFacts]:
-    outcomes = {one.name: one.outcome for one in last.status.collectors}
+    outcomes = {collector.name: collector.outcome for collector in last.status.collectors}
     return restore_facts(extract_device(last), silent=find_empty_collectors(outcomes))
 
 

@@ -1,4 +1,4 @@
-"""Joins what the collectors found into this node's reports. Pure: equal facts, equal reports."""
+"""Joins the facts of the collectors into this node's reports. Pure: equal facts, equal reports."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ def build_reports(
     sweeping: SweepStanding | None = None,
     flapping: Collection[str] = (),
 ) -> list[NeighborReport]:
-    """Return the node's report and, after sweeps that worked, the sweeps'.
+    """Return the node's report, followed by the reports of successful new sweeps.
 
-    A report in which nothing could be observed anew keeps the time of its facts, so that it
-    grows stale; so do the reports of a sweep, which are left alone when the sweep failed.
+    If nothing could be observed, the report keeps the time of its facts, so that it becomes stale.
+    A failed sweep has no reports, so its earlier reports stay as they are and become stale too.
     """
     observed_at = now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     stamp = observed_at if has_observed(attempts) else last_observed_at
     device = merge_device(settings, [attempt.facts for attempt in attempts])
-    told = {"sweeping": sweeping, "flapping": _select_ports(device, flapping)}
-    status = _status(attempts, stamp).model_copy(update=told)
+    extra = {"sweeping": sweeping, "flapping": _select_ports(device, flapping)}
+    status = _status(attempts, stamp).model_copy(update=extra)
     reports = [build_report(device, name=settings.node_name, status=status)]
     for attempt in attempts:
         if has_swept(attempt):
@@ -54,21 +54,21 @@ def build_reports(
 
 
 def has_swept(attempt: CollectorRun) -> bool:
-    """Return whether it is a sweep of this very run that found something."""
+    """Return whether a run is a new, successful sweep."""
     is_new = attempt.collector == SWEEP and not attempt.is_repeated
     return is_new and attempt.outcome is RunOutcome.OK
 
 
-def merge_device(settings: AgentSettings, found: Iterable[CollectedFacts]) -> Device:
-    """Return this node as one device: ids united, ports of one name joined.
+def merge_device(settings: AgentSettings, all_facts: Iterable[CollectedFacts]) -> Device:
+    """Return this node as one device: all ids, and one port for each port name.
 
-    Where two collectors differ, the earlier one counts. The order of ports does not matter.
+    If two collectors differ, the earlier one counts. The order of ports does not matter.
     """
-    found = list(found)
-    excluded = _excluded(found)
-    rdma_of_net = dict(sorted(pair for facts in found for pair in facts.rdma_of_net))
+    all_facts = list(all_facts)
+    excluded = _excluded(all_facts)
+    rdma_of_net = dict(sorted(pair for facts in all_facts for pair in facts.rdma_of_net))
     ports: dict[str, Port] = {}
-    for port in (port for facts in found for port in facts.ports):
+    for port in (port for facts in all_facts for port in facts.ports):
         if port.name not in excluded:
             known = ports.get(port.name)
             ports[port.name] = _merge_ports(known, port) if known else port
@@ -78,7 +78,7 @@ def merge_device(settings: AgentSettings, found: Iterable[CollectedFacts]) -> De
     return Device(
         kind=settings.kind,
         name=settings.hostname,
-        ids=tuple(sorted(ids.union(*(facts.ids for facts in found)))),
+        ids=tuple(sorted(ids.union(*(facts.ids for facts in all_facts)))),
         ports=tuple(
             port._replace(rdma_device=port.rdma_device or rdma_of_net.get(port.name))
             for port in ports.values()
@@ -87,7 +87,7 @@ def merge_device(settings: AgentSettings, found: Iterable[CollectedFacts]) -> De
 
 
 def _select_ports(device: Device, names: Collection[str]) -> tuple[str, ...]:
-    """Return which of the names are ports that are reported, sorted and capped as they are."""
+    """Return the names that are reported ports, sorted and cut to the length of a report's text."""
     return tuple(sorted(port.name[:MAX_TEXT] for port in device.ports if port.name in names))
 
 
@@ -108,12 +108,12 @@ def _merge_ports(first: Port, second: Port) -> Port:
     )
 
 
-def _excluded(found: Iterable[CollectedFacts]) -> frozenset[str]:
-    return frozenset(name for facts in found for name in facts.excluded)
+def _excluded(all_facts: Iterable[CollectedFacts]) -> frozenset[str]:
+    return frozenset(name for facts in all_facts for name in facts.excluded)
 
 
 def has_observed(attempts: Sequence[CollectorRun]) -> bool:
-    """Return whether anything was observed anew, be it that there is nothing."""
+    """Return whether a collector observed the node now, even if it all_facts nothing."""
     outcomes = {attempt.outcome for attempt in attempts if not attempt.is_repeated}
     return RunOutcome.OK in outcomes or RunOutcome.FAILED not in outcomes
 
@@ -135,8 +135,8 @@ def _status(attempts: Sequence[CollectorRun], observed_at: str | None) -> Report
 
 
 def _message(attempt: CollectorRun, excluded: frozenset[str]) -> str:
-    """Return what the run said, and a hint at neighbors heard on what is no port, as veths are."""
+    """Return the run's message, and a hint if interfaces that are not ports heard neighbors."""
     ports = attempt.facts.ports
     names = [show(port.name) for port in ports if port.neighbors and port.name in excluded]
-    hint = f"left out, no physical ports (see --interfaces): {', '.join(names)}" if names else ""
+    hint = f"left out: not physical ports (see --interfaces): {', '.join(names)}" if names else ""
     return "; ".join(part for part in (attempt.message, hint) if part)[:MAX_TEXT]

@@ -1,7 +1,7 @@
 """The settings of the agent, and the parsers of their text.
 
-Each setting is declared once: its field, with the option that sets it in the field's annotation.
-`agent.cli.options` makes click options of the annotations; this module knows nothing of click.
+Each setting is declared once: as a field, with its command-line option in the annotation.
+`agent.cli.options` makes click options of the annotations; this module does not import click.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from topology.model.facts import DeviceKind
 from topology.model.ids import parse_guid, parse_node_name
 
 DEFAULT_SUBNET: Final = "fe80000000000000"
-"""The subnet prefix of a fabric whose subnet manager was given none."""
+"""The subnet prefix that a subnet manager uses if none is configured."""
 
 _MAX_SWEEPS: Final = 16
-"""The most subnets of one node: each of its HCAs may be in a subnet of its own."""
+"""The most subnets of one node: each of its HCAs may be in another subnet."""
 _SIZE = re.compile(r"(\d{1,12})(B|KiB|MiB|GiB)\Z")
 _BYTES: Final[Mapping[str, int]] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 
@@ -70,10 +70,10 @@ def parse_listen(text: str) -> Address:
 
 
 def parse_argv(text: str) -> tuple[str, ...]:
-    """Return the argv of a command line: words and quotes as in a shell, and nothing else of one.
+    """Return the argv of a command line: words and quotes as in a shell, and no other shell syntax.
 
     Raises:
-        ConfigError: it is empty, or a quote is not closed.
+        ConfigError: the text is empty, or a quote is not closed.
     """
     try:
         words = tuple(shlex.split(text))
@@ -88,7 +88,7 @@ def parse_subnet(text: str) -> str:
     """Return a subnet prefix as 16 hex digits.
 
     Raises:
-        ConfigError: the text is none.
+        ConfigError: the text is not a subnet prefix.
     """
     subnet = parse_guid(text)
     if subnet is None:
@@ -97,10 +97,10 @@ def parse_subnet(text: str) -> str:
 
 
 def check_node_name(name: str) -> str:
-    """Return the name when a node of a cluster can have it.
+    """Return the name if it is valid for a node of a cluster.
 
     Raises:
-        ConfigError: it cannot, so its report could not be stored.
+        ConfigError: it is not valid, so the node's report could not be stored.
     """
     checked = parse_node_name(name)
     if checked is None:
@@ -112,25 +112,25 @@ def check_node_name(name: str) -> str:
 
 
 class Option(NamedTuple):
-    """The command-line option that sets a field; it stands in the field's annotation.
+    """The command-line option that sets a field; part of the field's annotation.
 
-    The field's type says the rest: a `bool` is a flag, a tuple without a parser can be given
+    The field's type decides the rest: a `bool` is a flag, a tuple without a parser can be given
     several times, a `Path` is a path.
     """
 
     flags: str
-    """Such as `--verbose -v`; the long one names the environment variable, too."""
+    """Such as `--verbose -v`; the long flag also gives the environment variable its name."""
     help: str
     default: str | None = None
     """As a user would write it; shown in the help."""
     parse: Callable[[str], object] | None = None
-    """Raises ConfigError; None keeps the text."""
+    """Turns the text into the value, and raises ConfigError; None keeps the text."""
     choices: Sequence[str] = ()
     metavar: str | None = None
     type: object = None
-    """A type of click, where the field's own does not say enough."""
+    """A click type, if the field's own type is not enough."""
     other_env: str | None = None
-    """A variable that counts where the option's own is not set."""
+    """A second environment variable, read if the option's own is not set."""
 
 
 class SweepMode(StrEnum):
@@ -138,7 +138,7 @@ class SweepMode(StrEnum):
 
     ALWAYS = "always"
     ELECTED = "elected"
-    """Where the Fabric object of the store or the cluster elects it."""
+    """If the Fabric object of the store or the cluster elects this node."""
     NEVER = "never"
 
 
@@ -159,7 +159,7 @@ class SweepSettings:
         float,
         Option(
             "--sweep-every",
-            "The least time from one sweep to the next; 0s sweeps with each collection.",
+            "Minimum time from one sweep to the next; 0s sweeps with each collection.",
             default="5m",
             parse=parse_delay,
         ),
@@ -168,18 +168,19 @@ class SweepSettings:
         tuple[str, ...],
         Option(
             "--sweep-command",
-            "The command that sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'; "
-            "words and quotes as in a shell, but no shell. An elected node adds -C and -P.",
+            "The command that sweeps, with its arguments, such as 'ibnetdiscover -C mlx5_0 -P 1'. "
+            "Words and quotes work as in a shell, but no shell runs. An elected node adds -C and "
+            "-P.",
             default="ibnetdiscover",
             parse=parse_argv,
         ),
     ]
-    """Prints the form of ibnetdiscover. For a target, its device and port follow."""
+    """Prints the output format of ibnetdiscover. The device and port of a target are appended."""
     subnet: Annotated[
         str | None,
         Option(
             "--sweep-subnet",
-            "Prefix of the subnet, 16 hex digits.  [default: of the local port's GID]",
+            "Prefix of the subnet, 16 hex digits.  [default: the prefix of the local port's GID]",
             parse=parse_subnet,
         ),
     ]
@@ -194,14 +195,14 @@ class SweepSettings:
         ),
     ]
     targets: tuple[SweepTarget, ...] | None = None
-    """The subnets that it is elected for, in order; None: the one that the command sweeps."""
+    """The subnets that the node is elected for, in order; None for the command's own subnet."""
 
 
 class FrameMode(StrEnum):
     """When this node listens to LLDP frames itself."""
 
     AUTO = "auto"
-    """Where no lldpd runs."""
+    """If no lldpd runs."""
     ALWAYS = "always"
     NEVER = "never"
 
@@ -214,19 +215,19 @@ class FrameSettings:
         FrameMode,
         Option(
             "--frames",
-            "When to listen to LLDP frames without lldpd: auto listens where no lldpd runs. "
-            "Nothing is sent.",
+            "When to listen to LLDP frames without lldpd; auto listens if no lldpd runs. "
+            "The agent sends no frames.",
             default=FrameMode.AUTO.value,
             parse=FrameMode,
-            choices=[use.value for use in FrameMode],
+            choices=[mode.value for mode in FrameMode],
         ),
     ]
     listen_s: Annotated[
         float,
         Option(
             "--listen-for",
-            "How long to listen before the first report of neighbors; frames come every 30 s. "
-            "0s never listens.",
+            "How long to listen before the first report of neighbors; switches send frames every "
+            "30 s. 0s never listens.",
             default="31s",
             parse=parse_delay,
         ),
@@ -235,7 +236,7 @@ class FrameSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """Everything that one collection depends on."""
+    """The settings that a collection depends on."""
 
     node_name: Annotated[
         str,
@@ -258,7 +259,7 @@ class AgentSettings:
         DeviceKind,
         Option(
             "--kind",
-            "The device that the agent runs on; a switch is not a node of the cluster.",
+            "Kind of device that the agent runs on; a switch is not a node of the cluster.",
             default=DeviceKind.HOST.value,
             parse=DeviceKind,
             choices=(DeviceKind.HOST.value, DeviceKind.SWITCH.value),
@@ -270,7 +271,7 @@ class AgentSettings:
     proc_root: Annotated[
         Path, Option("--proc-root", "Folder where proc is mounted.", default="/proc")
     ]
-    """Holds addresses of bonds' members that sysfs lacks."""
+    """Has the addresses of bond members that old kernels do not show in sysfs."""
     interfaces: Annotated[
         tuple[str, ...],
         Option(
@@ -279,12 +280,12 @@ class AgentSettings:
             metavar="PATTERN",
         ),
     ]
-    """Physical ones always count."""
+    """Patterns of virtual interfaces; physical interfaces always count."""
     lldpcli: Annotated[
         str,
         Option(
             "--lldpcli",
-            "The lldpcli program, of the same version as the running lldpd.",
+            "The lldpcli program; its version must match the running lldpd.",
             default="lldpcli",
         ),
     ]
@@ -296,7 +297,7 @@ class AgentSettings:
         str,
         Option(
             "--ethtool",
-            "The ethtool program; used only for cards whose firmware may consume LLDP frames.",
+            "The ethtool program; used only for cards whose firmware can consume LLDP frames.",
             default="ethtool",
         ),
     ]
@@ -304,12 +305,12 @@ class AgentSettings:
         str,
         Option(
             "--nvidia-smi",
-            "The nvidia-smi program; reports the NVLink domain of the GPUs.",
+            "The nvidia-smi program; shows the NVLink domain of the GPUs.",
             default="nvidia-smi",
         ),
     ]
     frames: Annotated[FrameSettings | None, FrameSettings]
-    """None: this node does not listen."""
+    """None if this node does not listen."""
     deadline_s: Annotated[
         float,
         Option(
@@ -329,9 +330,9 @@ class AgentSettings:
         ),
     ]
     sweep: SweepSettings | None
-    """None: this node does not sweep."""
+    """None if this node does not sweep."""
 
 
 def max_sweep_time_s(settings: AgentSettings) -> float:
-    """Return how long sweeps may take in one round, should every one run into its deadline."""
+    """Return the longest time that the sweeps of a round can take: each until its deadline."""
     return settings.sweep.deadline_s * _MAX_SWEEPS if settings.sweep else 0.0

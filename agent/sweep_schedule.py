@@ -1,7 +1,8 @@
-"""When and for what this node sweeps, from round to round.
+"""Decides when this node sweeps, and which subnets.
 
-Told to sweep where it is elected, it reads who is from the Fabric object of the store. Whoever the
-object does not name does not sweep, and an object that cannot be read changes nothing.
+With `--sweep elected`, the node reads from the Fabric object of the store which nodes sweep. A node
+that the object does not name does not sweep. If the object cannot be read, the last known election
+holds.
 """
 
 from __future__ import annotations
@@ -27,15 +28,15 @@ _MAX_BYTES: Final = 4 << 20
 
 
 class ElectionSource(Protocol):
-    """Where elections are told."""
+    """Reads the elected sweepers."""
 
     def latest(self) -> FabricStatus:
-        """Return what is told now, or was when it could last be read."""
+        """Return the newest status that could be read."""
         ...
 
 
 class FabricFile:
-    """The Fabric object in a store, as it was when it could last be read."""
+    """Reads the Fabric object in a store, and keeps its last status while it is unreadable."""
 
     def __init__(self, store: Path) -> None:
         """Read nothing yet."""
@@ -44,7 +45,7 @@ class FabricFile:
         self._problem: str | None = None
 
     def latest(self) -> FabricStatus:
-        """Return what it says now; why it cannot be read is logged once."""
+        """Return the newest status that could be read; logs a read problem once."""
         problem = None
         try:
             self._last = parse_fabric(read_document(self._file, _MAX_BYTES))
@@ -60,40 +61,40 @@ class FabricFile:
 
 @dataclass(slots=True)
 class SweepSchedule:
-    """The memory of a sweeping node: what it swept, when, and where it could not."""
+    """The sweeps of this node from round to round: the last sweep, its time, and its failures."""
 
     settings: AgentSettings
-    """As told; `current` adds what the node is elected for."""
+    """From the options; `current_settings` adds the subnets that the node is elected for."""
     clock: Clock
     fabric: ElectionSource | None = None
-    """Where elections are told; None where the node sweeps, or not, without any."""
+    """Reads elections; None if the node sweeps, or does not sweep, without an election."""
     handed_over: frozenset[str] = frozenset()
-    """Subnets of which another node's sweep counts now, and that we are not elected to sweep."""
+    """Subnets for which another node's sweep counts, and that this node is not elected to sweep."""
     _last: CollectorRun | None = None
     _swept_at_s: float = 0.0
     _targets: tuple[SweepTarget, ...] | None = None
     _lost: dict[str, bool] = field(default_factory=dict)
-    """By subnet that could not be swept: whether it refused."""
+    """Whether the subnet refused, for each subnet that could not be swept."""
 
     def current_settings(self) -> AgentSettings:
-        """Return the settings of this round."""
-        sweep = self.settings.sweep
-        if sweep is None or self.fabric is None:
+        """Return the settings of this round; reads the election if there is one."""
+        settings = self.settings.sweep
+        if settings is None or self.fabric is None:
             return self.settings
         name, status = self.settings.node_name, self.fabric.latest()
         targets = tuple(
-            SweepTarget(one.subnet, one.device, one.port)
-            for one in status.sweepers
-            if one.node == name and one.role is SweepRole.ELECTED
+            SweepTarget(sweeper.subnet, sweeper.device, sweeper.port)
+            for sweeper in status.sweepers
+            if sweeper.node == name and sweeper.role is SweepRole.ELECTED
         )
-        ours = {target.subnet for target in targets}
-        # Until the first sweep of a new one counts, that of its predecessor does.
-        others = {one.subnet for one in status.sweeps if one.node != name}
-        self.handed_over = frozenset(others - ours)
-        return replace(self.settings, sweep=replace(sweep, targets=targets))
+        own = {target.subnet for target in targets}
+        # The predecessor's sweep counts until the first sweep of a new sweeper counts.
+        others = {sweep.subnet for sweep in status.sweeps if sweep.node != name}
+        self.handed_over = frozenset(others - own)
+        return replace(self.settings, sweep=replace(settings, targets=targets))
 
     def find_valid_sweep(self, current: AgentSettings) -> CollectorRun | None:
-        """Return the sweep that still counts because no new one is due, None where one is."""
+        """Return the last sweep while no new sweep is due; None if one is due."""
         sweep, last = current.sweep, self._last
         if sweep is None or last is None or sweep.targets == () or sweep.targets != self._targets:
             return None
@@ -101,7 +102,7 @@ class SweepSchedule:
         return None if is_due else last
 
     def record_sweep(self, current: AgentSettings, attempt: CollectorRun) -> SweepStanding:
-        """Remember a sweep, be it repeated, and return how this node stands to sweeping."""
+        """Record a new or repeated sweep, and return the sweep status of this node's report."""
         if not attempt.is_repeated:
             self._last, self._swept_at_s = attempt, self.clock.monotonic()
             self._targets = current.sweep.targets if current.sweep else None
@@ -115,28 +116,29 @@ class SweepSchedule:
 
 
 def find_sweep_run(attempts: tuple[CollectorRun, ...]) -> CollectorRun | None:
-    """Return the one of the sweep, None where this node has no part in sweeping."""
-    return next((one for one in attempts if one.collector == SWEEP), None)
+    """Return the run of the sweep collector, or None if this node does not sweep."""
+    return next((attempt for attempt in attempts if attempt.collector == SWEEP), None)
 
 
 def _find_failed_subnets(
     before: Mapping[str, bool], attempt: CollectorRun, targets: tuple[SweepTarget, ...] | None
 ) -> dict[str, bool]:
-    """Return the subnets that cannot be swept, by whether they refuse.
+    """Return the subnets that cannot be swept, each with whether it refuses.
 
-    A failure stays until the next try, though that be another's: who failed is not elected again
-    while there is anybody else. A refusal is that of the fabric and is told by who sweeps alone.
+    A failure stays recorded until this node tries the subnet again, even while another node sweeps
+    it, so that this node is not elected again while there is another candidate. A refusal comes
+    from the fabric, so only the node that sweeps the subnet reports it.
     """
-    mine = {target.subnet for target in targets or ()}
-    found = dict.fromkeys(attempt.facts.failed_subnets, False) | dict.fromkeys(
+    own = {target.subnet for target in targets or ()}
+    failed = dict.fromkeys(attempt.facts.failed_subnets, False) | dict.fromkeys(
         attempt.facts.refused_subnets, True
     )
     if targets is None:
-        return found
+        return failed
     is_new = attempt.outcome is not RunOutcome.NO_DATA
-    stays = {
+    kept = {
         subnet: is_refused
         for subnet, is_refused in before.items()
-        if (subnet in mine and not is_new) or (subnet not in mine and not is_refused)
+        if (subnet in own and not is_new) or (subnet not in own and not is_refused)
     }
-    return stays | found
+    return kept | failed

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 Monotonic = Callable[[], float]
-"""Returns seconds from any zero, which never go back; such as `time.monotonic`."""
+"""Returns seconds since a fixed moment, which never go back, as `time.monotonic` does."""
 
 
 class Clock(Protocol):

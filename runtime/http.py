@@ -1,8 +1,8 @@
 """The probe-and-metrics server: a few small pages over HTTP, for kubelets and Prometheus.
 
-One thread serves every connection as bytes come and go, so a client that is slow, silent or gone
-holds a socket for some seconds and nothing else. Where too many connections are open, the oldest
-is closed. Each connection is one request, of which the first line and `Accept` count.
+One thread serves all connections, so a slow, silent or disconnected client holds only a socket, and
+only for some seconds. If too many connections are open, the server closes the oldest. A connection
+carries one request; the server reads its first line and its `Accept` header.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 
 TEXT: Final = "text/plain; charset=utf-8"
 MAX_CONNECTIONS: Final = 16
-"""Of each address."""
+"""The most open connections of one server."""
 DEADLINE_S: Final = 5.0
-"""From the start of a connection to its end."""
+"""The longest life of a connection."""
 MAX_REQUEST_BYTES: Final = 8 << 10
 _READ_BYTES: Final = 4 << 10
 _BACKLOG: Final = 128
@@ -36,7 +36,7 @@ _JOIN_S: Final = 5.0
 
 
 class Page(NamedTuple):
-    """An answer."""
+    """The answer to a request."""
 
     body: bytes
     status: HTTPStatus = HTTPStatus.OK
@@ -44,12 +44,12 @@ class Page(NamedTuple):
 
 
 Render = Callable[[str], Page]
-"""Makes the page; takes the `Accept` header, empty without one. The server's thread calls it."""
+"""Renders a page. Takes the `Accept` header, or an empty text; the server's thread calls it."""
 
 
 @dataclass(slots=True)
 class _PageConnection:
-    """One connection: a request that grows, then an answer that shrinks."""
+    """An open connection: the request received so far, then the rest of the answer."""
 
     connection: socket.socket
     deadline_s: float
@@ -57,22 +57,22 @@ class _PageConnection:
     answer: memoryview | None = None
 
     def read(self) -> bool:
-        """Take what has come; return whether the head of the request is whole, or too long.
+        """Read what has arrived; return whether the head of the request is complete or too long.
 
         Raises:
-            OSError: the client is gone.
+            OSError: the client closed the connection.
         """
         piece = self.connection.recv(_READ_BYTES)
         if not piece:
-            raise ConnectionResetError("gone before its request was whole")
+            raise ConnectionResetError("closed before the request was complete")
         self.request += piece
         return b"\r\n\r\n" in self.request or len(self.request) > MAX_REQUEST_BYTES
 
     def write(self) -> bool:
-        """Send what fits; return whether that was all.
+        """Send as much as the socket takes; return whether the whole answer is sent.
 
         Raises:
-            OSError: the client is gone.
+            OSError: the client closed the connection.
         """
         if self.answer:
             self.answer = self.answer[self.connection.send(self.answer) :]
@@ -80,7 +80,7 @@ class _PageConnection:
 
 
 class PageServer:
-    """Serves pages from its first moment until it is stopped."""
+    """Serves pages from its construction until `stop`."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class PageServer:
         """Bind and start.
 
         Args:
-            address: where to listen; port 0 takes a free one.
+            address: the address to listen on; port 0 takes a free port.
             pages: by path, such as `/metrics`.
             other_methods: the status for methods other than GET and HEAD.
 
@@ -108,14 +108,14 @@ class PageServer:
             raise ConfigError(f"cannot listen on {address}: {reason}") from error
         host, port = self._listener.getsockname()[:2]
         self.address = Address(str(host), int(port))
-        """As bound, with the real port."""
+        """The bound address, with the real port."""
         self._stop = Stop()
         self._open: dict[socket.socket, _PageConnection] = {}  # oldest first
         self._thread = Thread(target=self._serve, name="pages", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more connections, and break those that are open."""
+        """Accept no more connections, and close the open ones."""
         self._stop.set()
         self._thread.join(_JOIN_S)
 
@@ -130,15 +130,15 @@ class PageServer:
                 self._drop_late(selector)
                 if self._listener in ready:
                     self._accept(selector)
-                for exchange in [one for one in self._open.values() if one.connection in ready]:
-                    self._continue(exchange, selector)
-            for exchange in list(self._open.values()):
-                self._drop(exchange, selector)
+                for client in [item for item in self._open.values() if item.connection in ready]:
+                    self._continue(client, selector)
+            for client in list(self._open.values()):
+                self._drop(client, selector)
 
     def _left_s(self) -> float | None:
-        """Return the time until the first connection is late; None without connections."""
-        ends = [one.deadline_s for one in self._open.values()]
-        return max(min(ends) - monotonic(), 0.0) if ends else None
+        """Return the seconds until the first deadline of a connection; None without connections."""
+        deadlines = [client.deadline_s for client in self._open.values()]
+        return max(min(deadlines) - monotonic(), 0.0) if deadlines else None
 
     def _accept(self, selector: selectors.BaseSelector) -> None:
         with suppress(OSError):
@@ -149,30 +149,30 @@ class PageServer:
             self._open[connection] = _PageConnection(connection, monotonic() + DEADLINE_S)
             selector.register(connection, selectors.EVENT_READ)
 
-    def _continue(self, exchange: _PageConnection, selector: selectors.BaseSelector) -> None:
+    def _continue(self, client: _PageConnection, selector: selectors.BaseSelector) -> None:
         try:
-            if exchange.answer is None:
-                if not exchange.read():
+            if client.answer is None:
+                if not client.read():
                     return
-                exchange.answer = memoryview(self._answer(bytes(exchange.request)))
-                selector.modify(exchange.connection, selectors.EVENT_WRITE)
-            if not exchange.write():
+                client.answer = memoryview(self._answer(bytes(client.request)))
+                selector.modify(client.connection, selectors.EVENT_WRITE)
+            if not client.write():
                 return
         except BlockingIOError:
             return
         except OSError:
-            pass  # the client is gone, which is no problem of the server
-        self._drop(exchange, selector)
+            pass  # the client closed the connection, which is not an error of the server
+        self._drop(client, selector)
 
     def _drop_late(self, selector: selectors.BaseSelector) -> None:
         now_s = monotonic()
-        for exchange in [one for one in self._open.values() if one.deadline_s <= now_s]:
-            self._drop(exchange, selector)
+        for client in [item for item in self._open.values() if item.deadline_s <= now_s]:
+            self._drop(client, selector)
 
-    def _drop(self, exchange: _PageConnection, selector: selectors.BaseSelector) -> None:
-        del self._open[exchange.connection]
-        selector.unregister(exchange.connection)
-        exchange.connection.close()
+    def _drop(self, client: _PageConnection, selector: selectors.BaseSelector) -> None:
+        del self._open[client.connection]
+        selector.unregister(client.connection)
+        client.connection.close()
 
     def _answer(self, request: bytes) -> bytes:
         """Return the whole answer to the head of a request."""
@@ -199,18 +199,18 @@ class PageServer:
             return Page(b"not found\n", HTTPStatus.NOT_FOUND)
         try:
             return render(accept)
-        except Exception as error:  # a page that fails once must not end the thread
+        except Exception as error:  # a page that fails must not end the thread
             log.exception("page failed", extra={"path": path, "error": str(error)})
             return Page(b"internal error\n", HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def health_page(problem: Callable[[], str]) -> Render:
-    """Return a page for a probe: `ok`, or status 503 and the problem where there is one."""
+    """Return a page for a probe: `ok`, or status 503 and the problem if there is one."""
 
     def render(_accept: str) -> Page:
-        found = problem()
-        if found:
-            return Page(f"{found}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
+        reason = problem()
+        if reason:
+            return Page(f"{reason}\n".encode(), HTTPStatus.SERVICE_UNAVAILABLE)
         return Page(b"ok\n")
 
     return render
@@ -226,7 +226,7 @@ def _accepted(fields: str) -> str:
 
 
 def _listen(address: Address) -> socket.socket:
-    any_host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - as asked
+    any_host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - the user asked for all
     host = address.host or any_host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)

@@ -31,7 +31,7 @@ class JsonFormatter(logging.Formatter):
 class TextFormatter(logging.Formatter):
     """Formats a record as one line for people.
 
-    Values are escaped: devices and reports that anyone may have written put text into fields.
+    Values are escaped, because fields may hold untrusted text of devices and reports.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -44,11 +44,11 @@ class TextFormatter(logging.Formatter):
 
 
 def start_logging(log_format: str | None, *, level: int = logging.INFO) -> None:
-    """Send the log to stderr, in place of what was set up before.
+    """Send the log to stderr, and remove all earlier log handlers.
 
     Args:
-        log_format: `text` or `json`; None is text on a terminal and else JSON.
-        level: the least level that is logged.
+        log_format: `text` or `json`; None means text on a terminal and JSON otherwise.
+        level: the lowest level that is logged.
     """
     is_text = log_format == "text" or (log_format is None and sys.stderr.isatty())
     stream = logging.StreamHandler(sys.stderr)
@@ -58,7 +58,7 @@ def start_logging(log_format: str | None, *, level: int = logging.INFO) -> None:
         root.removeHandler(old)
     root.addHandler(stream)
     root.setLevel(level)
-    # The scheduler logs each run at info; the programs log what matters of it themselves.
+    # The scheduler logs each run at info; the programs log the relevant events themselves.
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 

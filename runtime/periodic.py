@@ -19,9 +19,9 @@ log = logging.getLogger(__name__)
 class PeriodicJob:
     """Calls a function now and every period, in one thread, until it is stopped.
 
-    A call may ask for the next one before the period is over, and so may any thread by `wake`.
-    Calls never overlap: a call that is due by its period while another runs is skipped, and one
-    that `wake` asked for runs afterwards.
+    A call may request the next call before the period is over, and so may any thread with `wake`.
+    Calls never overlap: a periodic call that is due while another runs is skipped, and a call that
+    `wake` requested runs afterwards.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class PeriodicJob:
         """Start.
 
         Args:
-            tick: must not raise; may return in how many seconds it is due again.
+            tick: the function; must not raise. It may return the seconds until its next call.
             period_s: from one call to the next.
             now: the wall clock.
             jitter_s: a random share of this is added to each period, so that many processes do
@@ -45,9 +45,9 @@ class PeriodicJob:
         self._period_s = period_s
         self._now = now
         self._busy = threading.Lock()
-        self._asking = threading.Lock()
+        self._due_lock = threading.Lock()
         self._due: datetime | None = None
-        """When a call was asked for before its time, None where it was not."""
+        """The time of an early call that was requested, or None."""
         self._is_stopping = False
         self._scheduler = BackgroundScheduler(
             timezone=UTC, executors={"default": ThreadPoolExecutor(max_workers=1)}
@@ -64,9 +64,9 @@ class PeriodicJob:
         self._scheduler.start()
 
     def wake(self, delay_s: float) -> None:
-        """Ask for a call within so many seconds; one call answers all that ask meanwhile."""
+        """Request a call within some seconds; one call serves all requests before it starts."""
         due = self._now() + timedelta(seconds=delay_s)
-        with self._asking:
+        with self._due_lock:
             if self._is_stopping or (self._due is not None and self._due <= due):
                 return
             self._due = due
@@ -75,7 +75,7 @@ class PeriodicJob:
                 DateTrigger(due, timezone=UTC),
                 id="sooner",
                 replace_existing=True,
-                max_instances=2,  # it may be asked for by a call that has not quite ended
+                max_instances=2,  # a call that has not quite ended may request it
                 misfire_grace_time=None,
             )
 
@@ -83,12 +83,12 @@ class PeriodicJob:
         """Make no more calls, and wait for the call in progress.
 
         Args:
-            deadline_s: how long to wait; None is until it ends.
+            deadline_s: how long to wait; None waits until the call ends.
 
         Returns:
             Whether the call in progress ended before the deadline.
         """
-        with self._asking:
+        with self._due_lock:
             self._is_stopping = True
         self._scheduler.shutdown(wait=False)
         is_idle = self._busy.acquire(timeout=-1 if deadline_s is None else deadline_s)
@@ -98,8 +98,8 @@ class PeriodicJob:
 
     def _run(self) -> None:
         with self._busy:
-            with self._asking:
-                self._due = None  # what changes from now on needs another call
+            with self._due_lock:
+                self._due = None  # changes from now on need another call
             sooner_s = None if self._is_stopping else self._tick()
         if sooner_s is not None and sooner_s < self._period_s:
             self.wake(sooner_s)

@@ -1,7 +1,7 @@
-"""Settings of the interpreter and the C library, above all for a server.
+"""Settings of the interpreter and the C library, mainly for a server.
 
-Return free memory to the operating system, and let RPC threads run: a round makes and drops arrays
-of megabytes in one thread, while other threads must answer calls within milliseconds.
+They return free memory to the operating system and let RPC threads run: a round allocates and frees
+arrays of megabytes in one thread, while other threads must answer calls within milliseconds.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _SWITCH_S: Final = 0.0005
 several times; with the default of 5 ms it waited 20 ms for a running round."""
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8  # of malloc.h
 _OPTIONS: Final = ((_MMAP_THRESHOLD, 1 << 18), (_TRIM_THRESHOLD, 1 << 20), (_ARENA_MAX, 2))
-"""glibc raises its thresholds when the first large array is freed, and then keeps later ones.
-Thresholds that are set explicitly do not change."""
+"""glibc raises its thresholds when the first large array is freed, and then keeps the memory of
+later arrays. Thresholds that are set explicitly do not change."""
 
 
 def collect_garbage_rarely() -> None:
     """Let the garbage collector run only after many new objects.
 
     Facts and answers are many small immutable objects without cycles. At its default threshold the
-    collector takes nearly half of the time to read 65k HCAs and a third of a batch's, and finds
-    nothing.
+    collector takes nearly half of the time to read 65k HCAs, and a third of a batch's time, and
+    finds nothing.
     """
     gc.set_threshold(200_000, 20, 20)
 
@@ -43,6 +43,6 @@ def tune_for_server() -> None:
 
 
 def freeze_gc() -> None:
-    """Exempt all present objects from garbage collection: they last as long as the process."""
+    """Exempt all present objects from garbage collection; they live as long as the process."""
     gc.collect()
     gc.freeze()

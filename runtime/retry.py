@@ -16,7 +16,7 @@ from runtime.stop import Stop
 from topology.model.errors import KubeError
 
 MAX_PERIODS: Final = 5
-"""The longest cooldown: after many failures, one attempt in so many periods or sooner."""
+"""The longest cooldown in periods, reached after many failures."""
 _MAX_DOUBLINGS: Final = 30
 
 Uniform = Callable[[float, float], float]
@@ -24,16 +24,16 @@ Uniform = Callable[[float, float], float]
 
 
 class Pause(Protocol):
-    """Waits, unless a stop is requested; `Stop.wait` and an Event's `wait` are such."""
+    """Waits unless a stop is requested, as `Stop.wait` and the `wait` of an Event do."""
 
     def __call__(self, timeout: float) -> bool:
-        """Wait for some seconds; return at once, and True, where a stop is requested."""
+        """Wait for some seconds; return True at once if a stop is requested."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Exponential waits with full jitter, so that many that fail together spread their retries."""
+    """Exponential waits with full jitter: clients that fail together spread their retries."""
 
     first_s: float = 0.5
     limit_s: float = 30.0
@@ -45,8 +45,8 @@ class Backoff:
     def delay_s(self, failures: int, uniform: Uniform, *, asked_s: float | None = None) -> float:
         """Return how long to wait after the n-th failure in a row.
 
-        It is never less than the server asked for, and never less than a tenth of the ceiling: a
-        small draw must not make a loop hot.
+        The wait is never shorter than the server asked for, and never shorter than a tenth of the
+        ceiling, so that a small draw does not make the loop spin.
         """
         ceiling = self.ceiling_s(failures)
         drawn = uniform(ceiling / 10, ceiling)
@@ -54,10 +54,10 @@ class Backoff:
 
 
 class Cooldown:
-    """How long to send no requests to an API server that failed, so that agents spread theirs.
+    """The wait after a failed request to an API server, which spreads the retries of many agents.
 
-    Waits have full jitter and grow with the failures in a row. Rounds ask whether the wait is
-    over; meanwhile they go on to collect, and the newest state is what is tried next.
+    Waits have full jitter and grow with the failures in a row. A round asks whether the wait is
+    over; until then it only collects, and the next attempt sends the newest state.
     """
 
     def __init__(self, clock: Clock, uniform: Uniform, *, period_s: float) -> None:
@@ -72,11 +72,11 @@ class Cooldown:
 
     @property
     def error(self) -> KubeError | None:
-        """The failure that the wait follows; None where the next attempt may be made."""
+        """The failure that started the current wait; None if a request may be sent."""
         return self._error if self._clock.monotonic() < self._until_s else None
 
     def fail(self, error: KubeError) -> None:
-        """Note a failed attempt; a wait that the server asks for is kept, and spread."""
+        """Record a failed attempt; waits at least as long as the server asks, plus jitter."""
         self._failures += 1
         self._error = error
         if error.retry_after_s is None:
@@ -86,23 +86,23 @@ class Cooldown:
         self._until_s = self._clock.monotonic() + wait_s
 
     def succeed(self) -> None:
-        """Note an attempt that worked."""
+        """Record a successful attempt."""
         self._failures = 0
         self._until_s = float("-inf")
         self._error = None
 
 
 class TokenBucket:
-    """Allows so many writes a second in the long run, and some at once."""
+    """Limits writes to a rate in the long run, and allows short bursts."""
 
     def __init__(self, *, per_second: float, burst: int, clock: Monotonic, pause: Pause) -> None:
         """Start full.
 
         Args:
-            per_second: writes in the long run.
-            burst: writes at once after a rest.
-            clock: monotonic.
-            pause: waits.
+            per_second: writes per second in the long run.
+            burst: the most writes at once after a rest.
+            clock: the monotonic clock.
+            pause: waits until a stop is requested.
         """
         self._per_second = per_second
         self._burst = float(burst)
@@ -113,7 +113,7 @@ class TokenBucket:
         self._updated_s = clock()
 
     def take(self) -> bool:
-        """Wait for one token; return False where the wait was broken off, and nothing taken."""
+        """Wait for one token; return False if a stop ended the wait and no token was taken."""
         with self._lock:
             now = self._clock()
             gained = (now - self._updated_s) * self._per_second
@@ -128,7 +128,7 @@ class TokenBucket:
 
 
 class WaitContext(NamedTuple):
-    """What a loop needs to wait between attempts."""
+    """The arguments of a loop that waits between attempts."""
 
     stop: Stop
     clock: Monotonic

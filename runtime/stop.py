@@ -13,16 +13,16 @@ from typing import Final
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 TERMINATED: Final = 128 + signal.SIGTERM
-"""The exit code that a shell reports of a program that SIGTERM ended."""
+"""The exit code that a shell reports for a program that SIGTERM ended."""
 _MAX_WAIT_S: Final = 1e6
 """The selector takes no wait above 24 days."""
 
 
 class Stop:
-    """A request to stop, which is never taken back.
+    """A request to stop, which cannot be revoked.
 
-    It ends the waits of other threads, and cancels their streams. Whatever waits on descriptors,
-    such as a running command, can wait on it too: it has a `fileno`.
+    It ends the waits of other threads, and cancels their streams. Code that waits on descriptors,
+    such as for a running command, can wait on it too: it has a `fileno`.
     """
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class Stop:
             cancel()
 
     def wait(self, timeout: float) -> bool:
-        """Sleep until the request, at most so many seconds; return whether it was made."""
+        """Sleep until the request, at most `timeout` seconds; return whether it was made."""
         return self._is_readable_within(min(timeout, _MAX_WAIT_S))
 
     @contextmanager
     def on_set(self, cancel: Callable[[], None]) -> Iterator[None]:
-        """Call `cancel` when the stop is requested within the context, or was before it."""
+        """Call `cancel` if the stop is requested within the context, or was requested before."""
         with self._lock:
             self._cancels.append(cancel)
         try:
@@ -110,8 +110,8 @@ def stop_signals() -> Iterator[Callable[[], str]]:
 def call_on_sigterm(act: Callable[[], None]) -> Iterator[None]:
     """Call `act` when SIGTERM comes within the context; main thread only.
 
-    The default action would end this process alone and leave its commands running. An exception
-    in place of `act` could come after a command started and before that was noted.
+    The default action would end only this process and leave its commands running. If the handler
+    raised an exception instead, it could come after a command started and before it was recorded.
     """
     before = signal.signal(signal.SIGTERM, lambda *_: act())
     try:

@@ -1,4 +1,4 @@
-"""Logs changes of state once: what appeared since the last round, and what is gone."""
+"""Logs each change of state once: things that appeared since the last round, or are gone."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Hashable, Mapping
 from typing import Final
 
 MAX_LINES: Final = 100
-"""Of one kind in one round; the rest is a count."""
+"""The most lines of one kind in one round; the rest is logged as a count."""
 
 
 class TransitionLog:
-    """Logs things that last from round to round: when each appears, and when it is gone."""
+    """Logs when a lasting thing, such as a finding, appears and when it is gone."""
 
     def __init__(self, log: logging.Logger, what: str, *, level: int = logging.INFO) -> None:
         """Log `WHAT appeared` at a level, and `WHAT gone` at info."""
@@ -21,11 +21,11 @@ class TransitionLog:
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
 
     def update(self, present: Mapping[Hashable, Mapping[str, object]]) -> None:
-        """Log the difference to the last round.
+        """Log the difference from the last round.
 
         Args:
-            present: the fields of each thing that is there now. The key is its identity: other
-                fields under the same key are no change.
+            present: the log fields of each present thing. The key is its identity: other fields
+                under the same key are not a change.
         """
         appeared = [present[key] for key in present if key not in self._known]
         gone = [fields for key, fields in self._known.items() if key not in present]

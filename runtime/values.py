@@ -1,6 +1,6 @@
 """Parsers of option values that both programs take: durations and `HOST:PORT`.
 
-They raise `ConfigError`; a command line turns it into a usage error. Nothing is looked up.
+They raise `ConfigError`, which a command line turns into a usage error. No name is resolved.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _BARE_IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 
 
 class Address(NamedTuple):
-    """A host and a port of TCP."""
+    """A host and a TCP port."""
 
     host: str
     """A name or an IP address, IPv6 without brackets; empty for all addresses of the machine."""
     port: int
-    """To listen on 0 takes a free port."""
+    """Listening on port 0 takes a free port."""
 
     def __str__(self) -> str:
         """Return `HOST:PORT`, IPv6 in brackets."""
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
 
 class AddressForm(NamedTuple):
-    """A way to write an address."""
+    """A notation of addresses."""
 
     pattern: re.Pattern[str]
     """Groups: an IPv6 address in brackets, or another host; then the port."""

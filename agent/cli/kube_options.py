@@ -1,7 +1,7 @@
-"""The options of an agent in a cluster, and the API server that they lead to.
+"""The options of an agent in a cluster, and the API clients made of them.
 
-A pod needs none of them. Elsewhere `--api-server`, `--token-file` and `--ca-file` hold what a
-kubeconfig file holds, without its format and the programs that it may start.
+A pod needs none of these options. Elsewhere `--api-server`, `--token-file` and `--ca-file` replace
+a kubeconfig file: the agent needs no parser for it, and starts no program that it names.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KubeOptions:
-    """Where the API server is, and the agent's credentials for it."""
+    """The API server's address, and the agent's credentials for it."""
 
     api_server: Annotated[
         Address | None,
         Option(
             "--api-server",
-            "API server for --kube, https://HOST:PORT.  [default: the pod's]",
+            "API server for --kube, https://HOST:PORT.  [default: the server of the pod's cluster]",
             parse=parse_api_url,
             metavar="URL",
         ),
@@ -48,7 +48,7 @@ class KubeOptions:
         Path,
         Option(
             "--token-file",
-            "Token of the agent's service account; read for each request, since tokens rotate.",
+            "Token of the agent's service account; read for each request, because tokens rotate.",
             default=str(SERVICE_ACCOUNT_DIR / "token"),
             type=_FILE,
         ),
@@ -57,7 +57,7 @@ class KubeOptions:
         Path,
         Option(
             "--ca-file",
-            "Certificate authority that must have signed the server's certificate.",
+            "Certificate authority of the API server's certificate.",
             default=str(SERVICE_ACCOUNT_DIR / "ca.crt"),
             type=_FILE,
         ),
@@ -65,28 +65,28 @@ class KubeOptions:
 
 
 class ApiServerAccess:
-    """What an agent does with the API server."""
+    """Makes the agent's clients of the API server: the report writer and the Fabric reader."""
 
     def __init__(
         self,
         options: KubeOptions,
         clock: Clock,
         *,
-        sweep_use: SweepMode,
+        sweep_mode: SweepMode,
         period_s: float = 0.0,
         on_answer: OnAnswer | None = None,
     ) -> None:
         """Send no request yet.
 
         Args:
-            options: where the server is, and the credentials.
-            clock: of the rounds.
-            sweep_use: when this node sweeps.
+            options: the server's address and the credentials.
+            clock: the clock of the rounds.
+            sweep_mode: when this node sweeps.
             period_s: from one round to the next; 0 for a single round.
-            on_answer: takes the code of each answer.
+            on_answer: records the status code of each answer.
 
         Raises:
-            ConfigError: this is not a pod, and no address is given.
+            ConfigError: the agent does not run in a pod, and no address is given.
         """
         address = options.api_server or read_cluster_address(os.environ)
         self._uniform: Uniform = random.SystemRandom().uniform
@@ -97,16 +97,16 @@ class ApiServerAccess:
             self._cooldown(),
             on_answer=on_answer,
         )
-        self._is_elected = sweep_use is SweepMode.ELECTED
+        self._is_elected = sweep_mode is SweepMode.ELECTED
 
     def open_report_writer(self, node_name: str) -> ReportWriter:
-        """Return where the reports of a node go."""
+        """Return the destination of a node's reports."""
         return ReportWriter(
             self._server, node_name, self._clock, self._uniform, cooldown=self._cooldown()
         )
 
     def open_fabric_reader(self) -> FabricReader | None:
-        """Return the reader of elections, None where this node is not elected."""
+        """Return the reader of elections, or None if this node needs no election."""
         return FabricReader(self._server) if self._is_elected else None
 
     def _cooldown(self) -> Cooldown:

@@ -34,12 +34,12 @@ log = logging.getLogger(__name__)
 
 
 class AgentExitCode(IntEnum):
-    """What the exit codes mean; click itself ends with 2 where the usage is wrong."""
+    """The exit codes; click itself exits with 2 for wrong usage."""
 
     OK = 0
     USAGE = 2
     INCOMPLETE = 3
-    """Answered, but a collector failed or part of an input was unreadable."""
+    """Reports were printed, but a collector failed or part of an input was unreadable."""
     NOTHING = 4
     """No collector found anything and at least one failed."""
 
@@ -47,9 +47,9 @@ class AgentExitCode(IntEnum):
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="toponaut", prog_name="toponaut-agent")
 def cli() -> None:
-    """Report which ports this node has and what they are cabled to.
+    """Report the ports of this node and the neighbors that they are cabled to.
 
-    Each option can also be given as a variable: TOPONAUT_AGENT_ and its name in capitals.
+    Each option also has an environment variable: TOPONAUT_AGENT_ and the option's name in capitals.
     """
 
 
@@ -58,18 +58,18 @@ def cli() -> None:
 def once(**values: Any) -> None:  # noqa: ANN401 - click's
     """Collect once and print the reports.
 
-    The answer is immediate: this command listens to LLDP frames itself only with --listen-for or
+    The command returns immediately: it listens to LLDP frames itself only with --listen-for or
     --frames always.
 
-    Exit codes: 0 all collectors answered, also where they found nothing; 3 some failed, or part
-    of what they read was unreadable; 4 some failed and none found anything; 2 wrong usage.
+    Exit codes: 0 all collectors worked, even if they found nothing; 3 some collectors failed, or
+    part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage.
     """
     if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
         values["listen_for"] = 0.0
     node = open_node(values)
     node = replace(node, wait=node.stop.wait)
-    turns = SweepSchedule(node.settings, node.clock, _elections(values, node))
-    node = replace(node, settings=turns.current_settings())
+    sweep_schedule = SweepSchedule(node.settings, node.clock, _elections(values, node))
+    node = replace(node, settings=sweep_schedule.current_settings())
     try:
         with call_on_sigterm(node.stop.set):
             attempts = collect(node, {})
@@ -78,8 +78,8 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     if node.stop.is_set:
         sys.exit(TERMINATED)
     sweep = find_sweep_run(attempts)
-    standing = turns.record_sweep(node.settings, sweep) if sweep else None
-    reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=standing)
+    sweeping = sweep_schedule.record_sweep(node.settings, sweep) if sweep else None
+    reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=sweeping)
     output = read_group(OutputOptions, values).output
     if output == "text":
         _print(render_text(reports))
@@ -92,14 +92,14 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
 @cli.command()
 @options_of(RunOptions, *NODE_OPTIONS, KubeOptions)
 def run(**values: Any) -> None:  # noqa: ANN401 - click's
-    """Collect again and again, and publish what changed, until SIGTERM or SIGINT."""
-    options, place = read_group(RunOptions, values), _report_folder(values)
+    """Collect periodically and publish changes, until SIGTERM or SIGINT."""
+    options, folder = read_group(RunOptions, values), _report_folder(values)
     period_s, jitter_s = options.period_s, options.jitter_s
     node = open_node(values)
     with ExitStack() as stack:
         stack.callback(node.close)
         with _as_usage_errors():
-            told = stack.enter_context(
+            observers = stack.enter_context(
                 serve_endpoints(
                     options.health_listen,
                     options.metrics_listen,
@@ -108,31 +108,31 @@ def run(**values: Any) -> None:  # noqa: ANN401 - click's
                     clock=node.clock,
                 )
             )
-            if place is None:
-                cluster = _cluster(values, node, period_s=period_s, on_answer=told.on_answer)
-                reports: Destination = cluster.open_report_writer(node.settings.node_name)
+            if folder is None:
+                cluster = _cluster(values, node, period_s=period_s, on_answer=observers.on_answer)
+                destination: Destination = cluster.open_report_writer(node.settings.node_name)
                 elections: ElectionSource | None = cluster.open_fabric_reader()
             else:
-                reports = _open_folder(place, node)
+                destination = _open_folder(folder, node)
                 elections = read_group(SourceOptions, values).fabric_file()
-        rounds = ReportLoop(node, reports, elections, told.round_observers)
-        _run_rounds(rounds, node, period_s=period_s, jitter_s=jitter_s)
+        loop = ReportLoop(node, destination, elections, observers.round_observers)
+        _run_rounds(loop, node, period_s=period_s, jitter_s=jitter_s)
 
 
 @cli.command()
 @options_of(OutputOptions, *NODE_OPTIONS)
 def collectors(**values: Any) -> None:  # noqa: ANN401 - click's
-    """List the collectors: which of them can work on this node, and why the others cannot."""
-    found = check_availability(open_node(values))
+    """List the collectors, which of them can work on this node, and why the others cannot."""
+    rows = check_availability(open_node(values))
     output = read_group(OutputOptions, values).output
     if output == "text":
-        rows = [(one.collector, "no" if one.reason else "yes", one.reason) for one in found]
-        _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *rows])))
+        cells = [(row.collector, "no" if row.reason else "yes", row.reason) for row in rows]
+        _print("\n".join(align_columns([("COLLECTOR", "AVAILABLE", "REASON"), *cells])))
         return
     _print_document(
         [
-            {"name": one.collector, "available": not one.reason, "reason": one.reason}
-            for one in found
+            {"name": row.collector, "available": not row.reason, "reason": row.reason}
+            for row in rows
         ],
         output,
     )
@@ -144,40 +144,40 @@ def main() -> None:
 
 
 def _report_folder(values: Values) -> Path | None:
-    """Return the folder that reports go into, None where they go to the cluster.
+    """Return the folder for reports, or None if they go to the cluster.
 
     Raises:
         click.UsageError: the options name both or neither.
     """
     source, publish = read_group(SourceOptions, values), read_group(RunOptions, values).publish
-    place = publish or (source.store / REPORTS if source.store else None)
-    if (place is None) is not source.kube:
-        raise click.UsageError("name where reports go: --kube, or --store or --publish")
+    folder = publish or (source.store / REPORTS if source.store else None)
+    if (folder is None) is not source.kube:
+        raise click.UsageError("set where reports go: either --kube, or --store or --publish")
     if values["api_server"] and not source.kube:
-        raise click.UsageError("--api-server goes with --kube: reports go into a folder otherwise")
-    return place
+        raise click.UsageError("--api-server needs --kube: without it, reports go into a folder")
+    return folder
 
 
-def _open_folder(place: Path, node: NodeContext) -> ReportFolder:
-    folder = ReportFolder(place, node.settings.node_name)
+def _open_folder(path: Path, node: NodeContext) -> ReportFolder:
+    folder = ReportFolder(path, node.settings.node_name)
     folder.prepare()
     return folder
 
 
-def _run_rounds(rounds: ReportLoop, node: NodeContext, *, period_s: float, jitter_s: float) -> None:
-    """Run rounds until a stop signal; a round that runs then is made short, and awaited."""
+def _run_rounds(loop: ReportLoop, node: NodeContext, *, period_s: float, jitter_s: float) -> None:
+    """Run rounds until a stop signal; then cut a running round short and wait for its end."""
     from runtime.periodic import PeriodicJob  # noqa: PLC0415 - other commands do not load it
 
     with stop_signals() as wait_for_stop:
         log.info("agent started", extra={"period_s": period_s})
-        job = PeriodicJob(rounds.tick, period_s=period_s, jitter_s=jitter_s, now=node.clock.now)
+        job = PeriodicJob(loop.tick, period_s=period_s, jitter_s=jitter_s, now=node.clock.now)
         log.info("agent stopping", extra={"signal": wait_for_stop()})
         node.stop.set()
         job.stop()
 
 
 def _elections(values: Values, node: NodeContext) -> ElectionSource | None:
-    """Return where a single collection reads elections, None where it needs none."""
+    """Return the source of elections for a single collection, or None if it needs none."""
     source = read_group(SourceOptions, values)
     if not source.kube:
         return source.fabric_file()
@@ -191,7 +191,7 @@ def _cluster(
     return ApiServerAccess(
         read_group(KubeOptions, values),
         node.clock,
-        sweep_use=read_group(SourceOptions, values).sweep_use(),
+        sweep_mode=read_group(SourceOptions, values).sweep_mode(),
         period_s=period_s,
         on_answer=on_answer,
     )
@@ -199,7 +199,7 @@ def _cluster(
 
 @contextmanager
 def _as_usage_errors() -> Iterator[None]:
-    """Report as a usage error that an option leads to something that cannot be opened."""
+    """Turn an error of opening an address, a folder or a server into a usage error."""
     try:
         yield
     except (ConfigError, StoreError) as error:
@@ -221,7 +221,7 @@ def _print_document(document: object, output: str) -> None:
 
 
 def _print(text: str) -> None:
-    # As bytes: the locale may have no letters for what neighbors are called.
+    # As bytes: the locale may lack characters of neighbors' names.
     click.echo(text.encode())
 
 

@@ -35,13 +35,13 @@ from topology.model.ids import short_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """What commands see of the environment, and where elections are read."""
+    """The environment of commands, and the source of elections."""
 
     pass_env: Annotated[
         tuple[str, ...],
         Option(
             "--pass-env",
-            "Environment variable that commands get in addition to PATH. Repeatable.",
+            "Environment variable to pass to commands, in addition to PATH. Repeatable.",
             metavar="VARIABLE",
         ),
     ]
@@ -57,48 +57,47 @@ class SourceOptions:
         bool,
         Option(
             "--kube",
-            "Write reports as objects of the cluster that this node is in, and read there which "
-            "node sweeps.",
+            "Write reports as objects of this node's cluster, and read there which node sweeps.",
         ),
     ]
     sweep: Annotated[
         SweepMode | None,
         Option(
             "--sweep",
-            "When to sweep the InfiniBand subnets that this node is in; elected sweeps where the "
-            "store or the cluster says so.  [default: elected with --store, else never]",
+            "When to sweep the InfiniBand subnets of this node; elected sweeps if the store or the "
+            "cluster elects the node.  [default: elected with --store, otherwise never]",
             parse=SweepMode,
-            choices=[use.value for use in SweepMode],
+            choices=[mode.value for mode in SweepMode],
         ),
     ]
 
-    def sweep_use(self) -> SweepMode:
+    def sweep_mode(self) -> SweepMode:
         """Return when this node sweeps.
 
         Raises:
-            click.UsageError: it is elected, but there is no place to read elections from.
+            click.UsageError: it sweeps if elected, but the options name no source of elections.
         """
-        use = self.sweep or (SweepMode.ELECTED if self.store else SweepMode.NEVER)
-        if use is SweepMode.ELECTED and self.store is None and not self.kube:
+        mode = self.sweep or (SweepMode.ELECTED if self.store else SweepMode.NEVER)
+        if mode is SweepMode.ELECTED and self.store is None and not self.kube:
             raise click.UsageError("--sweep elected needs --store or --kube to read elections")
-        return use
+        return mode
 
     def fabric_file(self) -> FabricFile | None:
-        """Return the file of the store with the elections, None where none are needed."""
-        if self.store is None or self.sweep_use() is not SweepMode.ELECTED:
+        """Return the file of the store with the elections, or None if none are needed."""
+        if self.store is None or self.sweep_mode() is not SweepMode.ELECTED:
             return None
         return FabricFile(self.store)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """How the log looks."""
+    """The format and the level of the log."""
 
     log_format: Annotated[
         str | None,
         Option(
             "--log-format",
-            "Form of the log on stderr.  [default: text on a terminal, else json]",
+            "Format of the log on stderr.  [default: text on a terminal, otherwise json]",
             choices=("text", "json"),
         ),
     ]
@@ -113,7 +112,7 @@ def open_node(values: Values) -> NodeContext:
     """Start the log and return the node that the options describe.
 
     Raises:
-        click.UsageError: no node can have this machine's name, or options do not go together.
+        click.UsageError: this machine's name is not valid for a node, or options conflict.
     """
     log = read_group(LogOptions, values)
     start_logging(log.log_format, level=logging.DEBUG if log.verbose else logging.INFO)
@@ -130,7 +129,7 @@ def _settings_of(values: Values, source: SourceOptions) -> AgentSettings:
         node_name = values["node_name"] or check_node_name(short_name(socket.gethostname()))
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
-    is_sweeping = source.sweep_use() is not SweepMode.NEVER
+    is_sweeping = source.sweep_mode() is not SweepMode.NEVER
     frames = read_group(FrameSettings, values)
     is_listening = frames.mode is not FrameMode.NEVER and frames.listen_s > 0
     return read_group(

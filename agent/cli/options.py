@@ -1,7 +1,7 @@
-"""Click options made of settings: one option for each field that declares one.
+"""Makes click options of settings: one option for each field that declares one.
 
-Each option has a variable of its own: `TOPONAUT_AGENT_` and the option's name in capitals. An
-option that can be given several times takes its values from the variable separated by blanks.
+Each option has an environment variable: `TOPONAUT_AGENT_` and the option's name in capitals. The
+variable of an option that can be given several times holds its values separated by blanks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from topology.model.errors import ConfigError
 ENV_PREFIX: Final = "TOPONAUT_AGENT_"
 
 Values = dict[str, Any]
-"""What click parsed, by the long names of the options with `_` for `-`."""
+"""The values that click parsed, by the long names of the options with `_` for `-`."""
 Group = TypeVar("Group")
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -30,28 +30,28 @@ def options_of(*groups: type) -> Callable[[Command], Command]:
     Args:
         groups: dataclasses; the help lists their options in this order, and by their fields.
     """
-    settings = [one for group in groups for one in _settings_of(group)]
+    settings = [setting for group in groups for setting in _settings_of(group)]
 
     def decorate(command: Command) -> Command:
-        for one in reversed(settings):
-            command = one.click_option()(command)
+        for setting in reversed(settings):
+            command = setting.click_option()(command)
         return command
 
     return decorate
 
 
 def read_group(group: type[Group], values: Values, **others: object) -> Group:
-    """Return settings made of what click parsed.
+    """Return settings made of the values that click parsed.
 
     Args:
         group: the dataclass.
-        values: of the command's options.
-        others: fields without an option of their own, and fields in place of what was parsed.
+        values: the values of the command's options.
+        others: fields without an option, and fields that replace a parsed value.
     """
     own = {
-        one.field: values[one.parameter]
-        for one in _settings_of(group)
-        if one.group is group and one.field not in others
+        setting.field: values[setting.parameter]
+        for setting in _settings_of(group)
+        if setting.group is group and setting.field not in others
     }
     return group(**own, **others)
 
@@ -98,7 +98,7 @@ class _Setting(NamedTuple):
 
 
 def _settings_of(group: type) -> Iterator[_Setting]:
-    """Yield the fields that declare an option; those of a nested group stand in its place."""
+    """Yield the fields that declare an option, with those of nested groups in their place."""
     hints = get_type_hints(group, include_extras=True)
     for field in fields(group):
         hint = hints[field.name]
@@ -112,7 +112,7 @@ def _settings_of(group: type) -> Iterator[_Setting]:
 def _parsed_by(
     parse: Callable[[str], object],
 ) -> Callable[[click.Context, click.Parameter, str | None], object]:
-    """Return a callback that turns an option's text into its value, or a usage error."""
+    """Return a callback that parses an option's text, and raises a usage error if it is wrong."""
 
     def parse_option(
         _context: click.Context, _parameter: click.Parameter, text: str | None

@@ -1,4 +1,4 @@
-"""The form of the output, and its text for people: aligned lines, foreign text escaped."""
+"""The output format, and the text output: aligned columns, with untrusted text escaped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class OutputOptions:
         str,
         Option(
             "--output -o",
-            "Form of the output.",
+            "Output format.",
             default="text",
             choices=("text", "json", "yaml"),
         ),
@@ -29,11 +29,11 @@ class OutputOptions:
 
 
 def render_text(reports: Sequence[NeighborReport]) -> str:
-    """Return the node's report, then its sweep, then how each collector fared."""
+    """Return the node's report, its sweep, and the outcome of each collector as text."""
     node = reports[0]
     lines = [f"node {show(node.metadata.name)}"]
     if node.spec.device is not None:
-        ids = [(str(one.type), show(one.value)) for one in node.spec.device.ids]
+        ids = [(str(id_.type), show(id_.value)) for id_ in node.spec.device.ids]
         lines += [f"  {line}" for line in align_columns(ids)]
     rows_of_ports = [row for port in node.spec.ports for row in _port_rows(port)]
     if rows_of_ports:
@@ -51,7 +51,7 @@ def render_text(reports: Sequence[NeighborReport]) -> str:
 
 
 def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return rows of equal length as lines with aligned columns, without blanks at their ends."""
+    """Return rows of equal length as lines with aligned columns, without trailing blanks."""
     rows = list(rows)
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return [
@@ -63,11 +63,13 @@ def align_columns(rows: Iterable[Sequence[str]]) -> list[str]:
 def _port_rows(port: ReportPort) -> list[tuple[str, ...]]:
     rate = f"{port.rate_bps / _GIGA:g}G" if port.rate_bps else "-"
     own = (show(port.name), str(port.medium), str(port.state), rate)
-    heard: list[tuple[str, ...]] = [(*own, *_neighbor_cells(one)) for one in port.neighbors]
-    return heard or [(*own, "-", "-", "-")]
+    rows: list[tuple[str, ...]] = [
+        (*own, *_neighbor_cells(neighbor)) for neighbor in port.neighbors
+    ]
+    return rows or [(*own, "-", "-", "-")]
 
 
 def _neighbor_cells(neighbor: ReportNeighbor) -> tuple[str, str, str]:
-    ids = [one.value for one in neighbor.ids]
+    ids = [id_.value for id_ in neighbor.ids]
     name = neighbor.name or (ids[0] if ids else "?")
     return show(name), show(neighbor.port_name) or "?", str(neighbor.source)

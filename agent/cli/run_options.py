@@ -14,7 +14,7 @@ from runtime.values import Address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """Where reports go, when rounds run, and where probes and metrics are served."""
+    """The folder of reports, the times of rounds, and the addresses of probes and metrics."""
 
     publish: Annotated[
         Path | None,
@@ -38,7 +38,7 @@ class RunOptions:
         float,
         Option(
             "--jitter",
-            "The most that is added to a period at random, so that nodes do not act at the same "
+            "Maximum random time added to each period, so that nodes do not all write at the same "
             "moment.",
             default="5s",
             parse=parse_delay,
@@ -48,8 +48,8 @@ class RunOptions:
         Address | None,
         Option(
             "--health-listen",
-            "Address that serves /livez, /readyz and /startupz; :8081 is all addresses. "
-            "[default: nowhere]",
+            "Address that serves /livez, /readyz and /startupz; :8081 listens on all addresses.  "
+            "[default: not served]",
             parse=parse_listen,
             metavar="HOST:PORT",
         ),
@@ -58,7 +58,7 @@ class RunOptions:
         Address | None,
         Option(
             "--metrics-listen",
-            "Address that serves /metrics for Prometheus.  [default: nowhere]",
+            "Address that serves /metrics for Prometheus.  [default: not served]",
             parse=parse_listen,
             metavar="HOST:PORT",
         ),

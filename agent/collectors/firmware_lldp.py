@@ -1,7 +1,8 @@
-"""Whether a card's own LLDP agent keeps frames from the host: its private flags, by `ethtool`.
+"""Finds cards whose firmware consumes LLDP frames, from private flags that `ethtool` shows.
 
-Asked of the two drivers whose cards have such an agent and a flag that tells. Mellanox cards have
-one too, but only their own tools can tell.
+Such a card has its own LLDP agent, which keeps the frames from the host. The collector queries the
+two drivers whose cards have such an agent and a flag for it. Mellanox cards have an agent too, but
+only their own tools show it.
 """
 
 from __future__ import annotations
@@ -20,45 +21,45 @@ from topology.sources.host.private_flags import parse_firmware_lldp
 _NET = "class/net"
 _DRIVERS: Final = frozenset({"i40e", "ice"})
 _MAX_CARDS: Final = 64
-"""Ports of such cards; each costs a process."""
+"""The most ports to query; each query starts a process."""
 
 
 def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
-    """Return why nothing can be asked, None when there is a card and ethtool."""
+    """Return why no flag can be read, or None if there are a card and ethtool."""
     if not _interfaces(settings):
-        return "no card with an LLDP agent of its own"
+        return "no card with its own LLDP agent"
     if runner.find(settings.ethtool) is None:
-        return f"{show(settings.ethtool)} not found: whether cards eat LLDP frames is unknown"
+        return f"{show(settings.ethtool)} not found: cannot say whether cards consume LLDP frames"
     return None
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
-    """Return the ports of such cards, each with what its flag says.
+    """Return the ports of such cards, each with the value of its flag.
 
     Raises:
-        SourceAbsent: no such card, or no ethtool.
+        SourceAbsent: there is no such card, or no ethtool.
         CollectError: ethtool hangs, or cannot be started.
     """
     missing = explain_absence(settings, runner)
     if missing:
         raise SourceAbsent(missing)
-    told = {name: _query_flag(settings, runner, name) for name in _interfaces(settings)}
-    silent = [show(name) for name, is_eaten in told.items() if is_eaten is None]
+    flags = {name: _query_flag(settings, runner, name) for name in _interfaces(settings)}
+    unknown = [show(name) for name, is_consumed in flags.items() if is_consumed is None]
     return CollectedFacts(
         ports=tuple(
-            _port(name, is_eaten=is_eaten)
-            for name, is_eaten in told.items()
-            if is_eaten is not None
+            _port(name, is_consumed=is_consumed)
+            for name, is_consumed in flags.items()
+            if is_consumed is not None
         ),
-        note=f"no LLDP flag told of {', '.join(silent)}" if silent else "",
+        note=f"no LLDP flag for {', '.join(unknown)}" if unknown else "",
     )
 
 
 def restore(device: Device) -> CollectedFacts:
-    """Return what flags once said, out of a report."""
+    """Return the values of the flags in a report."""
     return CollectedFacts(
         ports=tuple(
-            _port(port.name, is_eaten=port.firmware_lldp)
+            _port(port.name, is_consumed=port.firmware_lldp)
             for port in device.ports
             if port.firmware_lldp is not None
         )
@@ -79,10 +80,10 @@ def _interfaces(settings: AgentSettings) -> tuple[str, ...]:
 
 
 def _query_flag(settings: AgentSettings, runner: Runner, name: str) -> bool | None:
-    """Return what the card's flag says; None where it has none, as with old drivers.
+    """Return the value of the card's flag; None without the flag, as with old drivers.
 
     Raises:
-        CommandTimeout: it did not answer; the next card would not either.
+        CommandTimeout: ethtool did not answer; it would not answer for the next card either.
     """
     argv = (settings.ethtool, "--show-priv-flags", name)
     result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
@@ -91,5 +92,6 @@ def _query_flag(settings: AgentSettings, runner: Runner, name: str) -> bool | No
     return parse_firmware_lldp(result.stdout.decode("utf-8", "replace"))
 
 
-def _port(name: str, *, is_eaten: bool | None) -> Port:
-    return Port(name, (Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, firmware_lldp=is_eaten)
+def _port(name: str, *, is_consumed: bool | None) -> Port:
+    ids = (Id(IdKind.IFNAME, name),)
+    return Port(name, ids, medium=Medium.ETHERNET, firmware_lldp=is_consumed)

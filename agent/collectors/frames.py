@@ -1,8 +1,8 @@
-"""Neighbors from LLDP frames that the node's ports hear: for nodes where no lldpd answers.
+"""Neighbors from LLDP frames that the node's ports receive, for nodes where no lldpd answers.
 
-scapy captures; it is GPL, hence an extra of its own, and this file alone imports it, when the
-first port is opened. Frames are only ever received: the sockets used refuse to send. Reading
-them is left to `topology.sources.lldp.lldpdu`.
+scapy captures the frames. It is under the GPL, so it is a separate extra, and only this file
+imports it, when the first port is opened. Frames are only received: the sockets refuse to send.
+`topology.sources.lldp.lldpdu` parses the frames.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_IDS: Final = 64
-"""Of one neighbor: a frame has room for more management addresses than a report; the chassis id
-sorts before them."""
+"""The most ids of one neighbor: a frame can hold more management addresses than a report. The
+chassis id sorts before them."""
 
 _NO_SCAPY: Final = "scapy not found: install toponaut[agent-frames]"
-_NO_PERMISSION: Final = "no right to capture frames: it takes CAP_NET_RAW"
+_NO_PERMISSION: Final = "not allowed to capture frames: needs CAP_NET_RAW"
 
 # linux/if_packet.h, asm-generic/socket.h; Python has no names for these.
 _SOL_PACKET: Final = 263
@@ -50,31 +50,34 @@ _IGNORE_OUTGOING: Final = 23
 _MULTICAST: Final = 0
 _ATTACH_FILTER: Final = 26
 _ALL_PROTOCOLS: Final = 3
-# Classic BPF. The kernel takes the outer tag off before; another one may be left.
+# Classic BPF. The kernel has already removed the outer VLAN tag; an inner tag may remain.
 _PROGRAM: Final = (
     (0x28, 0, 0, 12),  # 0: load the EtherType
     (0x15, 3, 0, ETHERTYPE),  # LLDP: to 5
     (0x15, 0, 5, 0x8100),  # no tag: to 8
     (0x28, 0, 0, 16),  # load the EtherType behind the tag
-    (0x15, 0, 3, ETHERTYPE),  # no LLDP: to 8
+    (0x15, 0, 3, ETHERTYPE),  # not LLDP: to 8
     (0x30, 0, 0, 0xFFFFF004),  # 5: load the packet type
-    (0x15, 1, 0, 4),  # outgoing, so our own node's: to 8
+    (0x15, 1, 0, 4),  # outgoing, so sent by this node: to 8
     (0x06, 0, 0, 0xFFFF),  # keep it whole
     (0x06, 0, 0, 0),  # 8: drop it
 )
 
 
 def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
-    """Return why no frames can be heard, None when they can."""
+    """Return why no frames can be received, or None if they can."""
     if settings.frames is None:
-        return "not told to listen (--frames, --listen-for)"
+        return "listening is off (see --frames and --listen-for)"
     return SystemInterfaces(settings.sysfs_root).explain_refusal()
 
 
 def restore(device: Device) -> CollectedFacts:
-    """Return what frames once told, out of a report."""
+    """Return the facts of frames in a report."""
     heard = (
-        (port.name, tuple(one for one in port.neighbors if one.source is Source.LLDP))
+        (
+            port.name,
+            tuple(neighbor for neighbor in port.neighbors if neighbor.source is Source.LLDP),
+        )
         for port in device.ports
     )
     return CollectedFacts(
@@ -84,16 +87,16 @@ def restore(device: Device) -> CollectedFacts:
 
 @dataclass(frozen=True, slots=True)
 class FrameCollector:
-    """What a round hears frames by."""
+    """Collects the neighbors of one round from the listener."""
 
     listener: Listener
-    """Kept from round to round."""
+    """Shared by all rounds."""
     ports: tuple[str, ...]
     """Names of this node's Ethernet ports."""
     listen_s: float
-    """How long until everybody has been heard."""
+    """How long to listen until every neighbor has sent a frame."""
     wait: Callable[[float], object] | None
-    """Sleeps that long; None where a later round will tell."""
+    """Sleeps for that time; None if a later round reports the neighbors."""
 
     @property
     def collector(self) -> Collector:
@@ -101,10 +104,10 @@ class FrameCollector:
         return Collector(self.collect, explain_absence, restore)
 
     def collect(self, _settings: AgentSettings, _runner: Runner) -> CollectedFacts:
-        """Return what the ports hear, once they have listened for long enough.
+        """Return the neighbors of the ports, once they have listened for long enough.
 
         Raises:
-            SourceAbsent: nothing can be heard on this node, or not yet.
+            SourceAbsent: this node cannot listen, or has not listened for long enough.
         """
         self._listen()
         if not self.ports:
@@ -131,12 +134,12 @@ class FrameCollector:
     def _await_snapshot(self) -> ListenerSnapshot:
         heard = self.listener.snapshot()
         if not heard.num_ports:
-            raise SourceAbsent("none of the ports could be opened to listen on")
+            raise SourceAbsent("no port could be opened")
         missing_s = self.listen_s - heard.listened_s
         if missing_s <= 0:
             return heard
         if self.wait is None:
-            raise SourceAbsent(f"listening; tells first after {self.listen_s:g} s")
+            raise SourceAbsent(f"listening; first neighbors after {self.listen_s:g} s")
         fields = {"num_ports": heard.num_ports, "duration_s": round(missing_s, 3)}
         log.info("listening for frames", extra=fields)
         self.wait(missing_s)
@@ -144,54 +147,57 @@ class FrameCollector:
 
 
 def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
-    kept = tuple(one._replace(device_ids=one.device_ids[:MAX_IDS]) for one in neighbors)
-    return Port(name, (Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=kept)
+    limited = tuple(
+        neighbor._replace(device_ids=neighbor.device_ids[:MAX_IDS]) for neighbor in neighbors
+    )
+    return Port(name, (Id(IdKind.IFNAME, name),), medium=Medium.ETHERNET, neighbors=limited)
 
 
 class SystemInterfaces:
-    """The ports of this machine, heard through scapy."""
+    """The ports of this machine, opened through scapy."""
 
     def __init__(self, sysfs_root: Path) -> None:
-        """Take where sysfs tells of links."""
+        """Keep the root of sysfs, which shows the indexes and the carriers of ports."""
         self._sysfs = Sysfs(sysfs_root)
 
     def explain_refusal(self) -> str | None:
-        """Return why no port can be opened, None when they can."""
+        """Return why no port can be opened, or None if ports can be opened."""
         if find_spec("scapy") is None:
             return _NO_SCAPY
         try:
-            # Of no protocol, so it hears nothing: only whether it may be opened counts.
+            # A socket of no protocol receives nothing; this only checks the permission.
             socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
         except OSError as error:
             return _NO_PERMISSION if error.errno == errno.EPERM else f"no packet sockets: {error}"
         return None
 
     def index(self, port: str) -> int | None:
-        """Return a port's index, None where there is none.
+        """Return a port's index, or None without such a port.
 
-        One that sysfs numbers otherwise is another machine's, or of another network namespace.
+        If sysfs shows another index, sysfs is of another machine or another network namespace,
+        and the port does not count.
         """
-        told = self._sysfs.read_int(f"class/net/{port}/ifindex")
+        sysfs_index = self._sysfs.read_int(f"class/net/{port}/ifindex")
         with suppress(OSError):
-            found = socket.if_nametoindex(port)
-            return found if found == told else None
+            index = socket.if_nametoindex(port)
+            return index if index == sysfs_index else None
         return None
 
     def has_link(self, port: str) -> bool:
-        """Return whether the carrier is there; a driver that does not tell counts as linked."""
+        """Return whether the port has a carrier; True if the driver does not report it."""
         return self._sysfs.read_int(f"class/net/{port}/carrier") != 0
 
     def open(self, port: str) -> PortSocket:
-        """Return an ear on a port.
+        """Open a socket that receives the frames of a port.
 
         Raises:
-            OSError: it cannot be opened; PermissionError without CAP_NET_RAW.
+            OSError: the port cannot be opened; PermissionError without CAP_NET_RAW.
         """
         return _ScapySocket(_listen_socket(port), port)
 
 
 class _ScapySocket:
-    """A packet socket of scapy, which puts VLAN tags back that the kernel took off."""
+    """A packet socket of scapy, which restores the VLAN tags that the kernel removed."""
 
     def __init__(self, opened: L2ListenSocket, port: str) -> None:
         self._socket = opened
@@ -199,7 +205,7 @@ class _ScapySocket:
         try:
             sock.settimeout(0)
             _attach_filter(sock)
-            with suppress(OSError):  # Linux before 4.20 has it not; the filter drops them too
+            with suppress(OSError):  # missing before Linux 4.20; the filter drops these frames too
                 sock.setsockopt(_SOL_PACKET, _IGNORE_OUTGOING, 1)
             _join_groups(sock, socket.if_nametoindex(port))
             # All protocols, because a bridge or an Open vSwitch takes frames of its ports before
@@ -224,32 +230,32 @@ class _ScapySocket:
 
 
 def _listen_socket(port: str) -> L2ListenSocket:
-    """Return a socket that is set up to hear nothing yet: frames of no protocol."""
+    """Return a socket that receives nothing yet: it is bound to no protocol."""
     _load_scapy()
     from scapy.arch.linux import L2ListenSocket  # noqa: PLC0415 - an extra; half a second
     from scapy.layers.l2 import Ether  # noqa: PLC0415 - same
 
     try:
         opened = L2ListenSocket(iface=port, type=0, promisc=False, nofilter=1)
-    except ValueError as error:  # its word for an interface that is not there
+    except ValueError as error:  # scapy raises it for an interface that does not exist
         raise OSError(errno.ENODEV, str(error)) from error
     if opened.LL is not Ether:
         opened.close()
-        raise OSError(errno.EAFNOSUPPORT, f"{show(port)} is no Ethernet port")
+        raise OSError(errno.EAFNOSUPPORT, f"{show(port)} is not an Ethernet port")
     return opened
 
 
 @cache
 def _load_scapy() -> None:
-    """Import scapy so that it writes no cache into the home, and logs through our log."""
+    """Import scapy so that it writes no cache into the home folder and uses the agent's log."""
     import scapy.main  # noqa: PLC0415 - an extra
 
     scapy.main.SCAPY_CACHE_FOLDER = None
     import scapy.arch  # noqa: PLC0415 - after its cache is off
 
-    chatter = logging.getLogger("scapy")
-    chatter.handlers.clear()
-    chatter.propagate = True
+    scapy_log = logging.getLogger("scapy")
+    scapy_log.handlers.clear()
+    scapy_log.propagate = True
 
 
 def _attach_filter(sock: socket.socket) -> None:
@@ -260,7 +266,10 @@ def _attach_filter(sock: socket.socket) -> None:
 
 
 def _join_groups(sock: socket.socket, ifindex: int) -> None:
-    """Ask the card for the groups of LLDP, which it would drop; left when the socket closes."""
+    """Join the multicast groups of LLDP, whose frames the card would otherwise drop.
+
+    The kernel leaves the groups when the socket closes.
+    """
     for group in GROUPS:
         request = struct.pack("IHH8s", ifindex, _MULTICAST, len(group), group)
         sock.setsockopt(_SOL_PACKET, _ADD_MEMBERSHIP, request)

@@ -1,11 +1,11 @@
-"""Whole InfiniBand subnets as ibnetdiscover sees them from this node; only elected nodes sweep.
+"""Whole InfiniBand subnets as ibnetdiscover sees them from this node; only chosen nodes sweep.
 
-A sweep that found nothing is a failure and never an empty fabric, and one in which every query
-timed out was refused: an M_Key guards the fabric, or its first switch is dead. One that lost some
-answers is kept: the cables it did see are there.
+A sweep that found nothing is a failure, never an empty fabric. A sweep in which every query timed
+out counts as refused: an M_Key guards the fabric, or its first switch is dead. A sweep that lost
+some answers counts: the cables that it saw exist.
 
-Source: rdma-core's libibnetdisc/query_smp.c and ibnetdisc.c for what is complained of lost
-queries; infiniband-diags 44 ends with 255 where not even the own HCA answers, else with 0.
+Source: rdma-core's libibnetdisc/query_smp.c and ibnetdisc.c for the messages about lost queries;
+infiniband-diags 44 exits with 255 if not even the node's own HCA answers, otherwise with 0.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _INFINIBAND = "class/infiniband"
 _NO_HARDWARE: Final = "can't open UMAD port"
 _LOST_ANSWER: Final = "timed out"
 _NO_ANSWER: Final = ("_do_madrpc failed", "Failed to resolve self")
-"""What is said where even the first query, which goes to the own HCA, got no answer."""
+"""The messages if even the first query, which goes to the node's own HCA, got no answer."""
 
 
 class _SubnetSweep(NamedTuple):
-    """One subnet to sweep, and how."""
+    """One subnet to sweep, and the command for it."""
 
     subnet: str
     argv: tuple[str, ...]
 
 
 class _SweepResult(NamedTuple):
-    """What one sweep saw."""
+    """The result of one sweep."""
 
     sweep: SweepDump
     skipped: tuple[ParseError, ...]
@@ -49,9 +49,9 @@ class _SweepRefused(CollectError):  # noqa: N818 - reads as what happened
 
 
 def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
-    """Return why this node does not sweep, None when it seems that it can."""
+    """Return why this node does not sweep, or None if it seems able to."""
     if settings.sweep is None:
-        return "not asked to sweep (--sweep)"
+        return "sweeping is off (see --sweep)"
     program = settings.sweep.command[0]
     if runner.find(program) is None:
         return f"{show(program)} not found: is infiniband-diags installed?"
@@ -59,40 +59,40 @@ def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
-    """Return the canonical text of each subnet; nothing where this node is not to sweep.
+    """Return the canonical text of each subnet; nothing if this node must not sweep.
 
     Raises:
-        SourceAbsent: there is no program to sweep with, or no InfiniBand device to open.
+        SourceAbsent: the sweep program is missing, or there is no InfiniBand device to open.
         SweepFailed: no subnet could be swept.
     """
     sweep = settings.sweep
     if sweep is None:
-        return CollectedFacts(note="not asked to sweep")
+        return CollectedFacts(note="sweeping is off")
     if sweep.targets is not None:
         reason = explain_absence(settings, runner)
         if reason is not None:
             raise SourceAbsent(reason)
     if sweep.targets == ():
         return CollectedFacts(note="not elected to sweep")
-    found: list[_SweepResult] = []
+    results: list[_SweepResult] = []
     problems: list[tuple[_SubnetSweep, CollectError]] = []
-    for turn in _plan_sweeps(settings, sweep):
+    for subnet_sweep in _plan_sweeps(settings, sweep):
         try:
-            found.append(_run_sweep(turn, sweep, runner))
+            results.append(_run_sweep(subnet_sweep, sweep, runner))
         except CollectError as error:
-            problems.append((turn, error))
+            problems.append((subnet_sweep, error))
     failed, refused = _split_failed_subnets(problems)
-    message = _join_messages(problems, has_many=len(found) + len(problems) > 1)
-    if not found:
+    message = _join_messages(problems, has_many=len(results) + len(problems) > 1)
+    if not results:
         if all(isinstance(error, SourceAbsent) for _, error in problems):
             raise SourceAbsent(message)
         raise SweepFailed(message, failed=failed, refused=refused)
     return CollectedFacts(
-        sweeps=tuple(one.sweep for one in found),
+        sweeps=tuple(result.sweep for result in results),
         failed_subnets=failed,
         refused_subnets=refused,
-        errors=tuple(problem for one in found for problem in one.skipped),
-        note="; ".join(part for part in (*(one.note for one in found), message) if part),
+        errors=tuple(problem for result in results for problem in result.skipped),
+        note="; ".join(part for part in (*(result.note for result in results), message) if part),
     )
 
 
@@ -100,8 +100,8 @@ def _plan_sweeps(settings: AgentSettings, sweep: SweepSettings) -> tuple[_Subnet
     if sweep.targets is None:
         return (_SubnetSweep(sweep.subnet or _local_subnet(settings, sweep), sweep.command),)
     return tuple(
-        _SubnetSweep(one.subnet, (*sweep.command, "-C", one.device, "-P", str(one.port)))
-        for one in sweep.targets
+        _SubnetSweep(target.subnet, (*sweep.command, "-C", target.device, "-P", str(target.port)))
+        for target in sweep.targets
     )
 
 
@@ -109,32 +109,30 @@ def _split_failed_subnets(
     problems: Iterable[tuple[_SubnetSweep, CollectError]],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the subnets that failed, and those that refused."""
-    lost = {(isinstance(error, _SweepRefused), turn.subnet) for turn, error in problems}
-    failed, refused = (
-        tuple(sorted(subnet for is_refused, subnet in lost if is_refused is wanted))
-        for wanted in (False, True)
-    )
-    return failed, refused
+    lost = {(isinstance(error, _SweepRefused), sweep.subnet) for sweep, error in problems}
+    failed = sorted(subnet for is_refused, subnet in lost if not is_refused)
+    refused = sorted(subnet for is_refused, subnet in lost if is_refused)
+    return tuple(failed), tuple(refused)
 
 
 def _join_messages(problems: Iterable[tuple[_SubnetSweep, CollectError]], *, has_many: bool) -> str:
     return "; ".join(
-        f"subnet {turn.subnet}: {error}" if has_many else str(error) for turn, error in problems
+        f"subnet {sweep.subnet}: {error}" if has_many else str(error) for sweep, error in problems
     )
 
 
-def _run_sweep(turn: _SubnetSweep, sweep: SweepSettings, runner: Runner) -> _SweepResult:
-    result = runner.run(turn.argv, CommandLimits(sweep.deadline_s, sweep.max_output_bytes))
+def _run_sweep(sweep: _SubnetSweep, settings: SweepSettings, runner: Runner) -> _SweepResult:
+    result = runner.run(sweep.argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
     num_lost = sum(_LOST_ANSWER in line for line in result.stderr.splitlines())
     if result.exit_code != 0:
-        raise _failure(turn.argv[0], result, num_lost)
+        raise _failure(sweep.argv[0], result, num_lost)
     parsed = parse_ibnetdiscover(result.stdout, source="ibnetdiscover")
     if not any(device.kind is DeviceKind.SWITCH for device in parsed.devices):
         if num_lost:
             raise _SweepRefused(_refusal(num_lost) + tail_of(result.stderr))
         raise CollectError("the sweep found no switch" + tail_of(result.stderr))
     return _SweepResult(
-        SweepDump(turn.subnet, render_ibnetdiscover(parsed.devices)),
+        SweepDump(sweep.subnet, render_ibnetdiscover(parsed.devices)),
         parsed.errors,
         f"partial: {num_lost} queries timed out" if num_lost else "",
     )
@@ -154,11 +152,11 @@ def _failure(program: str, result: CommandResult, num_lost: int) -> CollectError
 
 def _refusal(num_lost: int) -> str:
     count = f" ({num_lost})" if num_lost else ""
-    return f"refused: every query{count} timed out, as an M_Key makes them"
+    return f"refused: every query{count} timed out; an M_Key may guard the fabric"
 
 
 def restore(_device: Device) -> CollectedFacts:
-    """Return nothing: a sweep has reports of its own, which stay until a new one replaces them."""
+    """Return no facts: a sweep has its own reports, which stay until a new sweep replaces them."""
     return CollectedFacts()
 
 
@@ -166,7 +164,7 @@ COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
 def _local_subnet(settings: AgentSettings, sweep: SweepSettings) -> str:
-    """Return the prefix of the port that the command names, else of the first active one."""
+    """Return the prefix of the command's port; without one, of the first active port."""
     root = Sysfs(settings.sysfs_root)
     device, port = _option(sweep.command, "-C"), _option(sweep.command, "-P")
     for name in (device,) if device else root.list_names(_INFINIBAND):

@@ -1,7 +1,7 @@
-"""The node's own HCAs from `/sys/class/infiniband`: their GUIDs are its identity on InfiniBand.
+"""The node's own HCAs from `/sys/class/infiniband`; their GUIDs identify it on InfiniBand.
 
-Decoding is `topology.sources.infiniband.sysfs`; here the files are read, and each port gets its place on
-PCI Express.
+This module reads the files and adds each port's place on PCI Express.
+`topology.sources.infiniband.sysfs` decodes the files.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _PORT_FILES: Final = ("state", "phys_state", "rate", "link_layer", "gids/0")
 _OWN_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})
 _MAX_DEVICES: Final = 256
 _MAX_PORTS: Final = 16
-"""Of one HCA; real ones have one or two."""
+"""The most ports read from one HCA; real HCAs have one or two."""
 
 
 def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
-    """Return why there is no HCA to read, None when there is one."""
+    """Return why there is no HCA to read, or None if there is one."""
     root = Sysfs(settings.sysfs_root)
     return None if root.list_names(_INFINIBAND) else "no InfiniBand or RoCE device"
 
@@ -39,7 +39,7 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     """Return the InfiniBand ports of this node, its GUIDs, and the RDMA devices of its NICs.
 
     Raises:
-        CollectError: there is no sysfs, so that no device can be told from none there.
+        CollectError: there is no sysfs, so whether there are devices is unknown.
     """
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
@@ -52,22 +52,22 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     ports = tuple(
         _with_gpu_distance(root, port, gpus) for device in parsed.devices for port in device.ports
     )
-    port_guids = (one for port in ports for one in port.ids if one.kind is IdKind.PORT_GUID)
-    own = (one for device in parsed.devices for one in device.ids)
+    port_guids = (id_ for port in ports for id_ in port.ids if id_.kind is IdKind.PORT_GUID)
+    device_ids = (id_ for device in parsed.devices for id_ in device.ids)
     return CollectedFacts(
-        ids=frozenset({*own, *port_guids}),
+        ids=frozenset({*device_ids, *port_guids}),
         ports=ports,
         rdma_of_net=frozenset(
-            (net, found.rdma_device) for net, found in parsed.rdma_by_interface.items()
+            (net, rdma.rdma_device) for net, rdma in parsed.rdma_by_interface.items()
         ),
         errors=parsed.errors,
     )
 
 
 def restore(device: Device) -> CollectedFacts:
-    """Return the HCAs that a report tells of."""
+    """Return the HCAs in a report."""
     return CollectedFacts(
-        ids=frozenset(one for one in device.ids if one.kind in _OWN_KINDS),
+        ids=frozenset(id_ for id_ in device.ids if id_.kind in _OWN_KINDS),
         ports=tuple(port for port in device.ports if port.medium is Medium.INFINIBAND),
         rdma_of_net=frozenset(
             (port.name, port.rdma_device)
@@ -81,7 +81,7 @@ COLLECTOR: Final = Collector(collect, explain_absence, restore)
 
 
 def _read_files(root: Sysfs) -> Iterator[tuple[str, str]]:
-    """Yield (path below the class, content) of what the parser reads."""
+    """Yield (path below the class folder, content) of each file that the parser reads."""
     for name in root.list_names(_INFINIBAND)[:_MAX_DEVICES]:
         base = f"{_INFINIBAND}/{name}"
         paths = list(_DEVICE_FILES)

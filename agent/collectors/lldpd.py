@@ -1,6 +1,6 @@
-"""Neighbors that lldpd hears, asked of `lldpcli -f json0`.
+"""Neighbors that lldpd hears, read with `lldpcli -f json0`.
 
-The plain `json` form is never asked for: a neighbor's name can forge entries in it.
+The collector never uses the plain `json` form, in which a neighbor's name can forge entries.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from topology.model.ids import Id, IdKind
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 MAX_IDS: Final = 64
-"""Of one neighbor: a frame has room for more management addresses than a report; the chassis id
-sorts before them."""
+"""The most ids of one neighbor: a frame can hold more management addresses than a report. The
+chassis id sorts before them."""
 
 _NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
-# Of lldpcli's own complaints; the time in it would make equal outcomes differ.
+# The prefix of lldpcli's own messages; the time in it would make equal outcomes differ.
 _LOG_PREFIX: Final = re.compile(r"^\S+T\S+ \[\w+/\w+\] ", re.MULTILINE)
 _OWN_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.HOSTNAME})
 _NEIGHBORS: Final = ("show", "neighbors", "details")
@@ -29,7 +29,7 @@ _CHASSIS: Final = ("show", "chassis")
 
 
 def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
-    """Return why lldpd cannot be asked, None when it answers."""
+    """Return why lldpd does not answer, or None if it does."""
     try:
         _run_lldpcli(settings, runner, _CHASSIS)
     except CollectError as error:
@@ -38,18 +38,18 @@ def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
-    """Return what each port hears, and the chassis id under which this node itself is heard.
+    """Return the neighbors of each port, and the chassis id that this node sends itself.
 
     Raises:
         SourceAbsent: lldpd is not installed, or not running.
-        CollectError: lldpd is there and does not answer, or not in the form asked for.
+        CollectError: lldpd runs but does not answer, or answers in another form.
     """
     heard = parse_neighbors(_run_lldpcli(settings, runner, _NEIGHBORS), source="lldpcli neighbors")
     if heard.errors and not heard.ports:
         raise CollectError(f"nothing readable: {heard.errors[0]}")
     ids, errors = _own_ids(settings, runner)
     ports = tuple(
-        _port(name, tuple(one._replace(device_ids=one.device_ids[:MAX_IDS]) for one in neighbors))
+        _port(name, tuple(_limit_ids(neighbor) for neighbor in neighbors))
         for name, neighbors in heard.ports
     )
     return CollectedFacts(
@@ -61,22 +61,29 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
 
 
 def restore(device: Device) -> CollectedFacts:
-    """Return what lldpd once said, out of a report."""
+    """Return the facts of lldpd in a report."""
     heard = (
-        (port.name, tuple(one for one in port.neighbors if one.source is not Source.IB))
+        (
+            port.name,
+            tuple(neighbor for neighbor in port.neighbors if neighbor.source is not Source.IB),
+        )
         for port in device.ports
         if port.medium is Medium.ETHERNET
     )
     return CollectedFacts(
-        # The name that the agent was told is in every report, whether lldpd said it or not.
+        # Every report has the node's configured name, whether lldpd reported it or not.
         ids=frozenset(
-            one for one in device.ids if one.kind in _OWN_KINDS and one.value != device.name
+            id_ for id_ in device.ids if id_.kind in _OWN_KINDS and id_.value != device.name
         ),
         ports=tuple(_port(name, neighbors) for name, neighbors in heard if neighbors),
     )
 
 
 COLLECTOR: Final = Collector(collect, explain_absence, restore)
+
+
+def _limit_ids(neighbor: Neighbor) -> Neighbor:
+    return neighbor._replace(device_ids=neighbor.device_ids[:MAX_IDS])
 
 
 def _port(name: str, neighbors: tuple[Neighbor, ...]) -> Port:
@@ -91,12 +98,12 @@ def _own_ids(
         _run_lldpcli(settings, runner, _CHASSIS), source="lldpcli chassis"
     )
     ids = device.ids if device is not None else ()
-    return frozenset(one for one in ids if one.kind in _OWN_KINDS), errors
+    return frozenset(id_ for id_ in ids if id_.kind in _OWN_KINDS), errors
 
 
-def _run_lldpcli(settings: AgentSettings, runner: Runner, question: tuple[str, ...]) -> bytes:
+def _run_lldpcli(settings: AgentSettings, runner: Runner, subcommand: tuple[str, ...]) -> bytes:
     socket = ("-u", settings.lldpd_socket) if settings.lldpd_socket else ()
-    argv = (settings.lldpcli, *socket, "-f", "json0", *question)
+    argv = (settings.lldpcli, *socket, "-f", "json0", *subcommand)
     if runner.find(settings.lldpcli) is None:
         raise SourceAbsent(f"{show(settings.lldpcli)} not found: is lldpd installed?")
     result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))

@@ -1,7 +1,7 @@
 """Ports of network cards, from `/sys/class/net`: names, addresses, speed, bond, place on PCI.
 
 Physical ports have a `device` link. Virtual functions and representors have one too, but no
-cable. InfiniBand interfaces (IPoIB) are left to the InfiniBand collector.
+cable. The InfiniBand collector reads InfiniBand interfaces (IPoIB).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from topology.model.ids import Id, IdKind, natural_key, parse_mac
 from topology.sources.host.bonding import parse_permanent_macs
 
 MAX_PORTS: Final = 512
-"""Of a report; more are patterns gone wrong, not cables."""
+"""The most ports of a report; more come from patterns that are too wide, not from cables."""
 
 _CLASS = "class"
 _NET = "class/net"
@@ -34,7 +34,7 @@ _REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
 
 
 def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
-    """Return why there is nothing to read, None when there is."""
+    """Return why there are no interfaces to read, or None if there are."""
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
         return f"no {root.root / _CLASS}: is sysfs mounted?"
@@ -42,11 +42,11 @@ def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
 
 
 def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
-    """Return the Ethernet ports of this node, and which interfaces are none.
+    """Return the Ethernet ports of this node, and the interfaces that are not ports.
 
     Raises:
         CollectError: there is no sysfs, which every Linux has.
-        SourceAbsent: it is one without network, such as the capture of a node's HCAs.
+        SourceAbsent: sysfs has no network class, such as a capture of a node's HCAs.
     """
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
@@ -54,18 +54,19 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     if not root.exists(_NET):
         raise SourceAbsent(f"no {root.root / _NET}")
     names = sorted(root.list_names(_NET), key=natural_key)
-    wanted = [name for name in names if _is_port(root, name, settings.interfaces)]
-    # Physical ones first: they survive the cap whatever the patterns ask for.
-    wanted.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
+    port_names = [name for name in names if _is_port(root, name, settings.interfaces)]
+    # Physical ports first, so that the limit drops only interfaces that a pattern added.
+    port_names.sort(key=lambda name: not root.exists(f"{_NET}/{name}/device"))
     gpus = find_gpus(root)
     bonds = _Bonds(root, Sysfs(settings.proc_root))
-    ports = _share_rdma([_port(root, name, gpus, bonds) for name in wanted[:MAX_PORTS]])
+    ports = _share_rdma([_port(root, name, gpus, bonds) for name in port_names[:MAX_PORTS]])
     kept = {port.name for port in ports}
     note = "" if ports else "no physical network port"
-    if len(wanted) > MAX_PORTS:
-        note = f"{len(wanted)} interfaces, only {MAX_PORTS} kept: are the patterns too wide?"
+    if len(port_names) > MAX_PORTS:
+        num = len(port_names)
+        note = f"{num} interfaces, only {MAX_PORTS} kept: narrow the patterns of --interfaces"
     return CollectedFacts(
-        ids=frozenset(one for port in ports for one in port.ids if one.kind is IdKind.MAC),
+        ids=frozenset(id_ for port in ports for id_ in port.ids if id_.kind is IdKind.MAC),
         ports=ports,
         excluded=frozenset(name for name in names if name not in kept),
         note=note,
@@ -73,10 +74,10 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
 
 
 def restore(device: Device) -> CollectedFacts:
-    """Return the Ethernet ports and addresses of a report, without what their neighbors said."""
+    """Return the Ethernet ports and addresses in a report, without the ports' neighbors."""
     ports = (port for port in device.ports if port.medium is Medium.ETHERNET)
     return CollectedFacts(
-        ids=frozenset(one for one in device.ids if one.kind is IdKind.MAC),
+        ids=frozenset(id_ for id_ in device.ids if id_.kind is IdKind.MAC),
         ports=tuple(port._replace(neighbors=()) for port in ports),
     )
 
@@ -95,26 +96,26 @@ def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:
 
 
 class _Bonds:
-    """Whose slave an interface is, and its own address behind the bond's."""
+    """The bond of an interface, and the interface's own address behind the bond's."""
 
     def __init__(self, root: Sysfs, proc: Sysfs) -> None:
         self._root = root
         self._proc = proc
 
     def master(self, name: str) -> str | None:
-        """Return the bond of an interface, None where it is in none."""
+        """Return the bond of an interface, or None without a bond."""
         master = self._root.link_name(f"{_NET}/{name}/master")
         is_bond = master is not None and self._root.exists(f"{_NET}/{master}/bonding")
         return master if is_bond else None
 
     def mac(self, name: str, master: str | None) -> str | None:
-        """Return an interface's own address: the slaves of a bond all show the bond's."""
+        """Return an interface's own address, because all slaves of a bond show the bond's."""
         permanent = self._root.read(f"{_NET}/{name}/bonding_slave/perm_hwaddr")
         if permanent or not master:
             return parse_mac(permanent or self._root.read(f"{_NET}/{name}/address") or "")
-        # Kernels before 3.14 tell it here only; the bond's own address would join two ports.
-        told = self._proc.read(f"net/bonding/{master}") or ""
-        return parse_permanent_macs(told).get(name)
+        # Kernels before 3.14 show it only here; the bond's own address would join two ports.
+        text = self._proc.read(f"net/bonding/{master}") or ""
+        return parse_permanent_macs(text).get(name)
 
 
 def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...], bonds: _Bonds) -> Port:
@@ -142,9 +143,9 @@ def _port(root: Sysfs, name: str, gpus: tuple[Gpu, ...], bonds: _Bonds) -> Port:
 
 
 def _share_rdma(ports: Sequence[Port]) -> tuple[Port, ...]:
-    """Give both ports of a bonded card the RDMA device that the first alone shows.
+    """Give both ports of a bonded card the RDMA device that only the first port shows.
 
-    `mlx5_bond_0` sits below the first function of the card and sends through both.
+    `mlx5_bond_0` is below the first function of the card and sends through both.
     """
     shared = {_card(port): port.rdma_device for port in ports if port.rdma_device}
     return tuple(

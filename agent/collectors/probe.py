@@ -1,4 +1,4 @@
-"""What a collector is given and what it gives back, whichever source it reads."""
+"""The interface that every collector implements: its functions, its facts and its errors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from topology.model.ids import Id
 
 
 class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
-    """What the collector reads is not on this node: no such program, daemon or hardware.
+    """The collector's source is not on this node: no such program, daemon or hardware.
 
-    No failure on a node that never had it; one that had it and lost it keeps what it knew.
+    This is no failure on a node that never had the source. A node that had it and lost it keeps
+    the last facts.
     """
 
 
@@ -26,7 +27,7 @@ class SweepFailed(CollectError):  # noqa: N818 - reads as what happened
     def __init__(
         self, problem: str, *, failed: tuple[str, ...] = (), refused: tuple[str, ...] = ()
     ) -> None:
-        """Keep which subnets failed, and which let every query time out."""
+        """Keep the subnets that failed, and the subnets that let every query time out."""
         super().__init__(problem)
         self.failed = failed
         self.refused = refused
@@ -42,26 +43,26 @@ class SweepDump(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CollectedFacts:
-    """What one collector found. Finding nothing is an answer: the node has no such thing."""
+    """The facts of one collector. Empty facts are an answer: the node has no such thing."""
 
     ids: frozenset[Id] = frozenset()
-    """Of the node itself."""
+    """Ids of the node itself."""
     ports: tuple[Port, ...] = ()
-    """A port that several collectors name is joined from what each of them knows of it."""
+    """The facts of all collectors that name the same port are joined."""
     excluded: frozenset[str] = frozenset()
-    """Interfaces that are no cable's end; no other collector may make ports of them."""
+    """Interfaces that are not the end of a cable; no other collector may make ports of them."""
     rdma_of_net: frozenset[tuple[str, str]] = frozenset()
     """(interface, RDMA device) pairs."""
     sweeps: tuple[SweepDump, ...] = ()
-    """One a subnet."""
+    """One entry per subnet."""
     failed_subnets: tuple[str, ...] = ()
     """Subnets that this run could not sweep."""
     refused_subnets: tuple[str, ...] = ()
-    """Subnets of which this run let every query time out."""
+    """Subnets in which every query of this run timed out."""
     errors: tuple[ParseError, ...] = ()
     """Parts of the input that could not be read."""
     note: str = field(default="", compare=False)
-    """What an operator should know of this run: why nothing was found, or what is missing."""
+    """A note for the operator: why nothing was found, or what is missing."""
 
     @property
     def is_empty(self) -> bool:
@@ -73,8 +74,8 @@ class Collector(NamedTuple):
     """One source of facts. Collectors know nothing of each other."""
 
     collect: Callable[[AgentSettings, Runner], CollectedFacts]
-    """Raises CollectError when the source fails, SourceAbsent when there is none."""
+    """Returns the facts. Raises CollectError if the source fails, SourceAbsent without a source."""
     explain_absence: Callable[[AgentSettings, Runner], str | None]
-    """Tells cheaply why the source is not on this node; None when it seems to be."""
+    """Returns cheaply why the source is not on this node; None if it seems to be."""
     restore: Callable[[Device], CollectedFacts]
-    """Picks what this collector once found out of a published report."""
+    """Returns the facts of this collector from a published report."""

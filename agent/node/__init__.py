@@ -1,1 +1,10 @@
-"""TODO."""
+"""How the agent reads this machine.
+
+    command          runs commands; the only module that starts processes
+    sysfs            reads small files below a sysfs root
+    pci              PCI addresses, and how far a device is from the nearest GPU
+    link_flaps       ports that lose their link again and again
+    frame_listener   listens for LLDP frames in a thread, and keeps the table of neighbors
+
+It may import `runtime` and `topology`, and nothing else of `agent`.
+"""

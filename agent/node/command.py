@@ -1,8 +1,8 @@
 """Runs commands: the only module that starts processes.
 
 A command is an argv, never a shell line. It gets an empty stdin, a small environment and no other
-file descriptor. Its output is capped, its time is limited, and its whole process group is gone when
-the call returns. The caller judges the exit code.
+file descriptor. Its output and its time are limited. When the call returns, its whole process group
+has ended. The caller judges the exit code.
 """
 
 from __future__ import annotations
@@ -34,44 +34,49 @@ _READ_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """How a command that ended by itself ended."""
+    """The result of a command that ended by itself."""
 
     exit_code: int
-    """Negative: minus the signal that ended it."""
+    """Negative if a signal ended the command: minus the signal's number."""
     stdout: bytes
     stderr: str
-    """The last 64 KiB, undecodable bytes replaced."""
+    """The last 64 KiB; bytes that are not UTF-8 are replaced."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommandLimits:
-    """What a command may cost."""
+    """The time and the output that a command may use."""
 
     deadline_s: float
     max_output_bytes: int
 
 
 class Runner(Protocol):
-    """Runs a command; what a collector sees of processes."""
+    """Runs commands for the collectors."""
 
     def run(self, argv: Sequence[str], limits: CommandLimits) -> CommandResult:
-        """Return how the command ended.
+        """Run a command to its end and return its result.
 
         Raises:
-            CommandMissing: there is no such program, or it may not be started.
-            CommandTimeout: it did not end before its deadline.
-            CommandFailed: it printed more than its cap, or the agent has to end.
+            CommandMissing: the program does not exist, or cannot be started.
+            CommandTimeout: the command did not end before its deadline.
+            CommandFailed: the command printed more than its limit, or the agent is stopping.
         """
 
     def find(self, program: str) -> str | None:
-        """Return the path under which a program would be started, None where there is none."""
+        """Return the path of a program, or None if it is not found."""
 
 
 class ProcessRunner:
     """The runner that starts real processes."""
 
     def __init__(self, env: Mapping[str, str], stop: Stop | None = None) -> None:
-        """Keep the environment that every command gets, see `command_env`, and what ends them."""
+        """Keep the environment of the commands, and the stop request that ends them.
+
+        Args:
+            env: the whole environment of every command, see `command_env`.
+            stop: ends a running command early; None never does.
+        """
         self._env = dict(env)
         self._stop = stop or Stop()
 
@@ -86,12 +91,12 @@ class ProcessRunner:
         )
 
     def find(self, program: str) -> str | None:
-        """Look a program up on the command's PATH."""
+        """Look up a program on the PATH of the commands."""
         return shutil.which(program, path=self._env.get("PATH", DEFAULT_PATH))
 
 
 def command_env(environ: Mapping[str, str], passed: Sequence[str] = ()) -> dict[str, str]:
-    """Return the environment of commands: PATH, the C locale, and the variables named."""
+    """Return the environment of commands: PATH, the C locale, and the variables in `passed`."""
     kept = {name: environ[name] for name in passed if name in environ}
     return {"PATH": environ.get("PATH", DEFAULT_PATH), "LC_ALL": "C"} | kept
 
@@ -113,12 +118,12 @@ def run_command(
         max_output_bytes: of stdout; a command that prints more is killed. Of stderr only the
             tail is kept.
         env: the whole environment of the command.
-        stop: ends it before its time.
+        stop: ends the command early.
 
     Raises:
-        CommandMissing: there is no such program, or it may not be started.
-        CommandTimeout: it did not end before its deadline.
-        CommandFailed: it printed more than its cap, or was stopped.
+        CommandMissing: the program does not exist, or cannot be started.
+        CommandTimeout: the command did not end before its deadline.
+        CommandFailed: the command printed more than its limit, or was stopped.
     """
     if stop.is_set:
         raise _stopped(argv[0])
@@ -151,7 +156,7 @@ def _start(argv: Sequence[str], env: Mapping[str, str]) -> subprocess.Popen[byte
 
 @dataclass(slots=True)
 class _RunningCommand:
-    """One started command, from its first byte to the death of its group."""
+    """A started command, until its process group has ended."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -165,13 +170,14 @@ class _RunningCommand:
         if not (self._drain() and self._await_exit(self.deadline, self.stop)):
             problem = f"{show(self.name)}: did not end within {deadline_s:g} s"
             raise CommandTimeout(problem + tail_of(self._stderr_text()))
-        # Not reaped yet, so the group id is still ours: nothing the command started outlives it.
+        # The leader is not reaped yet, so its group id cannot be reused. Kill the processes that
+        # the command left behind.
         self._signal_group(signal.SIGKILL)
         exit_code = self.process.wait()
         return CommandResult(exit_code, bytes(self.stdout), self._stderr_text())
 
     def close(self) -> None:
-        """End what is left of the group and release the pipes; safe after any outcome."""
+        """End the rest of the process group and close the pipes; safe after any outcome."""
         if self.process.returncode is None:
             self._signal_group(signal.SIGTERM)
             grace_s = STOP_GRACE_S if self.stop.is_set else TERM_GRACE_S
@@ -186,7 +192,7 @@ class _RunningCommand:
         return [pipe for pipe in (self.process.stdout, self.process.stderr) if pipe is not None]
 
     def _drain(self) -> bool:
-        """Read both pipes to their ends; False when the deadline comes first."""
+        """Read both pipes to their ends; return False if the deadline comes first."""
         with selectors.DefaultSelector() as selector:
             selector.register(self.stop, selectors.EVENT_READ)
             for pipe in self._pipes():
@@ -202,7 +208,7 @@ class _RunningCommand:
         return True
 
     def _read(self, ready: Sequence[object], selector: selectors.BaseSelector) -> None:
-        """Take what pipes hold; one at its end leaves the selector."""
+        """Read from the ready pipes, and unregister a pipe at its end."""
         for pipe in self._pipes():
             if pipe in ready:
                 piece = os.read(pipe.fileno(), _READ_BYTES)
@@ -220,7 +226,10 @@ class _RunningCommand:
             raise CommandFailed(f"{show(self.name)}: printed over {self.max_output_bytes} bytes")
 
     def _await_exit(self, until: float, stop: Stop | None = None) -> bool:
-        """Wait for the exit of the group's leader without reaping it; False when it is late."""
+        """Wait for the exit of the group's leader, without reaping it.
+
+        Return False if it does not exit in time.
+        """
         descriptor = os.pidfd_open(self.process.pid)
         try:
             with selectors.DefaultSelector() as selector:
@@ -237,7 +246,7 @@ class _RunningCommand:
             os.close(descriptor)
 
     def _signal_group(self, number: signal.Signals) -> None:
-        # A set-user-id program such as Debian's lldpcli may refuse signals of an unprivileged us.
+        # An unprivileged agent may not signal a set-user-id program such as Debian's lldpcli.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process.pid, number)
 
@@ -246,10 +255,10 @@ class _RunningCommand:
 
 
 def _stopped(name: str) -> CommandFailed:
-    return CommandFailed(f"{show(name)}: ended, as the agent is")
+    return CommandFailed(f"{show(name)}: stopped because the agent is stopping")
 
 
 def tail_of(stderr: str) -> str:
-    """Return `: LAST LINE` of what a command complained, escaped and capped; or nothing."""
+    """Return `: LAST LINE` of a command's stderr, escaped and capped; empty without a line."""
     lines = [line.strip() for line in stderr.splitlines() if line.strip()]
     return f": {show(lines[-1])}" if lines else ""

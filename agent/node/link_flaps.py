@@ -1,7 +1,8 @@
-"""Links that go down again and again: the kernel's counters, read each round, over the last hour.
+"""Finds links that go down again and again, from the kernel's counters over the last hour.
 
-A round sees only whether a port is up at its time; the counters tell what happened between two
-rounds. Only the names of ports that flap are told, so at rest nothing changes.
+A round sees only whether a port is up at that moment; the counters show what happened between two
+rounds. The tracker returns only the names of flapping ports, not their counters, so a report does
+not change while no port starts or stops flapping.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from agent.node.sysfs import Sysfs
 from topology.model.facts import Medium, Port
 
 MIN_DOWNS: Final = 3
-"""In `WINDOW_S`; a cable that is reseated goes down once or twice."""
+"""Link losses within `WINDOW_S`; reseating a cable causes one or two."""
 WINDOW_S: Final = 3600.0
 
 
 def read_down_counts(root: Sysfs, ports: Iterable[Port]) -> dict[str, int]:
-    """Return how often each port has lost its link since it is there; ports that tell none lack.
+    """Return how often each port has lost its link since it was created, by name.
 
-    `carrier_down_count` is there since Linux 4.16, InfiniBand's counter stops at 255.
+    Ports without a counter are left out. `carrier_down_count` exists since Linux 4.16. The counter
+    of InfiniBand stops at 255.
     """
-    found = ((port.name, _read_down_count(root, port)) for port in ports)
-    return {name: downs for name, downs in found if downs is not None}
+    counts = ((port.name, _read_down_count(root, port)) for port in ports)
+    return {name: downs for name, downs in counts if downs is not None}
 
 
 def _read_down_count(root: Sysfs, port: Port) -> int | None:
@@ -39,21 +41,21 @@ def _read_down_count(root: Sysfs, port: Port) -> int | None:
 
 
 class FlapTracker:
-    """What the counters did in the last hour."""
+    """Counts the link losses of each port in the last hour."""
 
     def __init__(self) -> None:
-        """Know of no port yet; what happened before the first round does not count."""
+        """Start without ports; link losses before the first round do not count."""
         self._downs: dict[str, int] = {}
         self._lost: dict[str, deque[tuple[float, int]]] = {}
 
     def update(self, downs: Mapping[str, int], now_s: float) -> tuple[str, ...]:
-        """Take in the counters of a round, and return the names of the ports that flap, sorted.
+        """Add the counters of a round, and return the names of the flapping ports, sorted.
 
-        A counter that is smaller than before was reset, and counts from there.
+        A counter that is smaller than before was reset; counting goes on from its new value.
 
         Args:
-            downs: by port, as `read_down_counts` returns them.
-            now_s: of a clock that only goes forward.
+            downs: the counter of each port, from `read_down_counts`.
+            now_s: monotonic time.
         """
         for name, count in downs.items():
             lost = count - self._downs.get(name, count)

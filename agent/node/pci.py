@@ -1,7 +1,7 @@
 """Where a port sits on PCI Express, and how far from the nearest GPU: read from sysfs paths.
 
 A device's path names every bridge above it, `pci0000:00/0000:00:01.0/0000:01:00.0/…`. A root
-port has one link, so two devices below one root port hang on one switch (or are one card).
+port has one link, so two devices below one root port are behind one switch (or are one card).
 """
 
 from __future__ import annotations
@@ -40,16 +40,20 @@ def find_gpus(root: Sysfs) -> tuple[Gpu, ...]:
 
 
 def pci_address(root: Sysfs, device: str) -> str | None:
-    """Return the PCI address of a device's link, None where it is on no PCI bus.
+    """Return the PCI address of a device, or None if it is not on a PCI bus.
 
-    A virtio device is a child of its PCI device, so the last address on the way counts.
+    A virtio device is a child of its PCI device, so the last address of the path counts.
+
+    Args:
+        root: the sysfs tree.
+        device: the `device` link of an interface or HCA.
     """
     path = _path(root, device)
     return path[-1] if path else None
 
 
 def gpu_distance(root: Sysfs, device: str, gpus: tuple[Gpu, ...]) -> GpuDistance | None:
-    """Return how far the nearest GPU is from a device; None without GPUs or without PCI."""
+    """Return how far a device is from the nearest GPU; None without GPUs or without PCI."""
     path = _path(root, device)
     if not path or not gpus:
         return None
@@ -62,12 +66,12 @@ def gpu_distance(root: Sysfs, device: str, gpus: tuple[Gpu, ...]) -> GpuDistance
 
 
 def numa_node(root: Sysfs, device: str) -> int | None:
-    """Return the NUMA node of a device's link; None where the machine has but one, or is mute."""
+    """Return the NUMA node of a device; None if the machine has only one or does not report it."""
     node = root.read_int(f"{device}/numa_node")
-    return node if node is not None and node >= 0 else None  # -1: the machine has but one
+    return node if node is not None and node >= 0 else None  # -1: the machine has only one
 
 
 def _path(root: Sysfs, device: str) -> tuple[str, ...]:
-    place = root.resolve_link(device)
-    parts = place.parts if place is not None else ()
+    target = root.resolve_link(device)
+    parts = target.parts if target is not None else ()
     return tuple(part for part in parts if _ADDRESS.match(part))

@@ -1,8 +1,8 @@
 """Reads small files under a sysfs root, which may be a fixture tree.
 
-Every sysfs file is optional: absent ones, and those that answer EINVAL (`carrier` of a port that
-is administratively down) or EOPNOTSUPP (`phys_port_name`), read as None. What a path resolves to
-must lie under the root, so a planted link shows nothing else of the machine.
+Every sysfs file is optional: a file reads as None if it is absent, or if it answers EINVAL
+(`carrier` of a port that is administratively down) or EOPNOTSUPP (`phys_port_name`). A path must
+resolve to a file below the root, so a planted link exposes no other file of the machine.
 """
 
 from __future__ import annotations
@@ -14,26 +14,26 @@ from typing import Final
 
 MAX_FILE_BYTES: Final = 4096  # one page, which is all that a sysfs attribute can hold
 MAX_ENTRIES: Final = 16384
-"""Of one folder; a node full of containers has some thousand interfaces."""
+"""Names read from one folder; a node full of containers has some thousand interfaces."""
 
-_NO_TEXT = re.compile("[\udc80-\udcff]")  # how Python spells bytes that are no UTF-8
+_NO_TEXT = re.compile("[\udc80-\udcff]")  # how Python represents bytes that are not UTF-8
 
 
 class Sysfs:
     """A sysfs tree, usually `/sys`. Paths are relative to its root."""
 
     def __init__(self, root: Path, *, max_entries: int = MAX_ENTRIES) -> None:
-        """Keep the root, its links resolved, and how many names of a folder count."""
+        """Keep the root with its links resolved, and the limit of names per folder."""
         self.root = root.resolve()
         self._max_entries = max_entries
 
     def read(self, path: str) -> str | None:
-        """Return the text of an attribute without outer blanks, None where it has none."""
+        """Return the text of an attribute without outer blanks, or None if it cannot be read."""
         target = self._inside(path)
         if target is None:
             return None
         try:
-            # A named pipe in a fixture tree would block a plain open for ever.
+            # A plain open of a named pipe in a fixture tree would block forever.
             descriptor = os.open(target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError:
             return None
@@ -45,40 +45,40 @@ class Sysfs:
             os.close(descriptor)
 
     def read_int(self, path: str) -> int | None:
-        """Return an attribute that is a decimal number, None where it is none."""
+        """Return the number in an attribute, or None if it is not a decimal number."""
         text = self.read(path) or ""
         digits = text.removeprefix("-")
         return int(text) if digits.isascii() and digits.isdecimal() else None
 
     def list_names(self, path: str) -> tuple[str, ...]:
-        """Return the sorted names in a folder, none where it is absent; at most `max_entries`.
+        """Return the sorted names in a folder, at most `max_entries`; empty if it is absent.
 
-        A name that is no UTF-8, which an interface can have, is left out: no report can hold it.
+        A name that is not UTF-8, which an interface can have, is left out: a report cannot hold it.
         """
         target = self._inside(path)
         if target is None:
             return ()
         try:
             with os.scandir(target) as entries:
-                found = sorted(entry.name for entry in entries if not _NO_TEXT.search(entry.name))
+                names = sorted(entry.name for entry in entries if not _NO_TEXT.search(entry.name))
         except OSError:
             return ()
-        return tuple(found[: self._max_entries])
+        return tuple(names[: self._max_entries])
 
     def exists(self, path: str) -> bool:
-        """Return whether there is such a file or folder."""
+        """Return whether a path is a file or folder below the root."""
         target = self._inside(path)
         return target is not None and target.exists()
 
     def link_name(self, path: str) -> str | None:
-        """Return the last part of what a link points to, such as the bond of `master`."""
+        """Return the last part of a link's target, such as the bond's name of `master`."""
         try:
             return PurePosixPath((self.root / path).readlink()).name or None
         except OSError:
             return None
 
     def resolve_link(self, path: str) -> PurePosixPath | None:
-        """Return where a path leads, relative to the root: the way through the PCI tree."""
+        """Return the resolved path relative to the root: the path through the PCI tree."""
         target = self._inside(path)
         if target is None or not target.exists():
             return None

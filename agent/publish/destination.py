@@ -1,4 +1,4 @@
-"""Where a node's reports go, be it a folder or an API server: what a round needs of it."""
+"""The destination of a node's reports, a folder or an API server, as a round uses it."""
 
 from __future__ import annotations
 
@@ -10,47 +10,47 @@ from topology.reports.neighbor_report import NeighborReport, SweepPart
 
 
 class PublishOutcome(StrEnum):
-    """What publishing one report did."""
+    """The result of publishing one report."""
 
     NONE = "none"
     STATUS = "status"
-    """Same facts, newer times or outcomes."""
+    """Only times or outcomes changed."""
     SPEC = "spec"
     DEFERRED = "deferred"
-    """Not written yet: it is not the time to try again, or there was no more time."""
+    """Not written yet: the cooldown is not over, or the round ran out of time."""
 
 
 class Destination(Protocol):
-    """Takes the reports of one node; what fails may work later."""
+    """Stores the reports of one node. A call that fails may be repeated later."""
 
     def last_report(self) -> NeighborReport | None:
-        """Return this node's last published report; None when there is none that is readable.
+        """Return this node's last published report; None if there is none, or it is unreadable.
 
         Raises:
-            KubeError: whether there is one is not known.
+            KubeError: the server does not say whether there is one.
         """
         ...
 
     def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, PublishOutcome]:
-        """Write what changed, and return by name what that was.
+        """Write the reports that changed, and return the result for each name.
 
         Raises:
-            StoreError: a file cannot be written; those before it are.
-            KubeError: an object cannot be written; those before it are.
+            StoreError: a file cannot be written; the files before it are written.
+            KubeError: an object cannot be written; the objects before it are written.
         """
         ...
 
     def read_parts(self) -> Mapping[int, SweepPart | None]:
-        """Return the parts of this node's sweeps by number, None for what cannot be read.
+        """Return the parts of this node's sweeps by number; None for an unreadable part.
 
         Raises:
             StoreError: the folder cannot be read.
-            KubeError: which there are is not known.
+            KubeError: the server does not say which parts there are.
         """
         ...
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Take back parts of sweeps; one that is not there is as good as taken back.
+        """Withdraw parts of sweeps; a name that does not exist is skipped.
 
         Raises:
             StoreError: the folder cannot be written.

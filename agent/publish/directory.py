@@ -1,8 +1,8 @@
-"""Writes this node's reports to a directory, one file each, and reads its own last one back.
+"""Writes this node's reports to a directory, one file each, and reads its own last report back.
 
-A file is JSON in block form, which is YAML. It is written beside its place, flushed to disk and
-renamed, so a reader sees the old or the new one and never a part. What did not change is not
-written. Only files of this node's own reports are ever touched.
+A file is JSON in block form, which is YAML. It is written under a temporary name, flushed to disk
+and renamed, so a reader sees the old or the new file and never a part. A report that did not
+change is not written. Only files of this node's own reports are ever touched.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_re
 
 log = logging.getLogger(__name__)
 
-MAX_FILE_BYTES: Final = 8 << 20  # far above any report; more was not written by an agent
+MAX_FILE_BYTES: Final = 8 << 20  # far above any report that an agent writes
 REPORTS: Final = "neighborreports"
 """The folder of reports in a store."""
 _SUFFIX = ".yaml"
-# Others may write to the folder too: no link is followed, no pipe waited for.
+# Others may write to the folder too: follow no link and wait for no pipe.
 _WRITE_FLAGS: Final = (
     os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 )
-# Legal inside JSON strings, but not as they stand, or not unchanged, inside YAML ones.
+# Characters that JSON strings may hold, but that YAML forbids or changes unless they are escaped.
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def document_of(report: NeighborReport) -> dict[str, Any]:
-    """Return a report as plain data, its version and kind first."""
+    """Return a report as plain data, with `apiVersion` and `kind` first."""
     document = render_report(report)
     return {key: document[key] for key in ("apiVersion", "kind")} | document
 
@@ -43,14 +43,14 @@ def document_of(report: NeighborReport) -> dict[str, Any]:
 def render_document(document: Any) -> str:  # noqa: ANN401 - any JSON document
     """Return a document as JSON in block form that every YAML parser reads alike."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+    return _NOT_YAML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
 class ReportFolder:
-    """The folder that holds the reports of one node, beside those of others."""
+    """The reports of one node in a folder that may hold the reports of other nodes too."""
 
     def __init__(self, folder: Path, node_name: str) -> None:
-        """Keep the place; `node_name` is a checked one, so it is safe as a file name."""
+        """Keep the folder and the node's name, which is checked and so safe as a file name."""
         self._folder = folder
         self._node_name = node_name
         self._own_part = re.compile(
@@ -58,10 +58,10 @@ class ReportFolder:
         )
 
     def prepare(self) -> None:
-        """Make the folder, and try whether files can be made in it.
+        """Create the folder, and check that files can be created in it.
 
         Raises:
-            StoreError: one or the other fails.
+            StoreError: the folder or a file in it cannot be created.
         """
         probe = self._folder / f".{self._node_name}.probe"
         try:
@@ -72,19 +72,19 @@ class ReportFolder:
             raise StoreError(f"{self._folder}: {error.strerror}") from error
 
     def last_report(self) -> NeighborReport | None:
-        """Return this node's last published report; None when there is none that is readable."""
+        """Return this node's last published report; None if there is none, or it is unreadable."""
         return self._read(self._node_name)
 
     def publish(self, reports: Iterable[NeighborReport]) -> dict[str, PublishOutcome]:
-        """Write what changed, and return by name what that was.
+        """Write the reports that changed, and return the result for each name.
 
         Raises:
-            StoreError: a file cannot be written; those before it are.
+            StoreError: a file cannot be written; the files before it are written.
         """
         return {report.metadata.name: self._write(report) for report in reports}
 
     def read_parts(self) -> dict[int, SweepPart | None]:
-        """Return the parts of this node's sweeps by number, None for what cannot be read.
+        """Return the parts of this node's sweeps by number; None for an unreadable part.
 
         Raises:
             StoreError: the folder cannot be read.
@@ -93,12 +93,13 @@ class ReportFolder:
             names = [entry.name for entry in self._folder.iterdir()]
         except OSError as error:
             raise StoreError(f"{self._folder}: {error.strerror}") from error
-        numbers = sorted(int(own[1]) for own in map(self._own_part.match, names) if own)
-        found = ((number, self._read(f"{self._node_name}.sweep.{number}")) for number in numbers)
-        return {number: report.spec.sweep if report else None for number, report in found}
+        matches = map(self._own_part.match, names)
+        numbers = sorted(int(match[1]) for match in matches if match)
+        reports = ((number, self._read(f"{self._node_name}.sweep.{number}")) for number in numbers)
+        return {number: report.spec.sweep if report else None for number, report in reports}
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Remove reports.
+        """Delete the files of reports; a file that does not exist is skipped.
 
         Raises:
             StoreError: the folder cannot be written.
@@ -129,8 +130,8 @@ class ReportFolder:
         return PublishOutcome.STATUS if is_same else PublishOutcome.SPEC
 
     def _replace(self, name: str, content: bytes) -> None:
-        # One agent writes these names, so a fixed temporary name is free, and one that a crash
-        # left behind is taken over. It has another suffix: readers of the folder pass it by.
+        # Only one agent writes these names, so the temporary name can be fixed: a file that a
+        # crash left behind is overwritten. Readers of the folder ignore its suffix.
         temporary = self._folder / f".{name}.tmp"
         try:
             with os.fdopen(os.open(temporary, _WRITE_FLAGS, 0o644), "wb") as file:
@@ -143,7 +144,7 @@ class ReportFolder:
             raise StoreError(f"{self._folder / name}: {error.strerror}") from error
 
     def _flush_folder(self) -> None:
-        """Make a rename survive a loss of power."""
+        """Flush the folder to disk, so that a rename survives a loss of power."""
         descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(descriptor)

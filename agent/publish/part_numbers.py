@@ -1,8 +1,8 @@
-"""Which numbers the parts of sweeps get in the store, and which parts are out of date. Pure.
+"""Numbers the parts of sweeps in the store, and finds the parts that are outdated. Pure.
 
-A new sweep is written beside the old one before that is removed, so a reader finds one of them
-whole at any time; a sweep that is but one part replaces another such in place. Writing that broke
-off is taken up where it ended.
+A new sweep is written under other numbers before the old sweep is removed, so a reader always
+finds one of them whole. A sweep of one part replaces an older sweep of one part in place. If
+writing was interrupted, the next round continues with the missing parts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from topology.reports.neighbor_report import NeighborReport, ReportMetadata, Swe
 def number_parts(
     parts: Sequence[NeighborReport], existing: Mapping[int, SweepPart | None], *, node: str
 ) -> list[NeighborReport]:
-    """Return the reports of new sweeps under names that keep the old ones whole meanwhile.
+    """Return the parts of new sweeps under names that keep the old sweeps whole for now.
 
     Args:
-        parts: of whole sweeps, each of another subnet.
-        existing: what the node has in the store, by number; None for what cannot be read.
-        node: whose parts these are.
+        parts: the parts of whole sweeps, one sweep per subnet.
+        existing: the node's parts in the store by number; None for an unreadable part.
+        node: the name of the node.
     """
     kept = _find_reserved_numbers(existing)
     used: set[int] = set()
-    placed = []
+    renamed: list[NeighborReport] = []
     for subnet in dict.fromkeys(_part(report).subnet for report in parts):
-        ours = [report for report in parts if _part(report).subnet == subnet]
-        numbers = _choose_numbers(ours, existing, kept=kept, used=used)
+        reports = [report for report in parts if _part(report).subnet == subnet]
+        numbers = _choose_numbers(reports, existing, kept=kept, used=used)
         used.update(numbers)
-        placed += [
+        renamed += [
             report.model_copy(update={"metadata": ReportMetadata(name=f"{node}.sweep.{number}")})
-            for report, number in zip(ours, numbers, strict=True)
+            for report, number in zip(reports, numbers, strict=True)
         ]
-    return placed
+    return renamed
 
 
 def find_outdated_parts(
@@ -46,20 +46,21 @@ def find_outdated_parts(
     handed_over: Collection[str],
     node: str,
 ) -> list[str]:
-    """Return the names of parts that say nothing any more, in order.
+    """Return the names of outdated parts, by number.
 
     Args:
-        existing: what the node has in the store, by number; None for what cannot be read.
-        swept: subnets that were swept anew.
-        placed: names of their parts.
-        handed_over: subnets of which another node's sweep counts.
-        node: whose parts these are.
+        existing: the node's parts in the store by number; None for an unreadable part.
+        swept: the subnets with a new sweep.
+        numbered: the names of the new sweeps' parts.
+        handed_over: the subnets for which another node's sweep counts.
+        node: the name of the node.
     """
-    kept, gone = set(numbered), {*swept, *handed_over}
+    current, replaced = set(numbered), {*swept, *handed_over}
     return [
         name
         for number, part in sorted(existing.items())
-        if (name := f"{node}.sweep.{number}") not in kept and (part is None or part.subnet in gone)
+        if (name := f"{node}.sweep.{number}") not in current
+        and (part is None or part.subnet in replaced)
     ]
 
 
@@ -70,39 +71,39 @@ def _part(report: NeighborReport) -> SweepPart:
 
 
 def _find_reserved_numbers(existing: Mapping[int, SweepPart | None]) -> frozenset[int]:
-    """Return the numbers of whole sweeps and of what cannot be read.
+    """Return the numbers of whole sweeps and of unreadable parts.
 
-    A sweep that was never written to its end counts for nobody, so its numbers are free.
+    The numbers of a sweep that was never written completely are free: readers ignore such a sweep.
     """
     by_sweep: dict[tuple[str, str, int], dict[int, list[int]]] = {}
     for number, part in existing.items():
         if part is not None:
             key = (part.subnet, part.sweep_id, part.of)
             by_sweep.setdefault(key, {}).setdefault(part.part, []).append(number)
-    whole = [found for (_, _, of), found in by_sweep.items() if len(found) == of]
-    unread = (number for number, part in existing.items() if part is None)
-    return frozenset(unread).union(*(numbers for found in whole for numbers in found.values()))
+    whole = [parts for (_, _, of), parts in by_sweep.items() if len(parts) == of]
+    unreadable = (number for number, part in existing.items() if part is None)
+    return frozenset(unreadable).union(*(numbers for parts in whole for numbers in parts.values()))
 
 
 def _choose_numbers(
-    ours: Sequence[NeighborReport],
+    reports: Sequence[NeighborReport],
     existing: Mapping[int, SweepPart | None],
     *,
     kept: Collection[int],
     used: Collection[int],
 ) -> list[int]:
-    """Return where the parts of one sweep go.
+    """Return the numbers for the parts of one sweep.
 
-    What is there of the same sweep stays in its place, and one part takes that of one; all else
-    goes where nothing is kept.
+    Parts of the same sweep that are already stored keep their numbers. A sweep of one part takes
+    the number of an older sweep of one part. All other parts take free numbers.
     """
-    first = _part(ours[0])
+    first = _part(reports[0])
     before = {
         number: part
         for number, part in sorted(existing.items(), reverse=True)
         if part is not None and part.subnet == first.subnet and number not in used
     }
-    if len(before) == len(ours) == 1:
+    if len(before) == len(reports) == 1:
         return list(before)
     same = {
         part.part: number
@@ -111,4 +112,4 @@ def _choose_numbers(
     }
     taken = {*kept, *used, *same.values()}
     free = (number for number in count() if number not in taken)
-    return [same[at] if at in same else next(free) for at in range(len(ours))]
+    return [same[index] if index in same else next(free) for index in range(len(reports))]

@@ -1,4 +1,4 @@
-"""Documents in a folder that others may write to: no pipe there is waited for."""
+"""Reads JSON files from a folder that others may write to, without waiting for a named pipe."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 def read_document(file: Path, limit: int) -> object:
-    """Return the JSON in a file, of which at most `limit` bytes are read.
+    """Return the JSON in a file; reads at most `limit` bytes.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
-        RecursionError: it is nested too deeply.
-        ValueError: it is no JSON.
+        OSError: the file cannot be read, or is not a regular file.
+        RecursionError: the document is nested too deeply.
+        ValueError: the file does not hold JSON, or is longer than the limit.
     """
     descriptor = os.open(file, _FLAGS)
     try:

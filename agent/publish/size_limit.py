@@ -1,8 +1,8 @@
 """Makes a report fit into an object of the API server. Pure.
 
-A report is a few KB. One that is too large hears crowds: a hub, or somebody who floods a port with
-made-up neighbors. Of such a port nobody can tell what it is cabled to, so its neighbors are what
-is left out, the most crowded port first, and the report's status says so.
+A report is a few KB. A report that is too large has ports with very many neighbors: behind a hub,
+or because an attacker floods a port with made-up neighbors. Such a port does not show its cabling
+anyway, so its neighbors are left out, the most crowded port first, and the report's status says so.
 """
 
 from __future__ import annotations
@@ -20,40 +20,40 @@ from topology.reports.neighbor_report import (
 )
 
 MAX_OBJECT_BYTES: Final = 1_200_000
-"""Of a rendered report; etcd takes 1.5 MiB, in which the server's own fields count too."""
+"""The limit of a rendered report; etcd takes 1.5 MiB, including the server's own fields."""
 OUTCOME_NAME: Final = "report"
-"""Stands among the collectors of a status where something was left out."""
+"""The name of the additional entry among a status's collectors if neighbors were left out."""
 
 
 class FittedReport(NamedTuple):
-    """A report that fits, if that can be."""
+    """A report within the size limit, if that is possible."""
 
     report: NeighborReport
     crowded: tuple[str, ...]
-    """Ports whose neighbors were left out, in the report's order."""
+    """The ports without their neighbors, in the report's order."""
     size_bytes: int
 
 
 def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedReport:
-    """Return the report, without the neighbors of its most crowded ports where it is too large.
+    """Return the report; if it is too large, without the neighbors of its most crowded ports.
 
-    Cost: O(bytes), and again as much where it is too large.
+    Cost: O(bytes), and again as much if it is too large.
     """
     size = _size(render_report(report))
     if size <= limit:
         return FittedReport(report, (), size)
     excess, crowded = size - limit, set[int]()
-    for weight, at in sorted(_measure_ports(report.spec.ports), reverse=True):
-        if excess <= 0 or not weight:
+    for num_bytes, index in sorted(_measure_ports(report.spec.ports), reverse=True):
+        if excess <= 0 or not num_bytes:
             break
-        excess -= weight
-        crowded.add(at)
+        excess -= num_bytes
+        crowded.add(index)
     if not crowded:
         return FittedReport(report, (), size)
-    names = tuple(report.spec.ports[at].name for at in sorted(crowded))
+    names = tuple(report.spec.ports[index].name for index in sorted(crowded))
     ports = tuple(
-        port.model_copy(update={"neighbors": ()}) if at in crowded else port
-        for at, port in enumerate(report.spec.ports)
+        port.model_copy(update={"neighbors": ()}) if index in crowded else port
+        for index, port in enumerate(report.spec.ports)
     )
     fitted = report.model_copy(
         update={
@@ -67,17 +67,19 @@ def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedR
 
 
 def _measure_ports(ports: tuple[ReportPort, ...]) -> list[tuple[int, int]]:
-    """Return of each port the bytes of its neighbors, and its place."""
+    """Return (bytes of the neighbors, index) of each port."""
     rendered = (
-        [heard.model_dump(mode="json", by_alias=True, exclude_defaults=True) for heard in heards]
-        for heards in (port.neighbors for port in ports)
+        [one.model_dump(mode="json", by_alias=True, exclude_defaults=True) for one in neighbors]
+        for neighbors in (port.neighbors for port in ports)
     )
-    return [(_size(heards) if heards else 0, at) for at, heards in enumerate(rendered)]
+    return [
+        (_size(neighbors) if neighbors else 0, index) for index, neighbors in enumerate(rendered)
+    ]
 
 
 def _outcome(names: tuple[str, ...]) -> CollectorOutcome:
     shown = ", ".join(show(name) for name in names)
-    message = f"too large: the neighbors of crowded ports are left out: {shown}"[:MAX_TEXT]
+    message = f"report too large: left out the neighbors of crowded ports: {shown}"[:MAX_TEXT]
     return CollectorOutcome(name=OUTCOME_NAME, outcome="failed", message=message)
 
 

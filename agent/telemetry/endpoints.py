@@ -1,4 +1,4 @@
-"""Serves the health and the metrics of a running agent, each on its own address."""
+"""Serves the probes and the metrics of a running agent, each on its own address."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 
 
 class Observers(NamedTuple):
-    """What observes the agent while the ports are open."""
+    """The observers that feed the pages."""
 
     round_observers: tuple[RoundObserver, ...]
     on_answer: OnAnswer | None
-    """Takes the code of each answer of the API server; None without metrics."""
+    """Records the code of each answer of the API server; None without metrics."""
 
 
 @contextmanager
@@ -35,10 +35,10 @@ def serve_endpoints(
     sweeping_s: float,
     clock: Clock,
 ) -> Iterator[Observers]:
-    """Serve the pages within the context, and yield what observes the agent for them.
+    """Serve the pages within the context, and yield the observers that feed them.
 
     Args:
-        health: the address of `/livez`, `/readyz` and `/startupz`; None serves none of them.
+        health: the address of `/livez`, `/readyz` and `/startupz`; None does not serve them.
         metrics: the address of `/metrics`; None does not serve it.
         period_s: the longest time from one round to the next.
         sweeping_s: how much longer a round with sweeps may take.
@@ -47,21 +47,21 @@ def serve_endpoints(
     Raises:
         ConfigError: an address cannot be bound.
     """
-    witnesses: list[RoundObserver] = []
+    round_observers: list[RoundObserver] = []
     on_answer: OnAnswer | None = None
     with ExitStack() as stack:
         if health is not None:
-            vitals = Liveness(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
-            witnesses.append(vitals)
-            _serve(health, health_pages(vitals), stack)
+            liveness = Liveness(period_s=period_s, clock=clock, sweeping_s=sweeping_s)
+            round_observers.append(liveness)
+            _serve(health, health_pages(liveness), stack)
         if metrics is not None:
             from agent.telemetry.metrics import AgentMetrics  # noqa: PLC0415 - it takes the most memory
 
-            counted = AgentMetrics(version=version("toponaut"), clock=clock)
-            witnesses.append(counted)
-            on_answer = counted.record_answer
-            _serve(metrics, {"/metrics": counted.render}, stack)
-        yield Observers(tuple(witnesses), on_answer)
+            agent_metrics = AgentMetrics(version=version("toponaut"), clock=clock)
+            round_observers.append(agent_metrics)
+            on_answer = agent_metrics.record_answer
+            _serve(metrics, {"/metrics": agent_metrics.render}, stack)
+        yield Observers(tuple(round_observers), on_answer)
 
 
 def _serve(address: Address, pages: Mapping[str, Render], stack: ExitStack) -> None:

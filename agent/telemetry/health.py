@@ -1,8 +1,9 @@
 """Liveness, startup and readiness of the agent: the answers to a kubelet's probes.
 
 Ready means that the published facts are fresh. In a cluster the agent writes nothing while nothing
-changes, so only readiness shows that it still collects. An API server that does not answer costs
-no readiness, since no other pod would do better. One that refuses does: the reports there grow old.
+changes, so only readiness shows that it still collects. The agent stays ready while the API server
+does not answer, since another pod would do no better. It becomes unready while the API server
+refuses its reports, because the reports there go stale.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from runtime.http import Render, health_page
 from topology.model.errors import KubeUnavailable, TopologyError, show
 
 STALE_PERIODS: Final = 3
-"""An older collection no longer describes the node."""
+"""After so many periods a collection no longer describes the node."""
 HUNG_PERIODS: Final = 10
 MIN_HUNG_S: Final = 900.0
-"""A shorter silence is no hang: commands have deadlines of their own."""
+"""The loop does not count as hung any sooner: commands have deadlines of their own."""
 
 
 class Liveness:
-    """Notes when rounds end, and how."""
+    """Records when rounds end, and whether they succeed."""
 
     def __init__(self, *, period_s: float, clock: Clock, sweeping_s: float = 0.0) -> None:
-        """Start to count the time.
+        """Start the time of the first round.
 
         Args:
             period_s: the longest time from one round to the next.
@@ -44,7 +45,7 @@ class Liveness:
         self._refusal = ""
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note the end of a collection."""
+        """Record the end of a collection."""
         del attempts
         self._has_collected = True
         self._ended_s = self._clock.monotonic()
@@ -54,7 +55,7 @@ class Liveness:
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Note since when the API server refuses reports."""
+        """Record since when the API server refuses reports."""
         if isinstance(problem, KubeUnavailable) or PublishOutcome.DEFERRED in changes.values():
             return
         if problem is None:
@@ -70,7 +71,7 @@ class Liveness:
         return "" if silent_s <= self._hung_s else f"no collection ended for {silent_s:.0f} s"
 
     def startup_problem(self) -> str:
-        """Return that no collection has ended yet; empty after the first."""
+        """Return a message while no collection has ended; empty after the first."""
         return "" if self._has_collected else "the first collection has not ended"
 
     def readiness_problem(self) -> str:
@@ -82,14 +83,15 @@ class Liveness:
         if age_s > self._stale_s:
             return f"the last good collection is {age_s:.0f} s old"
         if self._refused_s is not None and now_s - self._refused_s > self._stale_s:
-            return f"refused for {now_s - self._refused_s:.0f} s: {show(self._refusal, 400)}"
+            refused_s = now_s - self._refused_s
+            return f"reports refused for {refused_s:.0f} s: {show(self._refusal, 400)}"
         return ""
 
 
-def health_pages(vitals: Liveness) -> Mapping[str, Render]:
+def health_pages(liveness: Liveness) -> Mapping[str, Render]:
     """Return the pages of the probes by path."""
     return {
-        "/livez": health_page(vitals.liveness_problem),
-        "/startupz": health_page(vitals.startup_problem),
-        "/readyz": health_page(vitals.readiness_problem),
+        "/livez": health_page(liveness.liveness_problem),
+        "/startupz": health_page(liveness.startup_problem),
+        "/readyz": health_page(liveness.readiness_problem),
     }

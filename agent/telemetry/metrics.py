@@ -1,4 +1,4 @@
-"""The Prometheus metrics of the agent. Their names are a contract, which a golden file holds."""
+"""The Prometheus metrics of the agent. Users rely on their names, so a golden file lists them."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from runtime.http import Page
 from topology.model.errors import TopologyError
 
 PREFIX: Final = "toponaut_agent_"
-_DURATION: Final = "How long its last run took."
-_SUCCESS: Final = "1 where its last run worked, be it that it found nothing, else 0."
-_NEIGHBORS: Final = "Neighbors that it counts now; after a failure those of its last good run."
-_LAST_SUCCESS: Final = "When a collection last observed anything anew."
+_DURATION: Final = "Duration of the collector's last run."
+_SUCCESS: Final = "1 if the collector's last run worked, even if it found nothing; 0 if it failed."
+_NEIGHBORS: Final = "Neighbors that the collector found in its last good run."
+_LAST_SUCCESS: Final = "Unix time of the last successful collection."
 _FAILED: Final = "failed"
 _RESULTS: Final = (
     PublishOutcome.SPEC.value,
@@ -36,11 +36,14 @@ _RESULTS: Final = (
 
 
 class AgentMetrics:
-    """Counts what rounds and requests to the API server did."""
+    """The metrics of rounds and of requests to the API server."""
 
     def __init__(self, *, version: str, clock: Clock) -> None:
-        """Register all metrics; a collector that never ran has none, all others start at 0."""
-        # Without this each counter has one more series, which nothing reads.
+        """Register all metrics.
+
+        Those of a collector appear after its first run, and all others start at 0.
+        """
+        # Without this call each counter has a second series, `_created`, that has no use here.
         disable_created_metrics()  # type: ignore[no-untyped-call]  # the library's
         self._clock = clock
         self.registry = registry = CollectorRegistry()
@@ -51,40 +54,43 @@ class AgentMetrics:
         self._last_success = _add_gauge(registry, "last_success_timestamp_seconds", _LAST_SUCCESS)
         self._publishes = Counter(
             f"{PREFIX}publishes",
-            "Reports written by what changed of them (spec, status), put off, or failed to be.",
+            "Reports by result: written because the spec or only the status changed, deferred, "
+            "or failed.",
             ["result"],
             registry=registry,
         )
         self._requests = Counter(
             f"{PREFIX}api_requests",
-            "Requests to the API server by the code of their answer, none where none came.",
+            "Requests to the API server by status code; none if no answer came.",
             ["code"],
             registry=registry,
         )
-        build = _add_gauge(registry, "build_info", "1, with the version that runs.", "version")
+        build = _add_gauge(
+            registry, "build_info", "Always 1; the label shows the version of the agent.", "version"
+        )
         build.labels(version).set(1)
         for result in _RESULTS:
             self._publishes.labels(result)
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note the outcome of each collector, and drop collectors that no longer run."""
+        """Record the outcome of each collector, and drop collectors that no longer run."""
         if is_good:
             self._last_success.set(self._clock.now().timestamp())
         for attempt in attempts:
             name = attempt.collector
-            heard = sum(len(port.neighbors) for port in attempt.facts.ports)
+            num_neighbors = sum(len(port.neighbors) for port in attempt.facts.ports)
             self._duration.labels(name).set(attempt.duration_s)
             self._success.labels(name).set(attempt.outcome is not RunOutcome.FAILED)
-            self._neighbors.labels(name).set(heard)
-        asked = {attempt.collector for attempt in attempts}
-        for name in {*COLLECTORS, FRAMES} - asked:
+            self._neighbors.labels(name).set(num_neighbors)
+        active = {attempt.collector for attempt in attempts}
+        for name in {*COLLECTORS, FRAMES} - active:
             for gauge in (self._duration, self._success, self._neighbors):
                 gauge.remove_by_labels({"collector": name})
 
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Count the written reports by what changed, and failures."""
+        """Count the written and deferred reports by result, and the failures."""
         for change in changes.values():
             if change is not PublishOutcome.NONE:
                 self._publishes.labels(change.value).inc()

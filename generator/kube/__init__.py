@@ -1,5 +1,17 @@
-"""The Kubernetes API: requests, lists that stay current, leadership, and server-side apply.
+"""The generator's client of the Kubernetes API.
 
-`credentials` and `transport` alone know the official client, which brings kubeconfig files, tokens
-and connections. Everything above them speaks through the `Transport` protocol, in plain bytes.
+    access        which cluster to use; loads no client
+    credentials   loads a kubeconfig file or a pod's token
+    transport     sends one request, or opens one watch stream
+    resources     the kinds of objects and their paths
+    cache         the parsed objects of one kind, and their changes
+    listing       lists all objects of one kind, page by page, into a cache
+    reflector     keeps a cache current: a list, then a watch
+    ownership     says whether a server-side apply would change an object
+    applier       writes objects by server-side apply, with retries and a write limit
+    lease         the record in a Lease object
+    elector       leader election with a Lease
+
+Only `credentials` and `transport` import the official client. The other modules use the `Transport`
+protocol, with plain bytes. The package may import `runtime` and `topology.model`.
 """

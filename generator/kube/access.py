@@ -1,4 +1,4 @@
-"""Which cluster is meant; apart from `cluster`, so that naming one does not load a client."""
+"""Which cluster to use. A module of its own, so that naming a cluster does not load the client."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class ClusterAccess(NamedTuple):
-    """A cluster, and as whom to ask it; where nothing is said, as kubectl finds it."""
+    """A cluster and the credentials for it; fields that are None follow kubectl's rules."""
 
     kubeconfig: str | None = None
-    """A file, or several with colons between."""
+    """A file, or several files separated by colons."""
     context: str | None = None

@@ -1,8 +1,8 @@
-"""Writes objects by server-side apply: whole intents, under our own name, and only changes.
+"""Writes objects by server-side apply, under our own field manager, and only if they change.
 
-An object that says what is wanted already costs no request. What the server cannot take now is
-tried again within limits; applying twice does no harm. A field that belongs to somebody else is
-a conflict, told and not fought over, unless the object is ours.
+An object that already has the desired fields costs no request. If the server is not available, a
+write is tried again within limits; applying twice does no harm. A field of another manager is a
+conflict, which is reported and not forced, unless the object is ours.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from topology.model.errors import (
 )
 
 FIELD_MANAGER: Final = "toponaut-generator"
-"""Never changes: another name would leave the fields of this one behind."""
+"""Must never change: under another name, the fields of this manager would stay forever."""
 _IDENTITY: Final = ("uid", "resourceVersion")
 _UNPROCESSABLE: Final = 422
-"""Also what an apply with the uid of a former object of that name is told."""
+"""Also the answer to an apply with the uid of an earlier object of the same name."""
 
 
 AnswerT = TypeVar("AnswerT")
 
 Fence = Callable[[], float]
-"""For how many seconds from now a write may still arrive; 0 or less: it may not be sent."""
+"""Returns for how many seconds from now a write may still arrive; at 0 or less, send no write."""
 
 
 def never_fenced() -> float:
-    """Return that there is no end: nobody else writes in our place."""
+    """Return infinity: no other replica writes instead of us."""
     return math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to insist."""
+    """How often and how long to try a request."""
 
     max_attempts: int = 5
     request_timeout_s: float = 30.0
@@ -52,7 +52,7 @@ class RetryPolicy:
 
 
 class Applier:
-    """Creates, changes and deletes objects; may be used by several threads."""
+    """Creates, changes and deletes objects; several threads may use it."""
 
     def __init__(
         self,
@@ -64,15 +64,15 @@ class Applier:
         retry_policy: RetryPolicy = RetryPolicy(),
         fence: Fence = never_fenced,
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            bucket: of writes.
-            pace: how to wait, and until when.
-            manager: the name under which fields are owned.
-            patience: how long to insist.
-            fence: asked before each attempt, which lasts no longer than it allows.
+            bucket: limits the rate of writes.
+            pace: how to wait, and the stop request.
+            field_manager: the name under which fields are owned.
+            retry_policy: how often and how long to try a write.
+            fence: called before each attempt; limits the timeout of the attempt.
         """
         self._transport = transport
         self._bucket = bucket
@@ -90,20 +90,20 @@ class Applier:
         subresource: str = "",
         is_ours: bool = False,
     ) -> Mapping[str, Any]:
-        """Make the object say what is desired, and return it; the observed one if it does.
+        """Apply the desired fields and return the object; the observed object if nothing changes.
 
         Args:
-            resource: its kind.
-            desired: all fields that we want to own, and nothing else.
-            observed: the object as it was last seen, None where it was not.
+            resource: the kind of the object.
+            desired: exactly the fields that we want to own.
+            observed: the object as last seen; None if it was not seen.
             subresource: such as `status`.
-            is_ours: take fields that others own, because the object is ours. It is meant as it
-                was observed: where it was replaced or changed meanwhile, that is a conflict.
+            is_ours: take over fields of other managers, because the object is ours. The write is
+                a conflict if the object was replaced or changed since it was observed.
 
         Raises:
-            KubeConflict: a field belongs to another manager; the message names both. Or the
-                object is another by now.
-            KubeError: it is refused, or there is no answer in time.
+            KubeConflict: a field belongs to another manager, and the message names both; or the
+                object was replaced or changed.
+            KubeError: the server refused the request, or did not answer in time.
         """
         known = {} if observed is None else observed
         if is_applied(desired, known, field_manager=self._manager, subresource=subresource):
@@ -123,11 +123,11 @@ class Applier:
             raise
 
     def create(self, resource: Resource, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Make an object of the cluster, and return it.
+        """Create a cluster-scoped object, and return it.
 
         Raises:
-            KubeConflict: there is one of that name, be it from an attempt that had no answer.
-            KubeError: it is refused, or there is no answer in time.
+            KubeConflict: the name exists, possibly from an earlier attempt without an answer.
+            KubeError: the server refused the request, or did not answer in time.
         """
         query = (("fieldManager", self._manager),)
         request = KubeRequest("POST", resource.path(), query, document)
@@ -153,11 +153,11 @@ class Applier:
         )
 
     def delete(self, resource: Resource, observed: Mapping[str, Any]) -> bool:
-        """Delete this very object as it was observed; return whether it was still there.
+        """Delete exactly the observed version of an object; return whether it still existed.
 
         Raises:
-            KubeConflict: it was replaced or changed since.
-            KubeError: it is refused, or there is no answer in time.
+            KubeConflict: the object was replaced or changed since.
+            KubeError: the server refused the request, or did not answer in time.
         """
         metadata = observed["metadata"]
         seen = {key: metadata[key] for key in _IDENTITY if key in metadata}
@@ -173,35 +173,35 @@ class Applier:
         """Merge a change into an object, and return it.
 
         Raises:
-            KubeConflict: the change names a version, and the object has another by now.
-            KubeError: it is refused, or there is no answer in time.
+            KubeConflict: the change names a version, and the object now has another version.
+            KubeError: the server refused the request, or did not answer in time.
         """
         query = (("fieldManager", self._manager),)
         request = KubeRequest("PATCH", resource.path(name), query, change, MERGE)
         return decode_object(str(request), self._send_with_retry(request))
 
     def _send_with_retry(self, request: KubeRequest) -> bytes:
-        """Ask until there is an answer, or patience ends."""
+        """Send a request until there is an answer, or the retry policy is exhausted."""
         return retry_request(
             lambda: self._write(request), pace=self._pace, policy=self._retry_policy
         )
 
     def _write(self, request: KubeRequest) -> bytes:
         if not self._bucket.take():
-            raise KubeError(f"{request}: broken off")
+            raise KubeError(f"{request}: stopped")
         left_s = self._fence()
         if left_s <= 0:
-            raise KubeFenced(f"{request}: not sent, another replica may lead by now")
+            raise KubeFenced(f"{request}: not sent: another replica may lead now")
         return self._transport.ask(
             request, timeout_s=min(self._retry_policy.request_timeout_s, left_s)
         )
 
 
 def retry_request(ask: Callable[[], AnswerT], *, pace: WaitContext, policy: RetryPolicy) -> AnswerT:
-    """Ask for what may be asked for twice, until there is an answer or patience ends.
+    """Call an idempotent request until there is an answer, or the retry policy is exhausted.
 
     Raises:
-        KubeError: the last one, or any that waiting does not mend.
+        KubeError: the last error, or the first error that a retry cannot solve.
     """
     failures = 0
     while True:

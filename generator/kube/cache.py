@@ -1,7 +1,7 @@
-"""What is known of the objects of one kind: values by name, and what changed with each event.
+"""The known objects of one kind: values by name, and the changes of each event.
 
-Only what the parser makes of an object is kept. An object that it refuses costs itself alone and
-is told as a problem; so is one that was good once, whose last good value goes.
+Only the parsed values are kept. An object that the parser refuses becomes a problem and affects no
+other object. If an earlier version of it was good, that value is dropped.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class ChangeKind(StrEnum):
 
 
 class ObjectChange(NamedTuple, Generic[Value]):
-    """One object came, changed or went."""
+    """An object was added, modified or deleted."""
 
     kind: ChangeKind
     name: str
-    """With its namespace before a slash, where it has one."""
+    """`NAMESPACE/NAME`, or the name alone for a cluster-scoped object."""
     value: Value
-    """The new one; of a deleted object the last."""
+    """The new value; for a deleted object the last one."""
 
 
 class _CacheEntry(NamedTuple, Generic[Value]):
@@ -46,7 +46,7 @@ class Cache(Generic[Value]):
     """Objects of one kind by name. One thread writes, any thread reads."""
 
     def __init__(self, parse: Parse[Value]) -> None:
-        """Start empty, which is to say: unknown."""
+        """Start empty, which means that the objects are not known yet."""
         self._parse = parse
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
@@ -54,38 +54,39 @@ class Cache(Generic[Value]):
 
     @property
     def values(self) -> tuple[Value, ...]:
-        """The values that are known, in order of their names. Cost: O(n) after a change."""
+        """The known values, sorted by name. Cost: O(n) after a change."""
         with self._lock:
             if self._values is None:
-                found = (self._entries[name].value for name in sorted(self._entries))
-                self._values = tuple(value for value in found if value is not None)
+                values = (self._entries[name].value for name in sorted(self._entries))
+                self._values = tuple(value for value in values if value is not None)
             return self._values
 
     @property
     def problems(self) -> tuple[ParseError, ...]:
-        """One for each object that was refused, in order of their names."""
+        """One problem for each refused object, sorted by name."""
         with self._lock:
-            found = (self._entries[name].problem for name in sorted(self._entries))
-            return tuple(problem for problem in found if problem is not None)
+            problems = (self._entries[name].problem for name in sorted(self._entries))
+            return tuple(problem for problem in problems if problem is not None)
 
     def version_of(self, name: str) -> str:
-        """Return the version at which an object is known, empty where it is not."""
+        """Return the known version of an object; empty if the object is not known."""
         with self._lock:
-            found = self._entries.get(name)
-            return "" if found is None else found.version
+            entry = self._entries.get(name)
+            return "" if entry is None else entry.version
 
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
-        """Take a complete list and return what it changes; what is not in it is deleted.
+        """Replace all objects by a complete list, and return the changes.
 
-        Where the iterable raises, nothing is changed. Objects of a known version are not parsed.
+        Objects that are not in the list count as deleted. If the iterable raises, nothing changes.
+        Objects of a known version are not parsed again.
         """
         fresh: dict[str, _CacheEntry[Value]] = {}
-        for found in objects:
-            name, version = _parse_identity(found)
+        for document in objects:
+            name, version = _parse_identity(document)
             known = self._entries.get(name)
             same = known is not None and known.version == version
             fresh[name] = (
-                known if known is not None and same else self._parse_entry(found, name, version)
+                known if known is not None and same else self._parse_entry(document, name, version)
             )
         changes = [
             change
@@ -97,14 +98,14 @@ class Cache(Generic[Value]):
             self._entries, self._values = fresh, None
         return changes
 
-    def put(self, found: Mapping[str, Any]) -> list[ObjectChange[Value]]:
-        """Take an object that was added or modified."""
-        name, version = _parse_identity(found)
-        return self._set_entry(name, self._parse_entry(found, name, version))
+    def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
+        """Store an added or modified object, and return the change."""
+        name, version = _parse_identity(document)
+        return self._set_entry(name, self._parse_entry(document, name, version))
 
-    def remove(self, found: Mapping[str, Any]) -> list[ObjectChange[Value]]:
-        """Take an object that was deleted."""
-        return self._set_entry(_parse_identity(found)[0], None)
+    def remove(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
+        """Remove a deleted object, and return the change."""
+        return self._set_entry(_parse_identity(document)[0], None)
 
     def _set_entry(self, name: str, new: _CacheEntry[Value] | None) -> list[ObjectChange[Value]]:
         with self._lock:
@@ -115,20 +116,22 @@ class Cache(Generic[Value]):
         change = _compare_entries(name, old, new)
         return [] if change is None else [change]
 
-    def _parse_entry(self, found: Mapping[str, Any], name: str, version: str) -> _CacheEntry[Value]:
+    def _parse_entry(
+        self, document: Mapping[str, Any], name: str, version: str
+    ) -> _CacheEntry[Value]:
         try:
-            return _CacheEntry(version, self._parse(found), None)
+            return _CacheEntry(version, self._parse(document), None)
         except (ConfigError, ParseError, ReportError) as error:
             return _CacheEntry(version, None, ParseError(str(error), source=show(name, 400)))
 
 
-def _parse_identity(found: Mapping[str, Any]) -> tuple[str, str]:
+def _parse_identity(document: Mapping[str, Any]) -> tuple[str, str]:
     """Return name and version of an object.
 
     Raises:
-        KubeUnavailable: it has none: this is no answer of the API server.
+        KubeUnavailable: it has none, so it does not come from the API server.
     """
-    metadata = found.get("metadata")
+    metadata = document.get("metadata")
     if not isinstance(metadata, Mapping):
         raise KubeUnavailable("an object without metadata")
     name, version = metadata.get("name"), metadata.get("resourceVersion")
@@ -141,7 +144,7 @@ def _parse_identity(found: Mapping[str, Any]) -> tuple[str, str]:
 def _compare_entries(
     name: str, old: _CacheEntry[Value] | None, new: _CacheEntry[Value] | None
 ) -> ObjectChange[Value] | None:
-    """Return what the change of an entry is to those who only see values."""
+    """Return the change of the value between two entries, or None if the value is the same."""
     before = None if old is None else old.value
     after = None if new is None else new.value
     if before == after:

@@ -1,4 +1,4 @@
-"""Who we are to the API server, and where it is: from a kubeconfig file or a pod's own token."""
+"""The API server's address and the credentials for it: from a kubeconfig file or a pod's token."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from topology.model.errors import ConfigError, show
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
 
 LoadConfiguration = Callable[[], Configuration]
-"""Reads the credentials afresh; called again when the server no longer knows us."""
+"""Loads the credentials; called again after a 401."""
 
 
 def find_credentials(
     *, kubeconfig: str | None, context: str | None, environ: Mapping[str, str]
 ) -> LoadConfiguration:
-    """Return how to load the credentials that apply here, in kubectl's order.
+    """Return the function that loads the credentials, in kubectl's order.
 
-    The file that is named, else those of `KUBECONFIG`, else the pod's own where we run in one,
-    else the file in the home directory.
+    The order is: the given file, the files in `KUBECONFIG`, the pod's own token if we run in a pod,
+    the file in the home directory.
 
     Args:
-        kubeconfig: a file, or several with colons between.
-        context: of the file, in place of its current one.
+        kubeconfig: a file, or several files separated by colons.
+        context: the context of the file to use; None uses its current context.
         environ: the environment.
     """
     named = kubeconfig or environ.get("KUBECONFIG")
@@ -46,12 +46,12 @@ def find_credentials(
 
 
 def load_kubeconfig(files: str, context: str | None = None) -> Configuration:
-    """Return the credentials of a kubeconfig file, or of several with colons between.
+    """Return the credentials of a kubeconfig file, or of several files separated by colons.
 
-    Where the file names a program that makes tokens, it is run, now and when they expire.
+    If the file names a program that makes tokens, the program runs now and when a token expires.
 
     Raises:
-        ConfigError: no such file or context, or its content is no use.
+        ConfigError: the file or the context does not exist, or the content is not usable.
     """
     configuration = _new_configuration()
     try:
@@ -70,7 +70,7 @@ def load_in_cluster(
     """Return the credentials of the pod that we run in; the token is read again every minute.
 
     Raises:
-        ConfigError: this is no pod, or one without a service account.
+        ConfigError: we do not run in a pod, or the pod has no service account.
     """
     configuration = _new_configuration()
     try:
@@ -82,8 +82,8 @@ def load_in_cluster(
 
 def _new_configuration() -> Configuration:
     configuration = Configuration()
-    configuration.retries = False  # each loop has its own patience
-    configuration.keep_alive = True  # tells a vanished server under an idle watch
+    configuration.retries = False  # each loop retries by its own policy
+    configuration.keep_alive = True  # detects a vanished server during an idle watch
     configuration.client_side_validation = False
     return configuration
 

@@ -1,12 +1,13 @@
-"""One leader among the replicas, by a Lease that it renews.
+"""Elects one leader among the replicas, with a Lease that the leader renews.
 
-Nobody compares times of two machines: a lease has expired when its holder was not *seen* to change
-it for its duration, on the own monotonic clock. The leader counts from before it sent the renewal
-that was granted, and stops before the others may begin. So two never lead at once, whatever the
-clocks say, as long as they run at about the same speed. Every request is capped by what is left.
+A replica never compares the clocks of two machines: for it, a lease has expired if it has not
+*seen* the lease change for the lease's duration, on its own monotonic clock. The leader counts its
+time from before it sent the granted renewal, and stops before the others may take over. So two
+replicas never lead at once, whatever their clocks show, as long as the clocks run at about the same
+speed. The timeout of every request is limited by the remaining time.
 
-The number of transitions grows with each new leader: what it writes can carry it, so that a
-store may refuse what a former leader sends late.
+The number of transitions grows with each new leader. A write can carry this number (the epoch), so
+that a store can refuse late writes of a former leader.
 """
 
 from __future__ import annotations
@@ -26,36 +27,36 @@ from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 log = logging.getLogger(__name__)
 
 RELEASE_TIMEOUT_S: Final = 2.0
-"""Longest wait of a release; the others can wait for the expiry as well."""
+"""Longest wait of a release; without it, the others wait for the expiry."""
 _RELEASED_DURATION_S: Final = 1
-"""Duration of a lease that nobody holds: 0 is refused by the API."""
+"""Duration of a lease without a holder; the API refuses 0."""
 _JITTER: Final = 0.2
 _MIN_WAIT_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseDurations:
-    """How long a leader leads without renewing."""
+    """The durations of a lease, counted from its last renewal."""
 
     lease_s: float = 15.0
-    """After this the others may take over."""
+    """After this time the others may take over."""
     renew_s: float = 10.0
-    """After this the leader gives up."""
+    """After this time the leader stops leading."""
     retry_s: float = 2.0
-    """Between renewals, and between tries to become leader."""
+    """Between renewals, and between attempts to become leader."""
 
 
 class LeaseName(NamedTuple):
-    """Which lease, and who wants it."""
+    """The name of the Lease, and the identity of this replica."""
 
     namespace: str
     name: str
     identity: str
-    """Of this process alone: with a part that is drawn anew at every start."""
+    """Unique to this process: it has a random part that changes with every start."""
 
     @property
     def path(self) -> str:
-        """Where the object is."""
+        """The path of the object."""
         return LEASES.path(self.name, namespace=self.namespace)
 
 
@@ -65,11 +66,11 @@ class _ObservedLease(NamedTuple):
     record: LeaseRecord
     version: str
     observed_at_s: float
-    """When it was first seen to be so, on our clock."""
+    """When this version was first seen, on our clock."""
 
 
 class Elector:
-    """Tries to lead, and leads as long as it can renew; `run` in a thread of its own."""
+    """Tries to become leader, and leads as long as it can renew; call `run` in its own thread."""
 
     def __init__(
         self,
@@ -80,14 +81,14 @@ class Elector:
         pace: WaitContext,
         durations: LeaseDurations = LeaseDurations(),
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            lease: which one, and who we are.
-            now: the wall clock, for people who read the lease.
-            pace: how to wait, and until when.
-            terms: how long a leader leads.
+            lease: the Lease, and the identity of this replica.
+            now: the wall clock; its times are only shown in the lease.
+            pace: how to wait, and the stop request.
+            durations: the durations of the lease.
         """
         self._transport = transport
         self._lease = lease
@@ -96,52 +97,52 @@ class Elector:
         self._durations = durations
         self._observed: _ObservedLease | None = None
         self.address = ""
-        """Where we answer calls, told to the others while we lead; set it before `run`."""
+        """Where we answer calls; published in the lease while we lead. Set it before `run`."""
         self.num_renewals = 0
-        """Granted ones, the first claim of each reign among them."""
+        """Granted renewals, including the first claim of each leadership."""
         self._held_until: float | None = None
-        """When leadership ends unless renewed, None while another leads."""
+        """When leadership ends unless renewed; None while another replica leads."""
         self._problem = ""
 
     @property
     def is_leader(self) -> bool:
-        """Whether we lead at this moment, even where the thread of `run` has not noticed yet."""
-        held = self._held_until
-        return held is not None and self._pace.clock() < held
+        """Whether we lead now; correct even if the thread of `run` has not noticed a change yet."""
+        held_until = self._held_until
+        return held_until is not None and self._pace.clock() < held_until
 
     @property
     def left_s(self) -> float:
-        """For how long we lead without another renewal, 0 where we do not."""
-        held = self._held_until
-        return 0.0 if held is None else max(0.0, held - self._pace.clock())
+        """The remaining seconds of our leadership without another renewal; 0 if we do not lead."""
+        held_until = self._held_until
+        return 0.0 if held_until is None else max(0.0, held_until - self._pace.clock())
 
     @property
     def epoch(self) -> int:
-        """How often leadership had passed when we last saw the lease."""
+        """The number of leadership changes when we last saw the lease."""
         return 0 if self._observed is None else self._observed.record.transitions
 
     @property
     def leader_address(self) -> str:
-        """Where the leader answers calls, as we last saw; empty where nobody leads or tells."""
+        """The leader's address in the lease as last seen; empty without a leader or an address."""
         record = None if self._observed is None else self._observed.record
         return record.address if record is not None and record.holder else ""
 
     def run(self, *, on_gained: Callable[[int], None], on_lost: Callable[[], None]) -> None:
-        """Try until the end is wished, then release the lease if we hold it.
+        """Try until a stop is requested, then release the lease if we hold it.
 
         Args:
             on_gained: called with the epoch when leadership begins; must return soon.
-            on_lost: called when it ends, also by the end that was wished, before the release.
+            on_lost: called when leadership ends, also after a stop request, before the release.
         """
         led: int | None = None
         while not self._pace.stop.is_set:
             self.advance()
             now = self.epoch if self.is_leader else None
             if led not in (None, now):
-                log.info("leading no more", extra={"lease": self._lease.name, "epoch": led})
+                log.info("leadership lost", extra={"lease": self._lease.name, "epoch": led})
                 on_lost()
             if now not in (None, led):
-                log.info("leading", extra={"lease": self._lease.name, "epoch": now})
+                log.info("leadership gained", extra={"lease": self._lease.name, "epoch": now})
                 on_gained(self.epoch)
             led = now
             self._wait_for_retry()
@@ -151,28 +152,28 @@ class Elector:
         self.release()
 
     def advance(self) -> None:
-        """Make one attempt: to stay leader, or to become it."""
-        held, now = self._held_until, self._pace.clock()
-        if held is not None and now < held:
-            self._attempt(self._renew, held)
+        """Make one attempt to stay leader or to become leader."""
+        held_until, now = self._held_until, self._pace.clock()
+        if held_until is not None and now < held_until:
+            self._attempt(self._renew, held_until)
         else:
             self._held_until = None
             self._attempt(self._take_over, now + self._durations.renew_s)
 
     def _attempt(self, attempt: Callable[[float], None], deadline: float) -> None:
-        """Make one attempt; what fails is told once and tried again later."""
+        """Make one attempt; log a new failure once, and try again later."""
         try:
             attempt(deadline)
         except KubeError as error:
             if str(error) != self._problem:
                 fields = {"lease": self._lease.name, "error": str(error)}
-                log.warning("lease out of reach", extra=fields)
+                log.warning("cannot reach lease", extra=fields)
             self._problem = str(error)
         else:
             self._problem = ""
 
     def _take_over(self, deadline: float) -> None:
-        """Read the lease, and take it where nobody holds it any more."""
+        """Read the lease, and take it if it has no holder or has expired."""
         seen = self._read(deadline)
         if seen is not None and seen.record.holder not in ("", self._lease.identity):
             expires = seen.observed_at_s + max(seen.record.duration_s, self._durations.lease_s)
@@ -181,20 +182,20 @@ class Elector:
         self._claim(seen, deadline)
 
     def _renew(self, deadline: float) -> None:
-        """Write the lease again; where it changed meanwhile, see whether it is still ours."""
+        """Write the lease again; if it changed meanwhile, check whether it is still ours."""
         try:
             self._claim(self._observed, deadline)
         except (KubeConflict, KubeNotFound):
             seen = self._read(deadline)
             if seen is not None and seen.record.holder != self._lease.identity:
-                self._held_until = None  # somebody took it: an administrator, or our clock lied
+                self._held_until = None  # an administrator took it, or our clock ran wrong
                 return
             self._claim(seen, deadline)
 
     def _read(self, deadline: float) -> _ObservedLease | None:
-        """Return the lease as it stands, None where there was none as long as we know.
+        """Return the current lease, or None if we have never seen one.
 
-        A lease that was deleted under its holder binds us like one that was renewed just now.
+        A lease that was deleted while it was held counts as renewed just now.
         """
         try:
             record, version = self._send(KubeRequest("GET", self._lease.path), deadline)
@@ -207,7 +208,7 @@ class Elector:
         return self._observed
 
     def _claim(self, seen: _ObservedLease | None, deadline: float) -> None:
-        """Write that we hold the lease, in place of what was seen and of nothing else."""
+        """Write that we hold the lease; this replaces only the version that was seen."""
         record = LeaseRecord(
             holder=self._lease.identity,
             duration_s=max(1, round(self._durations.lease_s)),
@@ -229,7 +230,7 @@ class Elector:
         self.num_renewals += 1
 
     def _write(self, record: LeaseRecord, version: str, deadline: float) -> _ObservedLease:
-        """Write the lease in place of this version, or anew where it is empty."""
+        """Replace this version of the lease, or create the lease if the version is empty."""
         namespace, name = self._lease.namespace, self._lease.name
         body = render_lease(
             record, namespace=namespace, name=name, version=version, now=self._now()
@@ -243,9 +244,9 @@ class Elector:
         return _ObservedLease(written, version, self._pace.clock())
 
     def _send(self, request: KubeRequest, deadline: float) -> tuple[LeaseRecord, str]:
-        """Ask for at most half of the time that is left.
+        """Send a request with half of the remaining time as its timeout.
 
-        A connection that falls silent half way costs its limit twice.
+        A connection that falls silent after its first bytes takes twice the timeout.
         """
         limit_s = max(_MIN_WAIT_S, (deadline - self._pace.clock()) / 2)
         return parse_lease(
@@ -253,7 +254,7 @@ class Elector:
         )
 
     def release(self) -> None:
-        """Let go of the lease, so that another need not wait for its expiry."""
+        """Release the lease, so that another replica need not wait for its expiry."""
         seen, self._held_until = self._observed, None
         if seen is None or seen.record.holder != self._lease.identity or not seen.version:
             return

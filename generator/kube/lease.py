@@ -1,4 +1,4 @@
-"""The Lease by which replicas agree who leads: its record, read and written."""
+"""The record in the Lease with which replicas elect a leader: parsed and rendered."""
 
 from __future__ import annotations
 
@@ -12,41 +12,45 @@ from topology.model.errors import KubeUnavailable
 
 ADDRESS_ANNOTATION: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600
-"""A holder that claims the lease for longer is believed for this long."""
+"""A longer duration in a lease is cut to this."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What stands in the lease."""
+    """The content of a lease."""
 
     holder: str
-    """Empty where nobody holds it."""
+    """The identity of the holder; empty without a holder."""
     duration_s: int
-    """How long the holder may go on without renewing."""
+    """How long the lease is valid without a renewal."""
     transitions: int
     """How often the holder changed."""
     acquired_at: str = ""
-    """When the holder got it; for people."""
+    """When the holder acquired it; only for people."""
     address: str = ""
-    """`HOST:PORT` at which the holder answers calls, empty where it tells none."""
+    """`HOST:PORT` at which the holder answers calls; empty if it publishes none."""
 
 
-def parse_lease(found: Mapping[str, Any]) -> tuple[LeaseRecord, str]:
+def parse_lease(document: Mapping[str, Any]) -> tuple[LeaseRecord, str]:
     """Return the record of a Lease object and the object's version.
 
     Raises:
-        KubeUnavailable: this is no Lease.
+        KubeUnavailable: the object is not a Lease.
     """
-    metadata, spec = found.get("metadata"), found.get("spec")
+    metadata, spec = document.get("metadata"), document.get("spec")
     if not isinstance(metadata, Mapping) or not isinstance(spec, Mapping | None):
         raise KubeUnavailable("expected a Lease with metadata")
-    values, marks = spec or {}, metadata.get("annotations")
+    values, annotations = spec or {}, metadata.get("annotations")
     record = LeaseRecord(
         holder=str(values.get("holderIdentity") or ""),
         duration_s=min(_parse_count(values.get("leaseDurationSeconds")), MAX_DURATION_S),
         transitions=_parse_count(values.get("leaseTransitions")),
         acquired_at=str(values.get("acquireTime") or ""),
-        address=str(marks.get(ADDRESS_ANNOTATION) or "") if isinstance(marks, Mapping) else "",
+        address=(
+            str(annotations.get(ADDRESS_ANNOTATION) or "")
+            if isinstance(annotations, Mapping)
+            else ""
+        ),
     )
     return record, str(metadata.get("resourceVersion", ""))
 
@@ -57,11 +61,12 @@ def render_lease(
     """Return the object to write.
 
     Args:
-        record: what it is to say.
-        namespace: of the object.
-        name: of the object.
-        version: that it replaces: the write fails where it is another; empty for a new object.
-        now: shown as the time of renewal; nobody decides by it.
+        record: the content of the lease.
+        namespace: the namespace of the object.
+        name: the name of the object.
+        version: the version to replace: the write fails if the object has another version; empty
+            for a new object.
+        now: shown as the time of renewal; no replica uses it.
     """
     spec: dict[str, Any] = {
         "holderIdentity": record.holder,
@@ -85,9 +90,9 @@ def render_lease(
 
 
 def render_micro_time(now: datetime) -> str:
-    """Return a time as leases hold it: UTC, always with six digits of a second."""
+    """Return a time in the format of leases: UTC, always with microseconds."""
     return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _parse_count(found: object) -> int:
-    return max(found, 0) if isinstance(found, int) and not isinstance(found, bool) else 0
+def _parse_count(value: object) -> int:
+    return max(value, 0) if isinstance(value, int) and not isinstance(value, bool) else 0

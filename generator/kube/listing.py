@@ -1,4 +1,4 @@
-"""A complete list of one kind of object, page by page, into a cache."""
+"""Lists all objects of one kind, page by page, into a cache."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Value = TypeVar("Value")
 
 
 class Paging(NamedTuple):
-    """How to list."""
+    """The page size and the query of a list."""
 
     page_size: int = 500
     """Objects in one answer; 0 for all at once."""
     request_timeout_s: float = 60.0
     """Longest wait for a page."""
     query: tuple[tuple[str, str], ...] = ()
-    """More for every request, such as a label selector."""
+    """Additional parameters of every request, such as a label selector."""
 
 
 DEFAULT_PAGING: Final = Paging()
@@ -34,21 +34,21 @@ def list_into_cache(
     *,
     paging: Paging = DEFAULT_PAGING,
 ) -> tuple[str, list[ObjectChange[Value]]]:
-    """List all objects into the cache; return the version of the list and what it changed.
+    """List all objects into the cache; return the version of the list and the changes.
 
-    No more than a page is held beside the values. Pages that outlive their version cost a list of
-    all at once, which is dear, but cannot expire.
+    At most one page is in memory besides the values. If the version of the pages expires, all
+    objects are listed in one request, which is expensive but cannot expire.
 
     Raises:
         KubeNotFound: the server does not know the kind.
-        KubeError: the list is refused or not complete; the cache is as it was.
+        KubeError: the list is refused or incomplete; the cache does not change.
     """
     try:
         return _list_pages(cache, transport, resource, paging)
     except KubeExpired:
         return _list_pages(cache, transport, resource, paging._replace(page_size=0))
     except KubeNotFound as error:
-        hint = f"the cluster knows no {resource.kind}, its CRD is not installed: {error}"
+        hint = f"the cluster has no {resource.kind}, its CRD is not installed: {error}"
         raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
 
 
@@ -63,24 +63,24 @@ def _list_pages(
 def _fetch_objects(
     transport: Transport, resource: Resource, paging: Paging, versions: list[str]
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield all objects, and put the version of each page in the list."""
+    """Yield all objects, and append the version of each page to `versions`."""
     token = ""
     while True:
         limit = (("limit", str(paging.page_size)),) if paging.page_size else ()
         more = (("continue", token),) if token else ()
         request = KubeRequest("GET", resource.path(), (*paging.query, *limit, *more))
-        found = decode_object(
+        answer = decode_object(
             str(request), transport.ask(request, timeout_s=paging.request_timeout_s)
         )
-        metadata, items = found.get("metadata"), found.get("items", ())
+        metadata, items = answer.get("metadata"), answer.get("items", ())
         version = metadata.get("resourceVersion") if isinstance(metadata, dict) else None
         if not isinstance(metadata, dict) or not version or not isinstance(items, list):
             raise KubeUnavailable(f"{request}: expected a list with its version")
         versions.append(str(version))
         token = metadata.get("continue") or ""
-        del found
+        del answer
         items.reverse()
-        while items:  # what was taken is dropped: a page is ten times its values
+        while items:  # drop each object once used: a page takes ten times the memory of its values
             yield items.pop()
         if not token:
             return

@@ -1,8 +1,8 @@
-"""Whether applying an object would change anything, told from the object and who owns its fields.
+"""Says whether a server-side apply would change an object, from its content and field ownership.
 
 Pure. Source: Kubernetes, "Server-Side Apply"; the format of `fieldsV1` is that of
 sigs.k8s.io/structured-merge-diff: `f:NAME` a field, `k:{…}` an item of a list by its keys,
-`v:VALUE` an item of a set, `i:INDEX` one by its place, `.` the thing itself.
+`v:VALUE` an item of a set, `i:INDEX` an item by its index, `.` the object itself.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ def is_applied(
     field_manager: str,
     subresource: str = "",
 ) -> bool:
-    """Return whether an apply of `desired` would leave the observed object as it is.
+    """Return whether an apply of `desired` would leave the observed object unchanged.
 
-    It would where the object says all of it already, and where the manager owns nothing else:
-    a field that it applied once and no longer wants is to be removed.
+    It would if the object already has all desired fields and the manager owns no other field: an
+    apply removes a field that the manager applied earlier and no longer desires.
     """
     fields = _find_owned_fields(observed, field_manager, subresource)
-    wanted = {key: value for key, value in desired.items() if key not in _HEAD}
-    return fields is not None and _contains(observed, wanted) and _owns_only(fields, wanted)
+    content = {key: value for key, value in desired.items() if key not in _HEAD}
+    return fields is not None and _contains(observed, content) and _owns_only(fields, content)
 
 
 def _find_owned_fields(
     observed: Mapping[str, Any], manager: str, subresource: str
 ) -> Mapping[str, Any] | None:
-    """Return the fields that the manager has applied, None where it has not."""
+    """Return the fields that the manager has applied, or None if it has applied none."""
     metadata = observed.get("metadata")
     rows = metadata.get("managedFields") if isinstance(metadata, Mapping) else None
     for row in rows if isinstance(rows, Sequence) else ():
@@ -48,44 +48,44 @@ def _find_owned_fields(
     return None
 
 
-def _contains(observed: object, wanted: object) -> bool:
-    """Return whether what is observed holds what is wanted; lists must be equal in length."""
-    if isinstance(wanted, Mapping):
+def _contains(observed: object, desired: object) -> bool:
+    """Return whether an observed value contains the desired one; lists must have equal lengths."""
+    if isinstance(desired, Mapping):
         if not isinstance(observed, Mapping):
-            return not wanted and observed is None
-        return all(_contains(observed.get(key), value) for key, value in wanted.items())
-    if isinstance(wanted, list):
+            return not desired and observed is None
+        return all(_contains(observed.get(key), value) for key, value in desired.items())
+    if isinstance(desired, list):
         if not isinstance(observed, list):
-            return not wanted and observed is None
-        return len(wanted) == len(observed) and all(map(_contains, observed, wanted))
-    return observed == wanted
+            return not desired and observed is None
+        return len(desired) == len(observed) and all(map(_contains, observed, desired))
+    return observed == desired
 
 
-def _owns_only(fields: Mapping[str, Any], wanted: object) -> bool:
-    """Return whether every owned field is one that is wanted."""
+def _owns_only(fields: Mapping[str, Any], desired: object) -> bool:
+    """Return whether every owned field is a desired field."""
     for key, inner in fields.items():
         if key == ".":
             continue
-        found = _find_wanted(key, wanted)
-        if found is None:
+        selected = _find_desired(key, desired)
+        if selected is None:
             return False
-        if isinstance(inner, Mapping) and inner and not _owns_only(inner, found[0]):
+        if isinstance(inner, Mapping) and inner and not _owns_only(inner, selected[0]):
             return False
     return True
 
 
-def _find_wanted(key: str, wanted: object) -> tuple[object] | None:
-    """Return what a key of `fieldsV1` stands for within what is wanted, None where it is not."""
+def _find_desired(key: str, desired: object) -> tuple[object] | None:
+    """Return the desired value that a key of `fieldsV1` selects, in a tuple; None without one."""
     kind, _, name = key.partition(":")
-    if kind == "f" and isinstance(wanted, Mapping):
-        return (wanted[name],) if name in wanted else None
-    if not isinstance(wanted, list):
+    if kind == "f" and isinstance(desired, Mapping):
+        return (desired[name],) if name in desired else None
+    if not isinstance(desired, list):
         return None
     if kind == "k":
         keys = json.loads(name)
-        items = (item for item in wanted if isinstance(item, Mapping))
-        return next(((one,) for one in items if keys.items() <= one.items()), None)
+        items = (item for item in desired if isinstance(item, Mapping))
+        return next(((item,) for item in items if keys.items() <= item.items()), None)
     if kind == "v":
         value = json.loads(name)
-        return (value,) if value in wanted else None
+        return (value,) if value in desired else None
     return None

@@ -1,9 +1,10 @@
-"""All objects of one kind, kept current: a list in pages, then a watch that goes on from it.
+"""Keeps all objects of one kind current: a list in pages, then a watch from the list's version.
 
-The watch starts at the version of the list, never at none, and is renewed every few minutes from
-the last version that an event or a bookmark told. A version that is too old (410) costs a new
-list, whose differences are told as if they had been watched, deletions too. Every failure is
-waited for with full jitter, at least as long as the server asks; meanwhile the last state stands.
+The watch starts at the version of the list, never without a version, and is renewed every few
+minutes from the version of the last event or bookmark. If the version is too old (410), the objects
+are listed again, and the differences are reported like watched changes, including deletions. After
+a failure the reflector waits with full jitter, at least as long as the server asks; until then the
+last state is used.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ log = logging.getLogger(__name__)
 Value = TypeVar("Value")
 
 _MAX_REFUSALS: Final = 3
-"""Refused so often in a row, a watch is given up for a new list."""
+"""After so many refusals in a row, a watch is replaced by a new list."""
 _SHORT_WATCH_S: Final = 1.0
-"""A watch that ends sooner without a word is a failure: renewing it at once would be a hot loop."""
+"""A watch that ends sooner without an event is a failure: renewing it at once would spin."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReflectorConfig:
-    """How to list and watch."""
+    """The settings of lists and watches."""
 
     paging: Paging = DEFAULT_PAGING
     watch_range_s: tuple[float, float] = (300.0, 600.0)
-    """A watch is asked to last between these, so that many do not end together."""
+    """The range of a watch's requested duration, so that many watches do not end together."""
     idle_timeout_s: float = 150.0
     """Longest silence of a watch; the server sends a bookmark about once a minute."""
     backoff: Backoff = field(default_factory=Backoff)
 
 
 class Reflector(Generic[Value]):
-    """Follows one kind of object in a thread of its own; any thread may read what it knows."""
+    """Follows one kind of object; call `run` in its own thread. Any thread may read the cache."""
 
     def __init__(
         self,
@@ -57,26 +58,26 @@ class Reflector(Generic[Value]):
         pace: WaitContext,
         config: ReflectorConfig = ReflectorConfig(),
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            resource: what to follow, in all namespaces.
-            parse: what to keep of each object.
-            on_change: called in the reflector's thread; must not raise. The first list is a
-                change, too, even an empty one: it tells that there is nothing.
-            pace: how to wait, and until when.
-            settings: how to list and watch.
+            resource: the kind to follow, in all namespaces.
+            parse: returns the value to keep of each object.
+            on_change: called in the reflector's thread; must not raise. The first list is also a
+                change, even if it is empty: it means that there are no objects.
+            pace: how to wait, and the stop request.
+            config: the settings of lists and watches.
         """
         self.cache = Cache(parse)
         self.is_synced = False
-        """Whether a list was complete: before that, nothing known does not mean nothing there."""
+        """Whether a list was complete; before that, an empty cache does not mean no objects."""
         self.problem = ""
-        """Why it does not follow at the moment, empty while it does."""
+        """Why the cache is not current at the moment; empty while it is."""
         self.num_lists = 0
-        """Complete ones."""
+        """The number of complete lists."""
         self.num_watches = 0
-        """Begun."""
+        """The number of watches started."""
         self._transport = transport
         self._resource = resource
         self._on_change = on_change
@@ -84,16 +85,16 @@ class Reflector(Generic[Value]):
         self._settings = config
         self._version = ""
         self._failures = 0
-        self._told = ""
-        """The failure that was logged last, empty after a success."""
+        self._logged_problem = ""
+        """The last logged failure; empty after a success."""
 
     @property
     def version(self) -> str:
-        """From where the next watch goes on, empty where a list comes first."""
+        """The version from which the next watch starts; empty if a list comes first."""
         return self._version
 
     def run(self) -> None:
-        """Follow until the end is wished."""
+        """Follow the objects until a stop is requested."""
         while not self._pace.stop.is_set:
             try:
                 if not self._version:
@@ -104,17 +105,17 @@ class Reflector(Generic[Value]):
                     self._record_failure(error)
 
     def _record_failure(self, error: KubeError) -> None:
-        """Tell a failure once, and wait."""
+        """Log a failure once, and wait."""
         self._failures += 1
         is_refused = error.status != 0 and self._failures >= _MAX_REFUSALS
         if isinstance(error, KubeExpired) or is_refused:
             self._version = ""
         fields = {"resource": self._resource.plural, "error": str(error)}
         if isinstance(error, KubeExpired):
-            log.info("watch too old, listing again", extra=fields)
-        elif str(error) != self._told:
+            log.info("watch expired, listing again", extra=fields)
+        elif str(error) != self._logged_problem:
             log.warning("cannot follow objects", extra=fields)
-        self.problem = self._told = str(error)
+        self.problem = self._logged_problem = str(error)
         self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -145,7 +146,7 @@ class Reflector(Generic[Value]):
         started = self._pace.clock()
         self.num_watches += 1
         with self._transport.open_stream(request, idle_timeout_s=settings.idle_timeout_s) as lines:
-            self.problem = ""  # a quiet kind may not tell of a single event for a minute
+            self.problem = ""  # a quiet kind may have no event for a minute
             num_events = self._read_events(lines, str(request))
         is_short = self._pace.clock() - started < _SHORT_WATCH_S
         if not num_events and is_short and not self._pace.stop.is_set:
@@ -153,7 +154,7 @@ class Reflector(Generic[Value]):
         self._record_success()
 
     def _read_events(self, lines: LineStream, what: str) -> int:
-        """Take events until the stream ends; return how many."""
+        """Apply the events until the stream ends; return their number."""
         count = 0
         with self._pace.stop.on_set(lines.cancel):
             for count, line in enumerate(lines, 1):  # noqa: B007 - the last one is the number
@@ -162,41 +163,41 @@ class Reflector(Generic[Value]):
         return count
 
     def _apply_event(self, line: bytes, what: str) -> None:
-        kind, found = _parse_event(line, what)
+        kind, document = _parse_event(line, what)
         match kind:
             case "ADDED" | "MODIFIED":
-                changes = self.cache.put(found)
+                changes = self.cache.put(document)
             case "DELETED":
-                changes = self.cache.remove(found)
+                changes = self.cache.remove(document)
             case "BOOKMARK":
                 changes = []
             case _:
                 raise KubeExpired(f"{what}: an event of an unknown kind")
-        self._version = str(found["metadata"]["resourceVersion"])
+        self._version = str(document["metadata"]["resourceVersion"])
         if changes:
             self._on_change(changes)
 
     def _record_success(self) -> None:
-        self._failures, self._told = 0, ""
+        self._failures, self._logged_problem = 0, ""
 
 
 def _parse_event(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:
-    """Return kind and object of a line of a watch.
+    """Return the type and the object of an event line.
 
     Raises:
         KubeError: the event is an error of the server.
-        KubeExpired: the line is no event, so that what was missed is unknown.
+        KubeExpired: the line is not an event, so changes may have been missed.
     """
     try:
         event = json.loads(line)
-        kind, found = event["type"], event["object"]
-        metadata = found.get("metadata", {})
+        kind, document = event["type"], event["object"]
+        metadata = document.get("metadata", {})
         is_usable = kind == "ERROR" or isinstance(metadata.get("resourceVersion"), str)
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise KubeExpired(f"{what}: a line that is no event") from error
+        raise KubeExpired(f"{what}: a line that is not an event") from error
     if kind == "ERROR":
-        status = found.get("code")
-        raise error_of_status(what, status if isinstance(status, int) else 500, found)
+        status = document.get("code")
+        raise error_of_status(what, status if isinstance(status, int) else 500, document)
     if not is_usable:
         raise KubeExpired(f"{what}: an event without a version")
-    return str(kind), found
+    return str(kind), document

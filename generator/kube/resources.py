@@ -1,4 +1,4 @@
-"""Kinds of objects and where the API server keeps them."""
+"""The kinds of objects and their paths at the API server."""
 
 from __future__ import annotations
 
@@ -9,18 +9,21 @@ class Resource(NamedTuple):
     """One kind of object."""
 
     group: str
-    """Empty for the core."""
+    """Empty for the core group."""
     version: str
     plural: str
     kind: str
 
     @property
     def api_version(self) -> str:
-        """What stands in an object."""
+        """The `apiVersion` of an object."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, name: str = "", *, namespace: str = "") -> str:
-        """Return the path of all objects, or of one; without a namespace those of the cluster."""
+        """Return the path of one object or, without a name, of all objects.
+
+        Without a namespace the path is that of cluster-scoped objects, or of all namespaces.
+        """
         parts = ["/apis", self.group] if self.group else ["/api"]
         parts.append(self.version)
         if namespace:

@@ -1,8 +1,7 @@
-"""One request to the API server, and one stream from it, over the official client's connections.
+"""Sends one request to the API server, or opens one stream, over the official client's connections.
 
-Bodies stay bytes: the client's own models cost more time and memory than the objects are worth,
-and drop what they do not know. Nothing is tried again here but a request that the server did not
-know us for: then the credentials are read afresh, once.
+Bodies stay bytes: the client's own models cost much time and memory, and drop unknown fields. This
+module retries only a 401: it reads the credentials again and repeats the request once.
 """
 
 from __future__ import annotations
@@ -42,23 +41,23 @@ _TOO_LARGE: Final = f"answered more than {MAX_ANSWER_BYTES} bytes"
 
 @dataclass(frozen=True, slots=True)
 class KubeRequest:
-    """What to ask."""
+    """A request to the API server."""
 
     method: str
     path: str
-    """From the root; names in it are those of objects, so nothing needs escaping."""
+    """From the root; the names in it are names of objects, so nothing needs escaping."""
     query: tuple[tuple[str, str], ...] = ()
     body: object = None
-    """What JSON can say, None for no body."""
+    """Sent as JSON; None sends no body."""
     content_type: str = JSON
 
     def __str__(self) -> str:
-        """Return what stands in errors and logs."""
+        """Return the request for errors and logs: method and path, without the query."""
         return f"{self.method} {self.path}"
 
 
 class LineStream(Protocol):
-    """The lines of an answer as they come. Leave the context to end it early."""
+    """The lines of an answer as they arrive. Leave the context to end the stream early."""
 
     def __enter__(self) -> Self:
         """Return itself."""
@@ -74,67 +73,67 @@ class LineStream(Protocol):
         ...
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield each complete line, without its end; what is cut off at the end is left out.
+        """Yield each complete line without its line end; drop an incomplete last line.
 
         Raises:
-            KubeUnavailable: the connection broke, was silent for too long, or makes no sense.
+            KubeUnavailable: the connection broke, was silent for too long, or is malformed.
         """
         ...
 
     def cancel(self) -> None:
-        """End the iteration from another thread; to cancel what has ended is no mistake."""
+        """End the iteration from another thread; has no effect after the end."""
         ...
 
 
 class Transport(Protocol):
-    """Asks the API server."""
+    """Sends requests to the API server."""
 
     def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
-        """Return the body of an answer that grants the request.
+        """Send a request and return the body of the answer.
 
         Args:
-            request: what to ask.
-            timeout_s: without a byte; a connection that falls silent after its first bytes costs
-                it twice.
+            request: the request.
+            timeout_s: the longest wait without a byte; a connection that falls silent after its
+                first bytes takes twice as long.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
+            KubeError: the server refused the request, or did not answer.
         """
         ...
 
     def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> LineStream:
-        """Return an answer that goes on, such as a watch.
+        """Send a request and return an answer without end, such as a watch.
 
         Args:
-            request: what to ask.
-            idle_s: the longest silence of a healthy connection.
+            request: the request.
+            idle_timeout_s: the longest silence of a healthy connection.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
+            KubeError: the server refused the request, or did not answer.
         """
         ...
 
 
 OnAnswer = Callable[[int], None]
-"""Takes the status of each answer of HTTP, 0 where there was none; any thread may call it."""
+"""Takes the HTTP status of each answer, 0 if no answer came; any thread may call it."""
 
 
 def ignore_answer(_status: int) -> None:
-    """Take no note."""
+    """Do nothing with the status of an answer."""
 
 
 class KubeTransport:
-    """The API server that the credentials name; may be used by several threads at once."""
+    """Sends requests to the API server of the credentials; several threads may use it at once."""
 
     def __init__(self, load: LoadConfiguration, on_answer: OnAnswer = ignore_answer) -> None:
         """Read the credentials; no connection is made yet.
 
         Args:
             load: the credentials.
-            on_answer: told how each request ended.
+            on_answer: records the status of each answer.
 
         Raises:
-            ConfigError: they are no use.
+            ConfigError: the credentials cannot be loaded.
         """
         self._load = load
         self._on_answer = on_answer
@@ -143,7 +142,7 @@ class KubeTransport:
         self._agent = f"toponaut/{version('toponaut')}"
 
     def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
-        """Return the body, as the protocol says."""
+        """Return the body, as `Transport` describes."""
         try:
             response = self._send(request, (min(timeout_s, CONNECT_TIMEOUT_S), timeout_s))
             body: bytes = response.read(MAX_ANSWER_BYTES + 1, decode_content=True)
@@ -157,11 +156,11 @@ class KubeTransport:
         return body
 
     def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> KubeLineStream:
-        """Return the lines, as the protocol says."""
+        """Return the lines, as `Transport` describes."""
         try:
             response = self._send(request, (CONNECT_TIMEOUT_S, idle_timeout_s))
             if response.status not in _OK:
-                with closing(response):  # what is left of a long refusal would keep the connection
+                with closing(response):  # the rest of a long refusal would hold the connection
                     body = response.read(_READ_BYTES, decode_content=True)
                 _raise_refusal(request, response, body)
         except NO_ANSWER_ERRORS as error:
@@ -171,7 +170,7 @@ class KubeTransport:
     def close(self) -> None:
         """Close the idle connections."""
         self._client.close()
-        self._client.rest_client.pool_manager.clear()  # the library closes its threads alone
+        self._client.rest_client.pool_manager.clear()  # the library only closes its threads
 
     def _send(self, request: KubeRequest, timeouts_s: tuple[float, float]) -> BaseHTTPResponse:
         client = self._client
@@ -187,7 +186,7 @@ class KubeTransport:
     def _send_by(
         self, client: ApiClient, request: KubeRequest, timeouts_s: tuple[float, float]
     ) -> BaseHTTPResponse:
-        """Send it once and return the answer, its body unread."""
+        """Send a request once and return the answer, with its body unread."""
         headers = {"User-Agent": self._agent, "Accept": JSON, "Content-Type": request.content_type}
         client.update_params_for_auth(
             headers, [], ["BearerToken"], request.path, request.method, request.body
@@ -195,7 +194,7 @@ class KubeTransport:
         headers = {key: value.strip() for key, value in headers.items()}
         query = f"?{urlencode(request.query)}" if request.query else ""
         is_json = request.content_type in (JSON, MERGE) or request.body is None
-        # The client encodes JSON itself, and passes on as it is what has another type.
+        # The client encodes JSON itself, and passes bodies of other types unchanged.
         body = request.body if is_json else json.dumps(request.body).encode()
         status = 0
         try:
@@ -206,20 +205,20 @@ class KubeTransport:
                 body=body,
                 _request_timeout=timeouts_s,
             )
-            found: BaseHTTPResponse = answer.response
-            status = found.status
+            response: BaseHTTPResponse = answer.response
+            status = response.status
         finally:
             self._on_answer(status)
-        return found
+        return response
 
     def _renew(self, refused: ApiClient) -> ApiClient:
-        """Return a client of fresh credentials; the same one where there are none.
+        """Return a client with new credentials, or the same client if loading them fails.
 
-        A token may have been replaced before its time, a certificate in its file, too.
+        A token may be replaced before it expires, and a certificate may change in its file.
         """
         with self._lock:
             if self._client is not refused:
-                return self._client  # another thread was quicker
+                return self._client  # another thread has already renewed it
             try:
                 self._client = ApiClient(self._load())
             except ConfigError:
@@ -228,10 +227,10 @@ class KubeTransport:
 
 
 class KubeLineStream:
-    """The lines of one answer of the official client's connection."""
+    """The lines of one answer of the official client."""
 
     def __init__(self, what: str, response: BaseHTTPResponse) -> None:
-        """Take over an answer whose body is unread."""
+        """Take over an answer with an unread body; `what` is the request, for errors."""
         self._what = what
         self._response = response
 
@@ -245,11 +244,11 @@ class KubeLineStream:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Close the connection: what is left of the answer would be in the way of another."""
+        """Close the connection, because the unread rest of the answer prevents its reuse."""
         self._response.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        """Yield the lines, as the protocol says."""
+        """Yield the lines, as `LineStream` describes."""
         rest = b""
         try:
             for piece in self._response.stream(_READ_BYTES, decode_content=True):
@@ -261,15 +260,15 @@ class KubeLineStream:
             raise error_of_no_answer(self._what, error) from error
 
     def cancel(self) -> None:
-        """End the iteration, as the protocol says."""
+        """End the iteration, as `LineStream` describes."""
         try:
             self._response.shutdown()
         except (OSError, RuntimeError, ValueError):
-            return  # it has ended already
+            return  # the stream has already ended
 
 
 def _raise_refusal(request: KubeRequest, response: BaseHTTPResponse, body: bytes) -> None:
-    """Raise the error of a refusing answer."""
+    """Raise the error if the answer is a refusal."""
     if response.status not in _OK:
         retry_after = response.headers.get("Retry-After")
         raise error_of_status(str(request), response.status, body, retry_after=retry_after)
@@ -279,16 +278,16 @@ def decode_object(what: str, body: bytes) -> dict[str, Any]:
     """Return the object of an answer.
 
     Raises:
-        KubeUnavailable: it is none; something between us and the server has answered.
+        KubeUnavailable: the body is not an object; probably a proxy before the server answered.
     """
     try:
-        found = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise error_of_no_answer(what, error) from error
-    if not isinstance(found, dict):
-        raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
-    return found
+    if not isinstance(answer, dict):
+        raise KubeUnavailable(f"{what}: expected an object, got {type(answer).__name__}")
+    return answer
 
 
 NO_ANSWER_ERRORS: Final = (HTTPError, ApiException, ConfigException, OSError, ValueError)
-"""Connections, keys, tokens, TLS."""
+"""Errors of connections, keys, tokens and TLS."""

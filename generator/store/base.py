@@ -1,7 +1,7 @@
-"""What a generator that serves needs of its store, be it a folder or a cluster.
+"""The interface of a store that a server uses, for a folder or a cluster.
 
-Reading is cheap enough for every round: only what changed is read anew. A write is done whole or
-fails with a `TopologyError`, and what was written is what is read next.
+Reading is cheap enough for every round: only changed objects are read again. A write is complete or
+fails with a `TopologyError`, and the next read returns what was written.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from topology.reports.neighbor_report import NeighborReport
 
 
 class StoredReports(NamedTuple):
-    """The reports of a folder."""
+    """The reports of a store."""
 
     reports: tuple[Report, ...]
-    """One per name, sorted by it."""
+    """One report per name, sorted by name."""
     problems: tuple[ParseError, ...]
     num_files: int
-    """Files that were looked at, good or bad."""
+    """The number of files or objects, good or bad."""
 
 
 class StoredHyperNodes(NamedTuple):
-    """The HyperNodes of a folder."""
+    """The HyperNodes of a store."""
 
     hypernodes: tuple[HyperNode, ...]
-    """One per name, sorted by it."""
+    """One HyperNode per name, sorted by name."""
     problems: tuple[ParseError, ...]
     num_files: int
-    """Files that were looked at, good or bad."""
+    """The number of files or objects, good or bad."""
 
 
 class FabricRead(NamedTuple):
@@ -47,23 +47,23 @@ class FabricRead(NamedTuple):
 
 
 class ServedStore(Protocol):
-    """Reports, nodes and gangs in; HyperNodes and the Fabric object in and out."""
+    """Reads reports, nodes and gangs; reads and writes HyperNodes and the Fabric object."""
 
     @property
     def is_synced(self) -> bool:
-        """Whether all of it was read once."""
+        """Whether everything was read once."""
         ...
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Why something of it may not be current at the moment, which is logged already."""
+        """Why some objects may not be current at the moment; already logged."""
         ...
 
     def read_reports(self) -> StoredReports:
-        """Return all reports; the very same value where none changed.
+        """Return all reports; the identical value if none changed.
 
         Raises:
-            TopologyError: they are not known, which is not to say that there are none.
+            TopologyError: the reports are not known, which does not mean that there are none.
         """
         ...
 
@@ -71,69 +71,70 @@ class ServedStore(Protocol):
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
-            TopologyError: they are not known.
+            TopologyError: the HyperNodes are not known.
         """
         ...
 
     def read_inventory(self) -> Inventory | None:
-        """Return the cluster's nodes, None where nobody lists them.
+        """Return the cluster's nodes, or None if the store has no list of nodes.
 
         Raises:
-            TopologyError: they are not known.
+            TopologyError: the nodes are not known.
         """
         ...
 
     def read_gangs(self) -> tuple[Gang, ...]:
-        """Return what runs on more than one node, as far as this store tells of it.
+        """Return the gangs that run on more than one node, if this store knows pods.
 
         Raises:
-            TopologyError: it is not known.
+            TopologyError: the pods are not known.
         """
         ...
 
     def read_bound_pods(self) -> tuple[BoundPod, ...]:
-        """Return the pods of gangs that have a node, as far as this store tells of them.
+        """Return the pods of gangs that are bound to a node, if this store knows pods.
 
-        Read it before the inventory: what it holds is then taken off there.
+        Read the bound pods before the inventory, so that the inventory's free capacity already
+        excludes every pod that was returned.
 
         Raises:
-            TopologyError: they are not known.
+            TopologyError: the pods are not known.
         """
         ...
 
     def read_unready_agents(self) -> frozenset[str] | None:
-        """Return the nodes whose agent does not collect; None where ages of reports tell it.
+        """Return the nodes whose agent does not collect; None if the age of reports shows it.
 
         Raises:
-            TopologyError: it is not known.
+            TopologyError: the pods are not known.
         """
         ...
 
     def read_fabric(self) -> Mapping[str, Any] | None:
-        """Return the Fabric object, None where there is none.
+        """Return the Fabric object, or None if there is none.
 
         Raises:
-            TopologyError: it is not known.
+            TopologyError: the object is not known.
         """
         ...
 
     def write_status(self, status: Mapping[str, Any]) -> bool:
-        """Replace the status of the Fabric object; return False where it says so already.
+        """Replace the status of the Fabric object; return False if it has this status already.
 
-        Where there is no such object, it is made.
+        Creates the object if it does not exist.
         """
         ...
 
     def consume_approval(self, plan: str) -> bool:
-        """Take back the approval of a plan that was carried out; return whether there was one."""
+        """Remove the approval of a plan that was applied; return whether there was one."""
         ...
 
     def write_report(self, report: NeighborReport) -> bool:
-        """Write a report of a switch that we walked; return False where it says nothing new."""
+        """Write a report of a switch that we walked; return False if nothing is new."""
         ...
 
     def withdraw_report(self, name: str) -> None:
-        """Let the report of a switch go that another one replaced; nothing where there is none."""
+        """Delete the report of a switch that another report replaced, if it exists."""
         ...
 
     def put(self, hypernode: HyperNode) -> bool:

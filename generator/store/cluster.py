@@ -1,7 +1,8 @@
-"""The cluster as a store: reports, nodes and HyperNodes are objects of the API server.
+"""A cluster as a store: reports, nodes and HyperNodes are objects of the API server.
 
-It reads what `store.directory` reads of folders, and is a `HyperNodeStore` of plans as that is. An object
-that cannot be used costs itself and is named. No answer is an error, never an empty list.
+It reads the same values as `store.directory`, and is a `HyperNodeStore` for plans as well. An
+unusable object becomes a problem that names it, and affects no other object. No answer is an error,
+never an empty list.
 """
 
 from __future__ import annotations
@@ -45,19 +46,19 @@ BURST: Final = 100
 _RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
 _MAX_ATTEMPTS: Final = 4
 RUNNING_PODS: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
-"""Of pods only those."""
+"""Lists only running pods."""
 UNENDED_PODS: Final = Paging(
     query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
 )
-"""Of pods those that take something of a node."""
+"""Lists only pods that use resources of a node."""
 
 
 SMALL_PAGES: Final = Paging(page_size=50)
-"""Of reports: one of a switch has 60 KB, and ten times that while it is decoded."""
+"""For reports: the report of a switch has 60 KB, and needs ten times as much while decoded."""
 
 
 class ForeignObject(KubeConflict):
-    """The object of this name is somebody else's, however often it is read."""
+    """The object of this name is managed by another client; reading it again does not help."""
 
 
 class WrittenObject(NamedTuple):
@@ -65,54 +66,55 @@ class WrittenObject(NamedTuple):
 
     document: Mapping[str, Any]
     is_changed: bool
-    """False where it said all of it already, and nothing was sent."""
+    """False if the object already had this content, and no write was sent."""
 
 
 class ObjectListing(NamedTuple, Generic[Value]):
-    """What is known of the objects of a kind."""
+    """The known objects of a kind."""
 
     values: tuple[Value, ...]
-    """In order of their names."""
+    """Sorted by name."""
     problems: tuple[ParseError, ...]
     num_objects: int
-    """Good or bad."""
+    """The number of objects, good or bad."""
 
 
 def build_listing(cache: Cache[Value], resource: Resource) -> ObjectListing[Value]:
-    """Return what a cache knows, its problems with the kind of their object."""
+    """Return the objects of a cache; the source of each problem starts with the object's kind."""
     problems = tuple(
-        ParseError(one.problem, source=f"{resource.kind} {one.source}") for one in cache.problems
+        ParseError(problem.problem, source=f"{resource.kind} {problem.source}")
+        for problem in cache.problems
     )
     return ObjectListing(cache.values, problems, len(cache.values) + len(problems))
 
 
-def build_stored_reports(told: ObjectListing[CompactReport]) -> StoredReports:
-    """Return what is known of the reports; a part that was withdrawn is as good as not there."""
-    there = tuple(report for report in told.values if not is_withdrawn(report))
-    return StoredReports(there, told.problems, told.num_objects)
+def build_stored_reports(listing: ObjectListing[CompactReport]) -> StoredReports:
+    """Return the reports of a listing, without withdrawn parts of sweeps."""
+    reports = tuple(report for report in listing.values if not is_withdrawn(report))
+    return StoredReports(reports, listing.problems, listing.num_objects)
 
 
-def parse_kube_node(found: Mapping[str, Any]) -> ListedNode:
-    """Return the node of an item of a list: there built-in kinds do not say their kind.
+def parse_kube_node(item: Mapping[str, Any]) -> ListedNode:
+    """Return the node of a list item; items of built-in kinds have no `kind` field.
 
     Raises:
-        ConfigError: a field that counts is malformed.
+        ConfigError: a field that is used is malformed.
     """
-    return parse_node({**found, "kind": NODES.kind})
+    return parse_node({**item, "kind": NODES.kind})
 
 
 class ClusterStore:
-    """The objects of one cluster; a `HyperNodeStore` of plans."""
+    """The objects of one cluster; a `HyperNodeStore` for plans."""
 
     def __init__(
         self, transport: Transport, *, pace: WaitContext, fence: Fence = never_fenced
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            pace: how to wait, and until when.
-            fence: for how long writes may still be sent.
+            pace: how to wait, and the stop request.
+            fence: returns for how long writes may still be sent.
         """
         self._transport = transport
         self._pace = pace
@@ -125,7 +127,7 @@ class ClusterStore:
         """Return all reports.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
         return build_stored_reports(self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES))
 
@@ -133,43 +135,43 @@ class ClusterStore:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
         return StoredHyperNodes(*self.read_objects(HYPERNODES, parse_manifest))
 
     def read_nodes(self) -> Inventory:
-        """Return the nodes with what a job may use of them.
+        """Return the nodes with the resources that jobs may use.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
-        found = self.read_objects(NODES, parse_kube_node)
-        return Inventory(found.values, found.problems)
+        listing = self.read_objects(NODES, parse_kube_node)
+        return Inventory(listing.values, listing.problems)
 
     def read_free_nodes(self) -> Inventory:
-        """Return the nodes with what the pods there leave of them.
+        """Return the nodes with their free capacity: without the resources of their pods.
 
         Raises:
             KubeError: nodes or pods cannot be listed.
         """
         inventory = self.read_nodes()
         pods = self.read_objects(PODS, parse_pod_usage, UNENDED_PODS)
-        left = subtract_usage(inventory, pods.values)
-        return left._replace(problems=(*left.problems, *pods.problems))
+        free = subtract_usage(inventory, pods.values)
+        return free._replace(problems=(*free.problems, *pods.problems))
 
     def read_pods(self) -> tuple[Mapping[str, Any], ...]:
-        """Return the pods that are on a node and have not ended, as they are.
+        """Return the unparsed pods that are on a node and have not ended.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
         return self.read_objects(PODS, dict, UNENDED_PODS).values
 
     def write_report(self, report: NeighborReport) -> None:
-        """Write a report of a switch: what it says, then how that was found out.
+        """Write a report of a switch: its spec, then its status.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
+            KubeError: the server refused the request, or did not answer.
         """
         document = render_report(report)
         head = {key: document[key] for key in ("apiVersion", "kind", "metadata")}
@@ -178,56 +180,57 @@ class ClusterStore:
         self._applier.apply(REPORTS, status, subresource="status", is_ours=True)
 
     def withdraw_report(self, name: str) -> None:
-        """Delete the report of a switch, if there is one; policies let it be no other.
+        """Delete the report of a switch, if it exists; policies allow no other report.
 
         Raises:
-            KubeConflict: somebody wrote it just now.
-            KubeError: it is refused, or there is no answer.
+            KubeConflict: another client wrote the report just now.
+            KubeError: the server refused the request, or did not answer.
         """
         observed = self._get(REPORTS, name)
         if observed is not None:
             self._applier.delete(REPORTS, observed)
 
     def put(self, hypernode: HyperNode) -> bool:
-        """Create or replace a HyperNode; return False where the cluster says so already.
+        """Create or replace a HyperNode; return False if the cluster has this content already.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
-            KubeConflict: somebody else's object has this name.
+            KubeError: the server refused the request, or did not answer.
+            KubeConflict: an object of another client has this name.
         """
         return self.write(hypernode).is_changed
 
     def write(self, hypernode: HyperNode) -> WrittenObject:
-        """Create or replace a HyperNode, and return it as the server has it now.
+        """Create or replace a HyperNode, and return the server's object.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
-            KubeConflict: somebody else's object has this name.
+            KubeError: the server refused the request, or did not answer.
+            KubeConflict: an object of another client has this name.
         """
 
         def attempt() -> WrittenObject:
             observed = self._get_own(hypernode.name)
-            wanted = render_manifest(hypernode)
-            told = self._applier.apply(HYPERNODES, wanted, observed, is_ours=observed is not None)
-            return WrittenObject(told, told is not observed)
+            desired = render_manifest(hypernode)
+            is_ours = observed is not None
+            document = self._applier.apply(HYPERNODES, desired, observed, is_ours=is_ours)
+            return WrittenObject(document, document is not observed)
 
         return _retry_on_conflict(attempt)
 
     def remove(self, name: str) -> bool:
-        """Delete a HyperNode; return whether it was there.
+        """Delete a HyperNode; return whether it existed.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
-            KubeConflict: somebody else's object has this name.
+            KubeError: the server refused the request, or did not answer.
+            KubeConflict: an object of another client has this name.
         """
         return self.delete(name) is not None
 
     def delete(self, name: str) -> Mapping[str, Any] | None:
-        """Delete a HyperNode, and return it as it was last; None where there was none.
+        """Delete a HyperNode, and return its last state; None if it did not exist.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
-            KubeConflict: somebody else's object has this name.
+            KubeError: the server refused the request, or did not answer.
+            KubeConflict: an object of another client has this name.
         """
 
         def attempt() -> Mapping[str, Any] | None:
@@ -239,70 +242,71 @@ class ClusterStore:
         return _retry_on_conflict(attempt)
 
     def read_gangs(self) -> tuple[Gang, ...]:
-        """Return what runs on two nodes or more.
+        """Return the gangs that run on two nodes or more.
 
         Raises:
             KubeError: pods cannot be listed.
         """
-        found = self.read_objects(PODS, parse_gang_pod, RUNNING_PODS).values
-        return find_gangs(pod for pod in found if pod is not None)
+        pods = self.read_objects(PODS, parse_gang_pod, RUNNING_PODS).values
+        return find_gangs(pod for pod in pods if pod is not None)
 
     def read_fabric(self) -> Mapping[str, Any] | None:
-        """Return the Fabric object, None where there is none.
+        """Return the Fabric object, or None if there is none.
 
         Raises:
-            KubeError: it cannot be read.
+            KubeError: the object cannot be read.
         """
         return self._get(FABRICS, FABRIC_NAME)
 
     def write_status(
         self, status: Mapping[str, Any], document: Mapping[str, Any] | None
     ) -> WrittenObject:
-        """Replace the status of the Fabric object, and return the whole.
+        """Replace the status of the Fabric object, and return the whole object.
 
         Args:
-            status: all of it.
-            document: as last read; None where there is none, which is then made.
+            status: the whole status.
+            document: the object as last read; None creates it.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
+            KubeError: the server refused the request, or did not answer.
         """
         name = {"name": FABRIC_NAME}
         head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, "metadata": name}
         if document is None:
             document = self._applier.apply(FABRICS, head)
-        # The status is ours alone, so it does not matter whether people changed the rest.
+        # Only we write the status, so it does not matter whether people changed other fields.
         metadata = {
             key: value for key, value in document["metadata"].items() if key != "resourceVersion"
         }
         known = {**document, "metadata": metadata}
-        told = self._applier.apply(
+        answer = self._applier.apply(
             FABRICS, head | {"status": status}, known, subresource="status", is_ours=True
         )
-        return WrittenObject(document if told is known else told, is_changed=told is not known)
+        is_changed = answer is not known
+        return WrittenObject(answer if is_changed else document, is_changed=is_changed)
 
     def approve(self, plan: str) -> None:
-        """Let a plan be carried out although it is held.
+        """Approve a held plan.
 
         Raises:
-            ConfigError: it is no hash of a plan.
-            KubeError: there is no Fabric object, so that nothing is held, or the server does not
-                let us write it.
+            ConfigError: the text is not the hash of a plan.
+            KubeError: there is no Fabric object, so no plan is held; or the server refused the
+                write.
         """
         annotations = with_approval(None, plan)["metadata"]["annotations"]
         try:
             self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": {"annotations": annotations}})
         except KubeNotFound as error:
             raise KubeNotFound(
-                f"nothing to approve: there is no Fabric {FABRIC_NAME} in the cluster, which the "
-                "first round of `toponaut serve --kube` makes"
+                f"nothing to approve: there is no Fabric {FABRIC_NAME} in the cluster; the first "
+                "round of `toponaut serve --kube` creates it"
             ) from error
 
     def consume_approval(self, plan: str) -> Mapping[str, Any] | None:
-        """Take back the approval of a plan that was carried out; return the object if there was.
+        """Remove the approval of a plan that was applied; return the object, None without one.
 
         Raises:
-            KubeError: it is refused, or there is no answer.
+            KubeError: the server refused the request, or did not answer.
         """
 
         def attempt() -> Mapping[str, Any] | None:
@@ -310,17 +314,17 @@ class ClusterStore:
             if document is None or not parse_write_policy(document).is_approved(plan):
                 return None
             version = document["metadata"]["resourceVersion"]
-            gone = {"resourceVersion": version, "annotations": {APPROVED_PLAN_ANNOTATION: None}}
-            return self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": gone})
+            metadata = {"resourceVersion": version, "annotations": {APPROVED_PLAN_ANNOTATION: None}}
+            return self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": metadata})
 
         return _retry_on_conflict(attempt)
 
     def _get_own(self, name: str) -> Mapping[str, Any] | None:
-        """Return our own HyperNode of this name, None where there is none."""
-        found = self._get(HYPERNODES, name)
-        if found is not None and not parse_manifest(found).is_ours:
-            raise ForeignObject(f"HyperNode {name} is not ours")
-        return found
+        """Return our own HyperNode of this name, or None if there is none."""
+        document = self._get(HYPERNODES, name)
+        if document is not None and not parse_manifest(document).is_ours:
+            raise ForeignObject(f"HyperNode {name} is not managed by Toponaut")
+        return document
 
     def _get(self, resource: Resource, name: str) -> Mapping[str, Any] | None:
         request = KubeRequest("GET", resource.path(name))
@@ -338,7 +342,7 @@ class ClusterStore:
         """Return all objects of a kind.
 
         Raises:
-            KubeError: they cannot be listed.
+            KubeError: the objects cannot be listed.
         """
         cache = Cache(parse)
         self._retry_request(
@@ -351,9 +355,10 @@ class ClusterStore:
 
 
 def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
-    """Read and write anew where the object changed in between, a few times.
+    """Repeat a read and a write a few times if the object changed in between.
 
-    Others write into our objects too: Volcano counts the nodes of each HyperNode in its status.
+    Other clients write into our objects too: Volcano counts the nodes of each HyperNode in its
+    status.
     """
     for _ in range(_MAX_ATTEMPTS - 1):
         try:
@@ -367,10 +372,10 @@ def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
 
 @contextmanager
 def open_cluster(access: ClusterAccess, environ: Mapping[str, str]) -> Iterator[ClusterStore]:
-    """Yield the store of a cluster, and close its connections in the end.
+    """Yield the store of a cluster, and close its connections at the end.
 
     Raises:
-        ConfigError: there are no credentials, or they are no use.
+        ConfigError: there are no credentials, or they are not usable.
     """
     load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
     with closing(KubeTransport(load)) as transport:

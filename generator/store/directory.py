@@ -1,13 +1,13 @@
 """The embedded store: reports and HyperNodes as files of a folder, one object each.
 
-`read_reports` and `read_hypernodes` also take any bare folder with whatever is in it: each file
-or document that cannot be used costs itself and is named. `DirectoryStore` is the place that the
-programs themselves write to, under `neighborreports/NAME.yaml` and `hypernodes/NAME.yaml`; every
-write is whole or not there at all, and none happens when nothing changed.
+`read_reports` and `read_hypernodes` also read any other folder: each unusable file or document
+becomes a problem that names it, and affects no other file. `DirectoryStore` is the store that the
+programs themselves write, under `neighborreports/NAME.yaml` and `hypernodes/NAME.yaml`. Every write
+is atomic, and nothing is written if nothing changed.
 
-Of reports with one name the newest by `status.observedAt` counts; where the times do not tell and
-the contents differ, none does, because either may be wrong. The same goes for HyperNodes, which
-have no time.
+Of several reports with one name, the newest by `status.observedAt` is used. If the times are equal
+or missing and the contents differ, none is used, because each of them may be wrong. The same holds
+for HyperNodes, which have no time.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def read_reports(folder: Path) -> StoredReports:
     """Return every report in a folder's YAML and JSON files; the order of files is irrelevant.
 
     Raises:
-        StoreError: the folder itself cannot be read.
+        StoreError: the folder cannot be read.
     """
     problems: list[ParseError] = []
     files = list_files(folder)
@@ -75,14 +75,14 @@ def read_hypernodes(folder: Path) -> StoredHyperNodes:
     """Return every HyperNode in a folder's YAML and JSON files, ours and foreign ones.
 
     Raises:
-        StoreError: the folder itself cannot be read.
+        StoreError: the folder cannot be read.
     """
     problems: list[ParseError] = []
     files = list_files(folder)
     rows = [
-        (found.name, file, found)
+        (hypernode.name, file, hypernode)
         for file in files
-        for found in read_objects(file, parse_manifest, problems)
+        for hypernode in read_objects(file, parse_manifest, problems)
     ]
     return StoredHyperNodes(
         choose_one_per_name(rows, find_agreed, problems), tuple(problems), len(files)
@@ -90,94 +90,93 @@ def read_hypernodes(folder: Path) -> StoredHyperNodes:
 
 
 def write_report(folder: Path, report: NeighborReport) -> bool:
-    """Write a report into a folder; return False where the file has this content already.
+    """Write a report into a folder; return False if the file has this content already.
 
-    The file is YAML by name and JSON by form, which YAML includes: ten thousand reports are
+    The file has a YAML name and JSON content, which is also YAML: ten thousand such reports are
     read in seconds, not minutes.
 
     Raises:
-        StoreError: the name is not one of an object, or the folder cannot be written.
+        StoreError: the name is not valid for an object, or the folder cannot be written.
     """
     return write_object(folder, report.metadata.name, render_json(render_report(report)))
 
 
 class DirectoryStore:
-    """The folders that the programs write; a `HyperNodeStore` of plans."""
+    """The folders that the programs write; a `HyperNodeStore` for plans."""
 
     def __init__(self, root: Path) -> None:
-        """Keep the root; folders are made by the first write."""
+        """Keep the root; the first write creates the folders."""
         self.reports = root / REPORTS
         self.hypernodes = root / HYPERNODES
         self.fabrics = root / FABRICS
 
     def read_reports(self) -> StoredReports:
-        """Return all reports, none before the first was written."""
+        """Return all reports; empty before the first write."""
         return read_reports(self.reports) if self.reports.exists() else StoredReports((), (), 0)
 
     def read_hypernodes(self) -> StoredHyperNodes:
-        """Return all HyperNodes, none before the first was written.
+        """Return all HyperNodes; empty before the first write.
 
-        Only those in a file of their own name count: others could be neither replaced nor
-        removed.
+        Only a HyperNode in a file of its own name is used: others could not be replaced or removed.
         """
         if not self.hypernodes.exists():
             return StoredHyperNodes((), (), 0)
         problems: list[ParseError] = []
         files = list_files(self.hypernodes)
-        kept = []
+        used = []
         for file in files:
-            found = read_objects(file, parse_manifest, problems)
-            if [f"{one.name}.yaml" for one in found] == [file.name]:
-                kept += found
-            elif found:
-                problem = "not counted: the store keeps one object per file, as NAME.yaml"
+            hypernodes = read_objects(file, parse_manifest, problems)
+            if [f"{hypernode.name}.yaml" for hypernode in hypernodes] == [file.name]:
+                used += hypernodes
+            elif hypernodes:
+                problem = "ignored: the store keeps one object per file, as NAME.yaml"
                 problems.append(ParseError(problem, source=show(str(file), 1024)))
         return StoredHyperNodes(
-            tuple(sorted(kept, key=hypernode_name)), tuple(problems), len(files)
+            tuple(sorted(used, key=hypernode_name)), tuple(problems), len(files)
         )
 
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report into the store, as `write_report` does.
 
         Raises:
-            StoreError: the name is not one of an object, or the folder cannot be written.
+            StoreError: the name is not valid for an object, or the folder cannot be written.
         """
         return write_report(self.reports, report)
 
     def put(self, hypernode: HyperNode) -> bool:
-        """Write a HyperNode; return False where the file has this content already.
+        """Write a HyperNode; return False if the file has this content already.
 
         Raises:
-            StoreError: the name is not one of an object, or the folder cannot be written.
+            StoreError: the name is not valid for an object, or the folder cannot be written.
         """
         manifest = render_manifest(hypernode)
         text: str = yaml.dump(manifest, Dumper=YAML_DUMPER, sort_keys=False)
         return write_object(self.hypernodes, hypernode.name, text)
 
     def read_fabric(self) -> dict[str, Any] | None:
-        """Return the Fabric object that agents read, None before the first was written.
+        """Return the Fabric object that agents read; None before the first write.
 
         Raises:
-            StoreError: it cannot be read, or holds no object.
+            StoreError: the file cannot be read, or does not hold exactly one object.
         """
         path = object_path(self.fabrics, FABRIC_NAME)
         if not path.exists():
             return None
         raw = read_file(path, show(str(path), 1024))
-        found = (
+        documents = (
             [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
         )
         if (
-            len(found) == 1
-            and isinstance(found[0], YamlDocument)
-            and isinstance(found[0].value, dict)
+            len(documents) == 1
+            and isinstance(documents[0], YamlDocument)
+            and isinstance(documents[0].value, dict)
         ):
-            return found[0].value
-        why = next((str(one) for one in found if isinstance(one, ParseError)), "")
-        raise StoreError(why or f"{path}: not one object")
+            return documents[0].value
+        reason = next((str(item) for item in documents if isinstance(item, ParseError)), "")
+        raise StoreError(reason or f"{path}: not exactly one object")
 
     def write_fabric(self, document: dict[str, Any]) -> bool:
-        """Write the Fabric object; return False where the file has this content already.
+        """Write the Fabric object; return False if the file has this content already.
 
         Raises:
             StoreError: the folder cannot be written.
@@ -185,28 +184,28 @@ class DirectoryStore:
         return write_object(self.fabrics, FABRIC_NAME, render_json(document))
 
     def write_status(self, status: Mapping[str, Any]) -> bool:
-        """Replace the status of the Fabric object, as `write_fabric` does; the rest stays.
+        """Replace the status of the Fabric object, and keep the rest; returns as `write_fabric`.
 
         Raises:
-            StoreError: the object cannot be read, or the folder not be written.
+            StoreError: the object cannot be read, or the folder cannot be written.
         """
         head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
         return self.write_fabric(head | (self.read_fabric() or {}) | {"status": dict(status)})
 
     def approve(self, plan: str) -> bool:
-        """Let a plan be carried out although it is held, as `write_fabric` does.
+        """Approve a held plan; returns as `write_fabric` does.
 
         Raises:
-            ConfigError: it is no hash of a plan.
-            StoreError: the object cannot be read, or the folder not be written.
+            ConfigError: the text is not the hash of a plan.
+            StoreError: the object cannot be read, or the folder cannot be written.
         """
         return self.write_fabric(with_approval(self.read_fabric(), plan))
 
     def consume_approval(self, plan: str) -> bool:
-        """Take back the approval of a plan that was carried out; return whether there was one.
+        """Remove the approval of a plan that was applied; return whether there was one.
 
         Raises:
-            StoreError: the object cannot be read, or the folder not be written.
+            StoreError: the object cannot be read, or the folder cannot be written.
         """
         document = self.read_fabric()
         if document is None or not parse_write_policy(document).is_approved(plan):
@@ -214,13 +213,13 @@ class DirectoryStore:
         return self.write_fabric(without_approval(document))
 
     def remove(self, name: str) -> bool:
-        """Delete a HyperNode's file; return whether there was one.
+        """Delete a HyperNode's file; return whether it existed.
 
         Raises:
-            StoreError: the name is not one of an object, or the folder cannot be written.
+            StoreError: the name is not valid for an object, or the folder cannot be written.
         """
         return delete_file(self.hypernodes, name)
 
     def withdraw_report(self, name: str) -> None:
-        """Delete a report's file if there is one; raises as `remove` does."""
+        """Delete a report's file if it exists; raises as `remove` does."""
         delete_file(self.reports, name)

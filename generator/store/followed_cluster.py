@@ -1,8 +1,8 @@
-"""The cluster as a store that is always current: a list once, then a watch for each kind.
+"""A cluster as a store that is always current: for each kind one list, then a watch.
 
-Reading costs no request. Before the first list of a kind is complete, nothing is known of it, and
-that is an error, not an empty list; afterwards the last state stands while the server is away.
-What was written is read back at once, although the watch tells it a moment later.
+Reading costs no request. Reading a kind before its first list is complete is an error, not an empty
+list. Later, while the server is unavailable, the last state is used. Our own writes are returned at
+once, although the watch reports them a moment later.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES)
 
 
 class _FollowSettings(NamedTuple):
-    """How all kinds are followed."""
+    """The arguments that the reflectors of all kinds share."""
 
     transport: Transport
     pace: WaitContext
@@ -75,7 +75,7 @@ class _FollowSettings(NamedTuple):
 
 
 class FollowedCluster:
-    """A cluster's objects as a `ServedStore`. Follows them within its context."""
+    """A cluster's objects as a `ServedStore`; follows them within its context."""
 
     def __init__(
         self,
@@ -85,21 +85,21 @@ class FollowedCluster:
         on_change: Callable[[], None],
         fence: Fence = never_fenced,
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
             transport: to the API server.
-            pace: how to wait, and until when: the context wishes its end.
-            on_change: called after something changed, in a thread of ours; must return soon.
-            fence: for how long writes may still be sent.
+            pace: how to wait, and the stop request, which the end of the context sets.
+            on_change: called after a change, in a thread of ours; must return soon.
+            fence: returns for how long writes may still be sent.
         """
         self._store = ClusterStore(transport, pace=pace, fence=fence)
         self._stop = pace.stop
 
-        def tell(_: object) -> None:
+        def notify(_: object) -> None:
             on_change()
 
-        follow = _FollowSettings(transport, pace, tell)
+        follow = _FollowSettings(transport, pace, notify)
         self._reports: Reflector[CompactReport] = follow(REPORTS, ReportInterner(), _REPORT_CONFIG)
         self._nodes: Reflector[ListedNode] = follow(NODES, parse_kube_node)
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
@@ -109,8 +109,8 @@ class FollowedCluster:
         self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
         self._threads = [
-            Thread(target=one.run, name=f"follow {resource.plural}")
-            for resource, one in self._reflectors
+            Thread(target=reflector.run, name=f"follow {resource.plural}")
+            for resource, reflector in self._reflectors
         ]
 
     @property
@@ -124,7 +124,7 @@ class FollowedCluster:
         )
 
     def __enter__(self) -> Self:
-        """Begin to follow."""
+        """Start to follow the objects."""
         for thread in self._threads:
             thread.start()
         return self
@@ -135,43 +135,44 @@ class FollowedCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """End it, within moments."""
+        """Stop following, within moments."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
     @property
     def is_synced(self) -> bool:
-        """Whether all kinds have been listed once."""
-        return all(one.is_synced for _, one in self._reflectors)
+        """Whether all kinds were listed once."""
+        return all(reflector.is_synced for _, reflector in self._reflectors)
 
     @property
     def is_alive(self) -> bool:
-        """Whether every kind is still followed, be it with success or not."""
+        """Whether the threads of all kinds still run, with or without success."""
         return all(thread.is_alive() for thread in self._threads)
 
     @property
     def watches(self) -> Mapping[str, int]:
-        """Lists made and watches begun so far, by the plural of each kind."""
+        """The number of complete lists and started watches, by the plural of each kind."""
         return {
-            resource.plural: one.num_lists + one.num_watches for resource, one in self._reflectors
+            resource.plural: reflector.num_lists + reflector.num_watches
+            for resource, reflector in self._reflectors
         }
 
     @property
     def problems(self) -> tuple[str, ...]:
         """Why kinds cannot be followed at the moment; empty while all are current."""
-        return tuple(one.problem for _, one in self._reflectors if one.problem)
+        return tuple(reflector.problem for _, reflector in self._reflectors if reflector.problem)
 
     def read_reports(self) -> StoredReports:
         """Return all reports.
 
         Raises:
-            KubeUnavailable: they were never listed.
+            KubeUnavailable: the objects were never listed.
         """
         return build_stored_reports(_build_known_listing(REPORTS, self._reports))
 
     def read_inventory(self) -> Inventory:
-        """Return the nodes with what the pods there leave of them; for one thread.
+        """Return the nodes with their free capacity; only one thread may call this.
 
         Raises:
             KubeUnavailable: nodes or pods were never listed.
@@ -186,7 +187,7 @@ class FollowedCluster:
         )
 
     def read_bound_pods(self) -> tuple[BoundPod, ...]:
-        """Return the pods of gangs that have a node.
+        """Return the pods of gangs that are bound to a node.
 
         Raises:
             KubeUnavailable: pods were never listed.
@@ -198,18 +199,18 @@ class FollowedCluster:
         """Return all HyperNodes, ours and foreign ones.
 
         Raises:
-            KubeUnavailable: they were never listed.
+            KubeUnavailable: the objects were never listed.
         """
-        found = _build_known_listing(HYPERNODES, self._hypernodes)
+        listing = _build_known_listing(HYPERNODES, self._hypernodes)
         pending = self._own_hypernodes.pending()
         if pending:
-            known = {one.name: one for one in found.values} | pending
-            there = (one for _, one in sorted(known.items()) if one is not None)
-            found = found._replace(values=tuple(there))
-        return StoredHyperNodes(*found)
+            by_name = {hypernode.name: hypernode for hypernode in listing.values} | pending
+            current = (value for _, value in sorted(by_name.items()) if value is not None)
+            listing = listing._replace(values=tuple(current))
+        return StoredHyperNodes(*listing)
 
     def read_gangs(self) -> tuple[Gang, ...]:
-        """Return what runs on two nodes or more.
+        """Return the gangs that run on two nodes or more.
 
         Raises:
             KubeUnavailable: pods were never listed.
@@ -225,14 +226,14 @@ class FollowedCluster:
         return find_unready_agents(_select_running(self._pods))
 
     def read_fabric(self) -> Mapping[str, Any] | None:
-        """Return the Fabric object, None where there is none.
+        """Return the Fabric object, or None if there is none.
 
         Raises:
-            KubeUnavailable: it was never asked for.
+            KubeUnavailable: Fabric objects were never listed.
         """
         known = {
-            one["metadata"]["name"]: one
-            for one in _build_known_listing(FABRICS, self._fabrics).values
+            document["metadata"]["name"]: document
+            for document in _build_known_listing(FABRICS, self._fabrics).values
         }
         return (known | self._own_fabrics.pending()).get(FABRIC_NAME)
 
@@ -243,7 +244,7 @@ class FollowedCluster:
         return written.is_changed
 
     def consume_approval(self, plan: str) -> bool:
-        """Take back the approval of a plan, as `ClusterStore` does."""
+        """Remove the approval of a plan, as `ClusterStore` does."""
         document = self._store.consume_approval(plan)
         if document is None:
             return False
@@ -251,9 +252,10 @@ class FollowedCluster:
         return True
 
     def write_report(self, report: NeighborReport) -> bool:
-        """Write a report of a switch, unless only its time would be new."""
+        """Write a report of a switch, unless only its time would change."""
         known = {
-            one.metadata.name: one for one in _build_known_listing(REPORTS, self._reports).values
+            known_report.metadata.name: known_report
+            for known_report in _build_known_listing(REPORTS, self._reports).values
         }
         last = known.get(report.metadata.name)
         if last is not None and _drop_time(last) == _drop_time(compact_report(report)):
@@ -262,8 +264,8 @@ class FollowedCluster:
         return True
 
     def withdraw_report(self, name: str) -> None:
-        """Delete the report of a switch, as `ClusterStore` does; no request where none is known."""
-        if any(one.metadata.name == name for one in self.read_reports().reports):
+        """Delete the report of a switch, as `ClusterStore` does; no request if it is unknown."""
+        if any(report.metadata.name == name for report in self.read_reports().reports):
             self._store.withdraw_report(name)
 
     def put(self, hypernode: HyperNode) -> bool:
@@ -275,23 +277,23 @@ class FollowedCluster:
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode, as `ClusterStore` does."""
-        gone = self._store.delete(name)
-        if gone is None:
+        deleted = self._store.delete(name)
+        if deleted is None:
             return False
-        self._own_hypernodes.record(name, gone["metadata"]["resourceVersion"], None)
+        self._own_hypernodes.record(name, deleted["metadata"]["resourceVersion"], None)
         return True
 
     def _record_fabric(self, document: Mapping[str, Any]) -> None:
         self._own_fabrics.record(FABRIC_NAME, document["metadata"]["resourceVersion"], document)
 
 
-def _add_kind(found: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return an object as it is; an item of a list does not say its kind."""
-    return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **found}
+def _add_kind(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a list item with its `apiVersion` and `kind`, which list items do not have."""
+    return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **item}
 
 
 def _drop_time(report: CompactReport) -> tuple[object, ...]:
-    """Return what a report says but for its time, which alone is no reason to write."""
+    """Return the content of a report without its time, which alone is no reason to write."""
     return report.content, report.status.model_copy(update={"observed_at": None})
 
 
@@ -300,12 +302,13 @@ def _build_own_writes(reflector: Reflector[Value]) -> OwnWrites[Value]:
 
 
 def _select_running(reflector: Reflector[FollowedPod | None]) -> tuple[RunningPod, ...]:
-    found = (pod.running for pod in _build_known_listing(PODS, reflector).values if pod is not None)
-    return tuple(pod for pod in found if pod is not None)
+    pods = _build_known_listing(PODS, reflector).values
+    running = (pod.running for pod in pods if pod is not None)
+    return tuple(pod for pod in running if pod is not None)
 
 
 def _build_known_listing(resource: Resource, reflector: Reflector[Value]) -> ObjectListing[Value]:
     if not reflector.is_synced:
-        why = f": {reflector.problem}" if reflector.problem else ""
-        raise KubeUnavailable(f"{resource.plural} are not listed yet{why}")
+        reason = f": {reflector.problem}" if reflector.problem else ""
+        raise KubeUnavailable(f"{resource.plural} are not listed yet{reason}")
     return build_listing(reflector.cache, resource)

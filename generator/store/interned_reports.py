@@ -1,6 +1,6 @@
-"""Reports as they are read in a cluster: packed, and what many of them have alike is one object.
+"""Parses a cluster's reports compactly, and shares equal parts of different reports.
 
-Ten thousand reports are some twenty megabytes so, beside statuses that nearly all are the same.
+Ten thousand reports then take about twenty megabytes, because nearly all statuses are the same.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from topology.reports.neighbor_report import ReportStatus
 from topology.reports.report_objects import parse_stored_report
 
 _MAX_POOLED: Final = 1 << 12
-"""Parts to find again in later reports. What many have alike soon is there anew after the pool was
-emptied; what one has is not worth a place for longer."""
+"""The most parts in the pool. When it is full, it is emptied: parts that many reports share return
+soon, and parts of a single report would only waste memory."""
 _Part = TypeVar("_Part", bound=Hashable)
 
 
 class ReportInterner:
-    """Parses reports, and shares equal parts with those parsed before."""
+    """Parses reports, and shares equal parts with reports that were parsed before."""
 
     def __init__(self) -> None:
-        """Nothing was parsed yet."""
+        """Start with an empty pool."""
         self._pool: dict[Hashable, Any] = {}
 
     def __call__(self, document: object) -> CompactReport:
         """Return the report in a decoded object, as `parse_stored_report` does.
 
         Raises:
-            ReportError: as `parse_stored_report`.
+            ReportError: as `parse_stored_report` does.
         """
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}
-        found = compact_report(parse_stored_report(document))
-        facts = found.facts
+        report = compact_report(parse_stored_report(document))
+        facts = report.facts
         if facts is not None:
             facts = facts._replace(swept_ports=self._intern(facts.swept_ports))
-        return replace(found, status=self._intern_status(found.status), facts=facts)
+        return replace(report, status=self._intern_status(report.status), facts=facts)
 
     def _intern_status(self, status: ReportStatus) -> ReportStatus:
-        """Return an equal status; where its time is another, of parts that are known."""
+        """Return an equal status from the pool; if only its parts are known, made of them."""
         if status in self._pool:
             return self._intern(status)
         outcomes = tuple(map(self._intern, status.collectors))

@@ -1,4 +1,4 @@
-"""Local files, read whole and bounded in size; the inventory of nodes from one of them."""
+"""Reads local files up to a size limit, and the inventory of nodes from a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
 
 
 def read_inventory(file: Path | None) -> Inventory | None:
-    """Read the list of nodes, None where no file is named.
+    """Return the nodes in a file, or None without a file.
 
     Raises:
-        ConfigError: it cannot be read, or holds no node: an empty list would unplace everything.
+        ConfigError: the file cannot be read, or has no nodes: with an empty list, no node would
+            have a place in the tree.
     """
     if file is None:
         return None
@@ -24,13 +25,13 @@ def read_inventory(file: Path | None) -> Inventory | None:
         raise ConfigError(str(raw))
     inventory = parse_nodes(raw, source=show(str(file), 1024))
     if not inventory.nodes:
-        why = next((f": {problem}" for problem in inventory.problems), "")
-        raise ConfigError(f"{show(str(file), 1024)}: no node in it{why}")
+        reason = next((f": {problem}" for problem in inventory.problems), "")
+        raise ConfigError(f"{show(str(file), 1024)}: no node in it{reason}")
     return inventory
 
 
 def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
-    """Read a whole file, or say why that is not done."""
+    """Return the content of a file, or the problem if it is unreadable or above the limit."""
     source = show(str(file), 1024)
     try:
         with file.open("rb") as stream:
@@ -43,7 +44,7 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
 
 
 def read_regular_file(file: Path, limit: int) -> bytes | ParseError:
-    """Read a file that another file or a folder names; to open a pipe would wait for its writer."""
+    """Return the content of a regular file; opening a named pipe would wait for its writer."""
     if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
     return read_whole_file(file, limit)

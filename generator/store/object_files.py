@@ -1,4 +1,4 @@
-"""Object files of a folder: read with limits, one object a name, and written atomically."""
+"""Object files of a folder: read with limits, one object per name, and written atomically."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from topology.reports.neighbor_report import NeighborReport
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-# A link could lead out of the folder, and opening a pipe would wait for its writer.
+# A link could lead out of the folder, and opening a named pipe would wait for its writer.
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -30,7 +30,7 @@ ObjectT = TypeVar("ObjectT", NeighborReport, HyperNode)
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return what has a name of ours, sorted; hidden files are half-written or not ours."""
+    """Return the YAML and JSON files, sorted; skip hidden files, which may be incomplete."""
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
@@ -41,7 +41,7 @@ def list_files(folder: Path) -> list[Path]:
 def read_objects(
     file: Path, parse: Callable[[object], ObjectT], problems: list[ParseError]
 ) -> list[ObjectT]:
-    """Return the objects of one file and add what is wrong with it to the problems."""
+    """Return the objects of one file, and add its errors to `problems`."""
     source = show(str(file), 1024)
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
@@ -50,7 +50,7 @@ def read_objects(
     objects: list[ObjectT] = []
     documents = list(parse_documents(raw, source=source))
     if not documents:
-        problems.append(ParseError("holds nothing", source=source))
+        problems.append(ParseError("contains no object", source=source))
     for document in documents:
         if isinstance(document, ParseError):
             problems.append(document)
@@ -63,6 +63,7 @@ def read_objects(
 
 
 def read_file(file: Path, source: str) -> bytes | ParseError:
+    """Return the content of a regular file up to the limit, or the problem with it."""
     try:
         if file.is_symlink() or not file.is_file():
             return ParseError("not a regular file", source=source)
@@ -80,17 +81,24 @@ def choose_one_per_name(
     choose: Callable[[list[ObjectT]], ObjectT | None],
     problems: list[ParseError],
 ) -> tuple[ObjectT, ...]:
+    """Return one object per name, sorted by name; add each repeated name to `problems`.
+
+    Args:
+        rows: (name, file, object) of every object.
+        choose: returns the object to use of several with one name, or None to use none.
+        problems: takes the problems.
+    """
     by_name: dict[str, list[tuple[Path, ObjectT]]] = {}
-    for name, file, found in rows:
-        by_name.setdefault(name, []).append((file, found))
+    for name, file, item in rows:
+        by_name.setdefault(name, []).append((file, item))
     chosen = []
     for name in sorted(by_name):
         files, objects = zip(*by_name[name], strict=True)
-        one = choose(list(objects))
-        if one is not None:
-            chosen.append(one)
+        choice = choose(list(objects))
+        if choice is not None:
+            chosen.append(choice)
         if len(objects) > 1:
-            verdict = "none counts: they differ" if one is None else "one counts"
+            verdict = "none is used: they differ" if choice is None else "one is used"
             others = ", ".join(dict.fromkeys(file.name for file in files[1:]))
             problem = f"{name} is also in {others}; {verdict}"
             problems.append(ParseError(show(problem), source=show(str(files[0]), 1024)))
@@ -98,20 +106,20 @@ def choose_one_per_name(
 
 
 def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
-    """Return the one that all are equal to."""
-    return objects[0] if all(one == objects[0] for one in objects) else None
+    """Return the first object if all objects are equal, otherwise None."""
+    return objects[0] if all(item == objects[0] for item in objects) else None
 
 
 def find_newest(objects: list[NeighborReport]) -> NeighborReport | None:
-    """Return the report observed last, None where times do not tell and the facts differ."""
-    times = [_parse_observed_at(one) for one in objects]
+    """Return the report observed last; None if several have that time and their facts differ."""
+    times = [_parse_observed_at(report) for report in objects]
     newest = max(times)
-    is_clear = times.count(newest) == 1 or all(one.spec == objects[0].spec for one in objects)
+    is_clear = times.count(newest) == 1 or all(report.spec == objects[0].spec for report in objects)
     return objects[times.index(newest)] if is_clear else None
 
 
 def _parse_observed_at(report: NeighborReport) -> float:
-    """Return seconds since 1970, minus infinity where the report does not tell."""
+    """Return seconds since 1970; minus infinity if the report has no valid time."""
     try:
         observed = datetime.fromisoformat(report.status.observed_at or "")
     except ValueError:
@@ -119,29 +127,40 @@ def _parse_observed_at(report: NeighborReport) -> float:
     return float("-inf") if observed.tzinfo is None else observed.timestamp()
 
 
-def hypernode_name(found: HyperNode) -> str:
-    return found.name
+def hypernode_name(hypernode: HyperNode) -> str:
+    """Return the name of a HyperNode, as a sort key."""
+    return hypernode.name
 
 
 def render_json(document: Mapping[str, Any]) -> str:
-    """Return JSON that YAML reads alike, with nothing that a terminal would act on."""
+    """Return JSON that YAML parsers read alike, without characters that a terminal interprets."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
     return _UNPRINTABLE.sub(_escape_character, text) + "\n"
 
 
-def _escape_character(found: re.Match[str]) -> str:
-    char = found.group()
-    # YAML has no surrogate pairs, so what is beyond 16 bits stays as it is.
+def _escape_character(match: re.Match[str]) -> str:
+    char = match.group()
+    # YAML has no surrogate pairs, so characters above 16 bits stay unescaped.
     return char if char.isprintable() or char > _LAST_16_BIT else f"\\u{ord(char):04x}"
 
 
 def object_path(folder: Path, name: str) -> Path:
+    """Return the path of an object's file.
+
+    Raises:
+        StoreError: the name is not valid for an object.
+    """
     if not is_object_name(name):
         raise StoreError(f"not the name of an object: '{show(name)}'")
     return folder / f"{name}.yaml"
 
 
 def write_object(folder: Path, name: str, text: str) -> bool:
+    """Write an object's file; return False if the file has this content already.
+
+    Raises:
+        StoreError: the name is not valid for an object, or the folder cannot be written.
+    """
     path = object_path(folder, name)
     raw = text.encode()
     if read_file(path, str(path)) == raw:
@@ -155,7 +174,7 @@ def write_object(folder: Path, name: str, text: str) -> bool:
 
 
 def delete_file(folder: Path, name: str) -> bool:
-    """Delete an object's file; return whether there was one."""
+    """Delete an object's file; return whether it existed."""
     path = object_path(folder, name)
     try:
         path.unlink()
@@ -168,7 +187,7 @@ def delete_file(folder: Path, name: str) -> bool:
 
 
 def _replace_file(path: Path, raw: bytes) -> None:
-    """Put new content in place of a file; a crash leaves the old or the new one, never half."""
+    """Replace the content of a file; a crash leaves the old or the new content, never a part."""
     number, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
     temporary = Path(name)
     try:

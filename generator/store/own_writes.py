@@ -1,8 +1,8 @@
-"""What we wrote and the watch has not told yet, laid over what it has told.
+"""Our writes that the watch has not reported yet, to be laid over the objects of the watch.
 
-A round that planned from objects as they were before its own writes would write again, and in the
-order of a state that is gone. Versions of objects grow (Kubernetes 1.35 promises that they can be
-compared), so what the watch tells later counts, and what it told before does not.
+A round that planned from objects before its own writes would write again, and in an order for an
+outdated state. Versions of objects grow (Kubernetes 1.35 promises that they can be compared), so a
+later version from the watch replaces our write, and an earlier version does not.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ Value = TypeVar("Value")
 
 class _OwnWrite(NamedTuple, Generic[Value]):
     version: int
-    """After the write; of a deleted object that at which it was deleted."""
+    """The version after the write; for a deleted object the version that was deleted."""
     value: Value | None
-    """None where it was deleted."""
+    """None for a deleted object."""
 
 
 class OwnWrites(Generic[Value]):
-    """Our latest writes to the objects of one kind; any thread may ask."""
+    """Our latest writes to the objects of one kind; any thread may use it."""
 
     def __init__(self, version_of: Callable[[str], str], latest: Callable[[], str]) -> None:
-        """Nothing was written yet.
+        """Start without writes.
 
         Args:
-            version_of: tells at which version the watch knows an object, empty where it does not.
-            latest: tells the version up to which the watch has told everything.
+            version_of: returns the version of an object in the watch; empty if it is unknown there.
+            latest: returns the version up to which the watch has reported all changes.
         """
         self._version_of = version_of
         self._latest = latest
@@ -37,25 +37,25 @@ class OwnWrites(Generic[Value]):
         self._written: dict[str, _OwnWrite[Value]] = {}
 
     def record(self, name: str, version: str, value: Value | None) -> None:
-        """Take note of a write.
+        """Record a write.
 
         Args:
-            name: of the object.
-            version: that the server answered with; of a deleted object the last one.
-            value: None where it was deleted.
+            name: the name of the object.
+            version: the version in the server's answer; for a deleted object its last version.
+            value: the value; None for a deleted object.
         """
         with self._lock:
             self._written[name] = _OwnWrite(_parse_version(version), value)
 
     def pending(self) -> dict[str, Value | None]:
-        """Return by name what the watch has not told yet; None for what we have deleted."""
+        """Return the writes that the watch has not reported yet, by name; None for a deletion."""
         with self._lock:
             self._written = {
-                name: one
-                for name, one in self._written.items()
-                if not self._is_confirmed(name, one)
+                name: write
+                for name, write in self._written.items()
+                if not self._is_confirmed(name, write)
             }
-            return {name: one.value for name, one in self._written.items()}
+            return {name: write.value for name, write in self._written.items()}
 
     def _is_confirmed(self, name: str, written: _OwnWrite[Value]) -> bool:
         known = _parse_version(self._version_of(name))
@@ -64,7 +64,7 @@ class OwnWrites(Generic[Value]):
         return known > written.version or self._is_superseded(written.version, known)
 
     def _is_superseded(self, version: int, known: int) -> bool:
-        """Return whether an object that is not known any more was seen to go."""
+        """Return whether the watch has reported that a now unknown object was deleted."""
         return not known and _parse_version(self._latest()) > version
 
 

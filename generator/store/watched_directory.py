@@ -1,4 +1,4 @@
-"""A folder as the store of a generator that serves: what changed is read again, told by `stat`."""
+"""A folder as the store of a server: files are read again when `stat` shows a change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from topology.reports.neighbor_report import NeighborReport
 
 
 class WatchedDirectory:
-    """A `ServedStore` on files. Nothing in it tells what runs, so it knows of no gang."""
+    """A `ServedStore` on files. Files do not show running pods, so it has no gangs."""
 
     def __init__(self, root: Path, nodes: Path | None = None) -> None:
-        """Read the inventory and what is stored.
+        """Read the inventory and the store.
 
         Args:
-            root: of the store.
-            nodes: the inventory; read again when it changes.
+            root: the root folder of the store.
+            nodes: the file of the inventory; read again when it changes.
 
         Raises:
             ConfigError: the inventory cannot be read.
@@ -44,12 +44,12 @@ class WatchedDirectory:
 
     @property
     def is_synced(self) -> bool:
-        """Return that all is known: it was read at the start."""
+        """Report ready: the folder was read at startup."""
         return True
 
     @property
     def problems(self) -> tuple[str, ...]:
-        """Return nothing: what cannot be read is an error, or a problem of what is read."""
+        """Return no problems: an unreadable file raises, or is a problem of the returned value."""
         return ()
 
     def read_reports(self) -> StoredReports:
@@ -69,7 +69,7 @@ class WatchedDirectory:
         return self._hypernodes.read_latest()
 
     def read_inventory(self) -> Inventory | None:
-        """Return the inventory; the last good one, with the problem, while it cannot be read."""
+        """Return the inventory; while it is unreadable, the last good one with the problem."""
         try:
             return self._inventory.read_latest()
         except ConfigError as error:
@@ -77,21 +77,21 @@ class WatchedDirectory:
             return last._replace(problems=(ParseError(str(error)), *last.problems))
 
     def read_gangs(self) -> tuple[Gang, ...]:
-        """Return nothing: files do not tell what runs."""
+        """Return no pods: files do not show running pods."""
         return ()
 
     def read_bound_pods(self) -> tuple[BoundPod, ...]:
-        """Return nothing: files do not tell what runs."""
+        """Return no pods: files do not show running pods."""
         return ()
 
     def read_unready_agents(self) -> None:
-        """Return None: reports in a folder are written again every period."""
+        """Return None: agents write their reports in a folder every period, so their age counts."""
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object.
 
         Raises:
-            StoreError: it cannot be read.
+            StoreError: the file cannot be read.
         """
         return self._store.read_fabric()
 
@@ -100,7 +100,7 @@ class WatchedDirectory:
         return self._store.write_status(status)
 
     def consume_approval(self, plan: str) -> bool:
-        """Take back an approval, as `DirectoryStore` does."""
+        """Remove an approval, as `DirectoryStore` does."""
         return self._store.consume_approval(plan)
 
     def write_report(self, report: NeighborReport) -> bool:
@@ -124,7 +124,7 @@ ReadT = TypeVar("ReadT")
 
 
 class FileStamp(NamedTuple):
-    """What changes when a file does, be it replaced or written in place."""
+    """Values that change when a file is replaced or written in place."""
 
     name: str
     inode: int
@@ -133,21 +133,21 @@ class FileStamp(NamedTuple):
 
 
 class CachedReader(Generic[ReadT]):
-    """What was read last, and the stamps that it was read at."""
+    """Reads a value again only if the stamps of its files changed."""
 
     def __init__(
         self, read: Callable[[], ReadT], stamps: Callable[[], tuple[FileStamp, ...]]
     ) -> None:
-        """Read once; errors of `read` are the caller's."""
+        """Read the value once; errors of `read` propagate."""
         self._read = read
         self._stamps = stamps
         self._last_stamps = stamps()
         self._last = read()
 
     def read_latest(self) -> ReadT:
-        """Return the content, read anew where a stamp differs; errors of `read` are the caller's.
+        """Return the value; read it again if a stamp differs. Errors of `read` propagate.
 
-        Stamps are taken before reading, so a change in between is seen the next time.
+        Stamps are taken before reading, so a change in between is noticed next time.
         """
         stamps = self._stamps()
         if stamps != self._last_stamps:
@@ -157,17 +157,17 @@ class CachedReader(Generic[ReadT]):
 
     @property
     def last(self) -> ReadT:
-        """What was read last, however old."""
+        """The last value, however old."""
         return self._last
 
 
 def read_file_stamps(*files: Path) -> tuple[FileStamp, ...]:
-    """Return the stamps of those files that exist."""
+    """Return the stamps of the files that exist."""
     return _read_stamps(files)
 
 
 def read_folder_stamps(folder: Path) -> tuple[FileStamp, ...]:
-    """Return the stamps of everything in a folder, sorted; none where there is no folder."""
+    """Return the stamps of all entries of a folder, sorted; empty without a folder."""
     try:
         return _read_stamps(sorted(folder.iterdir()))
     except OSError:
@@ -175,11 +175,11 @@ def read_folder_stamps(folder: Path) -> tuple[FileStamp, ...]:
 
 
 def _read_stamps(files: Iterable[Path]) -> tuple[FileStamp, ...]:
-    found = []
+    stamps = []
     for file in files:
         try:
             stat = file.stat()
         except OSError:
             continue
-        found.append(FileStamp(file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
-    return tuple(found)
+        stamps.append(FileStamp(file.name, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return tuple(stamps)

@@ -1,4 +1,4 @@
-"""Fakes of the agent's edges: a runner that answers from a table, and a clock that is told."""
+"""Fakes of the agent's edges: a runner that answers from a table, and a clock for tests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Answer = CommandResult | TopologyError
 
 @dataclass
 class FakeRunner:
-    """Answers commands by the words they contain; what has no answer is not installed."""
+    """Answers commands by the words they contain; a program without an answer is not installed."""
 
     answers: Mapping[str, Answer] = field(default_factory=dict)
     """By a blank-separated run of words of the command line, such as `show chassis`."""
@@ -41,7 +41,7 @@ class FakeRunner:
 
 @dataclass
 class FakeClock:
-    """A clock that moves by a second whenever it is read."""
+    """A clock that moves by a second with each reading."""
 
     moment: datetime = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     seconds: float = 0.0
@@ -58,6 +58,6 @@ class FakeClock:
 
 
 def printed(stdout: str | bytes, *, stderr: str = "", exit_code: int = 0) -> CommandResult:
-    """Return what a command that printed this ended with."""
+    """Return the result of a command that printed this."""
     raw = stdout.encode() if isinstance(stdout, str) else stdout
     return CommandResult(exit_code, raw, stderr)

@@ -1,4 +1,4 @@
-"""Fake ports of a machine: each ear is a real socket, so the listener's thread is the real one."""
+"""Fake ports of a machine, with real sockets, so that the real listener thread runs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class SetClock:
         return self.seconds
 
 
-class FakeEar:
-    """One end of a pair of sockets; the test speaks into the other."""
+class FakePortSocket:
+    """One end of a socket pair; the test sends into the other."""
 
     def __init__(self) -> None:
         self.mouth, self._ear = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -74,13 +74,13 @@ class FakeEar:
 
 @dataclass
 class FakeInterfaces:
-    """Ports by name; those without an index are not there."""
+    """Ports by name; a port without an index does not exist."""
 
     indexes: dict[str, int]
     reason: str | None = None
     error: OSError | None = None
     unlinked: set[str] = field(default_factory=set)
-    ears: dict[str, FakeEar] = field(default_factory=dict)
+    ears: dict[str, FakePortSocket] = field(default_factory=dict)
     num_opened: int = 0
 
     def explain_refusal(self) -> str | None:
@@ -92,11 +92,11 @@ class FakeInterfaces:
     def has_link(self, port: str) -> bool:
         return port not in self.unlinked
 
-    def open(self, port: str) -> FakeEar:
+    def open(self, port: str) -> FakePortSocket:
         if self.error is not None:
             raise self.error
         self.num_opened += 1
-        self.ears[port] = FakeEar()
+        self.ears[port] = FakePortSocket()
         return self.ears[port]
 
     def say(self, port: str, *frames: bytes) -> None:
@@ -109,7 +109,7 @@ class FakeInterfaces:
 
 
 def await_that(is_so: Callable[[], bool]) -> None:
-    """Return once it is so; fail at the deadline."""
+    """Wait until a condition holds; fail at the deadline."""
     pause, until = threading.Event(), time.monotonic() + DEADLINE_S
     while not is_so():
         assert time.monotonic() < until, "not before the deadline"

@@ -1,4 +1,4 @@
-"""Nodes to collect from: settings, sysfs trees under a temporary folder, answers of lldpcli."""
+"""Nodes to collect from: settings, sysfs trees in a temporary folder, answers of lldpcli."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def node_for(
 
 
 def plant(root: Path, files: Mapping[str, str]) -> Path:
-    """Write files under a root; a text that starts with `->` makes a link to what follows."""
+    """Write files below a root; a text that starts with `->` makes a link to the rest."""
     for path, text in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)

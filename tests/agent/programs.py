@@ -40,7 +40,7 @@ def write_answering(path: Path, answers: Mapping[str, str]) -> Path:
 
 
 def wait_until_gone(pid: int, within_s: float = 10) -> None:
-    """Return once a process has ended; fail when it does not."""
+    """Wait until a process has ended; fail at the deadline."""
     pause, until = threading.Event(), time.monotonic() + within_s
     while time.monotonic() < until:
         try:
@@ -54,7 +54,7 @@ def wait_until_gone(pid: int, within_s: float = 10) -> None:
 
 
 def wait_until_there(file: Path, within_s: float = 10) -> None:
-    """Return once a program has made a file, or when it has had time enough."""
+    """Wait until a program has made a file, or until the deadline."""
     pause, until = threading.Event(), time.monotonic() + within_s
     while not file.exists() and time.monotonic() < until:
         pause.wait(0.01)

@@ -1,4 +1,4 @@
-"""Running collectors: each alone, none harming another, none losing what it knew."""
+"""Running collectors: each is isolated, and a failure keeps the last facts."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            "it broke; its last good facts are kept",
+            "it broke; the last good facts are kept",
             id="a failure keeps the last good facts",
         ),
         pytest.param(
@@ -83,7 +83,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            "not here; its last good facts are kept",
+            "not here; the last good facts are kept",
             id="what was here and is gone is one",
         ),
         pytest.param(
@@ -91,7 +91,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.FAILED,
             KNOWN,
-            r"ZeroDivisionError: by \x1b[31mzero; its last good facts are kept",
+            r"ZeroDivisionError: by \x1b[31mzero; the last good facts are kept",
             id="a defect is a failure of that collector alone",
         ),
         pytest.param(
@@ -99,7 +99,7 @@ def answering(answer: CollectedFacts | Exception) -> Collector:
             KNOWN,
             RunOutcome.OK,
             CollectedFacts(ports=FRESH.ports, errors=(BAD, BAD)),
-            "2 parts unreadable, the first: file:3: odd",
+            "2 unreadable parts, the first: file:3: odd",
             id="unreadable parts are counted",
         ),
     ],
@@ -129,7 +129,7 @@ def test_it_does_not_swallow_a_stop() -> None:
     [
         pytest.param(CollectorRun("x", RunOutcome.OK, "", 1, FRESH), True, id="good facts"),
         pytest.param(
-            CollectorRun("x", RunOutcome.NO_DATA, "", 1, CollectedFacts()), True, id="none there"
+            CollectorRun("x", RunOutcome.NO_DATA, "", 1, CollectedFacts()), True, id="no data"
         ),
         pytest.param(CollectorRun("x", RunOutcome.FAILED, "", 1, KNOWN), False, id="a failure"),
         pytest.param(
@@ -139,7 +139,7 @@ def test_it_does_not_swallow_a_stop() -> None:
         ),
     ],
 )
-def test_it_knows_whether_something_was_lost(attempted: CollectorRun, *, is_complete: bool) -> None:
+def test_it_knows_whether_a_run_is_complete(attempted: CollectorRun, *, is_complete: bool) -> None:
     assert attempted.is_complete is is_complete
 
 
@@ -147,7 +147,7 @@ def tree(root: Path) -> Path:
     return plant(root, card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"))
 
 
-def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
+def test_it_runs_every_collector_even_if_one_fails(tmp_path: Path) -> None:
     runner = FakeRunner({"lldpcli": CollectError("boom")})
     outcomes = {one.collector: one.outcome for one in collect(node_for(tree(tmp_path), runner), {})}
     assert outcomes == {
@@ -159,24 +159,24 @@ def test_it_runs_every_collector_although_one_fails(tmp_path: Path) -> None:
     }
 
 
-def test_it_sweeps_only_where_it_was_asked_to(tmp_path: Path) -> None:
+def test_it_sweeps_only_if_the_settings_enable_it(tmp_path: Path) -> None:
     runner = FakeRunner({"lldpcli": CollectError("boom"), "ibnetdiscover": printed(b"")})
     attempts = collect(node_for(tree(tmp_path), runner, sweep=SWEEP), {})
     assert [one.collector for one in attempts] == list(COLLECTORS)
     assert attempts[-1].message == "the sweep found no switch"
 
 
-def test_it_recalls_nothing_without_a_last_report() -> None:
+def test_it_restores_nothing_without_a_last_report() -> None:
     assert restore_facts(None) == {}
 
 
-def test_it_recalls_by_collector() -> None:
+def test_it_restores_facts_by_collector() -> None:
     recalled = restore_facts(Device(DeviceKind.HOST, "n", (), (Port("eth0"),)))
     assert list(recalled) == [*COLLECTORS, FRAMES]
     assert [name for name, facts in recalled.items() if not facts.is_empty] == ["net_sysfs"]
 
 
-def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
+def test_it_reports_which_collectors_can_work(tmp_path: Path) -> None:
     runner = FakeRunner(
         {"neighbors": printed(heard()), "chassis": printed(chassis("b8:ce:f6:00:00:01"))}
     )
@@ -184,10 +184,10 @@ def test_it_tells_which_collectors_can_work(tmp_path: Path) -> None:
         Availability("net_sysfs", ""),
         Availability("ib_sysfs", "no InfiniBand or RoCE device"),
         Availability("lldpd", ""),
-        Availability("firmware_lldp", "no card with an LLDP agent of its own"),
+        Availability("firmware_lldp", "no card with its own LLDP agent"),
         Availability("nvlink", "nvidia-smi not found"),
-        Availability("ib_sweep", "not asked to sweep (--sweep)"),
-        Availability("frames", "not told to listen (--frames, --listen-for)"),
+        Availability("ib_sweep", "sweeping is off (see --sweep)"),
+        Availability("frames", "listening is off (see --frames and --listen-for)"),
     )
 
 

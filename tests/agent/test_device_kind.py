@@ -14,10 +14,10 @@ from topology.model.ids import Id, IdKind
     ("kind", "is_node"),
     [
         pytest.param(DeviceKind.HOST, True, id="a host is the cluster's node of its name"),
-        pytest.param(DeviceKind.SWITCH, False, id="a switch is no node, whatever its name"),
+        pytest.param(DeviceKind.SWITCH, False, id="a switch is not a node, with any name"),
     ],
 )
-def test_it_claims_a_node_name_for_hosts_alone(
+def test_it_claims_a_node_name_only_for_hosts(
     tmp_path: Path, kind: DeviceKind, *, is_node: bool
 ) -> None:
     device = merge_device(settings_for(tmp_path, kind=kind), [])

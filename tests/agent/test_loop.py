@@ -33,7 +33,7 @@ FABRIC = printed('Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n'
 
 
 class Agent:
-    """One node with an lldpd and a sweep that answer as a test wants, and a folder."""
+    """One node with an lldpd and a sweep that a test controls, and a folder."""
 
     def __init__(self, root: Path) -> None:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
@@ -124,14 +124,14 @@ def test_it_keeps_them_across_a_restart(agent: Agent) -> None:
     assert agent.outcomes["lldpd"] == "failed"
 
 
-def test_it_never_takes_an_lldpd_that_was_not_there_for_a_lost_one(agent: Agent) -> None:
+def test_it_never_treats_an_lldpd_that_never_ran_as_lost(agent: Agent) -> None:
     agent.answers.clear()
     for _ in range(2):
         agent.start().tick()
         assert agent.outcomes["lldpd"] == "no-data"
 
 
-def test_it_takes_an_lldpd_that_vanished_for_a_failure(agent: Agent) -> None:
+def test_it_treats_a_vanished_lldpd_as_a_failure(agent: Agent) -> None:
     agent.start().tick()
     agent.answers.clear()
     agent.start().tick()
@@ -150,7 +150,7 @@ def test_it_forgets_them_when_the_collector_answers_again(agent: Agent) -> None:
     assert agent.heard == []
 
 
-def test_it_lets_facts_grow_old_when_nothing_can_be_observed(agent: Agent) -> None:
+def test_it_lets_facts_become_stale_when_nothing_can_be_observed(agent: Agent) -> None:
     rounds = agent.start()
     rounds.tick()
     before = agent.report
@@ -162,7 +162,7 @@ def test_it_lets_facts_grow_old_when_nothing_can_be_observed(agent: Agent) -> No
     assert agent.report.status.observed_at == before.status.observed_at
 
 
-def test_it_starts_anew_from_a_broken_report(agent: Agent) -> None:
+def test_it_starts_without_facts_from_a_broken_report(agent: Agent) -> None:
     (agent.reports / "node01.yaml").write_text("{")
     agent.hear(LATE)
     agent.start().tick()
@@ -198,14 +198,14 @@ def test_it_withdraws_its_sweep_when_it_no_longer_sweeps(agent: Agent) -> None:
     assert agent.files == ["node01.yaml"]
 
 
-def test_it_withdraws_the_sweep_of_the_subnet_that_it_was_in_before(agent: Agent) -> None:
+def test_it_withdraws_the_sweep_of_its_former_subnet(agent: Agent) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     agent.start(is_sweeping=True, subnet="fe80000000000001").tick()
     agent.start(is_sweeping=True, subnet="fe80000000000002").tick()
     assert agent.swept == {1: "fe80000000000002"}
 
 
-def test_it_sweeps_no_more_often_than_told(agent: Agent) -> None:
+def test_it_sweeps_no_more_often_than_its_interval(agent: Agent) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     clock = FakeClock()
     rounds = agent.start(is_sweeping=True, clock=clock, interval_s=1000.0)
@@ -224,7 +224,7 @@ A, B = "fe80000000000001", "fe80000000000002"
 
 
 class Elections:
-    """What the generator tells agents, as a test wants it told."""
+    """The elections that the generator publishes, as a test sets them."""
 
     def __init__(self, root: Path) -> None:
         self.store = root
@@ -232,7 +232,7 @@ class Elections:
         self.file.parent.mkdir()
 
     def tell(self, *rows: tuple[str, str, str], counted: dict[str, str] | None = None) -> None:
-        """Write who sweeps, by rows of subnet, node and role, and whose sweeps count."""
+        """Write the sweepers as rows of subnet, node and role, and the sweeps that count."""
         sweepers = tuple(
             Sweeper(subnet=subnet, node=name, device="mlx5_0", port=1, role=SweepRole(role))
             for subnet, name, role in rows
@@ -249,7 +249,7 @@ def elections(tmp_path: Path) -> Elections:
     return Elections(tmp_path)
 
 
-def test_it_sweeps_while_it_is_elected_and_withdraws_once_another_has(
+def test_it_sweeps_while_elected_and_withdraws_once_another_node_has_swept(
     agent: Agent, elections: Elections
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
@@ -275,7 +275,7 @@ def test_it_sweeps_while_it_is_elected_and_withdraws_once_another_has(
     assert agent.swept == {1: B}
 
 
-def test_it_takes_over_while_the_sweep_of_who_went_before_still_counts(
+def test_it_takes_over_while_its_predecessors_sweep_still_counts(
     agent: Agent, elections: Elections
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
@@ -286,7 +286,7 @@ def test_it_takes_over_while_the_sweep_of_who_went_before_still_counts(
         assert agent.swept == {0: A}
 
 
-def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
+def test_it_stays_elected_while_the_election_is_unreadable(
     agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
@@ -303,7 +303,7 @@ def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
     assert agent.outcomes["ib_sweep"] == "no-data"
 
 
-def test_it_waits_for_no_pipe_in_its_folders(
+def test_it_never_waits_for_a_pipe_in_its_folders(
     agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(elections.file)
@@ -316,7 +316,7 @@ def test_it_waits_for_no_pipe_in_its_folders(
     assert "node01.yaml: " in told["publishing failed"]
 
 
-def test_it_tells_once_of_a_folder_in_place_of_the_fabric(
+def test_it_logs_a_folder_instead_of_the_fabric_once(
     agent: Agent, elections: Elections, caplog: pytest.LogCaptureFixture
 ) -> None:
     elections.file.mkdir()
@@ -329,7 +329,7 @@ def test_it_tells_once_of_a_folder_in_place_of_the_fabric(
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
-def test_it_tells_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(
+def test_it_reports_a_refusal_while_it_sweeps_and_a_failure_until_it_sweeps_again(
     agent: Agent, elections: Elections
 ) -> None:
     rounds = agent.start(is_sweeping=True, store=elections.store)

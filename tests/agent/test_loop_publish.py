@@ -1,4 +1,4 @@
-"""Rounds towards a place of reports that fails, puts off, and comes back."""
+"""Rounds with a destination that fails, defers writes, and recovers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ FABRIC = printed('Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n'
 
 @dataclass
 class FakeDestination:
-    """Keeps reports in memory; fails or puts off as it is told."""
+    """Keeps reports in memory; fails or defers writes as a test says."""
 
     reports: dict[str, NeighborReport] = field(default_factory=dict)
     problem: TopologyError | None = None
-    """Of every try."""
+    """The failure of every attempt."""
     deferred: frozenset[str] = frozenset()
-    """Names that are put off."""
+    """The names whose writes are deferred."""
     tries: int = 0
 
     def last_report(self) -> NeighborReport | None:
-        """Return what was published."""
+        """Return the published report."""
         self._fail()
         return self.reports.get("node01")
 
@@ -71,22 +71,22 @@ class FakeDestination:
 
 
 @dataclass
-class FakeWitness:
-    """Remembers what it is told."""
+class FakeObserver:
+    """Remembers its calls."""
 
     collections: list[bool] = field(default_factory=list)
     published: list[dict[str, PublishOutcome]] = field(default_factory=list)
     problems: list[TopologyError] = field(default_factory=list)
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
-        """Note whether it was good."""
+        """Record whether the collection was good."""
         assert attempts
         self.collections.append(is_good)
 
     def record_publishing(
         self, changes: Mapping[str, PublishOutcome], problem: TopologyError | None = None
     ) -> None:
-        """Note what changed, or what was wrong."""
+        """Record the changes, or the problem."""
         if problem is None:
             self.published.append(dict(changes))
         else:
@@ -94,13 +94,13 @@ class FakeWitness:
 
 
 class Agent:
-    """One node, and a place for its reports that fails at will."""
+    """One node, and a destination that a test can make fail."""
 
     def __init__(self, root: Path) -> None:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
         self.answers: dict[str, Answer] = {}
         self.destination = FakeDestination()
-        self.witness = FakeWitness()
+        self.observer = FakeObserver()
         self.hear("leaf1")
 
     def hear(self, switch: str | None) -> None:
@@ -111,7 +111,7 @@ class Agent:
     def start(self, *, is_sweeping: bool = False) -> ReportLoop:
         sweep = SWEEP if is_sweeping else None
         node = node_for(self.sysfs, FakeRunner(self.answers), FakeClock(), sweep=sweep)
-        return ReportLoop(node, self.destination, witnesses=[self.witness])
+        return ReportLoop(node, self.destination, observers=[self.observer])
 
     @property
     def heard(self) -> list[str]:
@@ -124,7 +124,7 @@ def agent(tmp_path: Path) -> Agent:
     return Agent(tmp_path)
 
 
-def test_it_publishes_nothing_before_it_knows_what_it_published_last(agent: Agent) -> None:
+def test_it_publishes_nothing_before_it_has_read_its_last_report(agent: Agent) -> None:
     agent.start().tick()
     agent.hear(None)
     agent.destination.problem = AWAY
@@ -136,7 +136,7 @@ def test_it_publishes_nothing_before_it_knows_what_it_published_last(agent: Agen
     assert agent.heard == ["leaf1"]
 
 
-def test_it_prefers_what_it_saw_itself_since_it_started(agent: Agent) -> None:
+def test_it_prefers_facts_observed_since_its_start(agent: Agent) -> None:
     agent.start().tick()
     agent.destination.problem = AWAY
     rounds = agent.start()
@@ -148,19 +148,17 @@ def test_it_prefers_what_it_saw_itself_since_it_started(agent: Agent) -> None:
     assert agent.heard == ["leaf2"]
 
 
-def test_it_collects_though_nothing_can_be_published(agent: Agent) -> None:
+def test_it_collects_even_if_nothing_can_be_published(agent: Agent) -> None:
     agent.destination.problem = AWAY
     rounds = agent.start()
     for _ in range(3):
         rounds.tick()
-    assert agent.witness.collections == [True] * 3
-    assert agent.witness.problems == [AWAY] * 3
+    assert agent.observer.collections == [True] * 3
+    assert agent.observer.problems == [AWAY] * 3
     assert agent.destination.tries == 3
 
 
-def test_it_tells_an_outage_once_by_its_kind(
-    agent: Agent, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_it_logs_an_outage_once_by_its_kind(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     rounds = agent.start()
     problems = [AWAY, KubeUnavailable("503"), KubeForbidden("403"), KubeForbidden("401"), None]
     with caplog.at_level(logging.INFO, logger="agent.loop"):
@@ -171,7 +169,7 @@ def test_it_tells_an_outage_once_by_its_kind(
     assert told == ["publishing failed", "publishing failed", "publishing works again"]
 
 
-def test_it_is_no_recovery_when_a_report_is_put_off(
+def test_it_logs_no_recovery_while_a_report_is_deferred(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds = agent.start()
@@ -184,11 +182,11 @@ def test_it_is_no_recovery_when_a_report_is_put_off(
     assert [one.message for one in caplog.records if "publishing" in one.message] == [
         "publishing failed"
     ]
-    assert agent.witness.published[-1] == {"node01": PublishOutcome.DEFERRED}
+    assert agent.observer.published[-1] == {"node01": PublishOutcome.DEFERRED}
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "put off"])
-def test_it_goes_on_with_a_sweep_that_could_not_be_written(agent: Agent, *, is_away: bool) -> None:
+def test_it_retries_a_sweep_that_could_not_be_written(agent: Agent, *, is_away: bool) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     rounds = agent.start(is_sweeping=True)
     agent.destination.problem = AWAY if is_away else None
@@ -201,7 +199,7 @@ def test_it_goes_on_with_a_sweep_that_could_not_be_written(agent: Agent, *, is_a
     assert set(agent.destination.reports) == {"node01", "node01.sweep.0"}
 
 
-def test_it_lets_an_old_part_stand_until_the_new_ones_are_written(agent: Agent) -> None:
+def test_it_keeps_an_old_part_until_the_new_ones_are_written(agent: Agent) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     agent.start(is_sweeping=True).tick()
     agent.destination.deferred = frozenset({"node01"})

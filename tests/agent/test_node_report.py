@@ -1,4 +1,4 @@
-"""Joining what collectors found into reports: pure, so any facts will do."""
+"""Joining the facts of collectors into reports; pure, so the facts are made up."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def attempted(
     return CollectorRun(name, outcome, message, 0.1, facts)
 
 
-def test_it_joins_what_collectors_know_of_one_port() -> None:
+def test_it_joins_the_facts_of_collectors_for_one_port() -> None:
     device = merge_device(SETTINGS, [ETHERNET, HCA, LLDP])
     assert device.kind is DeviceKind.HOST
     assert device.name == "Host.example"
@@ -91,7 +91,7 @@ def test_it_makes(found: list[CollectedFacts], names: list[str]) -> None:
     assert [port.name for port in merge_device(SETTINGS, found).ports] == names
 
 
-def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there() -> None:
+def test_it_names_left_out_interfaces_that_hear_neighbors() -> None:
     heard = CollectedFacts(ports=(Port("veth1", neighbors=(LEAF,)), HEARD, Port("veth2")))
     attempts = [
         attempted("net_sysfs", RunOutcome.OK, ETHERNET),
@@ -100,16 +100,16 @@ def test_it_names_interfaces_that_it_left_out_although_somebody_is_heard_there()
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     assert [one.message for one in report.status.collectors] == [
         "",
-        "2 parts unreadable; left out, no physical ports (see --interfaces): veth1",
+        "2 parts unreadable; left out: not physical ports (see --interfaces): veth1",
     ]
 
 
-def test_it_fills_in_what_the_first_collector_did_not_know() -> None:
+def test_it_fills_the_gaps_of_the_first_collector() -> None:
     bare, full = CollectedFacts(ports=(Port("eth0"),)), ETHERNET
     assert merge_device(SETTINGS, [bare, full]).ports == (NIC,)
 
 
-def test_it_lets_the_first_collector_win() -> None:
+def test_it_prefers_the_first_collector() -> None:
     other = NIC._replace(state=PortState.DOWN, rate_bps=7, bond_master="b", pci_address="p")
     merged = merge_device(SETTINGS, [ETHERNET, CollectedFacts(ports=(other,))])
     assert merged.ports == (NIC,)
@@ -136,7 +136,7 @@ _collected = st.tuples(_ethernet, _infiniband, _lldp)
 
 @settings(max_examples=examples(60), deadline=None)
 @given(_collected.flatmap(st.permutations), _collected.flatmap(st.permutations))
-def test_it_tells_the_same_in_whatever_order_collectors_run(
+def test_it_returns_the_same_report_for_any_order_of_collectors(
     found: list[CollectedFacts], others: list[CollectedFacts]
 ) -> None:
     everything = [*found, *others]
@@ -147,7 +147,7 @@ def test_it_tells_the_same_in_whatever_order_collectors_run(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(_collected)
-def test_it_recalls_from_a_report_what_makes_the_same_report_again(
+def test_it_restores_facts_that_make_the_same_report_again(
     found: tuple[CollectedFacts, ...],
 ) -> None:
     first = build_report(merge_device(SETTINGS, found), name="n1")
@@ -157,7 +157,7 @@ def test_it_recalls_from_a_report_what_makes_the_same_report_again(
     assert build_report(merge_device(SETTINGS, recalled), name="n1") == first
 
 
-def test_it_says_when_and_how_the_facts_were_found() -> None:
+def test_it_reports_when_and_how_the_facts_were_found() -> None:
     (report,) = build_reports(
         SETTINGS,
         [
@@ -207,7 +207,7 @@ def test_it_adds_the_numbered_reports_of_a_sweep() -> None:
     assert parts[0].status.observed_at == "2026-01-02T03:04:05Z"
 
 
-def test_it_numbers_the_reports_of_several_sweeps_through() -> None:
+def test_it_numbers_the_reports_of_several_sweeps_consecutively() -> None:
     sweeps = tuple(SweepDump(f"fe8000000000000{number}", "a fabric") for number in range(2))
     attempts = [attempted("ib_sweep", RunOutcome.OK, CollectedFacts(sweeps=sweeps))]
     _, *parts = build_reports(SETTINGS, attempts, now=NOW)
@@ -215,20 +215,20 @@ def test_it_numbers_the_reports_of_several_sweeps_through() -> None:
     assert [part.spec.sweep.subnet[-1] for part in parts if part.spec.sweep] == ["0", "1"]
 
 
-def test_it_tells_a_sweep_once() -> None:
+def test_it_reports_a_sweep_once() -> None:
     attempts = [replace(attempted("ib_sweep", RunOutcome.OK, FOUND), is_repeated=True)]
     (report,) = build_reports(SETTINGS, attempts, now=NOW)
     assert report.status.collectors[0].outcome == "ok"
 
 
-def test_it_tells_how_the_node_stands_to_sweeping() -> None:
+def test_it_reports_the_sweep_status_of_the_node() -> None:
     standing = SweepStanding(able=True, refused=("fe80000000000000",))
     (report,) = build_reports(SETTINGS, [], now=NOW, sweeping=standing)
     assert report.status.sweeping == standing
     assert parse_report(render_report(report)) == report
 
 
-def test_it_leaves_the_reports_of_an_older_sweep_alone_when_one_fails() -> None:
+def test_it_keeps_the_reports_of_an_older_sweep_when_one_fails() -> None:
     attempts = [attempted("ib_sweep", RunOutcome.FAILED, FOUND)]
     reports = build_reports(SETTINGS, attempts, now=NOW)
     assert [report.metadata.name for report in reports] == ["n1"]

@@ -1,4 +1,4 @@
-"""Texts of options and what they mean."""
+"""Texts of options and their values."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ RULES = [
         "verbs": ["get"],
     },
 ]
-"""All that an agent may, but for the names of its objects, which a policy binds to its token."""
+"""The rights of an agent, except the names of its objects, which a policy binds to its token."""
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -61,7 +61,7 @@ def account_in(api: ApiServer) -> str:
 
 
 def user_of(namespace: str) -> str:
-    """Return how the audit log calls the agents of a namespace."""
+    """Return the user name of a namespace's agents in the audit log."""
     return f"system:serviceaccount:{namespace}:{ACCOUNT}"
 
 
@@ -69,7 +69,7 @@ class ClusterNode:
     """A Node of the cluster, and a pod on it that has a token."""
 
     def __init__(self, api: ApiServer, namespace: str, name: str) -> None:
-        """Make both, unless the Node is there already."""
+        """Make both, unless the Node exists already."""
         self.api, self.namespace, self.name = api, namespace, name
         api.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         self.uid = str(api.expect("GET", f"/api/v1/nodes/{name}")["metadata"]["uid"])
@@ -106,7 +106,7 @@ class ClusterNode:
 
 
 class ClusterAgent:
-    """The agent of one node, round by round, on a clock that is told."""
+    """The agent of one node, round by round, on a clock that a test moves."""
 
     def __init__(self, node: ClusterNode, root: Path, *, url: str = "") -> None:
         """Start nothing yet.
@@ -128,16 +128,16 @@ class ClusterAgent:
         self.hear(("eth0", "leaf1", "swp1"))
 
     def hear(self, *rows: tuple[str, str, str]) -> None:
-        """Let lldpd know these neighbors, as port, switch and its port."""
+        """Set the neighbors of lldpd, as port, switch and the switch's port."""
         self.answers |= {"neighbors": printed(heard(*rows)), "chassis": printed(chassis(MAC))}
 
     def start(
         self,
-        *witnesses: RoundObserver,
+        *observers: RoundObserver,
         sweep: SweepSettings | None = None,
         deadline_s: float = 30.0,
     ) -> None:
-        """Start it, or start it anew: it remembers nothing."""
+        """Start or restart it; it remembers nothing."""
         credentials = ApiCredentials(self._address, self.token_file, self.node.api.ca)
         server = Server(credentials, self._cooldown(), deadline_s=deadline_s)
         objects = ReportWriter(
@@ -150,7 +150,7 @@ class ClusterAgent:
         told = {"node_name": self.node.name, "hostname": self.node.name, "sweep": sweep}
         node = node_for(self.sysfs, FakeRunner(self.answers), self.clock, **told)
         elections = FabricReader(server) if sweep else None
-        self._rounds = ReportLoop(node, objects, elections, witnesses)
+        self._rounds = ReportLoop(node, objects, elections, observers)
 
     def run(self, rounds: int = 1, *, period_s: float = PERIOD_S) -> None:
         """Run some rounds, each a period after the one before."""
@@ -175,7 +175,7 @@ class ClusterAgent:
         return {one.name: one.outcome for one in self.report.status.collectors}
 
     def writes(self) -> list[tuple[str, str]]:
-        """Return resource and name of what its namespace's agents have written, in order."""
+        """Return (resource, name) of each write of the namespace's agents, in order."""
         rows = self.node.api.writes_by(user_of(self.node.namespace))
         return [(row.resource.removeprefix("neighborreports"), row.name) for row in rows]
 
@@ -184,10 +184,10 @@ class ClusterAgent:
 
 
 def elected_sweep(every_s: float = 0.0) -> SweepSettings:
-    """Return how a node sweeps in these tests."""
+    """Return the sweep settings of these tests."""
     return replace(SWEEP, interval_s=every_s)
 
 
 def events(records: list[logging.LogRecord], *, least: int = logging.WARNING) -> list[str]:
-    """Return the events logged, the noise of a working collector apart."""
+    """Return the logged events, without those of working collectors."""
     return [one.message for one in records if one.levelno >= least]

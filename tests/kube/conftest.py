@@ -16,7 +16,7 @@ from tests.repository import ROOT
 
 CRDS = ROOT / "daemonset" / "crds"
 WRITER = "writer"
-"""Has every right, and is not the administrator whose own requests the tests make."""
+"""Has every right, but differs from the administrator that the tests use."""
 
 
 @pytest.fixture(scope="package")
@@ -39,7 +39,7 @@ def spare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 def other_api(spare_api: ApiServer) -> ApiServer:
-    """A server to stop, hang and restart; it runs when the test begins."""
+    """A server to stop, hang and restart; it runs when a test begins."""
     spare_api.revive()
     return spare_api
 
@@ -58,14 +58,14 @@ def namespace(api: ApiServer) -> str:
 
 @pytest.fixture
 def transport(api: ApiServer) -> Iterator[KubeTransport]:
-    """Our own connection, with every right."""
+    """A connection of ours, with every right."""
     with connecting(api) as found:
         yield found
 
 
 @pytest.fixture
 def proxy(api: ApiServer) -> Iterator[FaultProxy]:
-    """What stands between us and the server, and misbehaves when told to."""
+    """The proxy between us and the server, which fails as a test says."""
     with FaultProxy(api) as between:
         yield between
 
@@ -78,7 +78,7 @@ def through(proxy: FaultProxy, api: ApiServer) -> Iterator[KubeTransport]:
 
 
 def with_volcano(api: ApiServer) -> ApiServer:
-    """Install Volcano's kinds, unless they are there."""
+    """Install Volcano's kinds, unless they exist."""
     api.install_all(find_assets("crds"))
     return api
 

@@ -20,15 +20,15 @@ from tests.lab.wait import wait_until
 
 LEASE = "toponaut"
 QUICK = LeaseDurations(lease_s=4, renew_s=2.6, retry_s=0.2)
-"""Where a test waits for the end of a reign."""
+"""Lease durations for tests that wait for the end of a leadership."""
 STEADY = LeaseDurations(lease_s=15, renew_s=10, retry_s=0.2)
-"""Where a reign must last, however crowded the machine is."""
+"""Lease durations for tests in which leadership must last, even on a busy machine."""
 JITTER = random.Random(2).uniform  # noqa: S311 - spreads retries
 FIRST_DAY = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Candidate:
-    """One candidate, and what it was told."""
+    """One candidate, and the callbacks that it received."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Candidate:
         now: datetime = FIRST_DAY,
         terms: LeaseDurations = STEADY,
     ) -> None:
-        """Begin to stand."""
+        """Start the candidate."""
         self.identity = identity
         self.told: list[str] = []
         self.stop_request = Stop()
@@ -54,7 +54,7 @@ class Candidate:
         self.thread.start()
 
     def expect(self, *told: str) -> None:
-        """Wait until it was told exactly this."""
+        """Wait until it received exactly these callbacks."""
         wait_until(
             lambda: "" if self.told == list(told) else str(self.told),
             deadline_s=20,
@@ -85,7 +85,7 @@ class Candidate:
 
 @contextmanager
 def standing(*candidates: Candidate) -> Iterator[None]:
-    """Let them stand within the context, and see all the time that no two lead."""
+    """Run candidates within the context, and check all the time that no two lead."""
     watched = Watched(candidates)
     try:
         yield
@@ -97,7 +97,7 @@ def standing(*candidates: Candidate) -> Iterator[None]:
 
 
 class Watched:
-    """Counts, again and again, who leads."""
+    """Counts the leaders repeatedly."""
 
     def __init__(self, candidates: Iterable[Candidate]) -> None:
         self.most = 0
@@ -118,7 +118,7 @@ class Watched:
 
 
 def main() -> None:
-    """Stand as a candidate until a signal ends it."""
+    """Run a candidate until a signal ends it."""
     file, namespace, identity = sys.argv[1:]
     with stop_signals() as wait_for_stop:
         candidate = Candidate(KubeTransport(lambda: load_kubeconfig(file)), namespace, identity)

@@ -112,7 +112,7 @@ PARSERS: Final = {
 
 
 def made(resource: Resource, *, change: Change | None = None, name: str = "") -> dict[str, Any]:
-    """Return an object like the example, but for the changes."""
+    """Return the example object with changes."""
     drawn = "default" if resource is FABRICS else f"test-{secrets.token_hex(4)}"
     found: dict[str, Any] = {
         "apiVersion": resource.api_version,

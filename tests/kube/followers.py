@@ -1,4 +1,4 @@
-"""A reflector at work in a thread, and what it told."""
+"""A reflector that runs in a thread, and the changes that it reported."""
 
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ JITTER = random.Random(1).uniform  # noqa: S311 - spreads retries
 
 
 class HastyStop(Stop):
-    """Notes how long each wait was to be, and cuts it short."""
+    """Records the requested duration of each wait, and cuts the wait short."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class HastyStop(Stop):
 
 
 def quick_settings(namespace: str) -> ReflectorConfig:
-    """Return settings that see the objects of one test only, and lose no time."""
+    """Return settings for the objects of one test only, with short waits."""
     return ReflectorConfig(Paging(500, 2.0, (("labelSelector", f"test={namespace}"),)))
 
 
@@ -48,7 +48,7 @@ def paged(namespace: str, page: int) -> ReflectorConfig:
 
 
 def parse_word(found: Mapping[str, Any]) -> str:
-    """Return `name=word`; there is a word that is refused."""
+    """Return `name=word`; refuses one word."""
     word = found.get("data", {}).get("word", "")
     if word == "bad":
         raise ConfigError("a bad word")
@@ -76,11 +76,11 @@ class Following:
 
     @property
     def words(self) -> set[str]:
-        """What it knows."""
+        """The values in the cache."""
         return set(self.reflector.cache.values)
 
     def expect(self, *words: str) -> None:
-        """Wait until it is in step and knows exactly these."""
+        """Wait until the cache is synced and has exactly these values."""
         wait_until(
             lambda: self._differs(set(words)), deadline_s=DEADLINE_S, what=f"knows {sorted(words)}"
         )
@@ -90,7 +90,7 @@ class Following:
         wait_until(lambda: not condition(), deadline_s=DEADLINE_S, what=what)
 
     def replay(self) -> set[str]:
-        """Return what somebody knows who only heard what changed."""
+        """Return the values that follow from the reported changes alone."""
         known: dict[str, str] = {}
         for change in self.told:
             if change.kind is ChangeKind.DELETED:
@@ -101,7 +101,7 @@ class Following:
         return set(known.values())
 
     def stop(self) -> None:
-        """Request its end, and see that it ends."""
+        """Stop it, and check that it ends."""
         self.stop_request.set()
         self.thread.join(timeout=DEADLINE_S)
         assert not self.thread.is_alive(), "it ends when that is requested"

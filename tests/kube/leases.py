@@ -1,4 +1,4 @@
-"""Leases as an API server keeps them, in memory, with a network whose every failure is chosen."""
+"""Leases of an API server in memory, with a network whose failures a test chooses."""
 
 import json
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from topology.model.errors import KubeConflict, KubeNotFound, KubeUnavailable
 
 
 class Fate(StrEnum):
-    """What becomes of a request."""
+    """The fate of a request."""
 
     OK = "ok"
     LOST = "lost on its way"
@@ -29,7 +29,7 @@ class FakeLeases:
         self._version = 0
 
     def do_late_writes(self) -> None:
-        """Let arrive what was under way for long."""
+        """Deliver the delayed requests."""
         late, self.late = self.late, []
         for write in late:
             try:
@@ -38,7 +38,7 @@ class FakeLeases:
                 continue
 
     def answer(self, request: KubeRequest) -> dict[str, Any]:
-        """Do what is asked, at once."""
+        """Execute a request at once."""
         if request.method == "GET":
             if self.stored is None:
                 raise KubeNotFound("no lease", status=404)
@@ -60,16 +60,16 @@ class FakeLink:
     """One client's connection; a `Transport`."""
 
     def __init__(self, leases: FakeLeases, spend: Callable[[float], None]) -> None:
-        """Take what passes the time that a slow request takes."""
+        """Keep the function that lets the time of a slow request pass."""
         self.fates: list[Fate] = []
-        """Of the next requests; those after them are well."""
+        """The fates of the next requests; later requests succeed."""
         self.share = 0.5
-        """Of its limit that a slow request takes."""
+        """The share of its timeout that a slow request takes."""
         self._leases = leases
         self._spend = spend
 
     def ask(self, request: KubeRequest, *, timeout_s: float) -> bytes:
-        """Let the request meet its fate."""
+        """Apply the next fate to a request."""
         fate = self.fates.pop(0) if self.fates else Fate.OK
         match fate:
             case Fate.LOST:

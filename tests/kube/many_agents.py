@@ -38,7 +38,7 @@ _AT_ONCE = 4
 
 @dataclass(slots=True)
 class ShiftedClock:
-    """The machine's clock, ahead by the seconds that it was told to skip."""
+    """The machine's clock, ahead by the skipped seconds."""
 
     ahead_s: float = 0.0
 
@@ -94,13 +94,13 @@ class ManyAgents:
         self._program.communicate()
 
     def round(self, *, after_s: float = PERIOD_S) -> None:
-        """Let some time go by, and then run a round of each."""
+        """Let time pass, then run one round of each agent."""
         self._say(after_s)
         assert self._program.stdout is not None
         assert self._program.stdout.readline() == "ended\n", self.log.read_text()[-2000:]
 
     def events(self) -> list[str]:
-        """Return what they logged, but that they work."""
+        """Return the logged events, without those of working collectors."""
         rows = (json.loads(line) for line in self.log.read_text().splitlines())
         return [row["event"] for row in rows if row["level"] != "info"]
 
@@ -111,7 +111,7 @@ class ManyAgents:
 
 
 def _laid_out(fabric: LldpFabric, folder: Path, name: str, token: str) -> dict[str, str]:
-    """Write a device's token, mount its sysfs, and return what its agent is told."""
+    """Write a device's token, mount its sysfs, and return the settings of its agent."""
     token_file, sysfs = folder / f"{name}.token", folder / f"{name}.sys"
     token_file.write_text(token)
     sysfs.mkdir()
@@ -156,7 +156,7 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
 
 
 def main() -> None:
-    """Run rounds as they are asked for."""
+    """Run rounds on request."""
     start_logging("json")
     told, clock = json.loads(sys.stdin.readline()), ShiftedClock()
     agents = [_rounds(row, told, clock) for row in told["agents"]]

@@ -1,4 +1,4 @@
-"""Sees every change of HyperNodes as a scheduler does, and what is wrong in between."""
+"""Watches every change of HyperNodes as a scheduler does, and records invalid states."""
 
 import json
 from collections.abc import Iterator
@@ -19,9 +19,9 @@ class Observer:
     """HyperNodes by name after each event, one by one."""
 
     def __init__(self, transport: Transport) -> None:
-        """List them; events are watched from there on."""
+        """List the HyperNodes; the watch starts at the list's version."""
         self.dangling: list[str] = []
-        """What was wrong, as `parent names missing child`."""
+        """The errors, as `parent names missing child`."""
         self.num_events = 0
         self._transport = transport
         request = KubeRequest("GET", HYPERNODES.path())

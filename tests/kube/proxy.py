@@ -1,4 +1,4 @@
-"""Stands between a client and the real API server, passes everything on, and fails when told to."""
+"""A proxy between a client and the real API server, which fails as a test says."""
 
 import contextlib
 import http.client
@@ -22,31 +22,31 @@ _PIECE = 65536
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What to do to a request instead of, or while, passing it on."""
+    """What the proxy does with a request instead of forwarding it, or in addition."""
 
     status: int = 0
-    """Answer with this status; 0 passes the request on."""
+    """Answer with this status; 0 forwards the request."""
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b'{"kind":"Status","message":"injected","reason":"Injected"}'
     cut_after: int | None = None
-    """Break the connection after so many bytes of the answer's body; 0 before any answer."""
+    """Break the connection after this number of bytes of the body; 0 breaks before the answer."""
     is_silent: bool = False
-    """Take the request, pass nothing on and answer nothing."""
+    """Accept the request, forward nothing and answer nothing."""
     lines: tuple[bytes, ...] = ()
-    """A stream of these lines in place of the server's answer."""
+    """Answer with a stream of these lines instead of the server's answer."""
     is_lost: bool = False
-    """Pass the request on, but break the connection in place of the answer."""
+    """Forward the request, but break the connection instead of answering."""
     delay_s: float = 0.0
-    """Wait so long before the request is passed on."""
+    """Seconds to wait before forwarding the request."""
 
 
 class FaultProxy:
-    """A TLS server with the real one's certificate; faults are used up one by one."""
+    """A TLS server with the real server's certificate; each fault is used once."""
 
     def __init__(self, api: ApiServer) -> None:
-        """Pass everything on."""
+        """Start to forward everything."""
         self.requests: list[str] = []
-        """`METHOD path?query` of each, in order."""
+        """`METHOD path?query` of each request, in order."""
         self._api = api
         self._lock = Lock()
         self._faults: list[tuple[re.Pattern[str], Fault]] = []
@@ -93,12 +93,12 @@ class FaultProxy:
             self._standing.append((re.compile(pattern), fault))
 
     def vanish(self) -> None:
-        """Be as good as gone: every connection breaks, and so does every new one."""
+        """Break every connection, and every new one too."""
         self.plague("", Fault(cut_after=0))
         self.cut()
 
     def relent(self) -> None:
-        """Let nothing fail any more."""
+        """Remove all faults."""
         with self._lock:
             self._faults.clear()
             self._standing.clear()
@@ -118,11 +118,11 @@ class FaultProxy:
             return len(self._open)
 
     def count(self, pattern: str) -> int:
-        """Return how many requests so far match."""
+        """Return the number of matching requests so far."""
         return sum(1 for request in list(self.requests) if re.search(pattern, request))
 
     def take_fault(self, asked: str) -> Fault | None:
-        """Note a request and return what is to befall it."""
+        """Record a request and return its fault."""
         with self._lock:
             self.requests.append(asked)
             at = next((at for at, (one, _) in enumerate(self._faults) if one.search(asked)), None)
@@ -132,7 +132,7 @@ class FaultProxy:
 
     @contextlib.contextmanager
     def holding(self, connection: socket.socket) -> Iterator[None]:
-        """Let `cut` break this connection meanwhile."""
+        """Let `cut` break this connection within the context."""
         with self._lock:
             self._open.add(connection)
         try:
@@ -144,7 +144,7 @@ class FaultProxy:
     def ask_server(
         self, method: str, path: str, body: bytes | None, headers: dict[str, str]
     ) -> tuple[http.client.HTTPSConnection, http.client.HTTPResponse]:
-        """Pass a request on and return the server's answer, unread."""
+        """Forward a request and return the server's unread answer."""
         connection = http.client.HTTPSConnection(
             "127.0.0.1", self._api.port, timeout=600, context=self._client_tls
         )
@@ -177,7 +177,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Exchange)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: broken connections are what this is for."""
+        """Log nothing: broken connections are expected."""
 
 
 class _Exchange(BaseHTTPRequestHandler):
@@ -259,7 +259,7 @@ class _Exchange(BaseHTTPRequestHandler):
 
 
 def status_body(code: int, reason: str, message: str) -> bytes:
-    """Return what the API server sends in place of an object."""
+    """Return the Status object that the API server sends with an error."""
     return json.dumps(
         {"kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": message}
     ).encode()

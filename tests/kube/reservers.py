@@ -1,4 +1,4 @@
-"""Replicas that reserve on a real API server; what they believe of the lead the test says."""
+"""Replicas that reserve on a real API server; a test says which one believes that it leads."""
 
 import secrets
 import time
@@ -35,7 +35,7 @@ DEADLINE_S = 60
 
 @dataclass
 class Seat:
-    """What a replica believes of who leads."""
+    """What a replica believes about leadership."""
 
     epoch: int = 1
     left_s: float = 30.0
@@ -71,7 +71,7 @@ class Replica:
         return self.ledger.reserve(asked, budget_s=PLENTY_S)
 
     def made(self, count: int, **more: str) -> Reservation:
-        """Reserve what must be granted."""
+        """Make a reservation that must succeed."""
         answer = self.reserve(count, **more)  # type: ignore[arg-type]  # texts only
         assert isinstance(answer, ReservationResult), answer
         assert answer.reservation is not None, answer.placement
@@ -87,14 +87,14 @@ class Replica:
         return next((one.phase for one in self.ledger.read_current() if one.id == id_), None)
 
     def room(self) -> int:
-        """Return how many pods of a stranger fit."""
+        """Return how many pods of another gang fit."""
         snapshot = self.ledger.snapshot
         assert snapshot is not None
         sizes = (n for n in range(8, 0, -1) if place(snapshot, request_of("ns/x", n)).is_feasible)
         return next(sizes, 0)
 
     def await_phase(self, id_: str, phase: ReservationPhase | None) -> None:
-        """Wait until the watch has told."""
+        """Wait until the watch has reported all."""
         wait_until(
             lambda: None if self.phase(id_) is phase else str(self.phase(id_)),
             deadline_s=DEADLINE_S,
@@ -106,7 +106,7 @@ class Replica:
 def reserving(
     transport: Transport, seat: Seat, *, base: Snapshot | None = None, awaits: bool = True
 ) -> Iterator[Replica]:
-    """Run a replica on two nodes of four slots; it has listed all when it is yielded."""
+    """Run a replica on two nodes with four slots each; yield it after its first lists."""
     store = ClusterReservations(
         transport,
         pace=WaitContext(HastyStop(), monotonic, JITTER),

@@ -1,4 +1,4 @@
-"""`toponaut serve --kube` as the program that it is, and a cluster whose agents are made up."""
+"""`toponaut serve --kube` as a real program, and a cluster with made-up agents."""
 
 import json
 import os
@@ -30,7 +30,7 @@ DEADLINE_S = 90
 
 
 class Cluster:
-    """A server that holds what a scene's agents report."""
+    """A server with the reports of a scene's agents."""
 
     def __init__(self, api: ApiServer, scene: Scene) -> None:
         self.api = with_volcano(api)
@@ -42,7 +42,7 @@ class Cluster:
         self.report(scene)
 
     def report(self, scene: Scene) -> None:
-        """Let agents report what a scene holds, and nothing else; equal ones are not written."""
+        """Write the reports of a scene, and delete all others; equal reports are not written."""
         reports = DirectoryStore(scene.store()).read_reports().reports
         for report in reports:
             self.write_report(report.to_wire())
@@ -53,12 +53,12 @@ class Cluster:
         )
 
     def forget(self, names: Collection[str]) -> None:
-        """Let reports go."""
+        """Delete reports."""
         for name in names:
             self.api.expect("DELETE", REPORTS.path(name))
 
     def lose(self, hosts: Collection[str]) -> None:
-        """Let hosts vanish: their reports, and what switches tell of them."""
+        """Remove hosts: their reports, and their entries in the reports of switches."""
         self.forget(hosts)
         for report in self.items(REPORTS):
             name = report["metadata"]["name"]
@@ -68,7 +68,7 @@ class Cluster:
             self.api.expect("PUT", REPORTS.path(name), report)
 
     def touch(self, minutes: int) -> None:
-        """Let all agents renew the times of unchanged facts."""
+        """Renew the times of all reports, with unchanged facts."""
         for report in self.items(REPORTS):
             report["status"] = {"observedAt": f"2026-11-05T10:{minutes:02}:00Z"}
             path = f"{REPORTS.path(report['metadata']['name'])}/status"
@@ -89,7 +89,7 @@ class Cluster:
         return [f"{pods}/llm-{at}" for at in range(len(hosts))]
 
     def end_gang(self, pods: Iterable[str]) -> None:
-        """Let the pods of a gang end."""
+        """End the pods of a gang."""
         for pod in pods:
             self.api.expect("DELETE", pod, {"gracePeriodSeconds": 0})
 
@@ -107,7 +107,7 @@ class Cluster:
         self.api.expect("PUT", NODES.path(name), made)
 
     def clear(self) -> None:
-        """Remove all that a test has left."""
+        """Remove the leftovers of a test."""
         for resource in (HYPERNODES, FABRICS, REPORTS, NODES):
             for found in self.items(resource):
                 self.api.request("DELETE", resource.path(found["metadata"]["name"]))
@@ -116,7 +116,7 @@ class Cluster:
             self.end_gang([f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"])
 
     def items(self, resource: Resource) -> list[dict[str, Any]]:
-        """Return all objects of a kind, none where the kind is not installed."""
+        """Return all objects of a kind; empty if the kind is not installed."""
         answers: list[Answer] = []
 
         def refused() -> str:
@@ -133,18 +133,18 @@ class Cluster:
         return {one.name: one for one in found}
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each HyperNode: what was written again has another."""
+        """Return the version of each HyperNode, which changes with each write."""
         return {
             one["metadata"]["name"]: one["metadata"]["resourceVersion"]
             for one in self.items(HYPERNODES)
         }
 
     def fabric(self) -> dict[str, Any]:
-        """Return the Fabric object, an empty one where there is none."""
+        """Return the Fabric object, or an empty one if there is none."""
         return next(iter(self.items(FABRICS)), {})
 
     def conditions(self) -> dict[str, str]:
-        """Return the reason of each condition, with a minus where it is false."""
+        """Return the reason of each condition, with a minus if it is false."""
         rows = self.fabric().get("status", {}).get("conditions", [])
         return {
             row["type"]: row["reason"] if row["status"] == "True" else f"-{row['reason']}"
@@ -152,7 +152,7 @@ class Cluster:
         }
 
     def want(self, **spec: object) -> None:
-        """Write what people want."""
+        """Write the spec of the Fabric object."""
         document = {
             "apiVersion": FABRICS.api_version,
             "kind": FABRICS.kind,
@@ -163,20 +163,20 @@ class Cluster:
         self.api.apply(path, document)
 
     def held(self) -> str:
-        """Return the hash of the plan that is held, empty where none is."""
+        """Return the hash of the held plan; empty without one."""
         return str(self.fabric().get("status", {}).get("held", {}).get("hash", ""))
 
     def holder(self) -> str:
-        """Return who leads."""
+        """Return the identity of the leader."""
         answer = self.api.request("GET", LEASES.path(LEASE_NAME, namespace=self.namespace))
         return str(answer.body.get("spec", {}).get("holderIdentity") or "")
 
     def await_that(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         wait_until(lambda: None if condition() else self.state(), deadline_s=DEADLINE_S, what=what)
 
     def await_tree(self, scene: Scene | None = None, *, but_for: Collection[str] = ()) -> None:
-        """Wait until the HyperNodes are what is cabled, and the status says that it is so."""
+        """Wait until the HyperNodes match the cabling, and the status says so."""
         gone = frozenset(but_for)
         truth = host_partitions(derive_truth((scene or self.scene).damaged))
         wanted = [{hosts - gone for hosts in tier} for tier in truth]
@@ -189,12 +189,12 @@ class Cluster:
         self.await_that(is_true, "HyperNodes as cabled")
 
     def writes(self, since: int = 0) -> list[Write]:
-        """Return what the generators have written, but for the Lease, in order."""
+        """Return the writes of the generators in order, without the Lease."""
         found = self.api.writes_by(WRITER)[since:]
         return [one for one in found if one.resource != LEASES.plural]
 
     def num_writes(self) -> int:
-        """Return how many writes there were so far, renewals among them."""
+        """Return the number of writes so far, including renewals."""
         return len(self.api.writes_by(WRITER))
 
     def state(self) -> object:
@@ -228,7 +228,7 @@ class Generator:
 
     @property
     def log(self) -> list[Mapping[str, Any]]:
-        """What it said so far."""
+        """Its log so far."""
         lines = self.log_file.read_text().splitlines()
         return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
 
@@ -241,7 +241,7 @@ class Generator:
         return self.ready_file.read_text().strip()
 
     def await_event(self, event: str) -> None:
-        """Wait until it has said something."""
+        """Wait for a log event."""
         wait_until(
             lambda: None if event in self.events else self.events[-10:] or "silence",
             deadline_s=DEADLINE_S,
@@ -249,12 +249,12 @@ class Generator:
         )
 
     def kill(self) -> None:
-        """End it as a crash of its node would."""
+        """Kill it, as a crash of its node would."""
         self.program.kill()
         self.program.wait(DEADLINE_S)
 
     def stop(self) -> int:
-        """End it as the kubelet does."""
+        """Stop it as the kubelet does."""
         self.program.send_signal(signal.SIGTERM)
         return self.program.wait(DEADLINE_S)
 
@@ -263,7 +263,7 @@ class Generator:
 def serving(
     cluster: Cluster, folder: Path, *words: str, proxy: FaultProxy | None = None
 ) -> Iterator[Generator]:
-    """Run a replica, which must not have failed in the end."""
+    """Run a replica, and check at the end that it did not fail."""
     running = Generator(cluster, folder, proxy.url if proxy else "", *words)
     try:
         yield running

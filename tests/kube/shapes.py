@@ -23,22 +23,22 @@ _KEPT: Final = (
     "pattern",
 )
 _SERVERS: Final = frozenset({"apiVersion", "kind", "metadata"})
-"""Of an object's root: the server checks these itself."""
+"""Fields of an object's root, which the server checks itself."""
 
 
 def shape_of_model(model: type[BaseModel]) -> Shape:
-    """Return what a model of a whole object lets through."""
+    """Return what the model of a whole object accepts."""
     schema = model.model_json_schema(by_alias=True)
     return _rootless(_of_model(schema, schema.get("$defs", {})))
 
 
 def shape_of_crd(crd: Mapping[str, Any]) -> Shape:
-    """Return what the one version of a CRD lets through."""
+    """Return what the only version of a CRD accepts."""
     return _rootless(_of_crd(root_schema(crd)))
 
 
 def root_schema(crd: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema of the one version of a CRD."""
+    """Return the schema of the only version of a CRD."""
     (version,) = crd["spec"]["versions"]
     found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return found

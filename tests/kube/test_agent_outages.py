@@ -1,4 +1,4 @@
-"""An agent whose API server fails, in every way it can: nothing is lost, and nothing is flooded."""
+"""An agent whose API server fails in every way: nothing is lost, and nothing is flooded."""
 
 import logging
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def agent(node: ClusterNode, proxy: FaultProxy, tmp_path: Path) -> ClusterAgent:
         pytest.param(BUSY, id="that is starting", marks=pytest.mark.long),
     ],
 )
-def test_it_tells_a_server_the_newest_state_alone_after_an_outage(
+def test_it_writes_only_the_newest_state_after_an_outage(
     agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture, fault: Fault
 ) -> None:
     agent.run()
@@ -65,7 +65,7 @@ def test_it_tells_a_server_the_newest_state_alone_after_an_outage(
     assert "publishing works again" in events(caplog.records, least=logging.INFO)
 
 
-def test_it_asks_nothing_while_it_has_nothing_to_tell(
+def test_it_sends_no_request_without_changes(
     agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.run()
@@ -75,7 +75,7 @@ def test_it_asks_nothing_while_it_has_nothing_to_tell(
     assert (len(proxy.requests), events(caplog.records)) == (before, [])
 
 
-def test_it_does_not_lose_what_it_published_before_it_started_into_an_outage(
+def test_it_keeps_its_published_facts_when_it_starts_during_an_outage(
     agent: ClusterAgent, proxy: FaultProxy
 ) -> None:
     agent.hear(("eth0", "leaf1", "swp1"))
@@ -89,7 +89,7 @@ def test_it_does_not_lose_what_it_published_before_it_started_into_an_outage(
     assert (agent.heard, agent.outcomes["lldpd"]) == (["leaf1"], "failed")
 
 
-def test_it_prefers_what_it_saw_in_an_outage_to_what_it_published_before(
+def test_it_prefers_facts_observed_during_an_outage_to_published_ones(
     agent: ClusterAgent, proxy: FaultProxy
 ) -> None:
     agent.run()
@@ -104,9 +104,7 @@ def test_it_prefers_what_it_saw_in_an_outage_to_what_it_published_before(
     assert agent.heard == ["leaf2"]
 
 
-def test_it_waits_as_long_as_a_server_asks_that_is_too_busy(
-    agent: ClusterAgent, proxy: FaultProxy
-) -> None:
+def test_it_waits_as_long_as_a_busy_server_asks(agent: ClusterAgent, proxy: FaultProxy) -> None:
     agent.run()
     busy = Fault(status=429, headers={"Retry-After": "240"})
     proxy.fail("PATCH", busy)
@@ -119,7 +117,7 @@ def test_it_waits_as_long_as_a_server_asks_that_is_too_busy(
     assert agent.heard == ["leaf2"]
 
 
-def test_it_takes_back_a_field_that_somebody_else_took(
+def test_it_takes_back_a_field_of_another_client(
     agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.run()
@@ -134,7 +132,7 @@ def test_it_takes_back_a_field_that_somebody_else_took(
     agent.hear(("eth0", "leaf2", "swp1"))
     agent.run()
     assert agent.heard == ["leaf2"]
-    assert events(caplog.records) == ["own report was changed by another"]
+    assert events(caplog.records) == ["own report changed by another client"]
     assert proxy.count("force=true") == 1
 
 
@@ -145,7 +143,7 @@ def test_it_takes_back_a_field_that_somebody_else_took(
         pytest.param("PATCH [^?]*[?]", id="the facts"),
     ],
 )
-def test_it_goes_on_where_a_lost_answer_left_it(
+def test_it_continues_after_a_lost_answer(
     agent: ClusterAgent, proxy: FaultProxy, half: str
 ) -> None:
     proxy.fail(half, Fault(is_lost=True))
@@ -156,20 +154,20 @@ def test_it_goes_on_where_a_lost_answer_left_it(
     assert proxy.count("PATCH") == before
 
 
-def test_it_gives_up_an_answer_that_does_not_come(
+def test_it_stops_waiting_for_a_missing_answer(
     agent: ClusterAgent, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.start(deadline_s=0.5)
     proxy.fail(ANY, Fault(is_silent=True))
     agent.run()
     (told,) = caplog.records
-    assert "no whole answer within 0.5 s" in vars(told)["error"]
+    assert "no complete answer within 0.5 s" in vars(told)["error"]
     agent.start()
     agent.run()
     assert agent.heard == ["leaf1"]
 
 
-def test_it_takes_a_token_that_was_replaced(agent: ClusterAgent, node: ClusterNode) -> None:
+def test_it_uses_a_replaced_token(agent: ClusterAgent, node: ClusterNode) -> None:
     agent.run()
     agent.token_file.write_text(node.token())
     agent.hear(("eth0", "leaf2", "swp1"))
@@ -204,7 +202,7 @@ def test_it_waits_for_a_new_token_once_its_own_is_revoked(
 
 @pytest.fixture(scope="module")
 def bare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server that does not know our kinds yet."""
+    """A server without our kinds."""
     folder = tmp_path_factory.mktemp("bare-api")
     with ApiServer(find_assets("programs"), folder) as server:
         yield server

@@ -1,4 +1,4 @@
-"""`toponaut-agent run --kube` as the program that it is, on the real API server."""
+"""`toponaut-agent run --kube` as a real program, with the real API server."""
 
 import http.client
 import json
@@ -63,7 +63,7 @@ class Program:
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def get(self, path: str) -> tuple[int, str]:
-        """Return a page, 0 where it is not served yet."""
+        """Return a page; status 0 if it is not served yet."""
         served = [one for one in self.rows() if path in one.get("paths", "").split()]
         if not served:
             return 0, ""

@@ -1,4 +1,4 @@
-"""An agent publishes to the API server: what it owns, what it writes, and what it does not."""
+"""An agent publishes to the API server: what it owns, what it writes, and what it leaves out."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ def test_it_publishes_a_report_that_its_node_owns(agent: ClusterAgent) -> None:
     assert agent.writes() == [("", name), ("/status", name)]
 
 
-def test_it_names_no_owner_that_its_token_is_not_bound_to(
+def test_it_sets_no_owner_without_a_bound_token(
     agent: ClusterAgent, node: ClusterNode, tmp_path: Path
 ) -> None:
     other = ClusterAgent(
@@ -69,7 +69,7 @@ def test_it_writes_nothing_while_nothing_changes(agent: ClusterAgent) -> None:
     assert len(agent.writes()) == 2
 
 
-def test_it_writes_the_status_alone_when_an_outcome_changes(agent: ClusterAgent) -> None:
+def test_it_writes_only_the_status_when_an_outcome_changes(agent: ClusterAgent) -> None:
     agent.run()
     before = agent.node.report()["metadata"]["generation"]
     agent.answers["neighbors"] = LATE
@@ -108,17 +108,17 @@ def test_it_keeps_facts_over_a_restart_while_their_collector_fails(agent: Cluste
     assert agent.heard == ["leaf2"]
 
 
-def test_it_makes_a_report_anew_that_was_deleted(
+def test_it_recreates_a_deleted_report(
     agent: ClusterAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.run()
     agent.node.api.expect("DELETE", f"/apis/toponaut.io/v1alpha1/neighborreports/{agent.node.name}")
     agent.run(20)
     assert agent.heard == ["leaf1"]
-    assert events(caplog.records) == ["own report is gone"]
+    assert events(caplog.records) == ["own report deleted"]
 
 
-def test_it_puts_right_what_somebody_edited(
+def test_it_restores_an_edited_report(
     agent: ClusterAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.run()
@@ -130,10 +130,10 @@ def test_it_puts_right_what_somebody_edited(
     )
     agent.run(20)
     assert agent.report.spec == before
-    assert set(events(caplog.records)) == {"own report was changed by another"}
+    assert set(events(caplog.records)) == {"own report changed by another client"}
 
 
-def test_it_leaves_the_crowd_on_one_port_out_of_a_report_that_is_too_large(
+def test_it_leaves_out_the_neighbors_of_a_crowded_port(
     agent: ClusterAgent, caplog: pytest.LogCaptureFixture
 ) -> None:
     near = ("eth0", "leaf1", "swp1")
@@ -152,7 +152,7 @@ def test_it_leaves_the_crowd_on_one_port_out_of_a_report_that_is_too_large(
     assert "report" not in agent.outcomes
 
 
-def test_it_is_not_ready_while_the_server_refuses_what_it_sees(agent: ClusterAgent) -> None:
+def test_it_is_not_ready_while_the_server_refuses_its_reports(agent: ClusterAgent) -> None:
     vitals = Liveness(period_s=PERIOD_S, clock=agent.clock)
     agent.start(vitals)
     agent.run()

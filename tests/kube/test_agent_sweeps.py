@@ -51,7 +51,7 @@ _NUM_SWITCHES = 8_000
 
 @pytest.fixture(scope="module")
 def own_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """A server whose one Fabric object is these tests' own."""
+    """A server whose only Fabric object belongs to these tests."""
     folder = tmp_path_factory.mktemp("sweeps-api")
     with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
         server.install_all(CRDS)
@@ -75,7 +75,7 @@ def own_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 
 class Reader:
-    """What a generator makes of the reports of some nodes."""
+    """The fabric that a generator derives from the reports of some nodes."""
 
     def __init__(self, store: ClusterStore, *names: str) -> None:
         self._store = store
@@ -122,7 +122,7 @@ def reader(own_api: ApiServer, node: ClusterNode) -> Iterator[Reader]:
 
 
 def elect(api: ApiServer, node: str, *, counted: str | None = None) -> None:
-    """Let the generator elect a node, and count the sweep of one."""
+    """Write the election of a node, and the node whose sweep counts."""
     sweeper = Sweeper(subnet=SUBNET, node=node, device="mlx5_0", port=1, role=SweepRole.ELECTED)
     sweeps = (CountedSweep(subnet=SUBNET, node=counted),) if counted else ()
     wanted = render_fabric(FabricStatus(sweepers=(sweeper,), sweeps=sweeps))
@@ -146,7 +146,7 @@ def fabric(seed: int, num_switches: int) -> tuple[bytes, frozenset[str]]:
     return "\n".join(records).encode(), frozenset(names)
 
 
-def test_it_sweeps_where_it_is_elected_and_withdraws_once_another_counts(
+def test_it_sweeps_if_elected_and_withdraws_once_another_sweep_counts(
     agent: ClusterAgent, node: ClusterNode, reader: Reader
 ) -> None:
     text, names = fabric(1, 2)
@@ -177,7 +177,7 @@ def test_it_sweeps_where_it_is_elected_and_withdraws_once_another_counts(
     assert reader.switches() == names, "in the place that it had emptied"
 
 
-def test_it_goes_on_as_elected_while_it_cannot_read_who_is(
+def test_it_stays_elected_while_the_election_is_unreadable(
     agent: ClusterAgent, node: ClusterNode, proxy: FaultProxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     agent.answers["ibnetdiscover"] = printed(fabric(1, 2)[0])
@@ -222,7 +222,7 @@ def _is_there(node: ClusterNode, part: int) -> bool:
 
 
 def newer_crd() -> dict[str, Any]:
-    """Return the kind as the next version may have it: with a field more of each device."""
+    """Return the CRD of a possible next version, with one more field for each device."""
     crd: dict[str, Any] = yaml.safe_load((CRDS / "neighborreports.yaml").read_text())
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     device = schema["properties"]["spec"]["properties"]["device"]
@@ -231,7 +231,7 @@ def newer_crd() -> dict[str, Any]:
 
 
 def install(api: ApiServer, crd: dict[str, Any]) -> None:
-    """Replace the kind's schema, and wait until it counts."""
+    """Replace the kind's schema, and wait until the server uses it."""
     wanted = deepcopy(crd)
     found = api.expect("GET", REPORTS_CRD)
     wanted["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
@@ -239,7 +239,7 @@ def install(api: ApiServer, crd: dict[str, Any]) -> None:
 
 
 def newer_report(name: str) -> dict[str, Any]:
-    """Return what the next version's agent may write."""
+    """Return a report of a possible next version of the agent."""
     return {
         "apiVersion": "toponaut.io/v1alpha1",
         "kind": "NeighborReport",

@@ -1,4 +1,4 @@
-"""Server-side apply on a real server: only changes are written, and nobody's fields are taken."""
+"""Server-side apply on a real server: writes only changes, and takes no foreign fields."""
 
 import threading
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ Object = Mapping[str, Any]
 
 
 class Writing:
-    """An applier, and the pauses that it made."""
+    """An applier, and its recorded waits."""
 
     def __init__(self, transport: Transport, *, attempts: int = 5) -> None:
         self.stop = HastyStop()
@@ -90,7 +90,7 @@ def test_it_leaves_the_fields_of_others_alone(
     assert changed["data"] == {"a": "2", "theirs": "x"}
 
 
-def test_it_names_whose_field_it_is_and_fights_only_for_its_own(
+def test_it_names_the_owner_of_a_field_and_forces_only_its_own(
     api: ApiServer, namespace: str, writing: Writing
 ) -> None:
     body = word(namespace, a="theirs")
@@ -103,7 +103,7 @@ def test_it_names_whose_field_it_is_and_fights_only_for_its_own(
     assert taken["data"] == {"a": "ours"}
 
 
-def test_it_writes_a_status_apart(api: ApiServer, writing: Writing) -> None:
+def test_it_writes_a_status_separately(api: ApiServer, writing: Writing) -> None:
     wanted = made(RESERVATIONS)
     status = {key: wanted[key] for key in ("apiVersion", "kind", "metadata", "status")}
     spec = {key: wanted[key] for key in ("apiVersion", "kind", "metadata", "spec")}
@@ -127,7 +127,7 @@ def test_it_writes_a_status_apart(api: ApiServer, writing: Writing) -> None:
         pytest.param(Fault(is_lost=True), 0.05, id="a lost answer"),
     ],
 )
-def test_it_insists_after(
+def test_it_retries_after(
     namespace: str, writing: Writing, proxy: FaultProxy, fault: Fault, least_s: float
 ) -> None:
     proxy.fail("PATCH", fault, fault)
@@ -144,14 +144,14 @@ def test_it_gives_up_in_the_end(namespace: str, writing: Writing, proxy: FaultPr
     assert proxy.count("PATCH") == 5
 
 
-def test_it_insists_on_nothing_that_is_wrong(writing: Writing, proxy: FaultProxy) -> None:
+def test_it_does_not_retry_a_wrong_request(writing: Writing, proxy: FaultProxy) -> None:
     with pytest.raises(KubeError) as refused:
         writing.applier.apply(REPORTS, made(REPORTS, change={"spec.device.kind": "toaster"}))
     assert refused.value.status == 422
     assert proxy.count("PATCH") == 1
 
 
-def test_it_breaks_off_when_the_end_is_wished(namespace: str, api: ApiServer) -> None:
+def test_it_stops_on_a_stop_request(namespace: str, api: ApiServer) -> None:
     with connecting(api) as transport:
         writing = Writing(transport)
         slow = TokenBucket(per_second=0.001, burst=1, clock=monotonic, pause=writing.stop.wait)
@@ -159,11 +159,11 @@ def test_it_breaks_off_when_the_end_is_wished(namespace: str, api: ApiServer) ->
         applier = Applier(transport, bucket=slow, pace=pace)
         applier.apply(CONFIGMAPS, word(namespace, a="1"))
         writing.stop.set()
-        with pytest.raises(KubeError, match="broken off"):
+        with pytest.raises(KubeError, match="stopped"):
             applier.apply(CONFIGMAPS, word(namespace, a="2"))
 
 
-def test_it_deletes_what_it_saw_and_nothing_else(
+def test_it_deletes_only_the_observed_version(
     api: ApiServer, namespace: str, writing: Writing
 ) -> None:
     old = writing.applier.apply(CONFIGMAPS, word(namespace, a="1"))
@@ -181,10 +181,10 @@ def test_it_deletes_what_it_saw_and_nothing_else(
     assert api.expect("GET", path)["metadata"]["uid"] == again["metadata"]["uid"]
 
 
-def test_it_is_settled_exactly_when_an_apply_changes_nothing(
+def test_it_is_applied_exactly_when_an_apply_changes_nothing(
     api: ApiServer, writing: Writing
 ) -> None:
-    """The server is the referee: it keeps the version of what an apply does not change."""
+    """The server decides: it keeps the version of an object that an apply does not change."""
     name = made(RESERVATIONS)["metadata"]["name"]
     group = made(RESERVATIONS)["spec"]["groups"][0]
     steps: list[dict[str, Any]] = [
@@ -211,7 +211,7 @@ def test_it_is_settled_exactly_when_an_apply_changes_nothing(
     assert writing.stop.waits == []
 
 
-def test_it_writes_no_faster_than_it_may() -> None:
+def test_it_writes_no_faster_than_its_limit() -> None:
     times = [100.0]
 
     def pause(timeout: float) -> bool:

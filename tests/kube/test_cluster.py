@@ -1,4 +1,4 @@
-"""The reading commands on a cluster, and plans carried out in one: the same as on folders."""
+"""The reading commands on a cluster, and plans applied to it: the same as on folders."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -31,7 +31,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 
 class Cluster:
-    """A server that holds what a scene's agents report."""
+    """A server with the reports of a scene's agents."""
 
     def __init__(self, api: ApiServer, scene: Scene) -> None:
         self.api = with_volcano(api)
@@ -70,7 +70,9 @@ def store(cluster: Cluster) -> Iterator[ClusterStore]:
 
 
 @pytest.mark.parametrize("command", ["tree", "findings", "planes"])
-def test_it_says_of_a_cluster_what_it_says_of_its_reports(cluster: Cluster, command: str) -> None:
+def test_it_reports_the_same_for_a_cluster_and_for_its_reports(
+    cluster: Cluster, command: str
+) -> None:
     scene = cluster.scene
     folder = run(command, "--reports", scene.reports(), "--nodes", scene.kube_nodes(), "-o", "json")
     live = cluster.run(command)
@@ -78,7 +80,7 @@ def test_it_says_of_a_cluster_what_it_says_of_its_reports(cluster: Cluster, comm
     assert live.document == folder.document
 
 
-def test_it_carries_a_plan_out_and_then_rests(cluster: Cluster, store: ClusterStore) -> None:
+def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore) -> None:
     planned = cluster.run("plan")
     assert planned.code == ExitCode.OK
     assert {one["op"] for one in planned.document} == {"create"}
@@ -115,15 +117,15 @@ def test_it_touches_no_hypernode_of_others(cluster: Cluster, store: ClusterStore
     cluster.api.expect("POST", HYPERNODES.path(), manifest)
     try:
         assert [one.name for one in store.read_hypernodes().hypernodes] == ["theirs"]
-        with pytest.raises(KubeConflict, match="theirs is not ours"):
+        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
             store.put(theirs)
-        with pytest.raises(KubeConflict, match="theirs is not ours"):
+        with pytest.raises(KubeConflict, match="theirs is not managed by Toponaut"):
             store.remove("theirs")
     finally:
         cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
 
 
-def test_it_names_a_report_that_is_no_use(cluster: Cluster) -> None:
+def test_it_names_an_unusable_report(cluster: Cluster) -> None:
     broken = {
         "apiVersion": REPORTS.api_version,
         "kind": "NeighborReport",
@@ -139,7 +141,7 @@ def test_it_names_a_report_that_is_no_use(cluster: Cluster) -> None:
         cluster.api.expect("DELETE", REPORTS.path("odd.sweep.0"))
 
 
-def test_it_says_that_the_cluster_is_silent(cluster: Cluster) -> None:
+def test_it_reports_that_the_cluster_does_not_answer(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy:
         proxy.fail("GET", *[Fault(503)] * 100)
         file = cluster.api.kubeconfig(WRITER, url=proxy.url)
@@ -149,7 +151,7 @@ def test_it_says_that_the_cluster_is_silent(cluster: Cluster) -> None:
     assert ran.err.count("\n") == 1
 
 
-def test_it_takes_no_failure_for_an_empty_list(cluster: Cluster) -> None:
+def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
         store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
         proxy.fail("hypernodes", Fault(404))

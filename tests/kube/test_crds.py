@@ -1,4 +1,4 @@
-"""The CRDs by themselves: equal to the models, bounded, and shaped as kubectl users expect."""
+"""The CRDs: equal to the models, bounded, and shaped as kubectl users expect."""
 
 import copy
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ def test_it_has_a_file_for_each_kind_and_no_other() -> None:
 
 
 @every_kind
-def test_it_says_the_same_as_the_model(resource: Resource) -> None:
+def test_it_matches_the_model(resource: Resource) -> None:
     model = shape_of_model(MODELS[resource])
     assert differences(model, shape_of_crd(read_crd(resource))) == []
 

@@ -1,4 +1,4 @@
-"""The CRDs on a real server: what it takes, what it refuses, and what it keeps from changing."""
+"""The CRDs on a real server: what it accepts, what it refuses, and what it keeps immutable."""
 
 import secrets
 import uuid
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 
 def create(api: ApiServer, resource: Resource, wanted: Mapping[str, Any]) -> Answer:
-    """Ask for an object, in a dry run where there may be but one of its kind."""
+    """Create an object; in a dry run if only one of its kind may exist."""
     dry = "&dryRun=All" if resource is FABRICS else ""
     return api.request("POST", f"{resource.path()}?fieldValidation=Strict{dry}", wanted)
 
@@ -203,7 +203,7 @@ ONLY_THE_SERVERS: Final = frozenset(
         "rates the wrong way round",
     }
 )
-"""Rules of CEL that readers need not rely on: what breaks them is of no use, and does no harm."""
+"""CEL rules that readers need not rely on: an object that breaks them is useless but harmless."""
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_it_never_lets_a_reservation_change(api: ApiServer) -> None:
     ("steps", "refused"),
     [
         pytest.param(["confirmed", "released"], "", id="reserved, confirmed, released"),
-        pytest.param(["expired", "expired"], "", id="expired, and told so again"),
+        pytest.param(["expired", "expired"], "", id="expired twice"),
         pytest.param(["released", "confirmed"], "stays so", id="released, yet confirmed"),
         pytest.param(["expired", "reserved"], "stays so", id="expired, yet reserved"),
         pytest.param(["confirmed", "reserved"], "merely reserved", id="confirmed, then reserved"),

@@ -1,4 +1,4 @@
-"""Where credentials come from, and what is said of those that are no use."""
+"""The sources of credentials, and the errors of unusable ones."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def host(
     return found.host, found.get_api_key_with_prefix("BearerToken")
 
 
-def test_it_takes_the_file_that_is_named_before_all_others(tmp_path: Path) -> None:
+def test_it_prefers_the_given_file(tmp_path: Path) -> None:
     named = write(tmp_path / "named", config("one", "two"))
     other = write(tmp_path / "other", config("three"))
     assert host(named, KUBECONFIG=other, **POD) == ("https://one.invalid", "Bearer token-one")
@@ -48,7 +48,7 @@ def test_it_takes_the_file_that_is_named_before_all_others(tmp_path: Path) -> No
     assert host(KUBECONFIG=f"{other}:{named}", context="two")[0] == "https://two.invalid"
 
 
-def test_it_takes_the_pods_own_where_nothing_is_named() -> None:
+def test_it_uses_the_pods_token_if_no_file_is_given() -> None:
     with pytest.raises(ConfigError, match="credentials of the pod: Service token file"):
         host(**POD)
 
@@ -75,7 +75,9 @@ def test_it_reads_a_pods_token(tmp_path: Path) -> None:
         pytest.param("a: \x00", id="a byte that is no text"),
     ],
 )
-def test_it_says_why_a_file_is_no_use(tmp_path: Path, content: str | Mapping[str, Any]) -> None:
+def test_it_reports_why_a_file_is_not_usable(
+    tmp_path: Path, content: str | Mapping[str, Any]
+) -> None:
     file = write(tmp_path / "config", content)
     with pytest.raises(ConfigError) as told:
         load_kubeconfig(file)

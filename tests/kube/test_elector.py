@@ -1,4 +1,4 @@
-"""Leadership on a real server: outages, hangs, cuts, and clocks that lie."""
+"""Leadership on a real server: outages, hangs, cuts, and wrong clocks."""
 
 import signal
 import subprocess
@@ -43,9 +43,7 @@ def test_it_passes_leadership_on_when_it_ends(
     assert lease_of(api, namespace)["holderIdentity"] == ""
 
 
-def test_it_takes_no_notice_of_other_machines_clocks(
-    transport: KubeTransport, namespace: str
-) -> None:
+def test_it_ignores_the_clocks_of_other_machines(transport: KubeTransport, namespace: str) -> None:
     first = Candidate(transport, namespace, "a", now=datetime(1999, 1, 1, tzinfo=UTC))
     first.expect("gained 0")
     second = Candidate(transport, namespace, "b", now=datetime(2100, 1, 1, tzinfo=UTC))
@@ -63,7 +61,7 @@ def test_it_takes_no_notice_of_other_machines_clocks(
         pytest.param(Fault(403), id="refuses it", marks=pytest.mark.long),
     ],
 )
-def test_it_gives_way_when_the_server(
+def test_it_stops_leading_when_the_server(
     api: ApiServer, proxy: FaultProxy, through: KubeTransport, namespace: str, fault: Fault
 ) -> None:
     first = Candidate(through, namespace, "a", terms=QUICK)
@@ -80,7 +78,7 @@ def test_it_gives_way_when_the_server(
             first.expect("gained 0", "lost", "gained 2")
 
 
-def test_it_leads_on_through_short_failures(
+def test_it_keeps_leading_through_short_failures(
     proxy: FaultProxy, through: KubeTransport, namespace: str
 ) -> None:
     candidate = Candidate(through, namespace, "a")

@@ -1,4 +1,4 @@
-"""Leadership under every mixture of lost, late and slow requests: never two at once."""
+"""Leadership with any mixture of lost, late and slow requests: never two leaders at once."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ class World:
     time_s: float = 1000.0
     leases: FakeLeases = field(default_factory=FakeLeases)
     reigns: list[tuple[int, int]] = field(default_factory=list)
-    """(candidate, epoch) of each who was seen to lead, repetitions left out."""
+    """(candidate, epoch) of each observed leader, without repetitions."""
 
     def __post_init__(self) -> None:
         self.links = [FakeLink(self.leases, self.spend) for _ in range(self.count)]
@@ -41,7 +41,7 @@ class World:
         ]
 
     def spend(self, seconds: float) -> None:
-        """Let time pass, and look at every moment of it who leads."""
+        """Let time pass, and record the leader at every moment."""
         end = self.time_s + seconds
         while self.time_s < end:
             self.time_s = min(end, self.time_s + 0.5)
@@ -94,14 +94,14 @@ def test_it_never_lets_two_lead(
     assert all(len(one) == 1 for one in holders.values()), "an epoch has one leader"
 
 
-def test_it_leads_at_once_where_nobody_does() -> None:
+def test_it_leads_at_once_without_another_leader() -> None:
     world = World(2)
     world.advance(0)
     world.advance(1)
     assert world.reigns == [(0, 0)]
 
 
-def test_it_takes_over_when_the_leader_has_been_silent_for_its_time() -> None:
+def test_it_takes_over_when_the_lease_has_expired() -> None:
     world = World(2)
     world.advance(0)
     world.advance(1)
@@ -113,7 +113,7 @@ def test_it_takes_over_when_the_leader_has_been_silent_for_its_time() -> None:
     assert world.reigns == [(0, 0), (1, 1)]
 
 
-def test_it_waits_no_time_for_a_lease_that_was_released() -> None:
+def test_it_takes_a_released_lease_at_once() -> None:
     world = World(2)
     world.advance(0)
     world.candidates[0].release()
@@ -123,7 +123,7 @@ def test_it_waits_no_time_for_a_lease_that_was_released() -> None:
     assert world.reigns == [(0, 0), (1, 1)]
 
 
-def test_it_goes_on_when_the_answer_to_a_renewal_is_lost() -> None:
+def test_it_keeps_leading_when_the_answer_to_a_renewal_is_lost() -> None:
     world = World(2)
     world.advance(0)
     world.spend(1)
@@ -147,7 +147,7 @@ def test_it_stops_before_the_others_may_begin(fate: Fate) -> None:
     assert not world.candidates[1].is_leader
 
 
-def test_it_gives_up_at_once_when_somebody_else_was_put_in() -> None:
+def test_it_stops_leading_at_once_when_another_holder_was_set() -> None:
     world = World(2)
     world.advance(0)
     assert world.leases.stored is not None
@@ -158,7 +158,7 @@ def test_it_gives_up_at_once_when_somebody_else_was_put_in() -> None:
 
 
 @pytest.mark.parametrize("who", [0, 1])
-def test_it_is_bound_by_a_lease_that_was_deleted(who: int) -> None:
+def test_it_respects_a_deleted_lease_until_it_expires(who: int) -> None:
     world = World(2)
     world.advance(0)
     world.advance(1)
@@ -172,7 +172,7 @@ def test_it_is_bound_by_a_lease_that_was_deleted(who: int) -> None:
     assert world.reigns == [(0, 0), (1, 1)]
 
 
-def test_it_believes_no_holder_for_ever() -> None:
+def test_it_caps_the_duration_of_another_holder() -> None:
     world = World(1)
     world.leases.stored = {
         "metadata": {"resourceVersion": "1"},

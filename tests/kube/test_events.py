@@ -1,4 +1,4 @@
-"""Events as the API server takes them, and as `kubectl describe` looks for them."""
+"""Events as the API server accepts them, and as `kubectl describe` selects them."""
 
 from collections import Counter
 from dataclasses import replace
@@ -35,7 +35,7 @@ def described(api: ApiServer, kind: str, name: str, uid: str) -> dict[str, str]:
     return {one["reason"]: one["message"] for one in ours}
 
 
-def test_it_is_found_by_who_describes_the_object(api: ApiServer, transport: KubeTransport) -> None:
+def test_it_is_shown_when_the_object_is_described(api: ApiServer, transport: KubeTransport) -> None:
     head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
     api.request("POST", FABRICS.path(), head | {"metadata": {"name": "default"}, **FABRIC})
     fabric = api.expect("GET", FABRICS.path("default"))["metadata"]["uid"]

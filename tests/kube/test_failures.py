@@ -1,4 +1,4 @@
-"""Every way in which the layers below fail is one of our errors."""
+"""Every failure of the lower layers becomes one of our errors."""
 
 import inspect
 import pickle

@@ -1,4 +1,4 @@
-"""Writes of a replica that leads no more, or that meet what others wrote in between."""
+"""Writes of a former leader, and writes that conflict with other clients."""
 
 from collections.abc import Iterator
 from time import monotonic
@@ -23,7 +23,7 @@ MORE = HyperNode("fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NOD
 
 
 class Fence:
-    """How long writes may still arrive, as the test says."""
+    """How long writes may still arrive; set by the test."""
 
     left_s = 30.0
 
@@ -48,7 +48,7 @@ def members(api: ApiServer) -> int:
     return len(api.expect("GET", HYPERNODES.path(LEAF.name))["spec"]["members"])
 
 
-def test_it_sends_nothing_when_it_leads_no_more(
+def test_it_sends_nothing_after_losing_leadership(
     volcano: ApiServer, store: ClusterStore, fence: Fence
 ) -> None:
     fence.left_s = 0.0
@@ -62,7 +62,7 @@ def test_it_sends_nothing_when_it_leads_no_more(
     assert volcano.writes_by(WRITER) == before
 
 
-def test_it_waits_for_no_answer_beyond_its_lead(
+def test_it_waits_for_no_answer_beyond_its_leadership(
     volcano: ApiServer, store: ClusterStore, fence: Fence, proxy: FaultProxy
 ) -> None:
     fence.left_s = 0.3
@@ -74,7 +74,7 @@ def test_it_waits_for_no_answer_beyond_its_lead(
     assert members(volcano) == 1
 
 
-def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
+def test_it_rereads_an_object_that_another_client_changed(
     volcano: ApiServer, store: ClusterStore, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     assert not store.put(LEAF)
@@ -82,7 +82,7 @@ def test_it_is_refused_where_another_changed_the_object_and_reads_it_anew(
     told: list[int] = []
 
     class Meddling(Fence):
-        """Changes the object after it was read for a write, and before the write is sent."""
+        """Change the object after it was read for a write, and before the write is sent."""
 
         def __call__(self) -> float:
             if not told:

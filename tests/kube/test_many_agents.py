@@ -41,7 +41,7 @@ REST_S = 30 * 60.0
 REST_ROUNDS = 6
 SPARE = "spare"
 OFTEN = ("--period", "1s")
-"""So that the generator has its rounds at rest too."""
+"""Short, so that the generator has rounds at rest too."""
 
 
 class LabCluster(Cluster):
@@ -56,7 +56,7 @@ class LabCluster(Cluster):
             self.add_node(host.name)
 
     def reported(self) -> list[Write]:
-        """Return what the agents have written, in order."""
+        """Return the writes of the agents, in order."""
         return self.api.writes_by(user_of(self.namespace))
 
     def partitions(self) -> list[frozenset[frozenset[str]]]:
@@ -75,7 +75,7 @@ class LabCluster(Cluster):
 
 
 class Lab(NamedTuple):
-    """All that runs."""
+    """All running programs."""
 
     wiring: Wiring
     fabric: LldpFabric
@@ -100,7 +100,7 @@ def wiring() -> Wiring:
 
 @pytest.fixture
 def lab(spare_api: ApiServer, wiring: Wiring, tmp_path: Path) -> Iterator[Lab]:
-    """Everything, once the HyperNodes are what was cabled."""
+    """All programs, once the HyperNodes match the cabling."""
     require_tools("unshare", "nsenter", "ip", "lldpd", "lldpcli", is_root_needed=True)
     spare_api.revive()
     top = max(wiring.switches, key=lambda one: one.rank).name
@@ -139,7 +139,7 @@ def _are_owned(lab: Lab) -> None:
 
 
 def _rest(lab: Lab) -> None:
-    """Half an hour in which nothing changes: not one request of the agents or the generator."""
+    """In half an hour without changes, the agents and the generator send no request."""
     reported, written = lab.cluster.reported(), lab.cluster.writes()
     for _ in range(REST_ROUNDS):
         lab.agents.round(after_s=REST_S / REST_ROUNDS)
@@ -148,7 +148,7 @@ def _rest(lab: Lab) -> None:
 
 
 def _move_a_cable(lab: Lab) -> None:
-    """A host's cable goes to the next leaf: two HyperNodes are written, and one of each report."""
+    """A host's cable moves to the next leaf: two HyperNodes and one of each report are written."""
     cluster, near = lab.cluster, lab.host_port(0)
     reported, since = len(cluster.reported()), cluster.num_writes()
     leaf = lab.fabric.far_end(lab.host_port(NUM_HOSTS - 1)).device
@@ -164,7 +164,7 @@ def _move_a_cable(lab: Lab) -> None:
 
 
 def _replace_a_leaf(lab: Lab) -> None:
-    """A leaf's cables go to a new one: its domain stays what it is."""
+    """A leaf's cables move to a new leaf: its domain stays the same."""
     cluster, depth = lab.cluster, len(lab.cluster.truth)
     before, since = cluster.partitions(), cluster.num_writes()
     leaf = lab.fabric.far_end(lab.host_port(NUM_HOSTS // 2)).device

@@ -44,7 +44,7 @@ def wanted(spec: Mapping[str, Any]) -> dict[str, Any]:
         pytest.param(SPEC | {"none": {}}, SPEC, id="an empty map is as good as none"),
     ],
 )
-def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+def test_it_is_applied_if(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
     assert is_applied(wanted(desired), observed(seen), field_manager=OURS)
 
 
@@ -81,9 +81,9 @@ def test_it_is_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]
             wanted(SPEC), observed(SPEC, subresource="status"), id="we own its status only"
         ),
         pytest.param(
-            wanted(SPEC), observed(SPEC, {"f:spec": {"i:0": {}}}), id="we own what nobody can name"
+            wanted(SPEC), observed(SPEC, {"f:spec": {"i:0": {}}}), id="we own an item by index"
         ),
     ],
 )
-def test_it_is_not_settled_where(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
+def test_it_is_not_applied_if(desired: Mapping[str, Any], seen: Mapping[str, Any]) -> None:
     assert not is_applied(desired, seen, field_manager=OURS)

@@ -1,4 +1,4 @@
-"""`kubectl toponaut` as kubectl calls it, and placement in what a cluster's pods leave."""
+"""`kubectl toponaut` as kubectl calls it, and placement into the free capacity of a cluster."""
 
 import json
 import os
@@ -72,7 +72,7 @@ def test_it_reads_the_cluster_that_kubectl_would(cluster: Cluster) -> None:
 
 
 @pytest.mark.long
-def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_places_into_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)
     assert place(cluster, whole)["feasible"]
@@ -93,7 +93,7 @@ def test_it_places_in_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
     assert place(cluster, request(tmp_path, len(hosts) - 1, 8))["feasible"]
 
 
-def test_it_answers_from_what_pods_leave(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_answers_from_free_capacity(cluster: Cluster, tmp_path: Path) -> None:
     hosts = cluster.scene.hosts
     whole = request(tmp_path, len(hosts), 8)
     with serving(cluster, tmp_path) as generator:

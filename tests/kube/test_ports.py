@@ -1,4 +1,4 @@
-"""The ports of `toponaut serve --kube`: who may ask, what a kubelet and Prometheus are told."""
+"""The ports of `toponaut serve --kube`: authorized callers, probes and metrics."""
 
 import http.client
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ spec: {groups: [{name: w, count: 4, tolerations: [node.kubernetes.io/not-ready]}
 
 
 class Ports:
-    """A replica's ports, as its log tells them."""
+    """A replica's ports, from its log."""
 
     def __init__(self, generator: Generator) -> None:
         generator.await_event("generator ready")
@@ -39,7 +39,7 @@ class Ports:
         return self._ask("health", path)
 
     def metric(self, name: str) -> dict[tuple[str, ...], float]:
-        """Return samples by the values of their labels."""
+        """Return the samples of a metric by the values of their labels."""
         status, page = self._ask("metrics", "/metrics")
         assert status == 200
         return {
@@ -68,7 +68,9 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
 WORDS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
 
 
-def test_it_answers_who_may_ask_and_tells_how_it_is(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_answers_authorized_callers_and_serves_probes_and_metrics(
+    cluster: Cluster, tmp_path: Path
+) -> None:
     pki = Pki(tmp_path)
     files = ("--tls-cert", str(pki.files.cert), "--tls-key", str(pki.files.key))
     accounts = Accounts(cluster.api, cluster.namespace)
@@ -116,8 +118,8 @@ def _check_events(cluster: Cluster) -> None:
     )
 
 
-def test_it_lives_and_is_not_ready_while_nothing_is_known(cluster: Cluster, tmp_path: Path) -> None:
-    """It becomes ready as a follower, too: readiness is not leadership."""
+def test_it_is_alive_but_not_ready_before_the_first_lists(cluster: Cluster, tmp_path: Path) -> None:
+    """A follower becomes ready too: readiness does not need leadership."""
     with FaultProxy(cluster.api) as proxy:
         proxy.vanish()
         with serving(cluster, tmp_path, *WORDS, proxy=proxy) as generator:

@@ -1,4 +1,4 @@
-"""Lists that stay current, against a real server and a network that fails."""
+"""Reflectors with a real server and a failing network."""
 
 import re
 import signal
@@ -50,7 +50,7 @@ def test_it_lists_in_pages_and_follows(
         assert (seen.reflector.num_lists, seen.reflector.num_watches) == (1, 1)
 
 
-def test_it_never_watches_from_nowhere(
+def test_it_never_watches_without_a_version(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -66,7 +66,7 @@ def test_it_never_watches_from_nowhere(
     assert all("allowWatchBookmarks=true" in one for one in watches)
 
 
-def test_it_goes_on_after_cuts_without_a_new_list(
+def test_it_continues_after_cuts_without_a_new_list(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -82,7 +82,7 @@ def test_it_goes_on_after_cuts_without_a_new_list(
 
 
 @pytest.mark.long
-def test_it_tells_deletions_that_it_missed_once_history_is_gone(other_api: ApiServer) -> None:
+def test_it_reports_missed_deletions_after_its_version_expired(other_api: ApiServer) -> None:
     namespace = other_api.namespace()
     words = Words(other_api, namespace)
     for at in range(5):
@@ -175,15 +175,17 @@ def test_it_waits_and_lists_again_after(
     ("fault", "lists"),
     [
         pytest.param(Fault(410, body=status_body(410, "Expired", "old")), 2, id="refused as old"),
-        pytest.param(Fault(lines=(error_event(410, "Expired"),)), 2, id="told that it is old"),
-        pytest.param(Fault(lines=(error_event(500, "InternalError"),)), 1, id="told to begin anew"),
-        pytest.param(Fault(lines=(error_event(429, "TooManyRequests"),)), 1, id="told to wait"),
-        pytest.param(Fault(lines=(b"{not json\n",)), 2, id="told junk"),
-        pytest.param(Fault(lines=(b'{"type":"ADDED"}\n',)), 2, id="told half an event"),
+        pytest.param(Fault(lines=(error_event(410, "Expired"),)), 2, id="answered with 410"),
+        pytest.param(Fault(lines=(error_event(500, "InternalError"),)), 1, id="answered with 500"),
+        pytest.param(
+            Fault(lines=(error_event(429, "TooManyRequests"),)), 1, id="answered with 429"
+        ),
+        pytest.param(Fault(lines=(b"{not json\n",)), 2, id="answered with junk"),
+        pytest.param(Fault(lines=(b'{"type":"ADDED"}\n',)), 2, id="answered with half an event"),
         pytest.param(
             Fault(lines=(b'{"type":"NEW","object":{"metadata":{"resourceVersion":"9"}}}\n',)),
             2,
-            id="told of an unknown event",
+            id="answered with an unknown event",
         ),
         pytest.param(Fault(lines=(b'{"type":"ADDED","object":{"meta',)), 1, id="cut in an event"),
         pytest.param(Fault(429, {"Retry-After": "1"}), 1, id="refused for a while"),
@@ -208,7 +210,7 @@ def test_it_follows_again_after_its_watch_was(
         assert len(seen.stop_request.waits) >= 1, "it does not come back at once"
 
 
-def test_it_loses_nothing_when_a_relist_ends_half_way(
+def test_it_loses_nothing_when_a_list_is_interrupted(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, paged(namespace, 2)) as seen:
@@ -226,7 +228,7 @@ def test_it_loses_nothing_when_a_relist_ends_half_way(
 
 
 @pytest.mark.usefixtures("words")
-def test_it_lists_at_once_what_expires_page_by_page(
+def test_it_lists_in_one_request_if_pages_expire(
     namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     proxy.fail("continue=", Fault(410, body=status_body(410, "Expired", "old")))
@@ -251,7 +253,7 @@ def test_it_follows_again_before_anything_new_happens(
         seen.await_that(lambda: not seen.reflector.problem, "nothing is wrong")
 
 
-def test_it_goes_on_from_a_bookmark(
+def test_it_continues_from_a_bookmark(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     with following(through, quick_settings(namespace)) as seen:
@@ -266,7 +268,7 @@ def test_it_goes_on_from_a_bookmark(
         assert seen.reflector.num_lists == 1
 
 
-def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
+def test_it_backs_off_from_a_watch_that_ends_at_once(
     words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
 ) -> None:
     proxy.fail(WATCH, *[Fault(lines=(b"",))] * 12)
@@ -283,9 +285,7 @@ def test_it_comes_back_slower_and_slower_to_a_watch_that_ends_at_once(
         assert min(pauses[6:12]) >= 3
 
 
-def test_it_pays_for_a_bad_object_with_that_object_alone(
-    words: Words, namespace: str, through: KubeTransport
-) -> None:
+def test_it_loses_only_the_bad_object(words: Words, namespace: str, through: KubeTransport) -> None:
     words.put("w0", "bad")
     with following(through, quick_settings(namespace)) as seen:
         seen.expect(*OLD[1:])

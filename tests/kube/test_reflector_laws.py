@@ -1,4 +1,4 @@
-"""Whatever happens on the way, a reflector ends up knowing what is there, and told all of it."""
+"""After any failures, a reflector knows all objects and has reported all changes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,7 +27,7 @@ def word_of(found: Mapping[str, Any]) -> str:
 
 
 class Rounds(Stop):
-    """Lets the world change at each watch, and ends after so many of them."""
+    """Changes the objects at each watch, and stops after a number of watches."""
 
     def __init__(self, history: History, turns: list[list[tuple[str, str]]], *, count: int) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ def replay(told: list[ObjectChange[str]]) -> dict[str, str]:
 
 @given(CHANGES, st.lists(CHANGES, max_size=12), st.lists(st.sampled_from(Trouble), max_size=12))
 @settings(max_examples=examples(150))
-def test_it_knows_in_the_end_what_is_there(
+def test_it_finally_knows_all_objects(
     first: list[tuple[str, str]], turns: list[list[tuple[str, str]]], troubles: list[Trouble]
 ) -> None:
     history = History()
@@ -127,7 +127,7 @@ def test_it_keeps_its_state_while_a_list_fails() -> None:
     assert cache.values == ("one",)
 
 
-def test_it_tells_an_object_that_turns_bad_as_gone() -> None:
+def test_it_reports_an_object_that_turns_bad_as_deleted() -> None:
     def parse(found: Mapping[str, Any]) -> str:
         if found["word"] == "bad":
             raise ConfigError("a bad word")

@@ -1,4 +1,4 @@
-"""Reservations as objects of a real API server: leaders, successors, people, lost answers."""
+"""Reservations as objects of a real API server: leaders, successors, users, lost answers."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 WRITES = "^(POST|PATCH|DELETE) .*/placementreservations"
 LATE = Fault(delay_s=4.0)
-"""No watch tells anything for a while; a silent one could not be ended."""
+"""Watches report nothing for a while; a silent watch could not be ended."""
 WATCHES = "^GET .*/placementreservations.*watch=1"
 
 
 @pytest.fixture(autouse=True)
 def nothing(api: ApiServer) -> None:
-    """Nothing is reserved."""
+    """Delete all reservations."""
     clear(api)
 
 
@@ -79,7 +79,7 @@ def test_it_reads_back_at_once_what_it_wrote(leader: Replica, proxy: FaultProxy)
     assert refusal(leader.confirm(first.id)).kind is RefusalKind.ENDED
 
 
-def test_it_gives_a_successor_all_of_it_whatever_its_watch_has_told(
+def test_it_gives_a_successor_all_reservations_even_if_its_watch_lags(
     leader: Replica, api: ApiServer
 ) -> None:
     with FaultProxy(api) as late, connecting(api, late.url) as behind:
@@ -104,7 +104,7 @@ def test_it_gives_a_successor_all_of_it_whatever_its_watch_has_told(
 def test_it_refuses_the_writes_of_a_leader_that_was_replaced(
     leader: Replica, transport: KubeTransport
 ) -> None:
-    """For a moment two believe that they lead."""
+    """For a moment two replicas believe that they lead."""
     made = leader.made(4)
     with reserving(transport, Seat(epoch=2)) as successor:
         successor.ledger.tick()
@@ -128,7 +128,7 @@ def test_it_ends_what_a_replaced_leader_made_after_its_end(
         assert successor.phase(late.id) is Phase.RELEASED
 
 
-def test_it_takes_a_deleted_object_for_a_released_reservation(
+def test_it_treats_a_deleted_object_as_a_released_reservation(
     api: ApiServer, leader: Replica
 ) -> None:
     made = leader.made(8)
@@ -140,7 +140,7 @@ def test_it_takes_a_deleted_object_for_a_released_reservation(
     leader.made(8)
 
 
-def test_it_starts_anew_where_it_was_cut_off_between_object_and_status(
+def test_it_completes_a_reservation_cut_off_between_object_and_status(
     api: ApiServer, leader: Replica, proxy: FaultProxy
 ) -> None:
     proxy.fail("^PATCH .*/status", *[Fault(status=500)] * 9)
@@ -158,7 +158,7 @@ def test_it_starts_anew_where_it_was_cut_off_between_object_and_status(
 
 
 @pytest.mark.parametrize("write", ["^POST", "^PATCH .*/status"], ids=["object", "status"])
-def test_it_gives_the_same_answer_where_the_first_one_was_lost(
+def test_it_repeats_an_answer_that_was_lost(
     leader: Replica, proxy: FaultProxy, api: ApiServer, write: str
 ) -> None:
     proxy.fail(write, *[Fault(is_lost=True)] * 9)
@@ -172,7 +172,7 @@ def test_it_gives_the_same_answer_where_the_first_one_was_lost(
     assert len(stored(api)) == 1
 
 
-def test_it_writes_although_the_lease_was_deleted_and_counts_anew(
+def test_it_writes_after_the_lease_was_deleted_and_epochs_restarted(
     leader: Replica, transport: KubeTransport
 ) -> None:
     leader.seat.epoch = 41
@@ -201,7 +201,7 @@ def test_it_writes_ends_and_deletes_what_ended_long_ago(
     assert stored(api) == []
 
 
-def test_it_says_that_the_kind_is_missing_and_goes_on_when_it_is_there(
+def test_it_reports_a_missing_kind_and_continues_once_it_is_installed(
     other_api: ApiServer,
 ) -> None:
     crd = yaml.safe_load((CRDS / "placementreservations.yaml").read_text())
@@ -247,7 +247,7 @@ def test_it_says_that_the_kind_is_missing_and_goes_on_when_it_is_there(
             other_api.install(crd)
 
 
-def test_it_counts_nothing_for_objects_that_it_cannot_use(api: ApiServer, leader: Replica) -> None:
+def test_it_ignores_unusable_objects(api: ApiServer, leader: Replica) -> None:
     odd = made(RESERVATIONS)
     api.expect("POST", RESERVATIONS.path(), odd)
     path = f"{RESERVATIONS.path(odd['metadata']['name'])}/status?fieldManager=person"

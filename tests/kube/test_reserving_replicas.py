@@ -1,4 +1,4 @@
-"""`toponaut serve --kube` reserves: a leader that is killed, a successor, commands beside them."""
+"""`toponaut serve --kube` reserves: a killed leader, its successor, and other commands."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -112,7 +112,7 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         assert not place(cluster, tmp_path / "r.yaml", num - 5)
         assert place(cluster, tmp_path / "r.yaml", num - 6)
         leader.kill()
-        follower.await_event("leading")
+        follower.await_event("leadership gained")
         caller = Caller(follower)
         for at, before in enumerate(made):
             again = caller.reserve(f"ns/g{at}", 2, before.reservation.id)
@@ -134,7 +134,7 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         assert len(ran.document) == 3
 
 
-def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
+def test_it_counts_bound_pods_and_their_reservation_only_once(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     num = len(cluster.scene.hosts)
@@ -170,7 +170,7 @@ def test_it_counts_pods_that_are_bound_and_what_was_reserved_for_them_once(
 
 
 @pytest.mark.long
-def test_it_takes_a_deleted_object_for_released(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_treats_a_deleted_object_as_released(cluster: Cluster, tmp_path: Path) -> None:
     num = len(cluster.scene.hosts)
     with serving(cluster, tmp_path) as generator:
         cluster.await_tree()

@@ -1,4 +1,4 @@
-"""`toponaut serve --kube` on a real server: HyperNodes as cabled, calm at rest, careful always."""
+"""`toponaut serve --kube` on a real server: HyperNodes as cabled, quiet at rest, guarded."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
 
 @pytest.fixture
 def generator(cluster: Cluster, tmp_path: Path) -> Iterator[Generator]:
-    """One replica, whose HyperNodes stand."""
+    """One replica, once its HyperNodes exist."""
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
         yield running
@@ -39,7 +39,7 @@ def toponaut(cluster: Cluster, command: str, *words: str) -> Ran:
 
 
 def traded(cluster: Cluster, one: str, other: str) -> Scene:
-    """Return the scene in which two hosts have each other's cables."""
+    """Return the scene with the cables of two hosts exchanged."""
     found = cluster.scene.damaged
     for port in ("eth0", "eth1"):
         found = swap(found, (one, port), (other, port))
@@ -68,7 +68,7 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
 
 @pytest.mark.long
 @pytest.mark.usefixtures("generator")
-def test_it_puts_right_what_others_do_to_its_hypernodes(cluster: Cluster) -> None:
+def test_it_restores_its_hypernodes_after_foreign_changes(cluster: Cluster) -> None:
     leaf, other, *_ = (one for one in cluster.hypernodes().values() if one.tier == 1)
     path = HYPERNODES.path(leaf.name)
     edited = cluster.api.expect("GET", path)
@@ -84,7 +84,7 @@ def test_it_puts_right_what_others_do_to_its_hypernodes(cluster: Cluster) -> Non
 
 @pytest.mark.long
 @pytest.mark.usefixtures("generator")
-def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) -> None:
+def test_it_keeps_foreign_hypernodes_and_reports_them(cluster: Cluster) -> None:
     theirs = {
         "apiVersion": HYPERNODES.api_version,
         "kind": HYPERNODES.kind,
@@ -107,7 +107,7 @@ def test_it_leaves_foreign_hypernodes_alone_and_tells_of_them(cluster: Cluster) 
     cluster.await_tree()
 
 
-def test_it_says_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
+def test_it_reports_that_there_is_nothing_to_approve(cluster: Cluster) -> None:
     ran = toponaut(cluster, "approve", "0" * 16)
     assert ran.code == ExitCode.INTERNAL
     assert "nothing to approve: there is no Fabric default in the cluster" in ran.err
@@ -169,7 +169,7 @@ def test_it_splits_no_domain_under_a_running_gang(cluster: Cluster) -> None:
     cluster.await_tree(moved)
 
 
-def test_it_writes_nothing_in_a_dry_run_and_says_what_it_would(
+def test_it_writes_nothing_in_a_dry_run_and_reports_the_plan(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with serving(cluster, tmp_path, "--dry-run") as running:
@@ -182,7 +182,7 @@ def test_it_writes_nothing_in_a_dry_run_and_says_what_it_would(
     assert [row["hypernode"] for row in planned] == [row["name"] for row in document]
 
 
-def test_it_carries_out_a_plan_without_a_server(cluster: Cluster) -> None:
+def test_it_applies_a_plan_without_a_server(cluster: Cluster) -> None:
     cluster.want(tierNames=["rack", "row"])
     done = toponaut(cluster, "apply", "-o", "json")
     assert done.code == ExitCode.OK

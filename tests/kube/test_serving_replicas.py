@@ -1,4 +1,4 @@
-"""Replicas that come and go, and a server that does: one writes, all answer, nothing is lost."""
+"""Replicas and a server that come and go: one replica writes, all answer, nothing is lost."""
 
 import signal
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def can_place(generator: Generator) -> bool:
         return client.place(request_for(2, groups=[group])).is_feasible
 
 
-def test_it_answers_from_every_replica_and_passes_the_lead_on(
+def test_it_answers_from_every_replica_and_passes_leadership_on(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     with serving(cluster, tmp_path) as first:
@@ -47,12 +47,12 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
             second.await_event("tree published")
             assert can_place(first)
             assert can_place(second)
-            assert "leading" not in second.events
+            assert "leadership gained" not in second.events
             before = cluster.num_writes()
             assert cluster.holder().startswith(first.name)
             assert first.stop() == ExitCode.OK
             assert not cluster.holder().startswith(first.name), "the lease is released"
-            second.await_event("leading")
+            second.await_event("leadership gained")
             assert cluster.writes(before) == []
             cluster.api.expect("DELETE", HYPERNODES.path(min(cluster.hypernodes())))
             cluster.await_tree()
@@ -61,7 +61,7 @@ def test_it_answers_from_every_replica_and_passes_the_lead_on(
 
 
 @pytest.mark.long
-def test_a_successor_finishes_what_a_killed_leader_has_begun(
+def test_a_successor_finishes_the_plan_of_a_killed_leader(
     other_api: ApiServer, tmp_path: Path
 ) -> None:
     small = Scene.of(tmp_path / "small", MANY)
@@ -94,9 +94,7 @@ def test_a_successor_finishes_what_a_killed_leader_has_begun(
 
 
 @pytest.mark.long
-def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
-    cluster: Cluster, tmp_path: Path
-) -> None:
+def test_it_stops_between_two_writes_on_a_stop_signal(cluster: Cluster, tmp_path: Path) -> None:
     with FaultProxy(cluster.api) as proxy, serving(cluster, tmp_path, proxy=proxy) as running:
         proxy.plague("^PATCH .*/hypernodes/", Fault(delay_s=1.0))
         cluster.await_that(cluster.hypernodes, "the plan has begun")
@@ -110,12 +108,12 @@ def test_it_breaks_a_plan_off_between_two_writes_when_it_is_ended(
 
 
 @pytest.mark.long
-def test_it_goes_on_where_the_server_was_away(cluster: Cluster, tmp_path: Path) -> None:
+def test_it_continues_after_an_outage_of_the_server(cluster: Cluster, tmp_path: Path) -> None:
     with serving(cluster, tmp_path) as running:
         cluster.await_tree()
         before = cluster.versions()
         cluster.api.stop(signal.SIGKILL)
-        running.await_event("leading no more")
+        running.await_event("leadership lost")
         assert can_place(running)
         cluster.api.restart()
         assert cluster.versions() == before
@@ -132,7 +130,7 @@ def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_pat
         with serving(cluster, tmp_path) as running:
             running.await_event("cannot follow objects")
             (said,) = (row for row in running.log if row["event"] == "cannot follow objects")
-            assert "the cluster knows no HyperNode, its CRD is not installed" in said["error"]
+            assert "the cluster has no HyperNode, its CRD is not installed" in said["error"]
             with_volcano(cluster.api)
             cluster.await_tree()
             assert running.events.count("cannot follow objects") == 1

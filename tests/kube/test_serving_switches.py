@@ -1,4 +1,4 @@
-"""`serve --kube --switches`: what switches hear becomes reports, written when it changes."""
+"""`serve --kube --switches`: the neighbors of switches become reports, written when they change."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made.clear()
 
 
-def test_it_writes_the_report_of_a_switch_once_while_it_says_the_same(
+def test_it_writes_the_report_of_a_switch_once_while_nothing_changes(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     path = REPORTS.path(f"switch-{mac(1).hex()}")

@@ -1,4 +1,4 @@
-"""Bound tokens of pods before a real server: whose they are is asked of a real API server."""
+"""Bound tokens of pods at a real server, which reviews them with a real API server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ class Accounts:
         self._api.expect("POST", f"{self._core}/pods", {"metadata": {"name": name}, "spec": spec})
 
     def let_place(self, name: str) -> None:
-        """Grant the right to ask, as a chart's role does."""
+        """Grant the right to call, as a chart's role does."""
         role = f"placer-{self._namespace}"
         rule = {"apiGroups": ["toponaut.io"], "resources": ["placements"], "verbs": ["create"]}
         self._api.expect(

@@ -48,7 +48,9 @@ def test_it_reads_writes_and_deletes(transport: KubeTransport, namespace: str) -
         transport.ask(KubeRequest("GET", f"{path}/one"), timeout_s=10)
 
 
-def test_it_says_what_the_real_server_refuses(transport: KubeTransport, namespace: str) -> None:
+def test_it_raises_the_refusals_of_the_real_server(
+    transport: KubeTransport, namespace: str
+) -> None:
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     made = KubeRequest("POST", path, body={"metadata": {"name": "twice"}})
     transport.ask(made, timeout_s=10)
@@ -89,13 +91,13 @@ def test_it_is_refused_without_rights(api: ApiServer, tmp_path: Path) -> None:
             Fault(410, body=status_body(410, "Expired", "too old")), KubeExpired, None, id="expired"
         ),
         pytest.param(Fault(504, body=b"[" * 100_000), KubeUnavailable, None, id="nested brackets"),
-        pytest.param(Fault(418), KubeError, None, id="a status that nobody knows"),
+        pytest.param(Fault(418), KubeError, None, id="an unknown status"),
         pytest.param(Fault(cut_after=0), KubeUnavailable, None, id="a cut before the answer"),
         pytest.param(Fault(cut_after=20), KubeUnavailable, None, id="a cut within the answer"),
         pytest.param(Fault(is_silent=True), KubeUnavailable, None, id="silence"),
     ],
 )
-def test_it_tells_an_injected_failure(
+def test_it_raises_an_injected_failure(
     proxy: FaultProxy,
     through: KubeTransport,
     fault: Fault,
@@ -125,7 +127,7 @@ def test_it_never_repeats_a_write_by_itself(
 
 
 @pytest.mark.long
-def test_it_gives_up_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
+def test_it_times_out_on_a_server_that_hangs_or_is_gone(other_api: ApiServer) -> None:
     with connecting(other_api) as transport:
         transport.ask(NAMESPACES, timeout_s=10)
         other_api.suspend()
@@ -221,7 +223,7 @@ class Pod:
 
 
 def _account(api: ApiServer, namespace: str) -> Callable[[], str]:
-    """Make a service account, and return what makes tokens of it."""
+    """Make a service account, and return a function that makes its tokens."""
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     api.expect("POST", accounts, {"metadata": {"name": "generator"}})
 
@@ -233,7 +235,7 @@ def _account(api: ApiServer, namespace: str) -> Callable[[], str]:
     return issue
 
 
-def test_it_takes_a_new_token_when_the_old_one_is_refused(
+def test_it_uses_a_new_token_when_the_old_one_is_refused(
     api: ApiServer, namespace: str, tmp_path: Path
 ) -> None:
     issue = _account(api, namespace)

@@ -48,7 +48,7 @@ def test_it_finds_the_pods_of_a_job_in_the_cluster(cluster: Cluster) -> None:
     assert found["better"]["tier"] == "leaf", json.dumps(found)
 
 
-def test_it_says_that_no_pod_is_of_a_job(cluster: Cluster) -> None:
+def test_it_reports_a_job_without_pods(cluster: Cluster) -> None:
     ran = where(cluster, "nothing")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "the cluster: no pod belongs to job 'nothing'" in ran.err

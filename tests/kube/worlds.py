@@ -1,4 +1,4 @@
-"""An API server's list and watch of one kind in memory, whose every failure is chosen.
+"""An API server's list and watch of one kind in memory, with chosen failures.
 
 For laws over many histories; what the real server does is tested on the real server.
 """
@@ -15,7 +15,7 @@ from topology.model.errors import KubeExpired, KubeUnavailable
 
 
 class Trouble(StrEnum):
-    """What befalls one request."""
+    """The trouble of one request."""
 
     NONE = "none"
     REFUSED = "refused"
@@ -33,7 +33,7 @@ class History:
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
         self.oldest = 0
-        """Watches cannot begin before this version."""
+        """Watches cannot start before this version."""
         self._version = 0
         self._events: list[tuple[int, str, dict[str, Any]]] = []
 
@@ -81,7 +81,7 @@ class History:
 
 
 class FakeLines:
-    """The lines of one answer, which may break off."""
+    """The lines of one answer, which may be cut."""
 
     def __init__(self, lines: list[bytes], *, is_cut: bool) -> None:
         self._lines, self._is_cut = lines, is_cut
@@ -107,12 +107,12 @@ class FakeLines:
 
 
 class FakeServer:
-    """A `Transport` to a history; troubles befall its requests in order, then none does."""
+    """A `Transport` to a history; each trouble applies to one request in order, then none."""
 
     def __init__(
         self, history: History, troubles: list[Trouble], *, on_watch: Callable[[], None]
     ) -> None:
-        """Take what is to happen whenever a watch is asked for, before its answer."""
+        """Keep the function to call before each watch is answered."""
         self._on_watch = on_watch
         self.history = history
         self.troubles = troubles
@@ -133,7 +133,7 @@ class FakeServer:
         return json.dumps(self.history.page(token, limit)).encode()
 
     def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> FakeLines:
-        """Answer a watch with all that has happened so far."""
+        """Answer a watch with all events so far."""
         assert idle_timeout_s > 0
         query = self._note(request)
         self._on_watch()

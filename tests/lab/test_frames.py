@@ -165,7 +165,7 @@ def test_it_says_that_it_may_not_listen(fabric: LldpFabric) -> None:
     (row,) = (one for one in report["status"]["collectors"] if one["name"] == "frames")
     assert (row["outcome"], row["message"]) == (
         "no-data",
-        "no right to capture frames: it takes CAP_NET_RAW",
+        "not allowed to capture frames: needs CAP_NET_RAW",
     )
 
 

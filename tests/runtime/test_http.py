@@ -1,4 +1,4 @@
-"""The probe-and-metrics server, asked by kubelets, Prometheus and hostile clients."""
+"""The probe-and-metrics server, with requests of kubelets, Prometheus and hostile clients."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def ask(server: PageServer, path: str, method: str = "GET", **headers: str) -> t
 
 
 def send(server: PageServer, request: bytes) -> bytes:
-    """Return all that comes back."""
+    """Send bytes and return the whole answer."""
     with connect(server) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -82,7 +82,7 @@ def test_it_answers_other_methods_with_the_status_of_the_program() -> None:
 
 
 @pytest.mark.parametrize("name", ["Accept", "accept", "ACCEPT"])
-def test_it_passes_the_accepted_form_to_the_page(server: PageServer, name: str) -> None:
+def test_it_passes_the_accept_header_to_the_page(server: PageServer, name: str) -> None:
     assert ask(server, "/accept", **{"X-Accept": "no", name: "text/plain;q=0.5"}) == (
         200,
         b"text/plain;q=0.5",
@@ -123,7 +123,7 @@ def test_it_survives_a_client_that_starts_tls_and_gives_up(server: PageServer) -
     assert ask(server, "/ok") == (200, b"ok\n")
 
 
-def test_it_takes_a_request_in_pieces(server: PageServer) -> None:
+def test_it_accepts_a_request_in_pieces(server: PageServer) -> None:
     with connect(server) as connection:
         connection.sendall(b"GET /ok HT")
         assert ask(server, "/ok")[0] == 200
@@ -160,7 +160,7 @@ def test_it_survives_clients_that_leave_early(server: PageServer) -> None:
     assert ask(server, "/ok")[0] == 200
 
 
-def test_it_reports_an_address_that_is_taken(server: PageServer) -> None:
+def test_it_reports_an_address_in_use(server: PageServer) -> None:
     with pytest.raises(ConfigError, match=rf"cannot listen on {server.address}: .*in use"):
         PageServer(server.address, {})
 

@@ -16,7 +16,7 @@ log = logging.getLogger("agent.test")
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """Give the root logger back as it was."""
+    """Restore the root logger."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -44,7 +44,7 @@ def test_it_writes_json_lines_with_fields(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_it_writes_text_with_foreign_words_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_escapes_untrusted_text(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("text")
     log.info("report published", extra={"reason": "a\nb \x1b[2J", "node": "n1"})
     (line,) = lines_of(capsys)
@@ -82,14 +82,14 @@ def test_it_logs_from_a_level_on(
     assert [json.loads(line)["event"] for line in lines_of(capsys)] == events
 
 
-def test_it_writes_json_where_there_is_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_writes_json_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging(None)
     log.info("x")
     (line,) = lines_of(capsys)
     assert json.loads(line)["event"] == "x"
 
 
-def test_it_starts_once_however_often_it_is_started(capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_logs_each_line_once_even_if_started_twice(capsys: pytest.CaptureFixture[str]) -> None:
     start_logging("json")
     start_logging("json")
     log.info("x")

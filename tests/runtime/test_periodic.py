@@ -72,7 +72,7 @@ def test_it_ticks_at_once_and_then_by_the_period() -> None:
     assert second - first > 0.3
 
 
-def test_it_ticks_again_and_again() -> None:
+def test_it_ticks_repeatedly() -> None:
     ticks = threading.Semaphore(0)
     job = PeriodicJob(ticks.release, period_s=0.02, now=utc_now)
     try:
@@ -81,7 +81,7 @@ def test_it_ticks_again_and_again() -> None:
         assert job.stop(deadline_s=SOON_S)
 
 
-def test_it_ticks_sooner_where_a_tick_asks_for_it() -> None:
+def test_it_ticks_sooner_if_a_tick_requests_it() -> None:
     ticks = threading.Semaphore(0)
     answers = iter([0.0, 0.02, None])
 
@@ -184,7 +184,7 @@ def test_it_lets_the_running_tick_finish_without_a_deadline() -> None:
     assert finished.is_set()
 
 
-def test_it_waits_for_a_running_tick_that_the_program_ends() -> None:
+def test_it_waits_for_a_running_tick_after_a_stop_signal() -> None:
     told = threading.Event()
 
     def tick() -> None:

@@ -1,4 +1,4 @@
-"""A server lets other threads in soon, and does not look through what lasts."""
+"""A server switches threads soon, and does not collect lasting objects."""
 
 import gc
 import sys
@@ -18,17 +18,17 @@ def usual() -> Iterator[None]:
     sys.setswitchinterval(interval_s)
 
 
-def test_it_lets_other_threads_in_within_a_millisecond() -> None:
+def test_it_switches_threads_within_a_millisecond() -> None:
     tune_for_server()
     assert sys.getswitchinterval() <= 0.001
 
 
-def test_it_looks_for_garbage_once_many_objects_have_come() -> None:
+def test_it_collects_garbage_only_after_many_objects() -> None:
     collect_garbage_rarely()
     assert gc.get_threshold()[0] >= 100_000
 
 
-def test_it_takes_what_is_there_for_lasting() -> None:
+def test_it_exempts_present_objects_from_collection() -> None:
     kept = [object()]
     freeze_gc()
     assert gc.get_freeze_count() > 0

@@ -1,4 +1,4 @@
-"""Waits after failures: they grow to a limit, are spread, and respect what the server asks for."""
+"""Waits after failures: they grow to a limit, have jitter, and respect the server's wish."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ERROR = KubeUnavailable("away")
 
 
 class Waiting:
-    """A cooldown on a clock that a test moves; luck is the share of what could be waited."""
+    """A cooldown on a test clock; `luck` is the drawn share of the longest wait."""
 
     def __init__(self, luck: float) -> None:
         self.clock = FakeClock()
@@ -24,18 +24,18 @@ class Waiting:
         )
 
     def waits_s(self) -> float:
-        """Return how long it waits, to a second; the clock moves by one whenever it is read."""
+        """Return how long it waits, to a second; each reading moves the clock by one."""
         begun_s = self.clock.monotonic()
         while self.cooldown.error is not None:
             pass
         return self.clock.monotonic() - begun_s
 
 
-def test_it_waits_for_nothing_at_first() -> None:
+def test_it_does_not_wait_at_first() -> None:
     assert Waiting(1).cooldown.error is None
 
 
-def test_it_waits_longer_after_each_failure_but_not_for_ever() -> None:
+def test_it_waits_longer_after_each_failure_up_to_a_limit() -> None:
     waiting, found = Waiting(1), []
     for _ in range(6):
         waiting.cooldown.fail(ERROR)
@@ -43,7 +43,7 @@ def test_it_waits_longer_after_each_failure_but_not_for_ever() -> None:
     assert found == pytest.approx([1, 2, 4, MAX_PERIODS, MAX_PERIODS, MAX_PERIODS], abs=0.1)
 
 
-def test_it_begins_anew_after_a_success() -> None:
+def test_it_starts_again_with_short_waits_after_a_success() -> None:
     waiting = Waiting(1)
     for _ in range(5):
         waiting.cooldown.fail(ERROR)
@@ -53,20 +53,20 @@ def test_it_begins_anew_after_a_success() -> None:
     assert waiting.waits_s() == pytest.approx(PERIOD_S, abs=4)
 
 
-def test_it_returns_the_failure_that_the_wait_follows() -> None:
+def test_it_returns_the_failure_that_started_the_wait() -> None:
     waiting = Waiting(1)
     waiting.cooldown.fail(ERROR)
     assert waiting.cooldown.error is ERROR
 
 
 @given(st.floats(0, 1), st.floats(0, 300))
-def test_it_waits_at_least_as_long_as_it_is_asked_to(luck: float, asked_s: float) -> None:
+def test_it_waits_at_least_as_long_as_the_server_asks(luck: float, asked_s: float) -> None:
     waiting = Waiting(luck)
     waiting.cooldown.fail(KubeUnavailable("busy", retry_after_s=asked_s))
     assert asked_s - 2 <= waiting.waits_s() <= asked_s + PERIOD_S + 4
 
 
-def test_it_cools_down_for_as_long_after_an_outage_of_a_week() -> None:
+def test_it_keeps_its_limit_after_an_outage_of_a_week() -> None:
     waiting = Waiting(1)
     for _ in range(2000):
         waiting.cooldown.fail(ERROR)

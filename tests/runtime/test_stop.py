@@ -45,7 +45,7 @@ def test_it_calls_back_at_sigterm_within_the_context() -> None:
     assert signal.getsignal(signal.SIGTERM) == before
 
 
-def test_it_is_set_once_and_for_ever() -> None:
+def test_it_stays_set() -> None:
     stop = Stop()
     seen = [stop.is_set, stop.wait(0)]
     for _ in range(2):
@@ -60,7 +60,7 @@ def test_it_waits_no_longer_than_asked_for() -> None:
     assert 0.04 < time.monotonic() - started_s < SOON_S
 
 
-def test_it_wakes_all_that_wait_however_long_they_would() -> None:
+def test_it_wakes_all_waiting_threads() -> None:
     stop, seen = Stop(), list[bool]()
     waiters = [threading.Thread(target=lambda: seen.append(stop.wait(1e12))) for _ in range(3)]
     for waiter in waiters:
@@ -93,7 +93,7 @@ def test_it_can_be_set_by_a_signal_while_its_thread_cancels() -> None:
     assert cancelled == ["cancelled"]
 
 
-def test_it_keeps_no_descriptor_open_when_it_is_gone() -> None:
+def test_it_closes_its_descriptors_when_it_is_deleted() -> None:
     stop = Stop()
     descriptor = stop.fileno()
     del stop

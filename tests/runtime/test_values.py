@@ -1,4 +1,4 @@
-"""Durations and addresses: each form means one thing or is refused."""
+"""Durations and addresses: each text has one meaning or is refused."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_it_shows_a_refused_text_escaped() -> None:
         ("some.host:65535", Address("some.host", 65535)),
     ],
 )
-def test_it_reads_an_address_and_writes_it_alike(
+def test_it_reads_an_address_and_prints_it_unchanged(
     text: str, address: Address, form: AddressForm
 ) -> None:
     assert parse_address(text, form) == address
@@ -91,7 +91,7 @@ def test_it_refuses_as_address(text: str, form: AddressForm) -> None:
 @pytest.mark.parametrize(
     ("text", "address"), [("::1:80", Address("::1", 80)), ("a_b:1", Address("a_b", 1))]
 )
-def test_it_takes_more_hosts_to_call_than_to_listen_on(text: str, address: Address) -> None:
+def test_it_accepts_more_hosts_to_call_than_to_listen_on(text: str, address: Address) -> None:
     assert parse_address(text) == address
     with pytest.raises(ConfigError, match=r"such as 127\.0\.0\.1:8080, \[::1\]:80 or :8080"):
         parse_address(text, LISTEN_ADDRESS)

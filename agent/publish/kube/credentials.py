@@ -20,7 +20,7 @@ from runtime.values import Address
 from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable, show
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-"""Where a pod finds its own token and the authority."""
+"""The folder in which a pod finds its own token and the authority."""
 _MAX_TOKEN_CHARS: Final = 64 << 10
 _HTTPS_PORT: Final = 443
 
@@ -34,17 +34,17 @@ class TokenNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ApiCredentials:
-    """How to reach the API server."""
+    """The API server's address, and the files of the token and the authority."""
 
     address: Address
     token_file: Path
     ca_file: Path
 
     def read_token(self) -> str:
-        """Return the token as it is now.
+        """Return the current token in the file.
 
         Raises:
-            KubeForbidden: the file cannot be read, or holds none.
+            KubeForbidden: the file cannot be read, or does not hold a token.
         """
         try:
             with self.token_file.open(encoding="ascii") as file:
@@ -52,14 +52,14 @@ class ApiCredentials:
         except (OSError, UnicodeDecodeError) as error:
             raise KubeForbidden(f"token {self.token_file}: {_reason(error)}") from error
         if not token or len(token) > _MAX_TOKEN_CHARS or not token.isprintable() or " " in token:
-            raise KubeForbidden(f"token {self.token_file}: holds no token")
+            raise KubeForbidden(f"token {self.token_file}: the file holds no token")
         return token
 
     def open_tls(self) -> ssl.SSLContext:
-        """Return a TLS context that trusts the authority in the file, and no other.
+        """Return a TLS context that trusts only the authority in the file.
 
         Raises:
-            KubeUnavailable: the file cannot be read, or holds no certificate.
+            KubeUnavailable: the file cannot be read, or does not hold a certificate.
         """
         try:
             return ssl.create_default_context(cafile=str(self.ca_file))
@@ -71,13 +71,13 @@ def read_cluster_address(environ: Mapping[str, str]) -> Address:
     """Return the address at which pods reach the API server.
 
     Raises:
-        ConfigError: this is not a pod.
+        ConfigError: the agent does not run in a pod.
     """
     host, port = environ.get("KUBERNETES_SERVICE_HOST"), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host:
-        raise ConfigError("not in a pod, where KUBERNETES_SERVICE_HOST is set: name --api-server")
+        raise ConfigError("not in a pod (KUBERNETES_SERVICE_HOST is not set): set --api-server")
     if not port.isascii() or not port.isdecimal():
-        raise ConfigError(f"KUBERNETES_SERVICE_PORT is no port: '{show(port)}'")
+        raise ConfigError(f"KUBERNETES_SERVICE_PORT is not a port: '{show(port)}'")
     return Address(host, int(port))
 
 
@@ -85,7 +85,7 @@ def parse_api_url(url: str) -> Address:
     """Return the address of `https://HOST[:PORT]`; an IPv6 address is in brackets.
 
     Raises:
-        ConfigError: the text has another form; a token is sent over TLS only.
+        ConfigError: the text has another form; a token is only sent over TLS.
     """
     try:
         parts = urlsplit(url)
@@ -98,10 +98,12 @@ def parse_api_url(url: str) -> Address:
 
 
 def parse_token_node(token: str) -> TokenNode | None:
-    """Return the Node that a service account's token is bound to by its pod.
+    """Return the Node in the claims of a pod's service account token.
 
-    None where it is bound to none: one made by hand, or another kind of token. Its signature is
-    not looked at; the server does that. Source: Kubernetes 1.30, ServiceAccountTokenPodNodeInfo.
+    Return None for a token without a Node: a token made by hand, or another kind of token. The
+    signature is not checked; the server does that.
+
+    Source: Kubernetes 1.30, ServiceAccountTokenPodNodeInfo.
     """
     try:
         payload = token.split(".")[1]

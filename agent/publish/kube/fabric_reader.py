@@ -1,4 +1,4 @@
-"""The Fabric object of the cluster, in which the generator says who sweeps."""
+"""Reads the Fabric object of the cluster, in which the generator names the nodes that sweep."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from topology.reports.neighbor_report import API_VERSION
 
 log = logging.getLogger(__name__)
 
-# Version 0 is answered from the server's memory; a moment's age does not matter here.
+# The server answers resource version 0 from its cache; slightly old data does not matter here.
 _PATH: Final = f"/apis/{API_VERSION}/fabrics/{FABRIC_NAME}?resourceVersion=0"
 
 
 class FabricReader:
-    """Who sweeps, as it was when it could last be read."""
+    """Reads which nodes sweep, and keeps the last answer while the object cannot be read."""
 
     def __init__(self, server: ApiClient) -> None:
         """Read nothing yet."""
@@ -26,7 +26,7 @@ class FabricReader:
         self._problem: str | None = None
 
     def latest(self) -> FabricStatus:
-        """Return what it says now; why it cannot be read is logged once."""
+        """Return the newest status that could be read; logs a read problem once."""
         if self._server.blocking_error is not None:
             return self._last
         problem = None

@@ -1,8 +1,8 @@
 """Sends requests to the API server, one at a time, over HTTPS of the standard library.
 
-Each request has its own connection. Requests are few, hours apart where nothing changes, and a new
-connection follows rotated tokens, a renewed authority and replaced servers. A request without an
-answer starts a cooldown, during which none is sent.
+Each request has its own connection. Requests are rare, hours apart while nothing changes, and a
+new connection uses the rotated token, the renewed authority and the current servers. A request
+without an answer starts a cooldown, during which no request is sent.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
 JSON: Final = "application/json"
 METADATA_ONLY: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
-"""Asks for an object's metadata alone."""
+"""The `Accept` header that asks for an object's metadata only."""
 DEADLINE_S: Final = 10.0
-"""From the first byte sent to the last received."""
+"""From connecting to the last byte of the answer."""
 MAX_ANSWER_BYTES: Final = 4 << 20
 """etcd takes objects of 1.5 MiB."""
 _UNAUTHORIZED: Final = 401
@@ -39,52 +39,52 @@ _PERMANENT_REFUSALS: Final = (
     "request is too large",
     "message larger than max",
 )
-"""What the server says with a 500 though the same request will never work."""
+"""Messages of the server with a 500 where the same request will never work."""
 
 OnAnswer = Callable[[str], None]
-"""Takes the code of each answer, `none` where there was none."""
+"""Takes the status code of each answer, or `none` if no answer came."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApiRequest:
-    """What to ask."""
+    """A request to the API server."""
 
     method: str
     path: str
-    """With its query; names in it are those of objects, so nothing needs escaping."""
+    """With its query; the names in it are names of objects, so nothing needs escaping."""
     body: object = None
-    """What JSON can say, None for no body."""
+    """Sent as JSON; None sends no body."""
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return what stands in errors and logs."""
+        """Return the request for errors and logs: method and path, without the query."""
         return f"{self.method} {self.path.partition('?')[0]}"
 
 
 class ApiClient(Protocol):
-    """The requests that publishing makes of an API server."""
+    """An API server, as publishing uses it."""
 
     @property
     def blocking_error(self) -> KubeError | None:
-        """The failure that the cooldown follows; None where a request may be sent."""
+        """The failure that started the current cooldown; None if a request may be sent."""
         ...
 
     def call(self, request: ApiRequest) -> dict[str, Any]:
-        """Return the object of an answer that grants the request.
+        """Send a request and return the object in the answer.
 
         Raises:
-            KubeUnavailable: there is no answer, or none now; or it is still waited for.
-            KubeError: it is refused.
+            KubeUnavailable: no answer came, the server cannot answer now, or a cooldown runs.
+            KubeError: the server refused the request.
         """
         ...
 
     def own_node(self) -> TokenNode | None:
-        """Return the Node that the agent is on, None where that is not known."""
+        """Return the Node that the agent runs on, or None if it is not known."""
         ...
 
 
 class HttpsApiClient:
-    """The API server that credentials lead to."""
+    """Sends requests to the API server that the credentials are for."""
 
     def __init__(
         self,
@@ -94,7 +94,14 @@ class HttpsApiClient:
         deadline_s: float = DEADLINE_S,
         on_answer: OnAnswer | None = None,
     ) -> None:
-        """Send no request yet."""
+        """Keep the credentials; sends no request yet.
+
+        Args:
+            credentials: the address, the token and the authority.
+            cooldown: limits requests after a failure.
+            deadline_s: for one request, from connecting to the last byte of the answer.
+            on_answer: records the status code of each answer.
+        """
         self.credentials = credentials
         self._cooldown = cooldown
         self._deadline_s = deadline_s
@@ -103,33 +110,33 @@ class HttpsApiClient:
 
     @property
     def blocking_error(self) -> KubeError | None:
-        """The failure that the cooldown follows; None where a request may be sent."""
+        """The failure that started the current cooldown; None if a request may be sent."""
         return self._cooldown.error
 
     def call(self, request: ApiRequest) -> dict[str, Any]:
-        """Return the object of an answer that grants the request.
+        """Send a request and return the object in the answer.
 
-        A token that is not known is read again, and used where it is another one by now.
+        After a 401 the token is read again, and the request is repeated if the token changed.
 
         Raises:
-            KubeUnavailable: there is no answer, or none now; or it is still waited for.
-            KubeError: it is refused.
+            KubeUnavailable: no answer came, the server cannot answer now, or a cooldown runs.
+            KubeError: the server refused the request.
         """
-        if (waited := self._cooldown.error) is not None:
-            raise waited
+        if (blocking := self._cooldown.error) is not None:
+            raise blocking
         try:
-            found = self._call_with_fresh_token(request)
+            answer = self._call_with_fresh_token(request)
         except KubeUnavailable as error:
             self._cooldown.fail(error)
             raise
         except KubeError:
-            self._cooldown.succeed()  # it answers
+            self._cooldown.succeed()  # a refusal is an answer
             raise
         self._cooldown.succeed()
-        return found
+        return answer
 
     def own_node(self) -> TokenNode | None:
-        """Return the Node that the token is bound to, None also while it cannot be read."""
+        """Return the Node that the token is bound to; None also if the token cannot be read."""
         try:
             return parse_token_node(self.credentials.read_token())
         except KubeForbidden:
@@ -146,7 +153,7 @@ class HttpsApiClient:
         return self._exchange(request, fresh)
 
     def _exchange(self, request: ApiRequest, token: str) -> dict[str, Any]:
-        """Send a request once and return what the answer says."""
+        """Send a request once and return the object in the answer."""
         code = "none"
         try:
             with self._connected() as connection:
@@ -180,7 +187,7 @@ class HttpsApiClient:
 
     @contextmanager
     def _connected(self) -> Iterator[http.client.HTTPConnection]:
-        """Yield a connection that breaks at the deadline, however slowly bytes trickle in."""
+        """Yield a connection that is cut at the deadline, even while bytes still arrive slowly."""
         host, port = self.credentials.address
         context = self.credentials.open_tls()
         try:
@@ -207,36 +214,36 @@ class HttpsApiClient:
             raise self._timeout_error() from error
         else:
             if is_late.is_set():
-                raise self._timeout_error()  # what was read may end anywhere
+                raise self._timeout_error()  # the answer may be incomplete
         finally:
             guard.cancel()
             tls.close()
 
     def _timeout_error(self) -> OSError:
-        return OSError(f"no whole answer within {self._deadline_s:g} s")
+        return OSError(f"no complete answer within {self._deadline_s:g} s")
 
 
 def _break(tls: ssl.SSLSocket, is_late: threading.Event) -> None:
-    """End what another thread waits for on this connection, and say so first."""
+    """Set the flag, then end the wait of another thread on this connection."""
     is_late.set()
     with suppress(OSError):
-        # Not the method of the TLS layer: that one changes what the other thread is using.
+        # Not `SSLSocket.shutdown`: it changes the TLS state that the other thread is using.
         socket.socket.shutdown(tls, socket.SHUT_RDWR)
 
 
 def _refusal(error: KubeError) -> KubeError:
-    """Return the error of a refusal, as one that lasts where it will."""
+    """Return the error of a refusal; a 500 that will never succeed becomes a lasting error."""
     text = str(error)
-    if isinstance(error, KubeUnavailable) and any(sign in text for sign in _PERMANENT_REFUSALS):
+    if isinstance(error, KubeUnavailable) and any(phrase in text for phrase in _PERMANENT_REFUSALS):
         return KubeError(text, status=error.status, reason=error.reason)
     return error
 
 
 def _decode(what: str, body: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(body)
+        answer = json.loads(body)
     except (ValueError, RecursionError) as error:
         raise error_of_no_answer(what, error) from error
-    if not isinstance(found, dict):
-        raise KubeUnavailable(f"{what}: expected an object, got {type(found).__name__}")
-    return found
+    if not isinstance(answer, dict):
+        raise KubeUnavailable(f"{what}: expected an object, got {type(answer).__name__}")
+    return answer

@@ -1,10 +1,10 @@
-"""Writes this node's reports to an API server, and reads its own last ones back.
+"""Writes this node's reports to an API server, and reads its own last reports back.
 
-What did not change is not written: a spec when its facts differ, a status when an outcome does or
-its time is older than six hours. What the server holds is known from reading it once and from the
-answers to our own writes; every ten minutes metadata alone tell whether somebody else changed it.
-An agent may not delete, nor list: a part of a sweep that says nothing any more is emptied, and
-its parts have numbers without a gap.
+Only changes are written: a spec if its facts differ, a status if an outcome differs or if the
+status is older than six hours. The writer knows the stored objects from one read at the start and
+from the answers to its own writes. Every ten minutes it reads the metadata, to notice changes by
+other clients. The agent may not delete or list objects: it empties outdated parts of sweeps, and
+numbers the parts without gaps.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ log = logging.getLogger(__name__)
 FIELD_MANAGER: Final = "toponaut-agent"
 REPORTS_PATH: Final = f"/apis/{API_VERSION}/neighborreports"
 STATUS_AGE_S: Final = 6 * 3600.0
-"""A status in which only times differ is renewed no sooner, and within an hour more."""
+"""The age at which a status with only newer times is written again, plus up to the spread."""
 STATUS_SPREAD_S: Final = 3600.0
 CHECK_INTERVAL_S: Final = 600.0
-"""So often at most, and within half as much more, it is looked whether our objects are as left."""
+"""The time between checks for changes by other clients, plus up to half as much."""
 WRITE_DEADLINE_S: Final = 20.0
-"""What of a large sweep is not written by then waits for the next round."""
+"""The parts of a large sweep that are not written by then wait for the next round."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteIntervals:
-    """How rarely to do what need not be done at once."""
+    """The intervals of writes and checks that are not urgent."""
 
     status_s: float = STATUS_AGE_S
     status_spread_s: float = STATUS_SPREAD_S
@@ -65,24 +65,24 @@ class WriteIntervals:
 
 @dataclass(slots=True)
 class _PublishedReport:
-    """What the server holds under one name."""
+    """The object that the server holds under one name."""
 
     spec: str
     """Hash of the facts."""
     comparable_status: str = ""
-    """What its status says, but for times and messages; empty where that is not known."""
+    """The status without times and messages; empty if not known."""
     status_due_s: float = 0.0
     check_due_s: float = 0.0
     generation: int | None = None
-    """The server counts specs by it."""
+    """The server increments it with each change of the spec."""
     owners: frozenset[str] = frozenset()
     """Uids."""
     part: SweepPart | None = None
-    """Without its facts; None for a device, and for a part that was withdrawn."""
+    """Without its facts; None for the node's own report, and for a withdrawn part."""
 
 
 class ReportWriter:
-    """The NeighborReports of one node: `N`, and `N.sweep.<i>` of its sweeps."""
+    """The NeighborReports of one node: `N`, and `N.sweep.<i>` for the parts of its sweeps."""
 
     def __init__(
         self,
@@ -94,15 +94,15 @@ class ReportWriter:
         cooldown: Cooldown,
         intervals: WriteIntervals | None = None,
     ) -> None:
-        """Ask nothing yet.
+        """Send no request yet.
 
         Args:
-            server: where they are.
-            node_name: a checked one, so it is safe in a path.
-            clock: for ages.
-            uniform: spreads what many agents would do at once.
-            cooldown: with a server that answers, but refuses.
-            spacing: how rarely to renew and to look.
+            server: the API server.
+            node_name: the node's name, which is checked and so safe in a path.
+            clock: the clock for ages.
+            uniform: spreads the writes and checks of many agents.
+            cooldown: limits requests to a server that answers but refuses.
+            intervals: the intervals of status writes and checks; None for the defaults.
         """
         self._server = server
         self._node_name = node_name
@@ -115,11 +115,11 @@ class ReportWriter:
         self._crowded: dict[str, tuple[str, ...]] = {}
 
     def last_report(self) -> NeighborReport | None:
-        """Return the published report, as the protocol says."""
+        """Return the published report, as `Destination` describes."""
         return self._read(self._node_name)
 
     def read_parts(self) -> Mapping[int, SweepPart | None]:
-        """Return the parts without their facts, read once up to the first number not taken."""
+        """Return the parts without their facts; reads them once, up to the first free number."""
         if not self._are_parts_known:
             for number in range(MAX_PARTS):
                 self._read(self._part_name(number))
@@ -127,16 +127,16 @@ class ReportWriter:
                     break
             self._are_parts_known = True
         names = ((number, self._part_name(number)) for number in range(MAX_PARTS))
-        held = (
+        published = (
             (number, self._published[name]) for number, name in names if name in self._published
         )
-        return {number: one.part for number, one in held if one.part is not None}
+        return {number: report.part for number, report in published if report.part is not None}
 
     def publish(self, reports: Iterable[NeighborReport]) -> Mapping[str, PublishOutcome]:
-        """Write what changed, as the protocol says; what has to wait is deferred.
+        """Write the reports that changed, as `Destination` describes; defer those that must wait.
 
         Raises:
-            KubeError: there was no answer, or a refusal; it is patient from then on.
+            KubeError: no answer came, or the server refused; a cooldown starts.
         """
         until_s = self._clock.monotonic() + WRITE_DEADLINE_S
         changes = {}
@@ -147,48 +147,48 @@ class ReportWriter:
         return changes
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Empty parts, as the protocol says."""
+        """Empty the parts, because an agent may not delete objects."""
         for name in names:
-            held = self._published.get(name)
-            if held is not None and held.part is not None:
-                self._publish(build_withdrawn_part(name, held.part.subnet), is_late=False)
+            published = self._published.get(name)
+            if published is not None and published.part is not None:
+                self._publish(build_withdrawn_part(name, published.part.subnet), is_late=False)
 
     def _publish(self, report: NeighborReport, *, is_late: bool) -> PublishOutcome:
-        """Write one report if that is needed and may be tried now."""
+        """Write one report if it changed and no cooldown runs."""
         try:
             report = self._fit(report)
             if not self._is_waiting:
                 self._check(report.metadata.name)
-            wanted = self._needed_change(report)
-            if wanted is PublishOutcome.NONE:
+            change = self._needed_change(report)
+            if change is PublishOutcome.NONE:
                 return PublishOutcome.NONE
             if is_late or self._is_waiting:
                 return PublishOutcome.DEFERRED
-            self._write(report, wanted)
+            self._write(report, change)
         except KubeUnavailable:
-            raise  # the server's own cooldown has noted it
+            raise  # the client's own cooldown has recorded it
         except KubeError as error:
             self._cooldown.fail(error)
             raise
         self._cooldown.succeed()
-        return wanted
+        return change
 
     def _fit(self, report: NeighborReport) -> NeighborReport:
-        """Return the report as it is sent; tell once what is left out of it.
+        """Return the report within the size limit; log changes of the omitted ports once.
 
         Raises:
-            KubeError: it cannot be made to fit, which the server would call an error of its own.
+            KubeError: the report cannot be made to fit; the server would answer with a 500.
         """
         fitted, name = fit_report(report), report.metadata.name
         if fitted.crowded != self._crowded.get(name, ()):
             self._crowded[name] = fitted.crowded
             log.warning(
-                "report cut" if fitted.crowded else "report whole again",
+                "report cut" if fitted.crowded else "report complete again",
                 extra={"report": name, "ports": ", ".join(fitted.crowded)},
             )
         if fitted.size_bytes > MAX_OBJECT_BYTES:
             size = fitted.size_bytes
-            raise KubeError(f"{name}: {size} bytes are more than the API server takes")
+            raise KubeError(f"{name}: {size} bytes are more than the API server accepts")
         return fitted.report
 
     @property
@@ -196,39 +196,39 @@ class ReportWriter:
         return self._server.blocking_error is not None or self._cooldown.error is not None
 
     def _needed_change(self, report: NeighborReport) -> PublishOutcome:
-        held = self._published.get(report.metadata.name)
+        published = self._published.get(report.metadata.name)
         owner = self._owner_uid()
-        if held is None or held.spec != _hash_of_spec(report):
+        if published is None or published.spec != _hash_of_spec(report):
             return PublishOutcome.SPEC
-        if owner and owner not in held.owners:
+        if owner and owner not in published.owners:
             return PublishOutcome.SPEC
-        is_due = self._clock.monotonic() >= held.status_due_s
-        is_new = held.comparable_status != _comparable_status(report.status)
+        is_due = self._clock.monotonic() >= published.status_due_s
+        is_new = published.comparable_status != _comparable_status(report.status)
         return PublishOutcome.STATUS if is_due or is_new else PublishOutcome.NONE
 
-    def _write(self, report: NeighborReport, wanted: PublishOutcome) -> None:
-        """Apply spec and status, each alone as the server keeps them; later tries go on here."""
+    def _write(self, report: NeighborReport, change: PublishOutcome) -> None:
+        """Apply the spec if it changed, then the status, which is a subresource."""
         name, rendered = report.metadata.name, render_report(report)
-        if wanted is PublishOutcome.SPEC:
+        if change is PublishOutcome.SPEC:
             owner = self._owner_uid()
             metadata = {"ownerReferences": [_owner(self._node_name, owner)]} if owner else {}
             answer = self._apply(name, {"metadata": metadata, "spec": rendered["spec"]})
             self._record_published(report, answer)
-        held = self._published[name]
+        published = self._published[name]
         try:
             self._apply(name, {"status": rendered.get("status", {})}, subresource="/status")
         except KubeNotFound:
-            del self._published[name]  # deleted meanwhile: the next round makes it anew
+            del self._published[name]  # deleted meanwhile: the next round creates it again
             raise
-        held.comparable_status = _comparable_status(report.status)
-        held.status_due_s = self._next_status_s(age_s=0.0)
+        published.comparable_status = _comparable_status(report.status)
+        published.status_due_s = self._next_status_s(age_s=0.0)
 
     def _apply(
         self, name: str, fields: Mapping[str, Any], *, subresource: str = ""
     ) -> dict[str, Any]:
-        """Apply our fields; those that somebody else has taken are ours again, and that is told.
+        """Apply our fields; if another client changed them, log it and take them back.
 
-        Facts are nobody's intent: an edited report is wrong, and would stay so for ever.
+        A report holds facts, not intent: an edited report is wrong, and would stay wrong forever.
         """
         metadata = {"name": name, **fields.get("metadata", {})}
         body = {"apiVersion": API_VERSION, "kind": REPORT_KIND, **fields, "metadata": metadata}
@@ -241,11 +241,11 @@ class ReportWriter:
         try:
             return self._server.call(request("false"))
         except KubeConflict as error:
-            log.warning("own report was changed by another", extra={"error": str(error)})
+            log.warning("own report changed by another client", extra={"error": str(error)})
         return self._server.call(request("true"))
 
     def _read(self, name: str) -> NeighborReport | None:
-        """Read one object and note what the server holds; None where there is none to go by."""
+        """Read one object and record it; return None if there is no readable report."""
         try:
             answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}"))
         except KubeNotFound:
@@ -258,35 +258,35 @@ class ReportWriter:
             self._published[name] = _PublishedReport(spec="", check_due_s=self._next_check_s())
             return None
         self._record_published(report, answer)
-        held = self._published[name]
-        held.comparable_status = _comparable_status(report.status)
-        held.status_due_s = self._next_status_s(age_s=self._age_s(report.status))
+        published = self._published[name]
+        published.comparable_status = _comparable_status(report.status)
+        published.status_due_s = self._next_status_s(age_s=self._age_s(report.status))
         return report
 
     def _check(self, name: str) -> None:
-        """Look, now and then, whether an object is as we left it; if not, it is written again."""
-        held = self._published.get(name)
-        if held is None or self._clock.monotonic() < held.check_due_s:
+        """Check from time to time whether another client changed an object; then write it again."""
+        published = self._published.get(name)
+        if published is None or self._clock.monotonic() < published.check_due_s:
             return
         accept = {"Accept": METADATA_ONLY}
         try:
             answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}", headers=accept))
         except KubeNotFound:
-            log.warning("own report is gone", extra={"report": name})
+            log.warning("own report deleted", extra={"report": name})
             del self._published[name]
             return
-        held.check_due_s = self._next_check_s()
-        held.owners = _owners(answer)
-        if _generation(answer) != held.generation:
-            log.warning("own report was changed by another", extra={"report": name})
-            held.spec = ""
+        published.check_due_s = self._next_check_s()
+        published.owners = _owners(answer)
+        if _generation(answer) != published.generation:
+            log.warning("own report changed by another client", extra={"report": name})
+            published.spec = ""
 
     def _record_published(self, report: NeighborReport, answer: Mapping[str, Any]) -> None:
         sweep = None if is_withdrawn(report) else report.spec.sweep
         before = self._published.get(report.metadata.name)
         self._published[report.metadata.name] = _PublishedReport(
             spec=_hash_of_spec(report),
-            comparable_status="",  # times tell of facts, so they are written with them
+            comparable_status="",  # the status has the time of the facts, so write it again too
             check_due_s=before.check_due_s if before else self._next_check_s(),
             generation=_generation(answer),
             owners=_owners(answer),
@@ -294,7 +294,7 @@ class ReportWriter:
         )
 
     def _owner_uid(self) -> str:
-        """Return the uid of our Node, empty where the token does not say.
+        """Return the uid of our Node; empty if the token does not contain it.
 
         A reference with a wrong uid would let the garbage collector remove the report.
         """
@@ -313,7 +313,7 @@ class ReportWriter:
         return self._clock.monotonic() + max(self._intervals.status_s - age_s, 0.0) + spread_s
 
     def _age_s(self, status: ReportStatus) -> float:
-        """Return how old a status is; one without a time, or ahead of ours, is not old."""
+        """Return the age of a status; 0 if it has no time, or a time in the future."""
         try:
             observed = datetime.fromisoformat(status.observed_at or "")
         except ValueError:
@@ -328,10 +328,12 @@ def _hash_of_spec(report: NeighborReport) -> str:
 
 
 def _comparable_status(status: ReportStatus) -> str:
-    """Return what must be told at once when it changes: all but times, and words for people."""
-    collectors = tuple(one.model_copy(update={"message": ""}) for one in status.collectors)
-    told = status.model_copy(update={"observed_at": None, "collectors": collectors})
-    return told.model_dump_json()
+    """Return the part of a status whose changes are urgent: all but times and messages."""
+    collectors = tuple(
+        collector.model_copy(update={"message": ""}) for collector in status.collectors
+    )
+    urgent = status.model_copy(update={"observed_at": None, "collectors": collectors})
+    return urgent.model_dump_json()
 
 
 def _json(value: object) -> bytes:
@@ -344,9 +346,9 @@ def _owner(name: str, uid: str) -> dict[str, str]:
 
 def _owners(answer: Mapping[str, Any]) -> frozenset[str]:
     references = answer.get("metadata", {}).get("ownerReferences") or ()
-    return frozenset(str(one.get("uid")) for one in references)
+    return frozenset(str(reference.get("uid")) for reference in references)
 
 
 def _generation(answer: Mapping[str, Any]) -> int | None:
-    found = answer.get("metadata", {}).get("generation")
-    return found if isinstance(found, int) else None
+    generation = answer.get("metadata", {}).get("generation")
+    return generation if isinstance(generation, int) else None

@@ -36,7 +36,7 @@ FABRIC = (
 
 @pytest.fixture(autouse=True)
 def own_logging() -> Iterator[None]:
-    """Give the root logger back as it was."""
+    """Restore the root logger."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     yield
@@ -44,7 +44,7 @@ def own_logging() -> Iterator[None]:
 
 
 class Bench:
-    """A node whose every source can be made to answer, fail or vanish."""
+    """A node whose sources a test can make answer, fail or vanish."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -92,7 +92,7 @@ def test_it_prints_the_same_as_yaml(bench: Bench) -> None:
     assert documents[0] == documents[1]
 
 
-def test_it_sweeps_where_the_store_says_that_it_is_elected(bench: Bench) -> None:
+def test_it_sweeps_if_the_store_elects_it(bench: Bench) -> None:
     program = write_program(bench.root / "sweeper", f"print({FABRIC!r})")
     sweeper = {"subnet": "fe80000000000009", "node": "node01", "device": "mlx5_2", "port": 1}
     store = bench.root / "store"
@@ -122,19 +122,7 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
         ["net_sysfs", "ok"],
         ["ib_sysfs", "no-data", "no", "InfiniBand", "or", "RoCE", "device"],
         ["lldpd", "ok"],
-        [
-            "firmware_lldp",
-            "no-data",
-            "no",
-            "card",
-            "with",
-            "an",
-            "LLDP",
-            "agent",
-            "of",
-            "its",
-            "own",
-        ],
+        ["firmware_lldp", "no-data", "no", "card", "with", "its", "own", "LLDP", "agent"],
         ["nvlink", "no-data", "no-nvidia-smi", "not", "found"],
         ["ib_sweep", "ok"],
     ]
@@ -154,7 +142,7 @@ def test_it_prints_a_summary_for_people(bench: Bench) -> None:
         pytest.param((), ("--sweep-command", "'"), 2, id="2 for half a command line"),
         pytest.param((), ("--sweep-subnet", "?"), 2, id="2 for an impossible subnet"),
         pytest.param((), ("--sweep", "often"), 2, id="2 for an impossible time to sweep"),
-        pytest.param((), ("--sweep", "elected"), 2, id="2 for an election that nobody tells"),
+        pytest.param((), ("--sweep", "elected"), 2, id="2 for an election without a source"),
         pytest.param((), ("--max-output", "1"), 2, id="2 for a size without unit"),
         pytest.param((), ("--no-such-option",), 2, id="2 for an unknown option"),
     ],
@@ -206,7 +194,7 @@ def test_it_still_prints_the_report_when_all_failed(bench: Bench) -> None:
         pytest.param(short_name(socket.gethostname()), (), {}, id="then the machine's name"),
     ],
 )
-def test_it_takes_the_name_of_the_node_from(
+def test_it_reads_the_name_of_the_node_from(
     bench: Bench, name: str, words: tuple[str, ...], env: dict[str, str]
 ) -> None:
     settled = dict.fromkeys(("TOPONAUT_AGENT_NODE_NAME", "NODE_NAME")) | env
@@ -222,7 +210,7 @@ def test_it_takes_the_name_of_the_node_from(
     assert item["spec"]["device"]["name"] == name
 
 
-def test_it_refuses_a_machine_whose_name_no_node_can_have(
+def test_it_refuses_a_machine_name_that_is_invalid_for_a_node(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "a_b")
@@ -232,7 +220,7 @@ def test_it_refuses_a_machine_whose_name_no_node_can_have(
     assert "set --node-name" in result.stderr
 
 
-def test_it_takes_repeated_values_from_a_variable_by_words(bench: Bench) -> None:
+def test_it_splits_the_variable_of_a_repeated_option_at_blanks(bench: Bench) -> None:
     plant(bench.sysfs, {f"class/net/{name}/type": "1" for name in ("veth1", "tap1", "br0")})
     result = bench.once("-o", "json", env={"TOPONAUT_AGENT_INTERFACES": "veth* tap*"})
     (item,) = json.loads(result.stdout)["items"]
@@ -246,7 +234,7 @@ def test_it_gives_commands_only_the_variables_that_are_named(bench: Bench) -> No
     assert bench.once(*bench.sweeping(body), "--pass-env", "SEEN", env=env).exit_code == 0
 
 
-def test_it_names_who_is_heard_by_id_when_there_is_no_name(bench: Bench) -> None:
+def test_it_shows_the_id_of_a_neighbor_without_a_name(bench: Bench) -> None:
     nameless = heard(("eth0", "", "")).replace('"name": [{"value": ""}]', '"x": []')
     (bench.root / "lldpcli.neighbors").write_text(nameless)
     assert "02:aa:00:00:00:00" in bench.once().stdout
@@ -263,14 +251,14 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         {
             "name": "firmware_lldp",
             "available": False,
-            "reason": "no card with an LLDP agent of its own",
+            "reason": "no card with its own LLDP agent",
         },
         {"name": "nvlink", "available": False, "reason": "no-nvidia-smi not found"},
-        {"name": "ib_sweep", "available": False, "reason": "not asked to sweep (--sweep)"},
+        {"name": "ib_sweep", "available": False, "reason": "sweeping is off (see --sweep)"},
         {
             "name": "frames",
             "available": False,
-            "reason": "not told to listen (--frames, --listen-for)",
+            "reason": "listening is off (see --frames and --listen-for)",
         },
     ]
 
@@ -282,12 +270,12 @@ def test_it_lists_the_collectors_for_programs(bench: Bench, form: str) -> None:
         pytest.param(("--frames", "always"), "", id="always"),
         pytest.param(
             ("--frames", "always", "--listen-for", "0s"),
-            "not told to listen (--frames, --listen-for)",
+            "listening is off (see --frames and --listen-for)",
             id="for no time at all",
         ),
     ],
 )
-def test_it_is_told_when_to_listen_to_frames(
+def test_it_listens_to_frames_as_the_options_say(
     bench: Bench, words: tuple[str, ...], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: None)
@@ -308,7 +296,7 @@ def test_it_lists_the_collectors_for_people(bench: Bench) -> None:
     ]
 
 
-def test_it_refuses_to_publish_where_it_cannot(bench: Bench) -> None:
+def test_it_refuses_a_folder_that_it_cannot_write(bench: Bench) -> None:
     (bench.root / "file").touch()
     folder = str(bench.root / "file" / "below")
     result = CliRunner().invoke(cli, ["run", *bench.options, "--publish", folder])
@@ -328,7 +316,7 @@ def test_it_is_a_program(bench: Bench) -> None:
     assert events == ["collector finished"] * 5
 
 
-def test_it_tells_its_version() -> None:
+def test_it_prints_its_version() -> None:
     result = CliRunner().invoke(cli, ["--version"])
     assert result.stdout.startswith("toponaut-agent, version ")
 
@@ -351,12 +339,12 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("words", "is_listening"),
     [
-        pytest.param((), False, id="unless told to"),
-        pytest.param(("--listen-for", "31s"), True, id="when told for how long"),
-        pytest.param(("--frames", "always"), True, id="when told to listen always"),
+        pytest.param((), False, id="by default"),
+        pytest.param(("--listen-for", "31s"), True, id="with a time to listen"),
+        pytest.param(("--frames", "always"), True, id="with the mode always"),
     ],
 )
-def test_it_answers_at_once_without_listening(
+def test_it_returns_at_once_without_listening(
     bench: Bench, words: tuple[str, ...], *, is_listening: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(SystemInterfaces, "explain_refusal", lambda _: "no right to")

@@ -1,4 +1,4 @@
-"""Options that are made of settings."""
+"""Options made of settings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Outer:
 
 
 def invoke(*words: str, **env: str) -> tuple[Outer | None, Result]:
-    """Return what a command of these settings reads."""
+    """Return the settings that a command reads."""
     read: list[Outer] = []
 
     @click.command()
@@ -87,7 +87,7 @@ def test_it_reports_a_refused_text_as_wrong_usage() -> None:
     assert "'--wait': '3' is not a duration such as 500ms" in result.output
 
 
-def test_it_lists_options_by_field_and_nested_ones_in_their_place() -> None:
+def test_it_lists_options_in_field_order_with_nested_groups_in_place() -> None:
     words = invoke("--help")[1].output.split()
     assert [word for word in words if word.startswith("--")] == [
         *("--first", "--wait", "--root", "--many", "--loud", "--help"),
@@ -95,7 +95,7 @@ def test_it_lists_options_by_field_and_nested_ones_in_their_place() -> None:
 
 
 @pytest.mark.parametrize("name", ["once", "run", "collectors"])
-def test_it_names_the_variable_of_every_option_after_it(name: str) -> None:
+def test_it_names_the_variable_after_the_option(name: str) -> None:
     options = [one for one in cli.commands[name].params if isinstance(one, click.Option)]
     for option in options:
         own = "TOPONAUT_AGENT_" + option.opts[0].removeprefix("--").replace("-", "_").upper()

@@ -1,4 +1,4 @@
-"""`run` as a process of its own: it publishes, reacts, and stops when told to."""
+"""`run` as a separate process: it publishes, reacts, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RunningAgent:
         self.reports = reports
 
     def await_report(self, is_wanted: Callable[[NeighborReport], bool]) -> NeighborReport:
-        """Return the first published report that is as wanted; fail at the deadline."""
+        """Return the first published report that meets a condition; fail at the deadline."""
         file = self.reports / "node01.yaml"
         pause, until = threading.Event(), time.monotonic() + DEADLINE_S
         while time.monotonic() < until:
@@ -88,7 +88,7 @@ def outcome_of(report: NeighborReport, name: str) -> str:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_publishes_until_it_is_told_to_stop(lldpcli: Path, number: signal.Signals) -> None:
+def test_it_publishes_until_a_stop_signal(lldpcli: Path, number: signal.Signals) -> None:
     with agent_of(lldpcli) as agent:
         first = agent.await_report(lambda report: heard_by(report) == ["leaf1"])
         agent.await_report(lambda report: report.status.observed_at != first.status.observed_at)
@@ -128,7 +128,7 @@ def replace(file: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_it_gives_up_a_running_collection_and_its_command(
+def test_it_ends_a_running_collection_and_its_command(
     lldpcli: Path, number: signal.Signals
 ) -> None:
     file = lldpcli.with_name("pid")

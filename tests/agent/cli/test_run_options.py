@@ -1,4 +1,4 @@
-"""What `run` and `once` make of a cluster's options, and the pages of a running agent."""
+"""The cluster options of `run` and `once`, and the pages of a running agent."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def invoke(command: str, *words: object) -> Result:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        pytest.param((), "name where reports go", id="nowhere to publish"),
-        pytest.param(("--kube", "--publish", "x"), "name where reports go", id="two places"),
-        pytest.param(("--kube", "--store", "x"), "name where reports go", id="a store besides"),
+        pytest.param((), "set where reports go", id="nowhere to publish"),
+        pytest.param(("--kube", "--publish", "x"), "set where reports go", id="two places"),
+        pytest.param(("--kube", "--store", "x"), "set where reports go", id="a store besides"),
         pytest.param(
             ("--store", "x", "--api-server", "https://10.0.0.1:6443"),
-            "--api-server goes with --kube",
+            "--api-server needs --kube",
             id="a server for a folder",
         ),
-        pytest.param(("--kube",), "name --api-server", id="no pod and no address"),
+        pytest.param(("--kube",), "set --api-server", id="no pod and no address"),
         pytest.param(("--kube", "--api-server", "http://a"), "is not an address", id="no TLS"),
         pytest.param(("--publish", "x", "--sweep", "elected"), "--store or --kube", id="elections"),
         pytest.param(("--health-listen", "8081"), "is not an address", id="a port alone"),
@@ -73,7 +73,7 @@ def test_it_refuses(options: list[str], tmp_path: Path, words: tuple[str, ...], 
     assert (result.exit_code, told in result.output) == (2, True), result.output
 
 
-def test_it_asks_the_cluster_once_who_sweeps(options: list[str], tmp_path: Path) -> None:
+def test_it_reads_the_sweepers_from_the_cluster_once(options: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     (tmp_path / "token").write_text("x")
@@ -86,7 +86,7 @@ def test_it_asks_the_cluster_once_who_sweeps(options: list[str], tmp_path: Path)
 
 @pytest.fixture
 def pages(options: list[str], tmp_path: Path) -> Iterator[dict[str, str]]:
-    """Run an agent and yield where its pages are, by path; it ends as it should."""
+    """Run an agent and yield the address of each page by path; check that it ends well."""
     words = ["--publish", str(tmp_path / "reports"), "--period", "100ms", "--jitter", "0s"]
     for option in ("--health-listen", "--metrics-listen"):
         words += [option, "127.0.0.1:0"]
@@ -116,7 +116,7 @@ def get(pages: dict[str, str], path: str) -> tuple[int, str]:
         return answer.status, answer.read().decode()
 
 
-def test_it_tells_a_kubelet_and_prometheus_how_it_is_doing(pages: dict[str, str]) -> None:
+def test_it_serves_probes_and_metrics(pages: dict[str, str]) -> None:
     assert get(pages, "/livez") == (200, "ok\n")
     for path in ("/startupz", "/readyz"):
         answers = iter(lambda: get(pages, path)[0], 200)  # noqa: B023 - used up at once

@@ -1,4 +1,4 @@
-"""Whether cards eat LLDP frames, asked of a real program that stands in for ethtool."""
+"""Cards that consume LLDP frames, with a real program in place of ethtool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ print(f'Private flags for {name}:\\nLinkPolling           : off\\n{flags[name]}'
 
 
 def planted(root: Path, drivers: dict[str, str]) -> Path:
-    """Write a port per name, each on a card of its own that a driver runs."""
+    """Write one port per name, each on its own card with a driver."""
     for number, (name, driver) in enumerate(drivers.items()):
         address = f"0000:{number:02x}:00.0"
         plant(root, card(name, address, f"b8:ce:f6:00:00:{number:02x}"))
@@ -46,17 +46,17 @@ def told(found: CollectedFacts) -> dict[str, bool | None]:
     return {port.name: port.firmware_lldp for port in found.ports}
 
 
-def test_it_tells_what_the_flags_of_each_driver_mean(tmp_path: Path) -> None:
+def test_it_reads_the_flags_of_each_driver(tmp_path: Path) -> None:
     drivers = {"ens1f0": "i40e", "ens1f1": "i40e", "ens2f0": "ice", "eth0": "mlx5_core"}
     found = collect(planted(tmp_path, drivers))
     assert told(found) == {"ens1f0": True, "ens1f1": False, "ens2f0": True}
     assert found.note == ""
 
 
-def test_it_leaves_unknown_what_no_flag_tells(tmp_path: Path) -> None:
+def test_it_leaves_out_a_port_without_a_flag(tmp_path: Path) -> None:
     found = collect(planted(tmp_path, {"ens2f1": "ice", "ens9": "i40e", "ens1f0": "i40e"}))
     assert told(found) == {"ens1f0": True}
-    assert found.note == "no LLDP flag told of ens2f1, ens9"
+    assert found.note == "no LLDP flag for ens2f1, ens9"
     assert found.errors == ()
 
 
@@ -84,7 +84,7 @@ def test_it_gives_up_on_an_ethtool_that_hangs(tmp_path: Path) -> None:
         collect(tmp_path, "import time; time.sleep(60)", deadline_s=0.2)
 
 
-def test_it_recalls_what_a_report_knows(tmp_path: Path) -> None:
+def test_it_restores_flags_from_a_report(tmp_path: Path) -> None:
     found = collect(planted(tmp_path, {"ens1f0": "i40e", "ens1f1": "i40e"}))
     device = Device(DeviceKind.HOST, "n", (), (*found.ports, Port("eth9")))
     assert firmware_lldp.restore(device) == found

@@ -1,4 +1,4 @@
-"""The collector of frames: when it tells, what it tells, and when it stays silent."""
+"""The frames collector: when it reports neighbors, what it reports, and when it is absent."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ LLDPD = FakeRunner(
 
 
 class Ears:
-    """A listener on made-up ports, and what a round does with it."""
+    """A listener on fake ports, and a round that uses it."""
 
     def __init__(self) -> None:
         self.clock = SetClock()
@@ -76,8 +76,8 @@ def names(facts: CollectedFacts) -> dict[str, list[str]]:
     return {port.name: [one.device_name for one in port.neighbors] for port in facts.ports}
 
 
-def test_it_says_nothing_until_everybody_has_been_heard(ears: Ears) -> None:
-    with pytest.raises(SourceAbsent, match="listening; tells first after 31 s"):
+def test_it_reports_nothing_before_it_has_listened_long_enough(ears: Ears) -> None:
+    with pytest.raises(SourceAbsent, match="listening; first neighbors after 31 s"):
         ears.collect()
     ears.ports.say("eth0", frame("leaf1"))
     ears.clock.seconds += LISTEN_S - 0.1
@@ -87,7 +87,7 @@ def test_it_says_nothing_until_everybody_has_been_heard(ears: Ears) -> None:
     assert names(ears.collect()) == {"eth0": ["leaf1"]}
 
 
-def test_it_waits_for_them_when_there_is_no_later_round(ears: Ears) -> None:
+def test_it_waits_for_neighbors_if_there_is_no_later_round(ears: Ears) -> None:
     def wait(seconds: float) -> None:
         assert seconds == LISTEN_S
         ears.clock.seconds += seconds
@@ -96,7 +96,7 @@ def test_it_waits_for_them_when_there_is_no_later_round(ears: Ears) -> None:
     assert names(ears.collect(wait=wait)) == {"eth0": ["leaf1"]}
 
 
-def test_it_tells_who_is_heard_where(ears: Ears) -> None:
+def test_it_reports_the_neighbors_of_each_port(ears: Ears) -> None:
     def wait(seconds: float) -> None:
         ears.clock.seconds += seconds
         ears.ports.say("eth0", frame("leaf1"), frame("host2", port="eth7", ttl_s=121))
@@ -115,12 +115,12 @@ def test_it_tells_who_is_heard_where(ears: Ears) -> None:
     assert (found.errors, found.note, found.ids) == ((), "", frozenset())
 
 
-def test_it_takes_silence_for_an_answer(ears: Ears) -> None:
+def test_it_accepts_a_port_without_neighbors(ears: Ears) -> None:
     found = ears.collect(wait=lambda _: None)
     assert (found.is_empty, found.note) == (True, "no frame heard")
 
 
-def test_it_says_what_it_could_not_read_and_whom_it_had_no_room_for(ears: Ears) -> None:
+def test_it_reports_unreadable_frames_and_crowded_ports(ears: Ears) -> None:
     def wait(_seconds: float) -> None:
         ears.ports.say("eth0", b"nonsense", *(frame(port=f"p{k}") for k in range(65)))
 
@@ -129,7 +129,7 @@ def test_it_says_what_it_could_not_read_and_whom_it_had_no_room_for(ears: Ears) 
     assert found.note == "eth0: more than 64 neighbors"
 
 
-def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses(ears: Ears) -> None:
+def test_it_keeps_the_chassis_id_of_a_neighbor_with_many_addresses(ears: Ears) -> None:
     addresses = b"".join(
         b"\x10\x0c\x05\x01" + bytes((10, 0, k, 1)) + b"\x02\0\0\0\1\0" for k in range(90)
     )
@@ -139,7 +139,7 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses(ears: Ea
     assert neighbor.device_ids[0].kind is IdKind.CHASSIS_ID
 
 
-def test_it_has_nothing_to_hear_without_ports(ears: Ears) -> None:
+def test_it_hears_nothing_without_ports(ears: Ears) -> None:
     hearing = frames.FrameCollector(ears.listener, (), LISTEN_S, None)
     assert hearing.collect(SETTINGS, NO_LLDPD).note == "no network port to listen on"
 
@@ -147,15 +147,15 @@ def test_it_has_nothing_to_hear_without_ports(ears: Ears) -> None:
 @pytest.mark.parametrize(
     ("reason", "error", "message"),
     [
-        pytest.param("no scapy", None, "no scapy", id="where it cannot work"),
+        pytest.param("no scapy", None, "no scapy", id="without scapy"),
         pytest.param(
             None,
             PermissionError(errno.EPERM, "x"),
-            "it takes CAP_NET_RAW",
-            id="where it may not listen",
+            "needs CAP_NET_RAW",
+            id="without permission to listen",
         ),
         pytest.param(
-            None, OSError(errno.ENODEV, "x"), "none of the ports", id="where no port opens"
+            None, OSError(errno.ENODEV, "x"), "no port could be opened", id="if no port opens"
         ),
     ],
 )
@@ -165,7 +165,7 @@ def test_it_is_absent(ears: Ears, reason: str | None, error: OSError | None, mes
         ears.collect()
 
 
-def test_it_recalls_what_it_once_heard() -> None:
+def test_it_restores_neighbors_from_a_report() -> None:
     leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
     other = Neighbor((), "old", (), "1", Source.CDP)
     ports = (Port("eth0", rate_bps=1, neighbors=(leaf, other)), Port("eth1", neighbors=(other,)))
@@ -191,7 +191,7 @@ def row(attempts: tuple[CollectorRun, ...], name: str) -> CollectorRun | None:
             False,
             id="not by itself where lldpd is broken",
         ),
-        pytest.param(LLDPD, FrameMode.ALWAYS, True, id="always when told to"),
+        pytest.param(LLDPD, FrameMode.ALWAYS, True, id="always with the mode always"),
     ],
 )
 def test_it_listens(
@@ -202,7 +202,7 @@ def test_it_listens(
     assert list(ears.ports.ears) == ["eth0"] * is_listening
 
 
-def test_it_listens_nowhere_when_told_so(ears: Ears, sysfs: Path) -> None:
+def test_it_never_listens_if_the_settings_say_so(ears: Ears, sysfs: Path) -> None:
     node = ears.node(sysfs, NO_LLDPD)
     never = NodeContext(settings_for(sysfs), node.runner, node.clock, node.listener)
     assert row(collect(never, {}), "frames") is None
@@ -215,7 +215,7 @@ def test_it_stops_listening_when_lldpd_is_back(ears: Ears, sysfs: Path) -> None:
     assert ears.ports.ears["eth0"].is_closed
 
 
-def test_it_replaces_what_an_lldpd_once_said_that_is_gone(ears: Ears, sysfs: Path) -> None:
+def test_it_replaces_the_facts_of_an_lldpd_that_is_gone(ears: Ears, sysfs: Path) -> None:
     facts = {one.collector: one.facts for one in collect(ears.node(sysfs, LLDPD), {})}
     gone = ears.node(sysfs, NO_LLDPD)
     kept = row(collect(gone, facts), "lldpd")
@@ -231,7 +231,7 @@ def test_it_replaces_what_an_lldpd_once_said_that_is_gone(ears: Ears, sysfs: Pat
     assert outdated.facts.ids == facts["lldpd"].ids
 
 
-def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gone(
+def test_it_keeps_neighbors_over_a_restart_and_drops_them_when_they_are_gone(
     ears: Ears, sysfs: Path, tmp_path: Path
 ) -> None:
     folder = ReportFolder(tmp_path / "reports", "node01")
@@ -269,7 +269,7 @@ def test_it_keeps_what_was_heard_over_a_restart_and_lets_go_of_it_when_it_is_gon
 # --- this machine -------------------------------------------------------------------------------
 
 
-def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_names_the_extra_if_scapy_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "scapy", None)
     told = settings_for(
         Path("/nowhere"), frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S)
@@ -282,7 +282,7 @@ def test_it_asks_for_its_extra_where_scapy_is_missing(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        pytest.param(errno.EPERM, "no right to capture frames: it takes CAP_NET_RAW", id="a right"),
+        pytest.param(errno.EPERM, "not allowed to capture frames: needs CAP_NET_RAW", id="a right"),
         pytest.param(errno.EAFNOSUPPORT, "no packet sockets: ", id="such sockets"),
     ],
 )
@@ -296,13 +296,14 @@ def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, me
     assert reason.startswith(message)
 
 
-def test_it_is_told_not_to_listen() -> None:
+def test_it_explains_that_listening_is_off() -> None:
     assert (
-        frames.explain_absence(SETTINGS, NO_LLDPD) == "not told to listen (--frames, --listen-for)"
+        frames.explain_absence(SETTINGS, NO_LLDPD)
+        == "listening is off (see --frames and --listen-for)"
     )
 
 
-def test_it_is_not_needed_where_lldpd_answers(
+def test_it_is_not_needed_if_lldpd_answers(
     ears: Ears, sysfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(frames.SystemInterfaces, "explain_refusal", lambda _: None)
@@ -318,8 +319,8 @@ def test_it_is_not_needed_where_lldpd_answers(
     [
         pytest.param("lo", "1\n", 1, id="a port that sysfs has too"),
         pytest.param("lo", "7\n", None, id="no port of another machine's sysfs"),
-        pytest.param("lo", "", None, id="no port that sysfs has not"),
-        pytest.param("no-such-port", "1\n", None, id="no port that is not there"),
+        pytest.param("lo", "", None, id="no port that sysfs does not have"),
+        pytest.param("no-such-port", "1\n", None, id="no port that does not exist"),
     ],
 )
 def test_it_finds(tmp_path: Path, port: str, told: str, index: int | None) -> None:

@@ -34,7 +34,7 @@ def collect(answer: Answer, root: Path = Path("/nowhere"), **changes: object) ->
     return ib_sweep.collect(settings, FakeRunner({"ibnetdiscover": answer}))
 
 
-def test_it_tells_the_fabric_in_canonical_form() -> None:
+def test_it_returns_the_fabric_in_canonical_form() -> None:
     found = collect(printed("# Topology file\n#\r\n" + FABRIC.replace("lid 2", "lid 77")))
     devices = parse_ibnetdiscover(FABRIC.encode()).devices
     assert found.sweeps == (("fe80000000000000", render_ibnetdiscover(devices)),)
@@ -50,7 +50,7 @@ def test_it_runs_the_command_as_given_within_its_own_limits() -> None:
     assert runner.limits == [CommandLimits(99, SWEEP.max_output_bytes)]
 
 
-def test_it_keeps_a_sweep_that_lost_answers_and_says_so() -> None:
+def test_it_keeps_a_sweep_that_lost_answers_and_notes_it() -> None:
     lost = "src/query_smp.c:195; umad (DR path slid 0) timed out\n" * 3 + "attached as client 0\n"
     found = collect(printed(FABRIC, stderr=lost))
     assert len(found.sweeps) == 1
@@ -79,7 +79,7 @@ NO_SWITCH = (
     [
         pytest.param(
             printed(FABRIC, stderr="oops\n", exit_code=1),
-            1, 0, "ibnetdiscover: exit 1: oops", id="failed by its exit code, whatever was printed",
+            1, 0, "ibnetdiscover: exit 1: oops", id="failed by its exit code, with any output",
         ),
         pytest.param(printed(b""), 1, 0, "found no switch", id="failed when nothing is printed"),
         pytest.param(
@@ -124,7 +124,7 @@ def elected(answers: dict[str, Answer], *targets: SweepTarget) -> tuple[Collecte
     return ib_sweep.collect(settings, runner), runner
 
 
-def test_it_sweeps_what_it_is_elected_for_from_the_port_it_is_told() -> None:
+def test_it_sweeps_its_elected_subnets_from_the_elected_ports() -> None:
     found, runner = elected({"ibnetdiscover": printed(FABRIC)}, ONE, TWO_)
     assert runner.asked == [
         ("ibnetdiscover", "-C", "mlx5_0", "-P", "1"),
@@ -150,7 +150,7 @@ def test_it_keeps_the_sweep_of_one_subnet_when_another(
     assert found.note.startswith(f"subnet {ONE.subnet}: {word}")
 
 
-def test_it_tells_of_each_subnet_that_cannot_be_swept() -> None:
+def test_it_reports_each_subnet_that_cannot_be_swept() -> None:
     answers: dict[str, Answer] = {"mlx5_0": CommandTimeout("late"), "ib7": CommandTimeout("late")}
     with pytest.raises(SweepFailed, match=f"subnet {ONE.subnet}: late; subnet {TWO_.subnet}: late"):
         elected(answers, ONE, TWO_)
@@ -161,7 +161,7 @@ def test_it_sweeps_nothing_when_not_elected() -> None:
     assert (found.is_empty, found.note, runner.asked) == (True, "not elected to sweep", [])
 
 
-def test_it_says_that_it_could_not_be_elected_without_the_program() -> None:
+def test_it_is_absent_without_the_program_when_elected() -> None:
     with pytest.raises(SourceAbsent, match="is infiniband-diags installed"):
         elected({})
 
@@ -218,22 +218,22 @@ def test_it_reads_the_subnet(
     assert [one.subnet for one in found.sweeps] == [subnet]
 
 
-def test_it_believes_a_subnet_that_it_is_told(tmp_path: Path) -> None:
+def test_it_uses_a_configured_subnet(tmp_path: Path) -> None:
     found = collect(printed(FABRIC), plant(tmp_path, TWO), subnet="fec0000000000009")
     assert [one.subnet for one in found.sweeps] == ["fec0000000000009"]
 
 
-def test_it_finds_nothing_when_not_asked_to_sweep() -> None:
+def test_it_finds_nothing_when_sweeping_is_off() -> None:
     settings, runner = (
         settings_for(Path("/nowhere")),
         FakeRunner({"ibnetdiscover": printed(FABRIC)}),
     )
     assert ib_sweep.collect(settings, runner).is_empty
     assert runner.asked == []
-    assert ib_sweep.explain_absence(settings, runner) == "not asked to sweep (--sweep)"
+    assert ib_sweep.explain_absence(settings, runner) == "sweeping is off (see --sweep)"
 
 
-def test_it_tells_whether_it_could_sweep() -> None:
+def test_it_explains_why_it_cannot_sweep() -> None:
     settings = settings_for(Path("/nowhere"), sweep=SWEEP)
     assert (
         ib_sweep.explain_absence(settings, FakeRunner({"ibnetdiscover": printed(FABRIC)})) is None
@@ -243,5 +243,5 @@ def test_it_tells_whether_it_could_sweep() -> None:
     )
 
 
-def test_it_recalls_nothing_from_the_report_of_a_node() -> None:
+def test_it_restores_nothing_from_the_report_of_a_node() -> None:
     assert ib_sweep.restore(Device(DeviceKind.HOST, "n", ())).is_empty

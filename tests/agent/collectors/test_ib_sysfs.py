@@ -1,4 +1,4 @@
-"""The node's own HCAs, from planted sysfs trees."""
+"""The node's own HCAs, from fixture sysfs trees."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def collect(root: Path) -> CollectedFacts:
     return ib_sysfs.collect(settings_for(root), FakeRunner())
 
 
-def test_it_tells_guids_port_and_place_of_an_hca(tmp_path: Path) -> None:
+def test_it_returns_guids_port_and_pci_place_of_an_hca(tmp_path: Path) -> None:
     gpu = "devices/pci0000:17/0000:17:01.0/0000:1b:00.0"
     plant(
         tmp_path,
@@ -75,7 +75,7 @@ def test_it_tells_guids_port_and_place_of_an_hca(tmp_path: Path) -> None:
     )
 
 
-def test_it_tells_the_rdma_device_of_an_ethernet_port_and_no_port_of_its_own(
+def test_it_returns_the_rdma_device_of_an_ethernet_port_but_no_port(
     tmp_path: Path,
 ) -> None:
     plant(tmp_path, hca(layer="Ethernet"))
@@ -84,12 +84,12 @@ def test_it_tells_the_rdma_device_of_an_ethernet_port_and_no_port_of_its_own(
     assert found.rdma_of_net == {("ib0", "mlx5_0")}
 
 
-def test_it_leaves_virtual_functions_out(tmp_path: Path) -> None:
+def test_it_leaves_out_virtual_functions(tmp_path: Path) -> None:
     plant(tmp_path, hca() | {f"devices/pci0000:17/0000:17:01.0/{ADDRESS}/physfn": "->.."})
     assert collect(tmp_path).is_empty
 
 
-def test_it_keeps_what_is_good_of_a_damaged_hca(tmp_path: Path) -> None:
+def test_it_keeps_the_readable_facts_of_a_damaged_hca(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, hca(**{"ports/1/rate": "plenty\n"})))
     assert [(port.name, port.rate_bps) for port in found.ports] == [("mlx5_0/1", None)]
     assert [str(error) for error in found.errors] == [
@@ -97,7 +97,7 @@ def test_it_keeps_what_is_good_of_a_damaged_hca(tmp_path: Path) -> None:
     ]
 
 
-def test_it_says_that_there_is_no_hca(tmp_path: Path) -> None:
+def test_it_notes_that_there_is_no_hca(tmp_path: Path) -> None:
     plant(tmp_path, {"class/net/lo/type": "772"})
     found = collect(tmp_path)
     assert found.is_empty
@@ -105,7 +105,7 @@ def test_it_says_that_there_is_no_hca(tmp_path: Path) -> None:
     assert found.note == "no InfiniBand or RoCE device"
 
 
-def test_it_tells_an_hca_that_is_there_available(tmp_path: Path) -> None:
+def test_it_is_available_with_an_hca(tmp_path: Path) -> None:
     assert ib_sysfs.explain_absence(settings_for(plant(tmp_path, hca())), FakeRunner()) is None
 
 
@@ -114,7 +114,7 @@ def test_it_fails_without_sysfs(tmp_path: Path) -> None:
         collect(tmp_path)
 
 
-def test_it_recalls_what_it_once_found(tmp_path: Path) -> None:
+def test_it_restores_hcas_from_a_report(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, hca()))
     nic = Port("eth0", rdma_device="mlx5_2")
     device = Device(

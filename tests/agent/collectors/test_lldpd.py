@@ -1,4 +1,4 @@
-"""What lldpd hears, from answers of lldpcli."""
+"""The neighbors of lldpd, from answers of lldpcli."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answering(neighbors: Answer, own: Answer | None = None) -> FakeRunner:
     return FakeRunner({"neighbors": neighbors, "chassis": own or printed(chassis(MAC))})
 
 
-def test_it_tells_who_is_heard_where_and_who_the_node_is() -> None:
+def test_it_reports_the_neighbors_of_each_port_and_its_own_ids() -> None:
     runner = answering(printed(heard(("eth0", "leaf1", "swp1"), ("eth0", "host2", "eth7"))))
     found = lldpd.collect(SETTINGS, runner)
     assert found.ids == OWN_IDS
@@ -54,7 +54,7 @@ def test_it_tells_who_is_heard_where_and_who_the_node_is() -> None:
         pytest.param("/run/x.sock", ("-u", "/run/x.sock"), id="at a given place"),
     ],
 )
-def test_it_asks_for_json0_only(socket: str | None, words: tuple[str, ...]) -> None:
+def test_it_requests_only_json0(socket: str | None, words: tuple[str, ...]) -> None:
     runner = answering(printed(heard()))
     lldpd.collect(settings_for(Path("/nowhere"), lldpd_socket=socket, lldpcli="/x/lldpcli"), runner)
     assert runner.asked == [
@@ -64,7 +64,7 @@ def test_it_asks_for_json0_only(socket: str | None, words: tuple[str, ...]) -> N
     assert set(runner.limits) == {CommandLimits(5.0, 1 << 20)}
 
 
-def test_it_takes_silence_for_an_answer() -> None:
+def test_it_accepts_a_port_without_neighbors() -> None:
     found = lldpd.collect(SETTINGS, answering(printed(heard())))
     assert (found.ports, found.ids, found.note) == ((), OWN_IDS, "no neighbor heard")
 
@@ -131,7 +131,7 @@ def test_it_keeps_what_is_readable(
             ),
             CommandFailed,
             "lldpcli: exit 1: unable to connect to socket /s: Connection refused",
-            id="failed when nobody listens",
+            id="failed when no daemon listens",
         ),
         pytest.param(
             printed(b"", exit_code=-11), CommandFailed, "lldpcli: exit -11", id="failed on a crash"
@@ -172,7 +172,7 @@ _entries = st.fixed_dictionaries(
 
 @settings(max_examples=examples(60), deadline=None)
 @given(st.lists(_entries, max_size=4))
-def test_it_turns_whatever_neighbors_send_into_a_report_that_can_be_published(
+def test_it_turns_any_neighbors_into_a_report_that_can_be_published(
     entries: list[object],
 ) -> None:
     document = json.dumps({"lldp": [{"interface": entries}]})
@@ -186,7 +186,7 @@ def test_it_turns_whatever_neighbors_send_into_a_report_that_can_be_published(
     assert parse_report(published) == report
 
 
-def test_it_keeps_the_chassis_id_of_a_neighbor_with_countless_addresses() -> None:
+def test_it_keeps_the_chassis_id_of_a_neighbor_with_many_addresses() -> None:
     addresses = ", ".join(f'{{"value": "10.0.{k // 250}.{k % 250 + 1}"}}' for k in range(500))
     crowded = heard(("eth0", "leaf1", "swp1")).replace(
         '"name": [{"value": "leaf1"}]', f'"mgmt-ip": [{addresses}]'
@@ -207,7 +207,7 @@ def test_it_is_available_when_it_answers() -> None:
     assert lldpd.explain_absence(SETTINGS, answering(printed(heard()))) is None
 
 
-def test_it_recalls_what_it_once_heard() -> None:
+def test_it_restores_neighbors_from_a_report() -> None:
     leaf = Neighbor((), "leaf", (), "swp1", Source.LLDP)
     switch = Neighbor((), "ib", (), "1", Source.IB)
     domain = Neighbor((), "nvlink-0-1", (), "", Source.OTHER)

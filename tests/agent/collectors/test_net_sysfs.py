@@ -1,4 +1,4 @@
-"""The ports of network cards, from planted sysfs trees."""
+"""The ports of network cards, from fixture sysfs trees."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def only_port(root: Path) -> Port:
     return port
 
 
-def test_it_tells_all_that_sysfs_tells_of_a_port(tmp_path: Path) -> None:
+def test_it_returns_all_that_sysfs_shows_of_a_port(tmp_path: Path) -> None:
     plant(tmp_path, card("eth0", PF, MAC))
     plant(tmp_path, {f"devices/pci0000:00/0000:00:01.0/{PF}/infiniband/mlx5_0/node_type": "1: CA"})
     found = collect(tmp_path)
@@ -76,7 +76,7 @@ def test_it_tells_all_that_sysfs_tells_of_a_port(tmp_path: Path) -> None:
         pytest.param({"speed": "fast"}, PortState.UP, None, id="a speed that is no number"),
     ],
 )
-def test_it_believes_a_state_and_rate_only_so_far(
+def test_it_derives_state_and_rate(
     tmp_path: Path, files: dict[str, str], state: PortState, rate_bps: int | None
 ) -> None:
     port = only_port(plant(tmp_path, card("eth0", PF, MAC, **files)))
@@ -93,7 +93,7 @@ def test_it_believes_a_state_and_rate_only_so_far(
         ),
         pytest.param(virtual("veth1", MAC), ("VETH*",), [], id="no pattern of another case"),
         pytest.param(
-            card("eth0", PF, MAC), ("veth*",), ["eth0"], id="physical ones whatever the patterns"
+            card("eth0", PF, MAC), ("veth*",), ["eth0"], id="physical ones with any pattern"
         ),
         pytest.param(card("ib0", PF, MAC, type="32\n"), ("*",), [], id="no IPoIB interface"),
         pytest.param(card("lo", PF, MAC, type="772\n"), ("*",), [], id="no loopback"),
@@ -124,7 +124,7 @@ def test_it_takes(
     assert found.excluded == every - set(names)
 
 
-def test_it_leaves_virtual_functions_out(tmp_path: Path) -> None:
+def test_it_leaves_out_virtual_functions(tmp_path: Path) -> None:
     plant(tmp_path, card("eth0v0", "0000:03:00.2", MAC))
     device = tmp_path / "devices/pci0000:00/0000:00:01.0/0000:03:00.2"
     (device / "physfn").symlink_to("..")
@@ -163,19 +163,19 @@ def bonded(root: Path, proc: str | None) -> AgentSettings:
         pytest.param(
             "Slave Interface: eth1\nPermanent HW addr: b8:ce:f6:00:00:07\n",
             ["b8:ce:f6:00:00:07"],
-            id="proc tells, where it tells",
+            id="from proc, for slaves that proc lists",
         ),
-        pytest.param(None, [], id="nothing, where nobody tells: the bond's would be another's"),
+        pytest.param(None, [], id="no address without proc"),
     ],
 )
-def test_it_takes_of_slaves_whose_address_sysfs_lacks(
+def test_it_finds_the_addresses_of_slaves_without_one_in_sysfs(
     tmp_path: Path, proc: str | None, macs: list[str]
 ) -> None:
     found = net_sysfs.collect(bonded(tmp_path, proc), FakeRunner())
     assert [one.value for one in sorted(found.ids)] == macs
 
 
-def test_it_gives_both_ports_of_a_bonded_card_its_one_rdma_device(tmp_path: Path) -> None:
+def test_it_gives_both_ports_of_a_bonded_card_its_only_rdma_device(tmp_path: Path) -> None:
     settings = bonded(tmp_path, None)
     first = "devices/pci0000:00/0000:00:01.0/0000:03:00.0"
     plant(tmp_path, {f"{first}/infiniband/mlx5_bond_0/node_type": "1: CA"})
@@ -188,7 +188,7 @@ def test_it_gives_both_ports_of_a_bonded_card_its_one_rdma_device(tmp_path: Path
     }
 
 
-def test_it_does_without_attributes_that_refuse_to_be_read(tmp_path: Path) -> None:
+def test_it_tolerates_attributes_that_cannot_be_read(tmp_path: Path) -> None:
     plant(tmp_path, card("eth0", PF, MAC, carrier="", speed=""))
     for name in ("carrier", "speed", "phys_port_name"):
         # A folder answers a read with an error, as drivers do with EINVAL and EOPNOTSUPP.
@@ -197,7 +197,7 @@ def test_it_does_without_attributes_that_refuse_to_be_read(tmp_path: Path) -> No
     assert (port.state, port.rate_bps) == (PortState.UP, None)
 
 
-def test_it_takes_no_bridge_for_a_bond(tmp_path: Path) -> None:
+def test_it_does_not_treat_a_bridge_as_a_bond(tmp_path: Path) -> None:
     plant(tmp_path, card("eth1", PF, MAC) | virtual("br0", MAC))
     plant(tmp_path / "class/net/eth1", {"master": "->/x/net/br0"})
     assert only_port(tmp_path).bond_master is None
@@ -206,42 +206,42 @@ def test_it_takes_no_bridge_for_a_bond(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "address", ["00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "01:80:c2:00:00:0e", "nonsense", ""]
 )
-def test_it_takes_no_address_that_identifies_nothing(tmp_path: Path, address: str) -> None:
+def test_it_ignores_an_address_that_identifies_nothing(tmp_path: Path, address: str) -> None:
     plant(tmp_path, card("eth0", PF, address))
     assert collect(tmp_path).ids == frozenset()
 
 
-def test_it_keeps_physical_ports_when_a_pattern_asks_for_too_many(tmp_path: Path) -> None:
+def test_it_keeps_physical_ports_when_a_pattern_matches_too_many(tmp_path: Path) -> None:
     files = card("zz0", PF, MAC)
     for k in range(net_sysfs.MAX_PORTS + 3):
         files |= {f"class/net/v{k}/type": "1"}
     found = collect(plant(tmp_path, files), "v*")
     assert len(found.ports) == net_sysfs.MAX_PORTS
     assert found.ports[0].name == "zz0"
-    assert "are the patterns too wide?" in found.note
+    assert "narrow the patterns of --interfaces" in found.note
 
 
-def test_it_says_that_there_is_no_port(tmp_path: Path) -> None:
+def test_it_notes_that_there_is_no_port(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, virtual("veth1", MAC)))
     assert found.is_empty
     assert found.note == "no physical network port"
 
 
-def test_it_fails_without_sysfs_and_says_so_beforehand(tmp_path: Path) -> None:
+def test_it_fails_without_sysfs_and_explains_it_beforehand(tmp_path: Path) -> None:
     settings = settings_for(tmp_path / "absent")
     with pytest.raises(CollectError, match="is sysfs mounted"):
         net_sysfs.collect(settings, FakeRunner())
     assert "is sysfs mounted" in (net_sysfs.explain_absence(settings, FakeRunner()) or "")
 
 
-def test_it_has_no_data_where_only_hcas_were_captured(tmp_path: Path) -> None:
+def test_it_has_no_data_if_only_hcas_were_captured(tmp_path: Path) -> None:
     settings = settings_for(plant(tmp_path, {"class/infiniband/mlx5_0/node_type": "1: CA"}))
     with pytest.raises(SourceAbsent, match="class/net"):
         net_sysfs.collect(settings, FakeRunner())
     assert "class/net" in (net_sysfs.explain_absence(settings, FakeRunner()) or "")
 
 
-def test_it_recalls_its_ports_without_what_neighbors_said(tmp_path: Path) -> None:
+def test_it_restores_its_ports_without_their_neighbors(tmp_path: Path) -> None:
     plant(tmp_path, card("eth0", PF, MAC))
     found = collect(tmp_path)
     neighbor = Neighbor((), "leaf", (), "swp1", Source.LLDP)
@@ -314,7 +314,7 @@ def gpu_at(path: str, **changes: str) -> dict[str, str]:
         ),
     ],
 )
-def test_it_tells_the_distance_to_the_nearest_gpu(
+def test_it_returns_the_distance_to_the_nearest_gpu(
     tmp_path: Path, gpus: dict[str, str], numa_node: str, distance: GpuDistance | None
 ) -> None:
     plant(tmp_path, card("eth0", PF, MAC) | gpus)

@@ -1,4 +1,4 @@
-"""The NVLink domain of a node, asked of a real program that stands in for nvidia-smi."""
+"""The NVLink domain of a node, with a real program in place of nvidia-smi."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def collect(folder: Path, body: str, deadline_s: float = 5.0) -> CollectedFacts:
     return nvlink.collect(settings, RUNNER)
 
 
-def test_it_tells_a_domain_as_a_switch_that_the_node_is_cabled_to(tmp_path: Path) -> None:
+def test_it_reports_a_domain_as_a_switch_that_the_node_is_cabled_to(tmp_path: Path) -> None:
     found = collect(tmp_path, f"assert words == {ASKED!r}\nprint({IN_ONE!r})")
     assert found == CollectedFacts(ports=(PORT,))
     assert found.note == ""
 
 
-def test_it_asks_an_old_driver_for_all_it_knows(tmp_path: Path) -> None:
+def test_it_runs_the_full_query_on_an_old_driver(tmp_path: Path) -> None:
     told = (
         "GPU 00000008:01:00.0\n    Fabric\n        State : Completed\n        Status : Success\n"
         f"        CliqueId : 7\n        ClusterUUID : {CLUSTER}\n"
@@ -58,8 +58,8 @@ def test_it_asks_an_old_driver_for_all_it_knows(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("printed", "note"),
     [
-        pytest.param("N/A, N/A, N/A, N/A", "in no multi-node", id="cards without NVLink"),
-        pytest.param("", "in no multi-node", id="nothing at all"),
+        pytest.param("N/A, N/A, N/A, N/A", "not in a multi-node", id="cards without NVLink"),
+        pytest.param("", "not in a multi-node", id="nothing at all"),
         pytest.param(
             f"Completed, Success, 1, {CLUSTER}\nCompleted, Success, 2, {CLUSTER}",
             "different NVLink domains",
@@ -85,7 +85,7 @@ def test_it_claims_no_domain_for(tmp_path: Path, printed: str, note: str) -> Non
         ),
     ],
 )
-def test_it_has_no_data_where_there_is(tmp_path: Path, body: str, reason: str) -> None:
+def test_it_has_no_data_with(tmp_path: Path, body: str, reason: str) -> None:
     with pytest.raises(SourceAbsent, match=reason):
         collect(tmp_path, body)
 
@@ -107,7 +107,7 @@ def test_it_has_no_data_without_the_program(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_it_fails_so_that_what_was_known_is_kept_when(
+def test_it_fails_and_so_keeps_the_last_facts_when(
     tmp_path: Path, body: str, error: type[CollectError], deadline_s: float
 ) -> None:
     with pytest.raises(error) as raised:
@@ -123,7 +123,7 @@ def test_it_reports_lines_that_it_cannot_read(tmp_path: Path) -> None:
     ]
 
 
-def test_it_finds_the_domain_again_in_the_report(tmp_path: Path) -> None:
+def test_it_restores_the_domain_from_the_report(tmp_path: Path) -> None:
     settings = settings_for(tmp_path)
     merged = merge_device(settings, [CollectedFacts(ports=(Port("eth0"), PORT))])
     again = extract_device(build_report(merged, name="node01"))

@@ -1,4 +1,4 @@
-"""The process starter, against real small processes."""
+"""Running commands, with small real processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def run_python(code: str, *, deadline_s: float = 20, max_output_bytes: int = 100
     )
 
 
-def test_it_returns_output_complaints_and_exit_code() -> None:
+def test_it_returns_stdout_stderr_and_exit_code() -> None:
     result = run_python("import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)")
     assert result == CommandResult(7, b"out\n", "err\n")
 
@@ -61,11 +61,11 @@ def test_it_reads_more_than_a_pipe_holds_from_both_pipes() -> None:
         ),
     ],
 )
-def test_it_starts_commands_apart_from_us(code: str, stdout: bytes) -> None:
+def test_it_isolates_commands_from_the_agent(code: str, stdout: bytes) -> None:
     assert run_python(code).stdout == stdout
 
 
-def test_it_passes_no_file_descriptor_on() -> None:
+def test_it_passes_no_file_descriptor() -> None:
     reading, writing = os.pipe()
     os.set_inheritable(writing, True)  # noqa: FBT003 - the standard library's signature
     try:
@@ -76,7 +76,7 @@ def test_it_passes_no_file_descriptor_on() -> None:
     assert "Bad file descriptor" in result.stderr
 
 
-def test_it_gives_words_to_the_program_and_never_to_a_shell() -> None:
+def test_it_passes_arguments_to_the_program_and_never_to_a_shell() -> None:
     result = run_command(
         [sys.executable, "-S", "-c", "import sys; print(sys.argv[1])", "$(id); `id` > /x"],
         deadline_s=20,
@@ -88,12 +88,12 @@ def test_it_gives_words_to_the_program_and_never_to_a_shell() -> None:
 
 
 @pytest.mark.parametrize("program", ["no-such-program", "/etc/passwd", "/", ""])
-def test_it_tells_that_a_program_is_missing_or_cannot_be_started(program: str) -> None:
+def test_it_reports_a_program_that_is_missing_or_cannot_be_started(program: str) -> None:
     with pytest.raises(CommandMissing, match="not found, or not executable"):
         run_command([program], deadline_s=5, max_output_bytes=10, env=ENV, stop=Stop())
 
 
-def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
+def test_it_reports_a_file_that_is_not_a_program(tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.write_text("\x00not a program")
     broken.chmod(0o755)
@@ -102,7 +102,7 @@ def test_it_tells_that_a_file_is_no_program(tmp_path: Path) -> None:
 
 
 def run_shell(script: str, *, deadline_s: float) -> CommandResult:
-    """Run a script whose first act is quick, so that a short deadline comes after it."""
+    """Run a script that starts quickly, so that a short deadline comes after its first command."""
     return run_command(
         ["/bin/sh", "-c", script],
         deadline_s=deadline_s,
@@ -143,7 +143,7 @@ def test_it_ends_a_command_with_all_its_children(
         pytest.param("exec >&- 2>&-; {family}; wait", id="one that has closed its pipes"),
     ],
 )
-def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str) -> None:
+def test_it_ends_a_command_at_once_on_a_stop_request(tmp_path: Path, script: str) -> None:
     file, stop = tmp_path / "pids", Stop()
     family = f"sleep 600 & echo $$ $! > '{file}.new' && mv '{file}.new' '{file}'"
 
@@ -153,7 +153,7 @@ def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str
 
     teller = threading.Thread(target=tell)
     teller.start()
-    with pytest.raises(CommandFailed, match="ended, as the agent is"):
+    with pytest.raises(CommandFailed, match="stopped because the agent is stopping"):
         run_command(
             ["/bin/sh", "-c", script.format(family=family)],
             deadline_s=600,
@@ -166,14 +166,14 @@ def test_it_ends_a_command_at_once_when_told_to_stop(tmp_path: Path, script: str
         wait_until_gone(int(pid))
 
 
-def test_it_starts_nothing_any_more_once_told_to_stop(tmp_path: Path) -> None:
+def test_it_starts_no_command_after_a_stop_request(tmp_path: Path) -> None:
     stop, trace = Stop(), tmp_path / "trace"
     told = [stop.is_set]
     for _ in range(2):
         stop.set()
         told.append(stop.is_set)
     assert told == [False, True, True]
-    with pytest.raises(CommandFailed, match="touch: ended, as the agent is"):
+    with pytest.raises(CommandFailed, match="touch: stopped because the agent is stopping"):
         ProcessRunner(ENV, stop).run(["touch", str(trace)], CommandLimits(600, 10))
     assert not trace.exists()
 
@@ -190,12 +190,12 @@ def test_it_leaves_no_child_of_a_command_that_ended_well(tmp_path: Path) -> None
     wait_until_gone(int(file.read_text()))
 
 
-def test_it_quotes_the_last_complaint_of_a_command_that_was_late() -> None:
+def test_it_quotes_the_last_stderr_line_of_a_late_command() -> None:
     with pytest.raises(CommandTimeout, match=r"did not end within 0.5 s: stuck\\x1b\[2J here"):
         run_shell(r"printf 'stuck\033[2J here\n' >&2; exec sleep 99", deadline_s=0.5)
 
 
-def test_it_tells_the_signal_that_ended_a_command() -> None:
+def test_it_returns_the_signal_that_ended_a_command() -> None:
     assert run_python("import os; os.kill(os.getpid(), 9)").exit_code == -9
 
 
@@ -223,7 +223,7 @@ def test_it_makes_a_small_environment(
     assert command_env(environ, passed) == env
 
 
-def test_it_looks_programs_up_and_keeps_to_its_environment() -> None:
+def test_it_looks_up_programs_in_its_own_environment() -> None:
     runner = ProcessRunner({"PATH": "/nowhere", "MARK": "1"})
     assert runner.find("sh") is None
     code = "import os; print(os.environ['MARK'])"
@@ -239,5 +239,5 @@ def test_it_looks_programs_up_and_keeps_to_its_environment() -> None:
         pytest.param("first\nlast \n\n", ": last", id="the last line that says something"),
     ],
 )
-def test_it_keeps_the_tail_of_complaints(stderr: str, tail: str) -> None:
+def test_it_keeps_the_tail_of_stderr(stderr: str, tail: str) -> None:
     assert tail_of(stderr) == tail

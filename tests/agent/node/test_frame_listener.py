@@ -1,4 +1,4 @@
-"""Ears beside the rounds: what the thread hears, forgets and survives."""
+"""The listener thread: what it hears, forgets and survives."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_it_forgets_when_the_ttl_has_passed(scene: Scene) -> None:
     assert scene.names() == {}
 
 
-def test_it_tells_how_long_it_has_listened(scene: Scene) -> None:
+def test_it_reports_how_long_it_has_listened(scene: Scene) -> None:
     assert scene.listener.snapshot().listened_s == 0
     scene.listener.listen(("eth0",))
     scene.clock.seconds += 7
@@ -57,7 +57,7 @@ def test_it_tells_how_long_it_has_listened(scene: Scene) -> None:
     assert (heard.listened_s, heard.num_ports) == (7, 2)
 
 
-def test_it_opens_nothing_anew_while_the_ports_are_the_same(scene: Scene) -> None:
+def test_it_reopens_nothing_while_the_ports_are_the_same(scene: Scene) -> None:
     for _ in range(3):
         scene.listener.listen(("eth0", "eth1"))
     assert scene.ports.num_opened == 2
@@ -74,7 +74,7 @@ def test_it_follows_the_ports(scene: Scene) -> None:
     assert scene.names() == {"eth0": ["leaf1", "leaf3"]}
 
 
-def test_it_opens_a_port_anew_that_was_made_anew(scene: Scene) -> None:
+def test_it_reopens_a_port_that_was_recreated(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", frame("leaf1"))
     scene.ports.indexes["eth0"] = 9
@@ -84,12 +84,12 @@ def test_it_opens_a_port_anew_that_was_made_anew(scene: Scene) -> None:
     assert scene.names() == {"eth0": ["leaf2"]}
 
 
-def test_it_leaves_out_a_port_that_is_not_there(scene: Scene) -> None:
+def test_it_leaves_out_a_port_that_does_not_exist(scene: Scene) -> None:
     scene.listener.listen(("eth0", "eth9"))
     assert scene.listener.snapshot().num_ports == 1
 
 
-def test_it_tries_a_port_again_that_could_not_be_opened(scene: Scene) -> None:
+def test_it_retries_a_port_that_could_not_be_opened(scene: Scene) -> None:
     scene.ports.error = OSError(errno.ENODEV, "gone")
     scene.listener.listen(("eth0",))
     assert scene.listener.snapshot().num_ports == 0
@@ -99,7 +99,7 @@ def test_it_tries_a_port_again_that_could_not_be_opened(scene: Scene) -> None:
     assert scene.names() == {"eth0": ["leaf1"]}
 
 
-def test_it_says_that_it_may_not_listen_and_keeps_nothing_open(scene: Scene) -> None:
+def test_it_reports_missing_permission_and_keeps_nothing_open(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.error = PermissionError(errno.EPERM, "no")
     with pytest.raises(PermissionError):
@@ -138,7 +138,7 @@ def test_it_forgets_a_port_whose_cable_is_pulled(scene: Scene) -> None:
     await_that(lambda: scene.names() == {"eth1": ["leaf2"]})
 
 
-def test_it_tells_what_it_could_not_read(scene: Scene) -> None:
+def test_it_reports_frames_that_it_could_not_parse(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", b"nonsense", frame("leaf1", more=b"\xfe\x01\x00"))
     errors = [str(error) for error in scene.listener.snapshot().errors]
@@ -157,7 +157,7 @@ def test_it_is_not_overrun_by_a_flood(scene: Scene) -> None:
     assert heard.crowded_ports == ("eth0",)
 
 
-def test_it_starts_anew_after_it_was_stopped(scene: Scene) -> None:
+def test_it_starts_again_after_it_was_stopped(scene: Scene) -> None:
     scene.listener.listen(("eth0",))
     scene.ports.say("eth0", frame("leaf1"))
     scene.listener.stop()

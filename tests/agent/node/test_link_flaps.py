@@ -1,4 +1,4 @@
-"""Which ports flap: by the kernel's counters from round to round, over an hour."""
+"""Flapping ports, from the kernel's counters over an hour of rounds."""
 
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def write(root: Path, path: str, text: str) -> None:
 
 
 def flapping(*counts: int, step_s: float = MINUTE) -> list[tuple[str, ...]]:
-    """Return what flaps after each round, given one port's counter in each."""
+    """Return the flapping ports after each round, from the counter of one port in each round."""
     flaps = FlapTracker()
     return [flaps.update({"eth0": count}, at * step_s) for at, count in enumerate(counts)]
 
@@ -86,7 +86,7 @@ def test_it_takes_a_smaller_counter_as_reset() -> None:
     assert flapping(100, 1, 1 + MIN_DOWNS) == [(), (), ("eth0",)]
 
 
-def test_it_remembers_a_port_that_is_gone_for_a_round() -> None:
+def test_it_remembers_a_port_that_is_missing_for_a_round() -> None:
     flaps = FlapTracker()
     flaps.update({"eth0": 0}, 0)
     flaps.update({"eth0": MIN_DOWNS}, MINUTE)
@@ -99,7 +99,7 @@ def test_it_sorts_the_names() -> None:
     assert flaps.update({"b": MIN_DOWNS, "a": MIN_DOWNS}, MINUTE) == ("a", "b")
 
 
-def test_a_running_agent_tells_them_and_leaves_its_facts_alone(tmp_path: Path) -> None:
+def test_a_running_agent_reports_flapping_ports_and_keeps_its_facts(tmp_path: Path) -> None:
     sysfs = plant(tmp_path / "sys", card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"))
     folder = ReportFolder(tmp_path / "reports", "node01")
     folder.prepare()

@@ -1,4 +1,4 @@
-"""Reading sysfs, against planted trees."""
+"""Reading sysfs, with fixture trees."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def root(tmp_path: Path) -> Path:
         pytest.param("class/net/eth0/speed", "25000", id="a file behind a link"),
         pytest.param("odd/bytes", "\ufffd\ufffd ok", id="bytes that are no text"),
         pytest.param("odd/page", "x" * MAX_FILE_BYTES, id="no more than one page"),
-        pytest.param("odd/pipe", "", id="a pipe without anybody at its other end"),
+        pytest.param("odd/pipe", "", id="a pipe without a writer"),
         pytest.param("odd/absent", None, id="an absent file"),
         pytest.param("odd", None, id="a folder"),
         pytest.param("odd/loop", None, id="a link to itself"),
@@ -53,7 +53,7 @@ def test_it_reads(root: Path, path: str, text: str | None) -> None:
     assert Sysfs(root).read(path) == text
 
 
-def test_it_takes_a_refusal_of_the_kernel_for_absence() -> None:
+def test_it_treats_a_read_error_as_absence() -> None:
     # Reading this file fails with EIO where nothing is mapped at address 0: like EINVAL of sysfs.
     assert Sysfs(Path("/proc/self")).read("mem") is None
 
@@ -67,7 +67,7 @@ def test_it_reads_numbers(tmp_path: Path, text: str, number: int | None) -> None
     assert Sysfs(tmp_path).read_int("f") == number
 
 
-def test_it_lists_sorted_names_and_nothing_of_what_is_absent(root: Path) -> None:
+def test_it_lists_sorted_names_and_none_of_an_absent_folder(root: Path) -> None:
     sysfs = Sysfs(root)
     assert sysfs.list_names("odd") == ("bytes", "dangling", "loop", "out", "page", "pipe")
     assert (
@@ -78,17 +78,17 @@ def test_it_lists_sorted_names_and_nothing_of_what_is_absent(root: Path) -> None
     )
 
 
-def test_it_leaves_names_out_that_are_no_text(tmp_path: Path) -> None:
+def test_it_leaves_out_names_that_are_not_utf8(tmp_path: Path) -> None:
     for name in (b"eth0", b"\xff0", "ethé".encode()):
         os.mknod(os.fsencode(tmp_path) + b"/" + name)
     assert Sysfs(tmp_path).list_names("") == ("eth0", "ethé")
 
 
-def test_it_lists_no_more_than_its_cap(root: Path) -> None:
+def test_it_lists_no_more_names_than_its_limit(root: Path) -> None:
     assert Sysfs(root, max_entries=2).list_names("odd") == ("bytes", "dangling")
 
 
-def test_it_tells_what_a_link_points_to(root: Path) -> None:
+def test_it_returns_the_target_of_a_link(root: Path) -> None:
     sysfs = Sysfs(root)
     assert sysfs.link_name("class/net/eth0/master") == "bond0"
     assert sysfs.link_name("class/net/eth0/speed") is None

@@ -1,4 +1,4 @@
-"""Publishing to a directory: whole files, only what changed, only our own."""
+"""Publishing to a directory: atomic writes, only changes, only our own files."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_it_never_touches_the_file_that_a_reader_has_open(
         assert parse_report(json.load(reader)) == report_with("eth0")
 
 
-def test_it_takes_over_what_a_crash_left_behind(folder: ReportFolder, tmp_path: Path) -> None:
+def test_it_overwrites_a_temporary_file_of_a_crash(folder: ReportFolder, tmp_path: Path) -> None:
     (tmp_path / ".n1.yaml.tmp").write_text("half a rep" * 1000)
     folder.publish([report_with("eth0")])
     assert files_in(tmp_path) == ["n1.yaml"]
@@ -116,9 +116,7 @@ def test_it_follows_no_link_out_of_the_folder(folder: ReportFolder, tmp_path: Pa
         pytest.param(b"[]", id="another document"),
     ],
 )
-def test_it_takes_for_no_report_and_replaces(
-    folder: ReportFolder, tmp_path: Path, content: bytes
-) -> None:
+def test_it_ignores_and_replaces(folder: ReportFolder, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "n1.yaml").write_bytes(content)
     assert folder.last_report() is None
     assert folder.publish([report_with("eth0")]) == {"n1": PublishOutcome.SPEC}
@@ -129,7 +127,7 @@ def test_it_has_no_last_report_in_a_new_folder(folder: ReportFolder) -> None:
     assert folder.last_report() is None
 
 
-def test_it_knows_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path: Path) -> None:
+def test_it_reads_only_its_own_parts(folder: ReportFolder, tmp_path: Path) -> None:
     (part,) = split_sweep("x", node="n1", subnet="s", first=3)
     folder.publish([part])
     for name in ["n1.yaml", "n10.sweep.0.yaml", "n1.sweep.x.yaml", "n1.sweep.1.yaml.bak"]:
@@ -139,23 +137,23 @@ def test_it_knows_its_own_parts_and_nobody_elses(folder: ReportFolder, tmp_path:
     assert folder.read_parts() == {3: part.spec.sweep, 12: None}
 
 
-def test_it_removes_reports_that_may_be_gone_already(folder: ReportFolder, tmp_path: Path) -> None:
+def test_it_removes_reports_that_may_not_exist(folder: ReportFolder, tmp_path: Path) -> None:
     folder.publish([report_with("eth0")])
     folder.withdraw(["n1", "n1.sweep.0"])
     assert files_in(tmp_path) == []
 
 
-def test_it_makes_its_folder(tmp_path: Path) -> None:
+def test_it_creates_its_folder(tmp_path: Path) -> None:
     ReportFolder(tmp_path / "a" / "b", "n1").prepare()
     assert files_in(tmp_path / "a" / "b") == []
 
 
-def test_it_tells_beforehand_that_a_folder_takes_no_files() -> None:
+def test_it_reports_an_unwritable_folder_beforehand() -> None:
     with pytest.raises(StoreError, match=r"^/proc: "):
         ReportFolder(Path("/proc"), "n1").prepare()
 
 
-def test_it_tells_which_folder_it_cannot_use(tmp_path: Path) -> None:
+def test_it_names_the_folder_that_it_cannot_use(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     folder = ReportFolder(tmp_path / "file", "n1")
     with pytest.raises(StoreError, match="file: File exists"):

@@ -1,4 +1,4 @@
-"""Numbers of the parts of sweeps: a reader finds a whole sweep at any time."""
+"""The numbers of sweep parts: a reader always finds a whole sweep."""
 
 from __future__ import annotations
 
@@ -81,13 +81,13 @@ def stored(reports: Sequence[NeighborReport], first: int = 0) -> Stored:
         ),
     ],
 )  # fmt: skip
-def test_it_takes_numbers(new: list[NeighborReport], existing: Stored, found: list[int]) -> None:
+def test_it_chooses_numbers(new: list[NeighborReport], existing: Stored, found: list[int]) -> None:
     placed = number_parts(new, existing, node="n")
     assert numbers(placed) == found
     assert parts_of(placed) == parts_of(new)
 
 
-def test_it_takes_no_report_of_a_device_for_a_part() -> None:
+def test_it_refuses_a_device_report_as_a_part() -> None:
     with pytest.raises(InvariantError):
         number_parts(
             [NeighborReport(metadata=ReportMetadata(name="n"), spec=ReportSpec())], {}, node="n"
@@ -102,7 +102,7 @@ def test_it_takes_no_report_of_a_device_for_a_part() -> None:
         pytest.param([], [], ["b"], ["n.sweep.2", "n.sweep.9"], id="those that another replaced"),
     ],
 )
-def test_it_finds_out_of_date(
+def test_it_finds_outdated_parts(
     swept: list[str], placed: list[str], handed_over: list[str], gone: list[str]
 ) -> None:
     existing: Stored = {**stored(sweep("x", 2)), **stored(sweep("x", 1, subnet="b"), 2), 9: None}

@@ -21,7 +21,7 @@ def heard(name: str) -> Neighbor:
 
 
 def report_with(**crowds: int) -> NeighborReport:
-    """Return a report whose ports hear so many neighbors each."""
+    """Return a report with this number of neighbors for each port."""
     ports = tuple(
         Port(name, neighbors=tuple(heard(f"{name}-{at:04d}") for at in range(number)))
         for name, number in crowds.items()
@@ -33,7 +33,7 @@ def size_of(report: NeighborReport) -> int:
     return len(json.dumps(render_report(report)))
 
 
-def test_it_leaves_a_report_alone_that_fits() -> None:
+def test_it_does_not_change_a_report_that_fits() -> None:
     report = report_with(a=1, b=500)
     fitted = fit_report(report)
     assert (fitted.report, fitted.crowded) == (report, ())
@@ -64,12 +64,12 @@ def test_it_leaves_out_the_neighbors_of(limit_share: float, crowded: tuple[str, 
     assert parse_report(render_report(fitted.report)) == fitted.report
 
 
-def test_it_is_the_same_every_time() -> None:
+def test_it_returns_the_same_report_every_time() -> None:
     report = report_with(a=300, b=300, c=300)
     assert fit_report(report, 30_000) == fit_report(report, 30_000)
 
 
-def test_it_says_how_large_a_report_is_that_cannot_fit() -> None:
+def test_it_returns_the_size_of_a_report_that_cannot_fit() -> None:
     report = report_with(a=0)
     fitted = fit_report(report, 10)
     assert (fitted.report, fitted.crowded) == (report, ())

@@ -15,8 +15,8 @@ PERIOD_S = 100.0
 LATER_S = (STALE_PERIODS + 1) * PERIOD_S
 
 
-class Patient:
-    """An agent's vitals, and the pages of them."""
+class Probes:
+    """The liveness of an agent, and its pages."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -45,63 +45,63 @@ class Patient:
 
 
 @pytest.fixture
-def patient() -> Patient:
-    return Patient()
+def probes() -> Probes:
+    return Probes()
 
 
-def test_it_lives_before_it_has_started(patient: Patient) -> None:
-    assert patient.is_ok("/livez")
-    assert patient.page("/startupz") == (503, "the first collection has not ended\n")
-    assert patient.page("/readyz") == (503, "the first collection has not ended\n")
+def test_it_is_alive_before_it_has_started(probes: Probes) -> None:
+    assert probes.is_ok("/livez")
+    assert probes.page("/startupz") == (503, "the first collection has not ended\n")
+    assert probes.page("/readyz") == (503, "the first collection has not ended\n")
 
 
-def test_it_has_started_once_a_collection_ended_whatever_it_found(patient: Patient) -> None:
-    patient.collect(is_good=False)
-    assert patient.is_ok("/startupz")
-    assert patient.page("/readyz") == (503, "no collector works\n")
+def test_it_has_started_after_the_first_collection_with_any_outcome(probes: Probes) -> None:
+    probes.collect(is_good=False)
+    assert probes.is_ok("/startupz")
+    assert probes.page("/readyz") == (503, "no collector works\n")
 
 
-def test_it_is_ready_while_its_last_good_collection_is_fresh(patient: Patient) -> None:
-    patient.collect()
-    assert patient.is_ok("/readyz")
-    patient.clock.seconds += LATER_S
-    patient.collect(is_good=False)
-    assert "the last good collection is 40" in patient.page("/readyz")[1]
-    patient.collect()
-    assert patient.is_ok("/readyz")
+def test_it_is_ready_while_its_last_good_collection_is_fresh(probes: Probes) -> None:
+    probes.collect()
+    assert probes.is_ok("/readyz")
+    probes.clock.seconds += LATER_S
+    probes.collect(is_good=False)
+    assert "the last good collection is 40" in probes.page("/readyz")[1]
+    probes.collect()
+    assert probes.is_ok("/readyz")
 
 
-def test_it_is_ready_while_the_api_server_is_away(patient: Patient) -> None:
-    patient.rounds(20, KubeUnavailable("away"))
-    assert patient.is_ok("/readyz")
+def test_it_is_ready_while_the_api_server_is_unavailable(probes: Probes) -> None:
+    probes.rounds(20, KubeUnavailable("away"))
+    assert probes.is_ok("/readyz")
 
 
 @pytest.mark.parametrize("problem", [KubeForbidden("403"), StoreError("disk full")], ids=str)
-def test_it_is_not_ready_once_what_it_sees_was_refused_for_long(
-    patient: Patient, problem: TopologyError
+def test_it_is_not_ready_after_its_reports_were_refused_for_long(
+    probes: Probes, problem: TopologyError
 ) -> None:
-    patient.rounds(STALE_PERIODS, problem)
-    assert patient.is_ok("/readyz")
-    patient.rounds(2, problem)
-    assert str(problem) in patient.page("/readyz")[1]
-    patient.publish(node01=PublishOutcome.DEFERRED)
-    patient.publish(KubeUnavailable("away"))
-    assert not patient.is_ok("/readyz"), "neither means that it was taken"
-    patient.publish(node01=PublishOutcome.NONE)
-    assert patient.is_ok("/readyz")
+    probes.rounds(STALE_PERIODS, problem)
+    assert probes.is_ok("/readyz")
+    probes.rounds(2, problem)
+    assert str(problem) in probes.page("/readyz")[1]
+    probes.publish(node01=PublishOutcome.DEFERRED)
+    probes.publish(KubeUnavailable("away"))
+    assert not probes.is_ok("/readyz"), "neither means that it was taken"
+    probes.publish(node01=PublishOutcome.NONE)
+    assert probes.is_ok("/readyz")
 
 
-def test_it_is_dead_when_no_round_ends_any_more(patient: Patient) -> None:
-    patient.collect()
-    patient.clock.seconds += MIN_HUNG_S - 10
-    assert patient.is_ok("/livez")
-    patient.clock.seconds += HUNG_PERIODS * PERIOD_S
-    assert "no collection ended for" in patient.page("/livez")[1]
-    patient.collect(is_good=False)
-    assert patient.is_ok("/livez"), "what is found makes no difference"
+def test_it_is_not_alive_when_rounds_stop_ending(probes: Probes) -> None:
+    probes.collect()
+    probes.clock.seconds += MIN_HUNG_S - 10
+    assert probes.is_ok("/livez")
+    probes.clock.seconds += HUNG_PERIODS * PERIOD_S
+    assert "no collection ended for" in probes.page("/livez")[1]
+    probes.collect(is_good=False)
+    assert probes.is_ok("/livez"), "what is found makes no difference"
 
 
-def test_it_lives_as_long_as_a_sweep_may_take() -> None:
+def test_it_is_alive_for_as_long_as_a_sweep_may_take() -> None:
     clock = FakeClock()
     vitals = Liveness(period_s=PERIOD_S, clock=clock, sweeping_s=2000.0)
     clock.seconds += HUNG_PERIODS * PERIOD_S + 1900

@@ -1,4 +1,4 @@
-"""What Prometheus is told of an agent."""
+"""The metrics of an agent."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def value(metrics: AgentMetrics, name: str, **labels: str) -> float | None:
     return metrics.registry.get_sample_value(f"toponaut_agent_{name}", labels)
 
 
-def test_it_keeps_its_names_and_what_they_say(metrics: AgentMetrics, golden: Golden) -> None:
+def test_it_keeps_its_names_and_help_texts(metrics: AgentMetrics, golden: Golden) -> None:
     families = (one for one in metrics.registry.collect() if one.name.startswith("toponaut_"))
     rows = sorted(f"{one.name} {one.type}: {one.documentation}\n" for one in families)
     golden.check(NAMES, "".join(rows))
 
 
-def test_it_tells_how_each_collector_fared(metrics: AgentMetrics) -> None:
+def test_it_shows_the_outcome_of_each_collector(metrics: AgentMetrics) -> None:
     attempts = (
         attempt("lldpd", RunOutcome.OK, num_heard=3),
         attempt("nvlink", RunOutcome.NO_DATA),
@@ -54,13 +54,13 @@ def test_it_tells_how_each_collector_fared(metrics: AgentMetrics) -> None:
     assert value(metrics, "neighbors", collector="ib_sysfs") == 1, "of its last good run"
 
 
-def test_it_forgets_a_collector_that_is_asked_no_more(metrics: AgentMetrics) -> None:
+def test_it_drops_a_collector_that_no_longer_runs(metrics: AgentMetrics) -> None:
     metrics.record_collection((attempt("frames", RunOutcome.OK, num_heard=1),), is_good=True)
     metrics.record_collection((attempt("lldpd", RunOutcome.OK),), is_good=True)
     assert value(metrics, "neighbors", collector="frames") is None
 
 
-def test_it_tells_when_anything_was_last_observed(metrics: AgentMetrics) -> None:
+def test_it_shows_when_the_node_was_last_observed(metrics: AgentMetrics) -> None:
     assert value(metrics, "last_success_timestamp_seconds") == 0
     metrics.record_collection((), is_good=True)
     good = value(metrics, "last_success_timestamp_seconds")
@@ -69,7 +69,7 @@ def test_it_tells_when_anything_was_last_observed(metrics: AgentMetrics) -> None
     assert good == FakeClock().now().timestamp()
 
 
-def test_it_counts_what_was_written_and_what_failed(metrics: AgentMetrics) -> None:
+def test_it_counts_written_reports_and_failures(metrics: AgentMetrics) -> None:
     metrics.record_publishing(
         {"n": PublishOutcome.SPEC, "n.sweep.0": PublishOutcome.STATUS, "m": PublishOutcome.NONE}
     )
@@ -89,7 +89,7 @@ def test_it_counts_answers_of_the_api_server(metrics: AgentMetrics) -> None:
     assert value(metrics, "api_requests_total", code="none") == 1
 
 
-def test_it_renders_a_page_that_prometheus_reads(metrics: AgentMetrics) -> None:
+def test_it_renders_a_page_that_prometheus_parses(metrics: AgentMetrics) -> None:
     page = metrics.render("")
     assert page.content_type.startswith("text/plain; version=0.0.4")
     lines = page.body.decode().splitlines()

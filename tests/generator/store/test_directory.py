@@ -45,13 +45,13 @@ def store(tmp_path: Path) -> DirectoryStore:
     return DirectoryStore(tmp_path / "store")
 
 
-def test_it_is_empty_before_the_first_write_and_makes_no_folder(store: DirectoryStore) -> None:
+def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: DirectoryStore) -> None:
     assert store.read_reports() == ((), (), 0)
     assert store.read_hypernodes() == ((), (), 0)
     assert not store.reports.parent.exists()
 
 
-def test_it_gives_back_the_reports_it_was_given(store: DirectoryStore) -> None:
+def test_it_reads_back_the_written_reports(store: DirectoryStore) -> None:
     written = [report("n2", at="2026-11-21T12:00:00Z"), report("n10"), report("n1.sweep.0")]
     assert [store.write_report(found) for found in written] == [True, True, True]
     read = store.read_reports()
@@ -78,7 +78,7 @@ def test_it_writes_hypernodes_in_blocks_for_people(store: DirectoryStore) -> Non
     assert yaml.safe_load(text) == render_manifest(TREE[0])
 
 
-def test_it_carries_out_plans_and_is_then_at_rest(store: DirectoryStore) -> None:
+def test_it_applies_plans_and_then_rests(store: DirectoryStore) -> None:
     assert apply_plan(plan_changes(TREE, []), store).is_complete
     read = store.read_hypernodes()
     assert (list(read.hypernodes), read.problems, read.num_files) == (TREE, (), 3)
@@ -102,13 +102,13 @@ def test_it_leaves_readable_files_and_no_temporary_ones(store: DirectoryStore) -
     assert file.stat().st_mode & 0o777 == 0o644
 
 
-def test_it_tells_whether_there_was_something_to_remove(store: DirectoryStore) -> None:
+def test_it_returns_whether_there_was_something_to_remove(store: DirectoryStore) -> None:
     store.put(TREE[0])
     assert [store.remove("leaf-1"), store.remove("leaf-1")] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["../x", "a/b", "", ".", "..", "A", "a\x00b", "x" * 254])
-def test_it_refuses_names_that_are_no_object_names(store: DirectoryStore, name: str) -> None:
+def test_it_refuses_invalid_object_names(store: DirectoryStore, name: str) -> None:
     with pytest.raises(StoreError, match="not the name of an object"):
         store.put(hypernode(name, 1, "a"))
     with pytest.raises(StoreError, match="not the name of an object"):
@@ -116,7 +116,7 @@ def test_it_refuses_names_that_are_no_object_names(store: DirectoryStore, name: 
     assert not store.hypernodes.exists()
 
 
-def test_it_says_which_file_could_not_be_written(store: DirectoryStore) -> None:
+def test_it_names_the_file_that_could_not_be_written(store: DirectoryStore) -> None:
     (store.hypernodes / "leaf-1.yaml").mkdir(parents=True)
     with pytest.raises(StoreError, match=r"cannot write .*leaf-1\.yaml: Is a directory"):
         store.put(TREE[0])
@@ -125,15 +125,13 @@ def test_it_says_which_file_could_not_be_written(store: DirectoryStore) -> None:
     assert [file.name for file in store.hypernodes.iterdir()] == ["leaf-1.yaml"]
 
 
-def test_it_says_when_a_name_is_too_long_for_the_file_system(store: DirectoryStore) -> None:
+def test_it_reports_a_name_that_is_too_long_for_the_file_system(store: DirectoryStore) -> None:
     store.put(TREE[0])
     with pytest.raises(StoreError, match="File name too long"):
         store.put(hypernode("x" * 253, 1, "a"))
 
 
-def test_it_replaces_a_link_and_not_what_the_link_leads_to(
-    store: DirectoryStore, tmp_path: Path
-) -> None:
+def test_it_replaces_a_link_and_not_its_target(store: DirectoryStore, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("keep")
     store.hypernodes.mkdir(parents=True)
@@ -143,7 +141,7 @@ def test_it_replaces_a_link_and_not_what_the_link_leads_to(
     assert store.read_hypernodes().hypernodes == (TREE[0],)
 
 
-def test_it_counts_in_its_own_folder_only_files_named_for_their_object(
+def test_it_uses_only_files_named_after_their_object(
     store: DirectoryStore,
 ) -> None:
     store.put(TREE[0])
@@ -152,7 +150,7 @@ def test_it_counts_in_its_own_folder_only_files_named_for_their_object(
     assert read.hypernodes == (TREE[0],)
     (problem,) = read.problems
     assert str(problem).endswith(
-        "mine.yaml: not counted: the store keeps one object per file, as NAME.yaml"
+        "mine.yaml: ignored: the store keeps one object per file, as NAME.yaml"
     )
 
 
@@ -171,8 +169,8 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
-        (b"", "bad.yaml: holds nothing"),
-        (b"---\n", "bad.yaml: holds nothing"),
+        (b"", "bad.yaml: contains no object"),
+        (b"---\n", "bad.yaml: contains no object"),
         (b"\x00\x01\x02", "bad.yaml: not YAML: "),
         (b"\xff\xfea\x00", "bad.yaml: not UTF-8 at byte 0"),
         (b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neigh', "bad.yaml:1: not YAML: "),
@@ -194,7 +192,7 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
         "huge",
     ],
 )
-def test_it_lets_a_bad_file_cost_itself(tmp_path: Path, content: bytes, problem: str) -> None:
+def test_it_loses_only_a_bad_file(tmp_path: Path, content: bytes, problem: str) -> None:
     (tmp_path / "bad.yaml").write_bytes(content)
     (tmp_path / "good.yaml").write_text(json.dumps(render_report(report("a"))))
     read = read_reports(tmp_path)
@@ -212,7 +210,7 @@ def test_it_refuses_nested_lists_of_any_depth(tmp_path: Path) -> None:
     assert len(read.problems) == len(depths)
 
 
-def test_it_lets_a_bad_document_cost_itself(tmp_path: Path) -> None:
+def test_it_loses_only_a_bad_document(tmp_path: Path) -> None:
     good = yaml.safe_dump(render_report(report("a")))
     (tmp_path / "mixed.yaml").write_text(f"kind: Odd\n---\n{good}---\nx: *y\n")
     read = read_reports(tmp_path)
@@ -234,7 +232,7 @@ def test_it_skips_links_folders_and_pipes_without_waiting(tmp_path: Path) -> Non
     assert [one.problem for one in read.problems] == ["not a regular file"] * 4
 
 
-def test_it_says_when_the_folder_cannot_be_read(tmp_path: Path) -> None:
+def test_it_reports_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot read folder .*gone: No such file"):
         read_reports(tmp_path / "gone")
     (tmp_path / "file").write_text("")
@@ -249,30 +247,30 @@ EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
     ("first", "second", "kept", "verdict"),
     [
         pytest.param(
-            report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one counts",
-            id="the newer one counts",
+            report("a", at=EARLY, port="x"), report("a", at=LATE, port="y"), "y", "one is used",
+            id="the newer one is used",
         ),
         pytest.param(
-            report("a", at=LATE, port="x"), report("a", port="y"), "x", "one counts",
+            report("a", at=LATE, port="x"), report("a", port="y"), "x", "one is used",
             id="one with a time beats one without",
         ),
         pytest.param(
             report("a", at=EARLY, port="x"), report("a", at=EARLY, port="y"), None,
-            "none counts: they differ",
-            id="none counts where times are equal and facts differ",
+            "none is used: they differ",
+            id="none is used if times are equal and facts differ",
         ),
         pytest.param(
             report("a", at="noon", port="x"), report("a", at="2026-11-21T12:00:00", port="y"),
-            None, "none counts: they differ",
-            id="times without a zone or form do not tell",
+            None, "none is used: they differ",
+            id="times without a zone or form do not count",
         ),
         pytest.param(
-            report("a", port="x"), report("a", port="x"), "x", "one counts",
+            report("a", port="x"), report("a", port="x"), "x", "one is used",
             id="equal facts need no time",
         ),
     ],
 )  # fmt: skip
-def test_it_settles_two_reports_of_one_name(
+def test_it_chooses_between_two_reports_of_one_name(
     tmp_path: Path,
     first: NeighborReport,
     second: NeighborReport,
@@ -298,7 +296,7 @@ def test_it_settles_two_reports_of_one_name(
         pytest.param(hypernode("leaf-1", 1, "other"), [], id="different ones do not count"),
     ],
 )
-def test_it_settles_two_hypernodes_of_one_name(
+def test_it_chooses_between_two_hypernodes_of_one_name(
     tmp_path: Path, second: HyperNode, kept: list[HyperNode]
 ) -> None:
     documents = [render_manifest(TREE[0]), render_manifest(second)]

@@ -32,7 +32,7 @@ def test_it_reads_a_file_again_only_when_it_changed(tmp_path: Path) -> None:
     assert [watched.read_latest(), watched.read_latest(), reading.num] == ["three", "three", 2]
 
 
-def test_it_tries_again_after_a_reading_that_failed(tmp_path: Path) -> None:
+def test_it_tries_again_after_a_failed_read(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("one")
     watched = CachedReader(Reading(file), partial(read_file_stamps, file))

@@ -1,4 +1,4 @@
-"""Reports that are kept say what reports say, and have one object for what many have alike."""
+"""Interned reports equal the original reports, and share equal parts."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def read(report: Report, reader: ReportInterner, **status: object) -> CompactRep
     return reader(render_report(whole))
 
 
-def test_it_says_the_same_as_a_report_that_is_not_kept_so(reports: tuple[Report, ...]) -> None:
+def test_it_equals_the_original_report(reports: tuple[Report, ...]) -> None:
     reader = ReportInterner()
     for report in reports:
         document = render_report(report.to_wire())
@@ -50,7 +50,7 @@ def test_it_says_the_same_as_a_report_that_is_not_kept_so(reports: tuple[Report,
         assert kept.metadata.name == plain.metadata.name
 
 
-def test_it_tells_what_is_said_anew_from_what_is_only_newer(reports: tuple[Report, ...]) -> None:
+def test_it_separates_new_content_from_a_new_time(reports: tuple[Report, ...]) -> None:
     reader = ReportInterner()
     first, again = read(reports[0], reader), read(reports[0], reader, observed_at="2026-02-01")
     assert first.content == again.content
@@ -58,7 +58,7 @@ def test_it_tells_what_is_said_anew_from_what_is_only_newer(reports: tuple[Repor
     assert first.content != read(reports[1], reader).content
 
 
-def test_it_keeps_once_what_statuses_have_in_common(reports: tuple[Report, ...]) -> None:
+def test_it_shares_equal_parts_of_statuses(reports: tuple[Report, ...]) -> None:
     reader = ReportInterner()
     first, same, later = (
         read(report, reader, observed_at=time)
@@ -70,7 +70,7 @@ def test_it_keeps_once_what_statuses_have_in_common(reports: tuple[Report, ...])
     assert later.status.sweeping is first.status.sweeping
 
 
-def test_it_refuses_what_is_no_report_of_this_version() -> None:
+def test_it_refuses_a_document_that_is_not_a_report_of_this_version() -> None:
     with pytest.raises(ReportError):
         ReportInterner()({"apiVersion": "toponaut.io/v1", "kind": "NeighborReport"})
 

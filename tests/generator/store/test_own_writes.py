@@ -1,4 +1,4 @@
-"""What was written is read back until the watch tells it, and never after it tells more."""
+"""Our writes are returned until the watch reports them, and never after a later version."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from generator.store.own_writes import OwnWrites
 
 
 class Watch:
-    """What a watch has told so far."""
+    """The changes that a watch has reported so far."""
 
     def __init__(self) -> None:
         self.known: dict[str, str] = {}
@@ -26,7 +26,7 @@ def watch() -> Watch:
     return Watch()
 
 
-def test_it_reads_a_write_back_until_the_watch_tells_it(watch: Watch) -> None:
+def test_it_returns_a_write_until_the_watch_reports_it(watch: Watch) -> None:
     watch.tell("10", leaf="7")
     watch.own.record("leaf", "12", "new")
     assert watch.own.pending() == {"leaf": "new"}
@@ -36,20 +36,20 @@ def test_it_reads_a_write_back_until_the_watch_tells_it(watch: Watch) -> None:
     assert watch.own.pending() == {}
 
 
-def test_it_believes_the_watch_where_another_changed_the_object_since(watch: Watch) -> None:
+def test_it_prefers_a_later_change_in_the_watch(watch: Watch) -> None:
     watch.own.record("leaf", "12", "new")
     watch.tell("15", leaf="15")
     assert watch.own.pending() == {}
 
 
-def test_it_reads_a_new_object_back_although_the_watch_knows_none(watch: Watch) -> None:
+def test_it_returns_a_new_object_that_the_watch_does_not_know(watch: Watch) -> None:
     watch.own.record("leaf", "12", "new")
     assert watch.own.pending() == {"leaf": "new"}
     watch.tell("14")
     assert watch.own.pending() == {}, "it came and went again"
 
 
-def test_it_takes_a_deleted_object_for_gone_until_the_watch_tells_it(watch: Watch) -> None:
+def test_it_returns_a_deletion_until_the_watch_reports_it(watch: Watch) -> None:
     watch.tell("12", leaf="12")
     watch.own.record("leaf", "12", None)
     assert watch.own.pending() == {"leaf": None}
@@ -57,13 +57,13 @@ def test_it_takes_a_deleted_object_for_gone_until_the_watch_tells_it(watch: Watc
     assert watch.own.pending() == {}
 
 
-def test_it_takes_an_object_for_there_that_was_made_anew_after_we_deleted_it(watch: Watch) -> None:
+def test_it_prefers_an_object_recreated_after_our_deletion(watch: Watch) -> None:
     watch.own.record("leaf", "12", None)
     watch.tell("20", leaf="20")
     assert watch.own.pending() == {}
 
 
-def test_it_keeps_a_deletion_in_mind_while_the_watch_is_behind_the_creation(watch: Watch) -> None:
+def test_it_keeps_a_deletion_while_the_watch_lags_behind_the_creation(watch: Watch) -> None:
     watch.own.record("leaf", "12", "new")
     watch.own.record("leaf", "12", None)
     assert watch.own.pending() == {"leaf": None}

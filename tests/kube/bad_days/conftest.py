@@ -1,4 +1,4 @@
-"""One day for all tests of a module: a start costs more than most misfortunes."""
+"""One day for all tests of a module, because a start takes longer than most tests."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ def whole_day(spare_api: ApiServer, tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.fixture
 def day(whole_day: Day) -> Iterator[Day]:
-    """The day between two misfortunes: all is well when a test begins, and when it ends."""
+    """The day between two tests: everything is well when a test begins and when it ends."""
     yield whole_day
     whole_day.proxy.relent()
     whole_day.cluster.api.resume()

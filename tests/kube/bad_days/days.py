@@ -1,4 +1,4 @@
-"""A cluster with a server that follows it, and all that may befall either."""
+"""A cluster with a server that follows it, and the failures of both."""
 
 import http.client
 import json
@@ -32,10 +32,10 @@ Change = Callable[[dict[str, Any]], None]
 
 
 class Day:
-    """What is cabled now, and what serves it through a proxy."""
+    """The current cabling, and the server that follows it through a proxy."""
 
     def __init__(self, cluster: Cluster, proxy: FaultProxy, generator: Generator) -> None:
-        """Take a cluster whose HyperNodes are as cabled."""
+        """Start with a cluster whose HyperNodes match the cabling."""
         self.cluster = cluster
         self.proxy = proxy
         self.generator = generator
@@ -45,7 +45,7 @@ class Day:
         self._metrics = str(opened[0]["address"])
 
     def move(self) -> None:
-        """Exchange the cables of two hosts on leaves that nobody has touched yet.
+        """Exchange the cables of two hosts on leaves that no test has changed yet.
 
         A HyperNode that was written lately is not written again so soon, so each test gets its
         own.
@@ -59,17 +59,17 @@ class Day:
         self.cluster.report(self.scene)
 
     def await_tree(self) -> None:
-        """Wait until the HyperNodes are what is cabled now."""
+        """Wait until the HyperNodes match the current cabling."""
         self.cluster.await_tree(self.scene)
 
     def await_that(self, condition: Callable[[], object], what: str) -> None:
-        """Wait until something is so."""
+        """Wait until a condition holds."""
         wait_until(
             lambda: None if condition() else self.cluster.state(), deadline_s=DEADLINE_S, what=what
         )
 
     def await_line(self, event: str, text: str, since: int) -> None:
-        """Wait until the log tells an event with a text in it, after so many lines."""
+        """Wait for a log event that contains a text, after a number of lines."""
 
         def missing() -> object:
             rows = self.generator.log[since:]
@@ -96,7 +96,7 @@ class Day:
         )
 
     def findings(self) -> set[tuple[str, str]]:
-        """Return kind and device of what is said to be wrong now."""
+        """Return the kind and the device of each current finding."""
         found: dict[tuple[str, str, str], bool] = {}
         for row in self.generator.log:
             if row["event"] in ("finding appeared", "finding gone"):
@@ -105,7 +105,7 @@ class Day:
         return {key[:2] for key, stands in found.items() if stands}
 
     def rewrite(self, change: Change, names: Iterable[str] | None = None) -> None:
-        """Change reports, as their agents would."""
+        """Change reports, as agents would."""
         wanted = None if names is None else set(names)
         for report in self.cluster.items(REPORTS):
             name = report["metadata"]["name"]
@@ -114,7 +114,7 @@ class Day:
                 self.cluster.api.expect("PUT", REPORTS.path(name), report)
 
     def restore(self) -> None:
-        """Let agents report again what is cabled, and nothing else, of the nodes that there are."""
+        """Write the reports of the current cabling for all present nodes, and delete others."""
         known = {one["metadata"]["name"] for one in self.cluster.items(NODES)}
         for name in sorted(set(self.scene.hosts) - known):
             self.cluster.add_node(name)
@@ -137,7 +137,7 @@ class Day:
 
 @contextmanager
 def day_of(api: ApiServer, folder: Path) -> Iterator[Day]:
-    """Yield a day that has begun well."""
+    """Yield a day that has started well."""
     cluster = Cluster(api, Scene.of(folder / "scene", FABRIC))
     words = ("--metrics-listen", "127.0.0.1:0", "--period", "5s")
     try:
@@ -150,7 +150,7 @@ def day_of(api: ApiServer, folder: Path) -> Iterator[Day]:
 
 
 class Cutting:
-    """Breaks every connection, again and again, within its context."""
+    """Breaks every connection repeatedly within its context."""
 
     def __init__(self, proxy: FaultProxy, every_s: float) -> None:
         self._proxy = proxy

@@ -1,4 +1,4 @@
-"""The API server misbehaves while the fabric changes: the HyperNodes follow all the same."""
+"""The API server fails while the fabric changes: the HyperNodes still follow."""
 
 import json
 
@@ -38,7 +38,7 @@ def test_it_follows_by_watches_that_are_cut_every_second(day: Day) -> None:
         )
 
 
-def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
+def test_it_lists_again_after_its_watches_expired(day: Day) -> None:
     gone = {"type": "ERROR", "object": json.loads(status_body(410, "Expired", "too old"))}
     for kind in KINDS:
         day.proxy.fail(f"{kind}.*watch=1", Fault(lines=(json.dumps(gone).encode() + b"\n",)))
@@ -47,12 +47,12 @@ def test_it_lists_again_where_its_watches_are_too_old(day: Day) -> None:
     day.move()
     day.await_tree()
     for kind in KINDS:
-        day.await_line("watch too old, listing again", kind, since)
+        day.await_line("watch expired, listing again", kind, since)
 
 
 @pytest.mark.long
-def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
-    """By a conflict, by a server that is too busy, that fails, or whose etcd does."""
+def test_it_retries_writes_that_are_refused_for_a_while(day: Day) -> None:
+    """Refusals: a conflict, a busy server, a failing server, a failing etcd."""
     refusals = {409: {}, 429: {"Retry-After": "1"}, 500: {}, 504: {}}
     day.proxy.fail(
         WRITES,
@@ -67,14 +67,14 @@ def test_it_writes_at_last_what_is_refused_for_a_while(day: Day) -> None:
         assert day.metric("api_requests_total", str(status)) > 0
 
 
-def test_it_takes_the_answer_that_is_lost_for_no_answer(day: Day) -> None:
+def test_it_repeats_a_write_whose_answer_was_lost(day: Day) -> None:
     day.proxy.fail(WRITES, *[Fault(is_lost=True)] * 2)
     day.move()
     day.await_tree()
 
 
 @pytest.mark.long
-def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
+def test_it_continues_when_its_token_is_valid_again(day: Day) -> None:
     since = day.num_lines
     day.proxy.plague("", Fault(401, body=status_body(401, "Unauthorized", "Unauthorized")))
     day.proxy.cut()
@@ -85,17 +85,17 @@ def test_it_goes_on_when_its_token_is_good_again(day: Day) -> None:
 
 
 @pytest.mark.long
-def test_it_gives_the_lead_up_to_a_server_that_hangs_and_takes_it_back(day: Day) -> None:
+def test_it_loses_leadership_while_the_server_hangs_and_regains_it(day: Day) -> None:
     since = day.num_lines
     day.cluster.api.suspend()
-    day.await_line("leading no more", "", since)
+    day.await_line("leadership lost", "", since)
     day.cluster.api.resume()
     day.move()
     day.await_tree()
 
 
 @pytest.mark.long
-def test_it_tells_that_admission_denies_its_writes_and_writes_when_it_does_not(day: Day) -> None:
+def test_it_reports_denied_writes_and_writes_once_they_are_admitted(day: Day) -> None:
     api, name = day.cluster.api, "deny-hypernodes"
     rules = {
         "apiGroups": [HYPERNODES.group],
@@ -137,7 +137,7 @@ def test_it_tells_that_admission_denies_its_writes_and_writes_when_it_does_not(d
 
 
 def _is_let_write(day: Day, other: KubeTransport) -> bool:
-    """Return whether the generator's user may still delete a HyperNode."""
+    """Return whether the generator's user may delete a HyperNode."""
     path = HYPERNODES.path(min(day.cluster.hypernodes()))
     try:
         other.ask(KubeRequest("DELETE", path, (("dryRun", "All"),)), timeout_s=30)

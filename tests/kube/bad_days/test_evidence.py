@@ -1,4 +1,4 @@
-"""The agents misbehave, or what they tell is no longer so: nothing is deleted that may still be."""
+"""Agents fail or report outdated facts: no HyperNode is deleted that may still be right."""
 
 import json
 from typing import Any
@@ -7,7 +7,6 @@ import pytest
 
 from generator.kube.resources import NODES, REPORTS
 from generator.kube.transport import KubeRequest
-from tests.effort import first_of
 from tests.kube.bad_days.days import Day, create_all
 from tests.kube.conftest import connecting
 
@@ -68,7 +67,7 @@ def test_it_follows_new_names_of_a_tenth_of_the_nodes(day: Day) -> None:
 
 
 @pytest.mark.long
-def test_it_lets_a_node_go_that_was_deleted(day: Day) -> None:
+def test_it_drops_a_deleted_node(day: Day) -> None:
     gone = day.scene.hosts[-1]
     day.cluster.lose([gone])
     day.cluster.api.expect("DELETE", NODES.path(gone))
@@ -77,7 +76,7 @@ def test_it_lets_a_node_go_that_was_deleted(day: Day) -> None:
 
 
 @pytest.mark.parametrize("what", first_of(["another node's MACs", "a leaf's chassis id"]))
-def test_it_takes_false_claims_from_the_claimant_alone(day: Day, what: str) -> None:
+def test_it_limits_false_claims_to_the_claimant(day: Day, what: str) -> None:
     victim, claimant = day.scene.hosts[20], day.scene.hosts[40]
     leaf = next(
         one["metadata"]["name"]
@@ -107,7 +106,7 @@ def test_it_takes_false_claims_from_the_claimant_alone(day: Day, what: str) -> N
 
 
 @pytest.mark.long
-def test_it_bears_a_report_that_is_as_large_as_the_server_takes(day: Day) -> None:
+def test_it_handles_a_report_of_the_maximum_size(day: Day) -> None:
     neighbor = {"source": "lldp", "name": "x" * 500, "portName": "y" * 500}
     ports = [
         {"name": f"p{at}", "medium": "ethernet", "neighbors": [neighbor]} for at in range(1300)
@@ -123,7 +122,7 @@ def test_it_bears_a_report_that_is_as_large_as_the_server_takes(day: Day) -> Non
 
 
 @pytest.mark.long
-def test_it_bears_5000_reports_at_once(day: Day) -> None:
+def test_it_handles_5000_reports_at_once(day: Day) -> None:
     before = day.cluster.versions()
     ports = [{"name": "eth0", "medium": "ethernet", "state": "up"}]
     reports = (_report(f"crowd-{at:04}", ports) for at in range(NUM_REPORTS))

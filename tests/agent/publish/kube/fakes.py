@@ -1,4 +1,4 @@
-"""An API server's objects in memory, as far as an agent's publishing sees them."""
+"""The objects of an API server in memory, as an agent's publishing uses them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 @dataclass
 class SteadyClock:
-    """A clock that stands still until it is told."""
+    """A clock that stands still until a test moves it."""
 
     seconds: float = 0.0
 
@@ -34,17 +34,17 @@ class FakeApi:
     """
 
     clock: SteadyClock
-    """Goes on by a second with each request."""
+    """Moves by a second with each request."""
     objects: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By name."""
     node: TokenNode | None = None
     problems: list[KubeError | None] = field(default_factory=list)
-    """Of the next requests, None for one that is granted."""
+    """The failures of the next requests; None grants a request."""
     blocking_error: KubeError | None = None
     is_taken: bool = False
-    """Whether somebody else has our fields: then only a forced apply is granted."""
+    """Whether another client owns our fields; then only a forced apply succeeds."""
     asked: list[str] = field(default_factory=list)
-    """Method, and what follows the collection's path."""
+    """The method, and the rest of the path after the collection's path."""
 
     def call(self, request: ApiRequest) -> dict[str, Any]:
         """Return or change one object."""
@@ -69,7 +69,7 @@ class FakeApi:
 
     @property
     def writes(self) -> list[str]:
-        """Return what was written, as object or object/status."""
+        """Return the writes, as object or object/status."""
         return [one.removeprefix("PATCH ") for one in self.asked if one.startswith("PATCH ")]
 
     def _apply(self, name: str, subresource: str, body: Any, *, is_forced: bool) -> None:  # noqa: ANN401 - JSON

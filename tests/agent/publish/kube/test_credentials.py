@@ -1,4 +1,4 @@
-"""Where the API server is, and who we are to it."""
+"""The address of the API server, and the agent's credentials."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_it_takes_an_address(url: str, address: Address) -> None:
         pytest.param("https://user:secret@a", id="a password"),
     ],
 )
-def test_it_refuses_what_is_no_address(url: str) -> None:
+def test_it_refuses_a_malformed_address(url: str) -> None:
     with pytest.raises(ConfigError, match="is not an address"):
         parse_api_url(url)
 
@@ -57,12 +57,12 @@ def test_it_finds_the_server_of_its_pod() -> None:
 @pytest.mark.parametrize(
     ("environ", "told"),
     [
-        ({}, "name --api-server"),
-        ({"KUBERNETES_SERVICE_HOST": "h"}, "is no port"),
-        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "tcp://x"}, "is no port"),
+        ({}, "set --api-server"),
+        ({"KUBERNETES_SERVICE_HOST": "h"}, "is not a port"),
+        ({"KUBERNETES_SERVICE_HOST": "h", "KUBERNETES_SERVICE_PORT": "tcp://x"}, "is not a port"),
     ],
 )
-def test_it_says_that_it_is_in_no_pod(environ: dict[str, str], told: str) -> None:
+def test_it_reports_that_it_is_not_in_a_pod(environ: dict[str, str], told: str) -> None:
     with pytest.raises(ConfigError, match=told):
         read_cluster_address(environ)
 
@@ -88,7 +88,7 @@ def test_it_reads_a_token_each_time(tmp_path: Path) -> None:
         pytest.param(b"x" * 70_000, id="no end"),
     ],
 )
-def test_it_takes_nothing_else_for_a_token(tmp_path: Path, content: bytes | None) -> None:
+def test_it_refuses_a_malformed_token(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "token").write_bytes(content)
     with pytest.raises(KubeForbidden, match=r"^token .*/token: ") as told:
@@ -96,7 +96,7 @@ def test_it_takes_nothing_else_for_a_token(tmp_path: Path, content: bytes | None
     assert "evil" not in str(told.value)
 
 
-def test_it_says_that_it_cannot_trust_anybody(tmp_path: Path) -> None:
+def test_it_reports_a_missing_authority(tmp_path: Path) -> None:
     with pytest.raises(KubeUnavailable, match=r"ca.crt: No such file"):
         credentials(tmp_path).open_tls()
     (tmp_path / "ca.crt").write_text("no certificate")
@@ -109,7 +109,7 @@ def token_of(claims: object) -> str:
     return f"head.{payload}.signature"
 
 
-def test_it_knows_the_node_that_its_token_is_bound_to() -> None:
+def test_it_reads_the_node_of_its_token() -> None:
     claims = {"kubernetes.io": {"node": {"name": "n1", "uid": "u-1"}}}
     assert parse_token_node(token_of(claims)) == TokenNode("n1", "u-1")
 
@@ -129,5 +129,5 @@ def test_it_knows_the_node_that_its_token_is_bound_to() -> None:
         token_of({"kubernetes.io": {"node": {"name": "n1", "uid": ""}}}),
     ],
 )
-def test_it_knows_no_node_of_a_token_that_is_bound_to_none(token: str) -> None:
+def test_it_finds_no_node_in_an_unbound_token(token: str) -> None:
     assert parse_token_node(token) is None

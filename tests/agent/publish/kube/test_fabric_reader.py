@@ -1,4 +1,4 @@
-"""Who sweeps, as the cluster's Fabric object tells it."""
+"""The elected sweepers in the cluster's Fabric object."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STATUS = FabricStatus(
 
 @dataclass
 class ScriptedApi:
-    """An `Api` that gives one answer until it is told another."""
+    """An `ApiClient` that gives the same answer until a test sets another."""
 
     answer: Mapping[str, Any] | KubeError
     blocking_error: KubeError | None = None
@@ -39,7 +39,7 @@ class ScriptedApi:
         return dict(self.answer)
 
     def own_node(self) -> TokenNode | None:
-        """Return nothing: nobody asks here."""
+        """Return None; these tests do not use it."""
         return None
 
 
@@ -48,7 +48,7 @@ def api() -> ScriptedApi:
     return ScriptedApi(render_fabric(STATUS))
 
 
-def test_it_tells_who_sweeps(api: ScriptedApi) -> None:
+def test_it_returns_the_sweepers(api: ScriptedApi) -> None:
     assert FabricReader(api).latest() == STATUS
     assert api.asked == ["GET /apis/toponaut.io/v1alpha1/fabrics/default"]
 
@@ -56,7 +56,7 @@ def test_it_tells_who_sweeps(api: ScriptedApi) -> None:
 @pytest.mark.parametrize(
     "trouble", [KubeUnavailable("away"), KubeForbidden("403"), {"kind": "Fabric"}], ids=str
 )
-def test_it_keeps_what_it_knew_and_tells_the_trouble_once(
+def test_it_keeps_the_last_status_and_logs_a_problem_once(
     api: ScriptedApi, caplog: pytest.LogCaptureFixture, trouble: Mapping[str, Any] | KubeError
 ) -> None:
     fabric = FabricReader(api)
@@ -66,14 +66,14 @@ def test_it_keeps_what_it_knew_and_tells_the_trouble_once(
     assert [one.message for one in caplog.records] == ["fabric unreadable"]
 
 
-def test_nobody_sweeps_where_there_is_no_fabric(api: ScriptedApi) -> None:
+def test_no_node_sweeps_without_a_fabric(api: ScriptedApi) -> None:
     fabric = FabricReader(api)
     fabric.latest()
     api.answer = KubeNotFound("none")
     assert fabric.latest() == FabricStatus()
 
 
-def test_it_asks_nothing_while_the_server_is_left_alone(api: ScriptedApi) -> None:
+def test_it_sends_no_request_during_a_cooldown(api: ScriptedApi) -> None:
     api.blocking_error = KubeUnavailable("away")
     assert FabricReader(api).latest() == FabricStatus()
     assert api.asked == []

@@ -1,4 +1,4 @@
-"""One request over TLS: what becomes of every answer that may come, and of those that do not."""
+"""One request over TLS, with every kind of answer and without an answer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Reply = Callable[[ssl.SSLSocket], None]
 
 
 class Peer:
-    """A TLS server that answers each connection as told, whatever it is asked."""
+    """A TLS server that answers each connection with a given reply, whatever the request."""
 
     def __init__(self, folder: Path, host: str) -> None:
         self.asked: list[bytes] = []
@@ -104,7 +104,7 @@ def raw(*pieces: bytes) -> Reply:
 
 
 def dripping(connection: ssl.SSLSocket) -> None:
-    """Answer a byte at a time for ever, each well before any timeout."""
+    """Answer a byte at a time forever, each well before any timeout."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     pause = threading.Event()
     while True:
@@ -128,7 +128,7 @@ def peer(keys: Path) -> Iterator[Peer]:
 
 
 class Client:
-    """An agent's way to a peer, and the codes that it counted."""
+    """An agent's client of a peer, and the codes that it counted."""
 
     def __init__(self, address: Address, keys: Path, *, deadline_s: float = 30.0) -> None:
         self.codes: list[str] = []
@@ -183,7 +183,7 @@ def test_it_reaches_a_server_by_ipv6(keys: Path) -> None:
         ("302 Found", KubeError),
     ],
 )
-def test_it_raises_what_a_refusal_means(
+def test_it_raises_the_error_of_a_refusal(
     peer: Peer, keys: Path, status: str, kind: type[KubeError]
 ) -> None:
     peer.replies = [saying(status, b'{"message": "why"}', "Location: https://elsewhere.invalid/")]
@@ -203,9 +203,7 @@ def test_it_raises_what_a_refusal_means(
         "failed to create typed patch object: .spec.x: field not declared in schema",
     ],
 )
-def test_it_knows_an_error_of_the_server_that_will_last(
-    peer: Peer, keys: Path, message: str
-) -> None:
+def test_it_recognizes_a_server_error_that_lasts(peer: Peer, keys: Path, message: str) -> None:
     peer.replies = [saying("500 Internal Server Error", f'{{"message": "{message}"}}'.encode())]
     client = Client(peer.address, keys)
     assert not isinstance(client.refusal(), KubeUnavailable)
@@ -228,38 +226,34 @@ def test_it_knows_an_error_of_the_server_that_will_last(
         pytest.param(saying("200 OK", b" " * (MAX_ANSWER_BYTES + 1)), id="too much"),
     ],
 )
-def test_it_takes_an_answer_that_makes_no_sense_for_none(
-    peer: Peer, keys: Path, reply: Reply
-) -> None:
+def test_it_treats_a_malformed_answer_as_no_answer(peer: Peer, keys: Path, reply: Reply) -> None:
     peer.replies = [reply]
     client = Client(peer.address, keys)
     assert type(client.refusal()) is KubeUnavailable
     assert client.server.blocking_error is not None
 
 
-def test_it_ends_an_answer_that_only_trickles_in(peer: Peer, keys: Path) -> None:
+def test_it_ends_an_answer_that_arrives_too_slowly(peer: Peer, keys: Path) -> None:
     peer.replies = [dripping]
     client = Client(peer.address, keys, deadline_s=0.3)
-    assert "no whole answer within 0.3 s" in str(client.refusal())
+    assert "no complete answer within 0.3 s" in str(client.refusal())
     assert client.codes == ["none"]
 
 
-def test_it_trusts_nobody_that_its_authority_did_not_sign(peer: Peer, tmp_path: Path) -> None:
+def test_it_trusts_only_certificates_of_its_authority(peer: Peer, tmp_path: Path) -> None:
     write_certificates(tmp_path)
     (tmp_path / "token").write_text("secret")
     assert "CERTIFICATE_VERIFY_FAILED" in str(Client(peer.address, tmp_path).refusal())
     assert peer.asked == []
 
 
-def test_it_says_that_nobody_listens(keys: Path) -> None:
+def test_it_reports_a_refused_connection(keys: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     assert "refused" in str(Client(Address("127.0.0.1", port), keys).refusal())
 
 
-def test_it_reads_its_token_again_when_it_is_not_known(
-    peer: Peer, tmp_path: Path, keys: Path
-) -> None:
+def test_it_reads_its_token_again_after_a_401(peer: Peer, tmp_path: Path, keys: Path) -> None:
     for name in ("token", "ca.crt"):
         (tmp_path / name).write_bytes((keys / name).read_bytes())
 
@@ -276,7 +270,7 @@ def test_it_reads_its_token_again_when_it_is_not_known(
     assert len(peer.asked) == 3, "the same token is not tried twice"
 
 
-def test_it_asks_nothing_while_it_is_patient(peer: Peer, keys: Path) -> None:
+def test_it_sends_nothing_during_a_cooldown(peer: Peer, keys: Path) -> None:
     peer.replies = [saying("503 Service Unavailable", b"{}", "Retry-After: 100")]
     client = Client(peer.address, keys)
     first = client.refusal()

@@ -1,4 +1,4 @@
-"""What an agent writes to an API server, what it does not, and when it looks."""
+"""What an agent writes to an API server, what it does not write, and when it checks."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parts_of(text: str, first: int = 0) -> list[NeighborReport]:
 
 
 class Agent:
-    """The publishing of one node, and the server's objects."""
+    """The report writer of one node, and the server's objects."""
 
     def __init__(self) -> None:
         self.clock = SteadyClock()
@@ -62,7 +62,7 @@ class Agent:
         self.objects = self.started()
 
     def started(self) -> ReportWriter:
-        """Return a publishing that knows nothing yet."""
+        """Return a report writer that has read nothing yet."""
         cooldown = Cooldown(self.clock, lambda _, high: high, period_s=60)
         return ReportWriter(self.api, "n1", self.clock, lambda _, high: high, cooldown=cooldown)
 
@@ -144,7 +144,7 @@ def test_it_renews_a_status_after_six_hours_and_within_seven(agent: Agent) -> No
         (None, PublishOutcome.NONE),
     ],
 )
-def test_it_goes_by_the_age_of_a_status_that_it_finds(
+def test_it_uses_the_age_of_the_published_status(
     agent: Agent, observed_at: str | None, change: PublishOutcome
 ) -> None:
     agent.publish(report_with("eth0", observed_at=observed_at))
@@ -154,7 +154,7 @@ def test_it_goes_by_the_age_of_a_status_that_it_finds(
     assert agent.publish(report_with("eth0")) == {"n1": change}
 
 
-def test_it_has_no_last_report_where_there_is_none(agent: Agent) -> None:
+def test_it_has_no_last_report_without_an_object(agent: Agent) -> None:
     assert agent.objects.last_report() is None
     agent.api.problems = [AWAY]
     with pytest.raises(KubeUnavailable):
@@ -172,7 +172,7 @@ def test_it_replaces_a_report_that_it_cannot_read(
     assert [one.message for one in caplog.records] == ["own report unreadable"]
 
 
-def test_it_looks_now_and_then_whether_its_report_is_as_it_left_it(agent: Agent) -> None:
+def test_it_checks_its_report_from_time_to_time(agent: Agent) -> None:
     agent.publish(report_with("eth0"))
     agent.clock.seconds += 1.5 * CHECK_INTERVAL_S - 10
     agent.publish(report_with("eth0"))
@@ -184,7 +184,7 @@ def test_it_looks_now_and_then_whether_its_report_is_as_it_left_it(agent: Agent)
 
 
 @pytest.mark.parametrize("what", ["edited", "deleted", "disowned"])
-def test_it_writes_a_report_again_that_is_not_as_it_left_it(agent: Agent, what: str) -> None:
+def test_it_rewrites_a_report_that_another_client_changed(agent: Agent, what: str) -> None:
     agent.publish(report_with("eth0"))
     metadata = agent.api.objects["n1"]["metadata"]
     match what:
@@ -200,17 +200,19 @@ def test_it_writes_a_report_again_that_is_not_as_it_left_it(agent: Agent, what: 
 
 
 @pytest.mark.parametrize("node", [None, TokenNode("n2", "uid-2")], ids=["none", "another"])
-def test_it_names_no_owner_that_is_not_its_node(agent: Agent, node: TokenNode | None) -> None:
+def test_it_sets_no_owner_other_than_its_node(agent: Agent, node: TokenNode | None) -> None:
     agent.api.node = node
     agent.publish(report_with("eth0"))
     assert "ownerReferences" not in agent.api.objects["n1"]["metadata"]
 
 
-def test_it_takes_fields_back_from_others(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_takes_back_fields_from_other_clients(
+    agent: Agent, caplog: pytest.LogCaptureFixture
+) -> None:
     agent.api.is_taken = True
     assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}
     assert agent.api.writes == ["n1", "n1", "n1/status", "n1/status"]
-    assert {one.message for one in caplog.records} == {"own report was changed by another"}
+    assert {one.message for one in caplog.records} == {"own report changed by another client"}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_it_takes_fields_back_from_others(agent: Agent, caplog: pytest.LogCaptur
         pytest.param([None, AWAY], PublishOutcome.STATUS, id="the status"),
     ],
 )
-def test_it_goes_on_with_what_could_not_be_written(
+def test_it_retries_what_could_not_be_written(
     agent: Agent, problems: list[KubeError | None], then: PublishOutcome
 ) -> None:
     agent.api.problems = problems
@@ -230,7 +232,7 @@ def test_it_goes_on_with_what_could_not_be_written(
     assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.NONE}
 
 
-def test_it_makes_a_report_anew_that_went_between_facts_and_status(agent: Agent) -> None:
+def test_it_recreates_a_report_deleted_between_spec_and_status(agent: Agent) -> None:
     agent.api.problems = [None, KubeNotFound("gone", status=404)]
     with pytest.raises(KubeNotFound):
         agent.publish(report_with("eth0"))
@@ -239,7 +241,7 @@ def test_it_makes_a_report_anew_that_went_between_facts_and_status(agent: Agent)
 
 
 @pytest.mark.parametrize("error", [KubeForbidden("403"), KubeError("422")], ids=str)
-def test_it_puts_off_what_was_refused_and_asks_nothing_meanwhile(
+def test_it_defers_a_refused_write_and_sends_nothing_meanwhile(
     agent: Agent, error: KubeError
 ) -> None:
     agent.api.problems = [error]
@@ -251,7 +253,7 @@ def test_it_puts_off_what_was_refused_and_asks_nothing_meanwhile(
     assert agent.publish(report_with("eth2")) == {"n1": PublishOutcome.SPEC}
 
 
-def test_it_puts_off_changes_alone_while_the_server_is_away(agent: Agent) -> None:
+def test_it_defers_only_changes_while_the_server_is_unavailable(agent: Agent) -> None:
     agent.publish(report_with("eth0"))
     agent.api.blocking_error = AWAY
     agent.clock.seconds += 2 * CHECK_INTERVAL_S
@@ -260,7 +262,7 @@ def test_it_puts_off_changes_alone_while_the_server_is_away(agent: Agent) -> Non
     assert len(agent.api.asked) == 2
 
 
-def test_it_gives_a_conflict_up_that_force_does_not_end(agent: Agent) -> None:
+def test_it_raises_a_conflict_that_force_does_not_resolve(agent: Agent) -> None:
     agent.api.problems = [KubeConflict("409"), KubeConflict("409")]
     with pytest.raises(KubeConflict):
         agent.publish(report_with("eth0"))
@@ -282,7 +284,7 @@ def test_it_finds_the_parts_of_its_sweeps_without_a_list(agent: Agent) -> None:
     assert agent.api.asked == ["GET n1.sweep.0", "GET n1.sweep.1", "GET n1.sweep.2"]
 
 
-def test_it_asks_again_for_parts_that_it_could_not_read(agent: Agent) -> None:
+def test_it_retries_parts_that_it_could_not_read(agent: Agent) -> None:
     agent.publish(*parts_of("a"))
     agent.objects = agent.started()
     agent.api.problems = [None, AWAY]
@@ -291,7 +293,7 @@ def test_it_asks_again_for_parts_that_it_could_not_read(agent: Agent) -> None:
     assert list(agent.parts()) == [0]
 
 
-def test_it_empties_a_part_that_is_withdrawn_and_uses_it_again(agent: Agent) -> None:
+def test_it_empties_a_withdrawn_part_and_reuses_it(agent: Agent) -> None:
     agent.publish(*parts_of("a"))
     agent.objects.withdraw(["n1.sweep.0", "n1.sweep.7"])
     assert is_withdrawn(parse_stored_report(agent.api.objects["n1.sweep.0"]))
@@ -304,7 +306,7 @@ def test_it_empties_a_part_that_is_withdrawn_and_uses_it_again(agent: Agent) -> 
     assert list(agent.parts()) == [0]
 
 
-def test_it_leaves_the_rest_of_a_long_sweep_for_the_next_round(agent: Agent) -> None:
+def test_it_defers_the_rest_of_a_long_sweep_to_the_next_round(agent: Agent) -> None:
     many = [parts_of(str(number), first=number)[0] for number in range(40)]
     rounds = 1
     while PublishOutcome.DEFERRED in agent.publish(*many).values():
@@ -313,7 +315,7 @@ def test_it_leaves_the_rest_of_a_long_sweep_for_the_next_round(agent: Agent) -> 
     assert len(agent.api.writes) == 2 * len(many)
 
 
-def test_it_cuts_a_report_and_tells_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+def test_it_cuts_a_report_and_logs_it_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
     ids = (Id(IdKind.CHASSIS_ID, "z" * 500, "local"),)
     crowd = tuple(Neighbor(ids, f"{at:x<500}", (), "y" * 500, Source.LLDP) for at in range(1000))
     device = Device(DeviceKind.HOST, "n1", (), (Port("eth0", neighbors=crowd), Port("eth1")))
@@ -321,14 +323,14 @@ def test_it_cuts_a_report_and_tells_once(agent: Agent, caplog: pytest.LogCapture
     for _ in range(3):
         agent.publish(report)
     agent.publish(report_with("eth0"))
-    assert [one.message for one in caplog.records] == ["report cut", "report whole again"]
+    assert [one.message for one in caplog.records] == ["report cut", "report complete again"]
     assert vars(caplog.records[0])["ports"] == "eth0"
 
 
 def test_it_refuses_a_report_that_cannot_be_cut_to_fit(agent: Agent) -> None:
     ports = tuple(Port(f"{at:x<400}", bond_master="y" * 500) for at in range(1500))
     device = Device(DeviceKind.HOST, "n1", (), ports)
-    with pytest.raises(KubeError, match="are more than the API server takes") as told:
+    with pytest.raises(KubeError, match="are more than the API server accepts") as told:
         agent.publish(build_report(device, name="n1"))
     assert not isinstance(told.value, KubeUnavailable)
     assert agent.api.asked == []
