@@ -7,7 +7,7 @@
     clock            the time of day and monotonic seconds
     retry            waits: backoff, cooldown between rounds, a token bucket
     values           parsers of option values: durations and HOST:PORT
-    process_tuning   settings of the interpreter and the C library
+    memory           settings of the interpreter and the C library
     transition_log   logs problems when they appear and when they are gone
 
 It may import the standard library, apscheduler, prometheus_client and `topology.model.errors`; it

@@ -18,7 +18,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.output import MAX_MESSAGE
-from runtime.process_tuning import collect_garbage_rarely
+from runtime.memory import collect_garbage_rarely
 from topology.model.errors import ConfigError, PlacementRequestError, TopologyError, show
 
 _PLUGIN: Final = "kubectl toponaut"

@@ -5,7 +5,7 @@
     transport     sends one request, or opens one watch stream
     resources     the kinds of objects and their paths
     cache         the parsed objects of one kind, and their changes
-    listing       lists all objects of one kind, page by page, into a cache
+    paged_list    lists all objects of one kind, page by page, into a cache
     reflector     keeps a cache current: a list, then a watch
     ownership     says whether a server-side apply would change an object
     applier       writes objects by server-side apply, with retries and a write limit

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, ObjectChange, Parse
-from generator.kube.listing import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
 from runtime.retry import Backoff, WaitContext
 from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
-from topology.model.kube_refusals import error_of_status
+from topology.model.kube_errors import error_of_status
 
 log = logging.getLogger(__name__)
 

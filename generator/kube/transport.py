@@ -24,7 +24,7 @@ from urllib3.response import BaseHTTPResponse
 
 from generator.kube.credentials import LoadConfiguration
 from topology.model.errors import ConfigError, KubeUnavailable
-from topology.model.kube_refusals import error_of_no_answer, error_of_status
+from topology.model.kube_errors import error_of_no_answer, error_of_status
 
 JSON: Final = "application/json"
 APPLY: Final = "application/apply-patch+yaml"

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from generator.kube.applier import Applier, RetryPolicy
 from generator.kube.cache import Cache
-from generator.kube.listing import list_into_cache
+from generator.kube.paged_list import list_into_cache
 from generator.kube.reflector import Reflector
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport

@@ -5,9 +5,9 @@ placement_service: the calls of PlacementService except those about reservations
 reservation_service: Reserve, Confirm and Release.
 topology_service: the calls of TopologyService: tree, watches, findings.
 interfaces: `ReservationCalls`, which the placement service needs from outside.
-published: `PublishedState`, the snapshot, findings and recent trees that queries read.
+published_state: `PublishedState`, the snapshot, findings and recent trees that queries read.
 capacity_counts: the number of pods that fit, by node, domain and tier.
-running_pods: pods of a gang that run already, from and to messages.
+reported_pods: pods of a gang that run already, from and to messages.
 calls: the interceptor of every call: deadline, first message, threads of streams, errors.
 stalled_calls: cancels calls whose client stalls.
 limits: limits of a call and of all calls together.

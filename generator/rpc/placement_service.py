@@ -39,8 +39,8 @@ from generator.rpc.messages.pages import (
 )
 from generator.rpc.messages.parsed_requests import RequestCache
 from generator.rpc.messages.requests import decode_request
-from generator.rpc.published import PublishedState
-from generator.rpc.running_pods import with_running_pods
+from generator.rpc.published_state import PublishedState
+from generator.rpc.reported_pods import with_running_pods
 from generator.rpc.status_errors import CallAbortedError, CallFailure, FailureKind, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc

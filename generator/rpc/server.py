@@ -25,7 +25,7 @@ from generator.rpc.grpc_log import filter_parse_errors
 from generator.rpc.interfaces import ReservationCalls
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES, NUM_THREADS
 from generator.rpc.placement_service import PlacementServicer
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.topology_service import TopologyServicer
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc

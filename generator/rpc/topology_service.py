@@ -24,7 +24,7 @@ from generator.rpc.messages.trees import (
     encode_tree_rows,
 )
 from generator.rpc.placement_service import decode_request_at, place_within, require_snapshot
-from generator.rpc.published import PublishedState, TreeRevision
+from generator.rpc.published_state import PublishedState, TreeRevision
 from generator.rpc.status_errors import FailureKind, build_abort
 from generator.rpc.toponaut.v1 import topology_pb2 as pb
 from generator.rpc.toponaut.v1 import topology_pb2_grpc

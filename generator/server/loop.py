@@ -45,7 +45,7 @@ from generator.store.base import ServedStore, StoredHyperNodes, StoredReports
 from generator.switches.poller import SwitchPoller
 from generator.switches.reports import is_switch_report
 from generator.telemetry.round_log import RoundLog
-from runtime.process_tuning import freeze_gc
+from runtime.memory import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree

@@ -23,7 +23,7 @@ from generator.reconcile.writer import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.reservations.store import ReservationStore
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import PlacementServer
 from generator.server.endpoints import Endpoints

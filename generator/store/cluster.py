@@ -17,7 +17,7 @@ from generator.kube.access import ClusterAccess
 from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced, retry_request
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
-from generator.kube.listing import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from generator.objects.inventory import Inventory, ListedNode, parse_node

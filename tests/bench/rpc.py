@@ -25,12 +25,12 @@ from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.presets import Preset
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.messages.requests import encode_request
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.simulation.replay.fabrics import build_tree_of_shape
-from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_server
+from runtime.memory import collect_garbage_rarely, freeze_gc, tune_for_server
 from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
 
 CALLS: Final = 2000

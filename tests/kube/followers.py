@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from generator.kube.cache import ChangeKind, ObjectChange
-from generator.kube.listing import Paging
+from generator.kube.paged_list import Paging
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import Resource
 from generator.kube.transport import Transport

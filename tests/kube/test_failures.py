@@ -13,7 +13,7 @@ from kubernetes.config import config_exception
 
 from generator.kube.transport import NO_ANSWER_ERRORS
 from topology.model.errors import KubeError, KubeUnavailable
-from topology.model.kube_refusals import MAX_RETRY_AFTER_S, error_of_no_answer, error_of_status
+from topology.model.kube_errors import MAX_RETRY_AFTER_S, error_of_no_answer, error_of_status
 
 
 @pytest.mark.parametrize(

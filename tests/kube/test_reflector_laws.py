@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.kube.cache import Cache, ChangeKind, ObjectChange
-from generator.kube.listing import Paging
+from generator.kube.paged_list import Paging
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import REPORTS
 from runtime.retry import Backoff, WaitContext

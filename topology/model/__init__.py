@@ -10,7 +10,7 @@
     tree            TopologyTree and Domain: build, render, parse and compare
     cabling_plan    a cabling plan as a person wrote it
     errors          every error of the project, in one tree
-    kube_refusals   an answer of the Kubernetes API server to the KubeError it means
+    kube_errors     an answer of the Kubernetes API server to the KubeError it means
     validation      pydantic's validation errors in plain words
     wire_model      the pydantic base class of documents on the wire
 

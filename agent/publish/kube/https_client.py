@@ -21,7 +21,7 @@ from typing import Any, Final, Protocol
 from agent.publish.kube.credentials import ApiCredentials, TokenNode, parse_token_node
 from runtime.retry import Cooldown
 from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
-from topology.model.kube_refusals import error_of_no_answer, error_of_status
+from topology.model.kube_errors import error_of_no_answer, error_of_status
 
 APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""

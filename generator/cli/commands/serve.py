@@ -17,7 +17,7 @@ from generator.server.endpoints import Endpoints, build_metrics
 from generator.server.server import Backend, FolderBackend, serve
 from generator.server.settings import EndpointSettings, ServerSettings
 from runtime.logs import start_logging
-from runtime.process_tuning import tune_for_server
+from runtime.memory import tune_for_server
 from runtime.stop import stop_signals
 
 

@@ -1,7 +1,7 @@
 """A request resolved against a snapshot: what the search, the walks and explanations read.
 
 `problem`: the problem: tiers as heights, groups as parts, running pods as fixed positions.
-`parts`: part types and parts; assigns placed parts to groups.
+`request_parts`: part types and parts; assigns placed parts to groups.
 `slices`: cuts the pods of a group into slices by index.
 `partial_slices`: completes slices that running pods have begun.
 `unit_rules`: rules on the pods of a group in each unit of a tier.

@@ -15,8 +15,8 @@ import numpy as np
 from generator.placement.cluster.levels import IntArray, units_with_min
 from generator.placement.presets import Direction, ObjectiveKey
 from generator.placement.problem.objective import slots_after_use
-from generator.placement.problem.parts import PartType
 from generator.placement.problem.problem import Problem
+from generator.placement.problem.request_parts import PartType
 
 SINGLE_VALUE_KEYS = frozenset(
     {

@@ -18,8 +18,13 @@ from generator.placement.problem.partial_slices import (
     complete_slices,
     find_partial_slices,
 )
-from generator.placement.problem.parts import PartType, PlacedPart, RequestPart, assign_parts
 from generator.placement.problem.problem import Problem
+from generator.placement.problem.request_parts import (
+    PartType,
+    PlacedPart,
+    RequestPart,
+    assign_parts,
+)
 from generator.placement.solve.part_placement import PartPlacement
 
 MAX_DOMAINS_TRIED = 8

@@ -21,8 +21,8 @@ from generator.placement.cluster.levels import IntArray, TreeLevels
 from generator.placement.cluster.min_cover import build_min_cover
 from generator.placement.cluster.units import LEAF_TIER
 from generator.placement.presets import ObjectiveKey
-from generator.placement.problem.parts import PartType, PlacedPart
 from generator.placement.problem.problem import Problem
+from generator.placement.problem.request_parts import PartType, PlacedPart
 from generator.placement.solve.bounds import Bounds
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.domain_dp import DomainFill, FillContext, content_key, fill_domain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from generator.placement.problem.parts import PartType
+from generator.placement.problem.request_parts import PartType
 
 
 class PartContents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from generator.placement.problem.parts import PlacedPart
+from generator.placement.problem.request_parts import PlacedPart
 
 
 @dataclass(frozen=True, slots=True)

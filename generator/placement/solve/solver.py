@@ -17,8 +17,8 @@ import numpy as np
 
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.objective import measure
-from generator.placement.problem.parts import RequestPart, assign_parts
 from generator.placement.problem.problem import Problem
+from generator.placement.problem.request_parts import RequestPart, assign_parts
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.greedy import GreedyFinder

@@ -19,14 +19,14 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
-from generator.placement.problem.parts import (
+from generator.placement.problem.problem import Problem
+from generator.placement.problem.request_parts import (
     PartType,
     PlacedPart,
     RequestPart,
     all_types,
     type_sort_key,
 )
-from generator.placement.problem.problem import Problem
 from generator.placement.problem.unit_rules import UnitRule
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.cost_encoding import CostEncoding

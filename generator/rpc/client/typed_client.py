@@ -26,8 +26,8 @@ from generator.rpc.message_size import check_size
 from generator.rpc.messages.answers import decode_assignments, decode_objective, decode_placement
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.messages.trees import TreeAssembler, decode_finding
-from generator.rpc.published import TreeRevision
-from generator.rpc.running_pods import encode_running_pods
+from generator.rpc.published_state import TreeRevision
+from generator.rpc.reported_pods import encode_running_pods
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc

@@ -18,7 +18,7 @@ from grpc_status import rpc_status
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind
 from generator.reservations.rules import MAX_HELD
 from generator.rpc.auth.tls import ServerCertificates
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import LOOPBACK_SECURITY, PlacementServer, ServerSecurity
 from generator.rpc.status_errors import FailureKind, decode_failure

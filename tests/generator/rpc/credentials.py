@@ -11,7 +11,7 @@ import grpc
 from generator.reconcile.result import QueryResult
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer, ServerSecurity
 from generator.rpc.status_errors import CallFailure, FailureKind
 from tests.generator.rpc.clusters import snapshot_of

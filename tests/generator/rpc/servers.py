@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import grpc
 
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import CallFailure, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2_grpc, topology_pb2_grpc

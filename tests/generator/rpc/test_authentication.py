@@ -18,7 +18,7 @@ from generator.reconcile.result import QueryResult
 from generator.rpc.auth.key_files import ClientIdentity
 from generator.rpc.auth.tls import ServerCertificates, TlsFiles
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import CallFailure, FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

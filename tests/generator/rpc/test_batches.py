@@ -18,7 +18,7 @@ from generator.rpc.client.typed_client import MAX_BATCH_GANGS, PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.placement_service import MAX_BATCH_SPECS
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of
 from tests.generator.rpc.servers import SOON_S, Stubs, failed, serving

@@ -14,7 +14,7 @@ import grpc
 import pytest
 
 from generator.rpc.limits import NUM_THREADS
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

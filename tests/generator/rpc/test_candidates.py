@@ -11,7 +11,7 @@ from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningP
 from generator.placement.engine import place
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.messages.requests import encode_request
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.generator.rpc.clusters import request_for, snapshot_of, tree_of

@@ -16,7 +16,7 @@ from generator.rpc.calls import CallInterceptor
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.limits import MAX_MESSAGE_BYTES, MAX_OTHER_STREAMS, MAX_STREAMS, NUM_THREADS
 from generator.rpc.messages.requests import encode_request
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from generator.rpc.stalled_calls import StallWatch
 from generator.rpc.status_errors import FailureKind

@@ -20,7 +20,7 @@ from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError
 from generator.rpc.limits import MAX_CALLS, MAX_MESSAGE_BYTES
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PLACEMENT_SERVICE, PlacementServer
 from generator.rpc.status_errors import FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

@@ -9,7 +9,7 @@ import pytest
 
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.rpc.client.typed_client import TopologyClient
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.toponaut.v1 import topology_pb2 as tb
 from tests.generator.rpc.clusters import snapshot_of, tree_of
 from tests.generator.rpc.servers import SOON_S, Stubs, serving

@@ -13,7 +13,7 @@ from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.reconcile.result import RoundOutcome
 from generator.rpc.client.typed_client import TopologyClient
 from generator.rpc.messages.requests import encode_request
-from generator.rpc.published import MAX_TREES, PublishedState, hash_tree
+from generator.rpc.published_state import MAX_TREES, PublishedState, hash_tree
 from generator.rpc.server import PlacementServer
 from generator.rpc.status_errors import FailureKind
 from generator.rpc.toponaut.v1 import topology_pb2 as pb

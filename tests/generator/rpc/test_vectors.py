@@ -14,7 +14,7 @@ from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from generator.rpc.client.typed_client import PlacementClient
-from generator.rpc.published import PublishedState
+from generator.rpc.published_state import PublishedState
 from generator.rpc.server import PlacementServer
 from tests.effort import first_of
 from tests.vectors.scenes import document_of, snapshot_of

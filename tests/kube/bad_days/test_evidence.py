@@ -7,6 +7,7 @@ import pytest
 
 from generator.kube.resources import NODES, REPORTS
 from generator.kube.transport import KubeRequest
+from tests.effort import first_of
 from tests.kube.bad_days.days import Day, create_all
 from tests.kube.conftest import connecting
 

@@ -13,8 +13,8 @@ from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import measure
-from generator.placement.problem.parts import assign_parts
 from generator.placement.problem.problem import Problem, build_problem
+from generator.placement.problem.request_parts import assign_parts
 from generator.placement.request import parse_request
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily

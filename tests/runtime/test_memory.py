@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runtime.process_tuning import collect_garbage_rarely, freeze_gc, tune_for_server
+from runtime.memory import collect_garbage_rarely, freeze_gc, tune_for_server
 
 
 @pytest.fixture(autouse=True)
