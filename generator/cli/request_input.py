@@ -21,7 +21,7 @@ from generator.manifests.sbatch import is_script, parse_script_options, split_op
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
 from generator.placement.request import PlacementRequest, parse_request
-from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
+from topology.model.errors import ConfigError, ParseError, PlacementRequestError, list_some, show
 from topology.model.tree import API_VERSION
 
 _MAX_NAMES_SHOWN: Final = 12
@@ -181,6 +181,5 @@ def _print_ignored(ignored: tuple[IgnoredField, ...]) -> None:
         click.echo(f"ignored: {len(risky) - MAX_PROBLEMS_SHOWN} more that may matter", err=True)
     rest = [show(str(row), 300) for row in ignored if row.relevance is Relevance.NONE]
     if rest:
-        more = f" and {len(rest) - _MAX_NAMES_SHOWN} more" if len(rest) > _MAX_NAMES_SHOWN else ""
-        names = ", ".join(rest[:_MAX_NAMES_SHOWN])
-        click.echo(f"ignored, {Relevance.NONE.value}: {names}{more}", err=True)
+        names = list_some(rest, _MAX_NAMES_SHOWN)
+        click.echo(f"ignored, {Relevance.NONE.value}: {names}", err=True)

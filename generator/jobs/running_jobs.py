@@ -15,7 +15,7 @@ from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
 from generator.placement.cluster.snapshot import RunningGang
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import natural_key
 
 _JOB_NAME_KEYS: Final = (
@@ -122,9 +122,8 @@ def find_job(name: str, pods: Iterable[JobPod]) -> RunningJob:
     spaces = sorted({pod.namespace for pod in own})
     if not own:
         known = sorted({job for pod in all_pods for job in pod.job_names}, key=natural_key)
-        shown = ", ".join(show(job, 64) for job in known[:_MAX_NAMES_SHOWN]) or "none"
-        more = f" and {len(known) - _MAX_NAMES_SHOWN} more" if len(known) > _MAX_NAMES_SHOWN else ""
-        raise ConfigError(f"no pod belongs to job '{show(name)}'; names of jobs: {shown}{more}")
+        shown = list_some((show(job, 64) for job in known), _MAX_NAMES_SHOWN) or "none"
+        raise ConfigError(f"no pod belongs to job '{show(name)}'; names of jobs: {shown}")
     if len(spaces) > 1:
         shown = " or ".join(f"{show(namespace, 64)}/{show(job_name)}" for namespace in spaces)
         raise ConfigError(f"job '{show(name)}' is in several namespaces; use {shown}")

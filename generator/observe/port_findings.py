@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
     DeviceKind,
@@ -224,10 +224,7 @@ def _is_missing_lldp(port: _LinkedPort, node: _HostPorts, usual: set[str]) -> bo
 
 
 def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort]) -> Finding:
-    names = [end.port for end in ends]
-    port_names = ", ".join(names[:_MAX_SHOWN]) + (
-        f" and {len(names) - _MAX_SHOWN} more" if len(names) > _MAX_SHOWN else ""
-    )
+    port_names = list_some((end.port for end in ends), _MAX_SHOWN)
     is_consumed_by_firmware = all(port.firmware_lldp is True for port in ports)
     advice = (
         "The LLDP agent in the card's firmware consumes the frames: turn it off (ethtool "
@@ -239,7 +236,7 @@ def _build_no_lldp_finding(ends: Sequence[PortName], ports: Sequence[_LinkedPort
     return Finding(
         kind=FindingKind.NO_LLDP,
         device=ends[0].device,
-        port=names[0] if len(names) == 1 else None,
+        port=ends[0].port if len(ends) == 1 else None,
         severity=Severity.WARNING,
         message=(
             f"{ends[0].device} hears no LLDP frame on {port_names}, but comparable ports do. "

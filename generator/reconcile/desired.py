@@ -15,7 +15,7 @@ from generator.outputs.hypernode import HyperNode, build_hypernode_tree, lint, r
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
-from topology.model.errors import InvariantError, ParseError, show
+from topology.model.errors import InvariantError, ParseError, list_some, show
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 
@@ -93,11 +93,8 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
 
 
 def _build_overlap_problem(overlap: Overlap) -> ParseError:
-    shown = ", ".join(map(show, overlap.nodes[:_MAX_SHOWN]))
-    more = f" and {len(overlap.nodes) - _MAX_SHOWN} more" if len(overlap.nodes) > _MAX_SHOWN else ""
-    has = (
-        f"also contains {shown}{more}" if overlap.nodes else "selects nodes that may be in ours too"
-    )
+    shown = list_some(map(show, overlap.nodes), _MAX_SHOWN)
+    has = f"also contains {shown}" if overlap.nodes else "selects nodes that may be in ours too"
     problem = (
         f"the foreign HyperNode {show(overlap.foreign)} {has}: the scheduler may use either "
         "HyperNode for them"

@@ -26,7 +26,7 @@ from generator.outputs.hypernode import HyperNode, render_manifest
 from generator.reconcile.gang_splits import GangSplit, find_splits
 from generator.reconcile.node_domains import NodeDomains, find_node_domains, simulate_plan
 from generator.reconcile.plan import Action, Op
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 
 QUORUM_PERCENT: Final = 50
@@ -178,7 +178,7 @@ def _check_node_budget(
         yield HoldReason(
             HoldKind.TOO_MANY_NODES,
             f"{len(moved)} of {num_nodes} nodes would leave a domain, at most {allowed} may "
-            f"({budget.nodes_percent} %): {_join_names(moved)}",
+            f"({budget.nodes_percent} %): {list_some(map(show, moved), _MAX_SHOWN)}",
         )
 
 
@@ -200,7 +200,7 @@ def _check_domain_budget(
             yield HoldReason(
                 HoldKind.TOO_MANY_DOMAINS,
                 f"tier {tier} would lose {len(deleted)} of {num} domains, at most {allowed} may "
-                f"({budget.domains_percent} %): {_join_names(deleted)}",
+                f"({budget.domains_percent} %): {list_some(map(show, deleted), _MAX_SHOWN)}",
             )
 
 
@@ -212,11 +212,6 @@ def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:
         ]
         yield HoldReason(
             HoldKind.RUNNING_GANG,
-            f"domains would be split under {len(splits)} running gangs: {_join_names(shown)}",
+            f"domains would be split under {len(splits)} running gangs: "
+            f"{list_some(map(show, shown), _MAX_SHOWN)}",
         )
-
-
-def _join_names(names: Sequence[str]) -> str:
-    shown = ", ".join(map(show, names[:_MAX_SHOWN]))
-    more = len(names) - _MAX_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.reconcile.result import RoundOutcome
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.ids import natural_key
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
@@ -179,8 +179,7 @@ def _group_by_kind(
     for kind, members in sorted(kinds.items()):
         reason = "".join(part.capitalize() for part in kind.value.split("-"))
         where = sorted({show(finding.device, 253) for finding in members}, key=natural_key)
-        more = f" and {len(where) - _MAX_SHOWN} more" if len(where) > _MAX_SHOWN else ""
-        note = f"{kind.value} {action.lower()} at {', '.join(where[:_MAX_SHOWN])}{more}"
+        note = f"{kind.value} {action.lower()} at {list_some(where, _MAX_SHOWN)}"
         if is_warning:
             note += f": {members[0].message}"
         yield EventText(FABRIC, reason, action, _truncate(note), is_warning)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from topology.model.errors import list_some
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity, finding_about
 from topology.model.ids import natural_key
@@ -50,10 +51,7 @@ def format_links(count: int, noun: str = "link") -> str:
 
 def format_names(names: Iterable[str]) -> str:
     """Return names in natural order as text for a message, the fifth and later ones as a count."""
-    ordered = sorted(names, key=natural_key)
-    more = len(ordered) - _MAX_NAMES_SHOWN
-    shown = ", ".join(ordered[:_MAX_NAMES_SHOWN])
-    return f"{shown} and {more} more" if more > 0 else shown
+    return list_some(sorted(names, key=natural_key), _MAX_NAMES_SHOWN)
 
 
 def switch_names(fabric: Fabric, group: TierGroup) -> list[str]:

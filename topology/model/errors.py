@@ -27,6 +27,7 @@ Expected outcomes (no data, one-sided link, infeasible gang) are values, not err
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 EXCERPT_CHARS = 120
@@ -39,6 +40,13 @@ def show(text: str, limit: int = EXCERPT_CHARS) -> str:
     cut = text[:limit]
     shown = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in cut)
     return shown + ("…" if len(text) > limit else "")
+
+
+def list_some(texts: Iterable[str], limit: int) -> str:
+    """Return the first texts on one line, and the number of the others: `a, b and 3 more`."""
+    every = list(texts)
+    more = len(every) - limit
+    return ", ".join(every[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 class TopologyError(Exception):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import Final
 
 from generator.outputs.hypernode.model import (
     MAX_MEMBER_NAME,
@@ -17,9 +18,10 @@ from generator.outputs.hypernode.model import (
     HyperNode,
     is_object_name,
 )
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 
+_MAX_SHOWN: Final = 5
 _VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
@@ -56,7 +58,7 @@ def find_structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
             parents.setdefault(child, []).append(hypernode.name)
             problems.extend(_find_child_problems(hypernode, child, by_name))
     problems.extend(
-        f"{show(child)}: has {len(above)} parents: {_shorten_names(above)}"
+        f"{show(child)}: has {len(above)} parents: {list_some(above, _MAX_SHOWN)}"
         for child, above in parents.items()
         if len(above) > 1
     )
@@ -158,10 +160,10 @@ def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
         names_of.setdefault(tier, []).append(show(name))
     for name, used in tiers_of.items():
         if len(used) > 1:
-            yield f"tier name {show(name)} is used at tiers {_shorten_names(used)}"
+            yield f"tier name {show(name)} is used at tiers {list_some(used, _MAX_SHOWN)}"
     for tier, names in names_of.items():
         if len(names) > 1:
-            yield f"tier {tier} has several names: {_shorten_names(names)}"
+            yield f"tier {tier} has several names: {list_some(names, _MAX_SHOWN)}"
 
 
 def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
@@ -175,7 +177,8 @@ def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
             parents.setdefault(node, []).append(hypernode.name)
     for node, names in parents.items():
         if len(names) > 1:
-            yield f"node {show(node)}: is in {len(names)} HyperNodes: {_shorten_names(names)}"
+            shown = list_some(names, _MAX_SHOWN)
+            yield f"node {show(node)}: is in {len(names)} HyperNodes: {shown}"
 
 
 def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
@@ -198,9 +201,3 @@ def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
                     f"{hypernode.name}: member {show(node)} is not a lower-case DNS-1123 name"
                     f" of at most {MAX_MEMBER_NAME} characters"
                 )
-
-
-def _shorten_names(names: Iterable[str], limit: int = 5) -> str:
-    shown = list(names)
-    more = f" and {len(shown) - limit} more" if len(shown) > limit else ""
-    return ", ".join(shown[:limit]) + more
