@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
+from generator.objects.document import mapping_at
 from generator.placement.cluster.snapshot import RunningGang
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import natural_key
@@ -93,11 +94,11 @@ def parse_job_pod(document: Mapping[str, Any]) -> JobPod | None:
     Raises:
         PlacementRequestError: a field that the placement needs is malformed.
     """
-    metadata, spec, status = (_get_mapping(document, key) for key in ("metadata", "spec", "status"))
+    metadata, spec, status = (mapping_at(document, key) for key in ("metadata", "spec", "status"))
     if status.get("phase") in _ENDED_PHASES:
         return None
     name = str(metadata.get("name"))
-    marks = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
+    marks = {**mapping_at(metadata, "labels"), **mapping_at(metadata, "annotations")}
     return JobPod(
         namespace=str(metadata.get("namespace") or "default"),
         name=name,
@@ -189,8 +190,3 @@ def _find_label_values(metadata: Mapping[str, Any], marks: Mapping[str, Any]) ->
 def _parse_rank(value: object) -> int:
     text = str(value)
     return int(text) if _NUMBER.match(text) else _UNKNOWN_RANK
-
-
-def _get_mapping(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = document.get(key)
-    return part if isinstance(part, Mapping) else {}

@@ -5,6 +5,7 @@
 - `tree_spec`: its settings for the tree: planes, outputs, tier names.
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
+- `document`: parts of a document that Kubernetes or a person wrote.
 - `pods`: running pods: gangs, bound pods, agents.
 - `pod_resources`: the resources that pods use, and the free capacity of nodes.
 - `quantities`: Kubernetes quantities.

@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from generator.objects.document import mapping_at
 from generator.objects.inventory import SLOTS, Inventory, ListedNode
 from generator.objects.quantities import parse_amount
 from topology.model.errors import ConfigError, show
@@ -38,7 +39,7 @@ def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
     Raises:
         ConfigError: a field that is read is malformed.
     """
-    spec, status = _get_mapping(pod, "spec"), _get_mapping(pod, "status")
+    spec, status = mapping_at(pod, "spec"), mapping_at(pod, "status")
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node or status.get("phase") in _ENDED_PHASES:
         return None
@@ -137,12 +138,12 @@ def _compute_pod_request(spec: Mapping[str, Any]) -> Amounts:
         for name in {*total, *init_peak}
     }
     return _sum_amounts(
-        request | _parse_container_request(spec), _parse_amounts(_get_mapping(spec, "overhead"))
+        request | _parse_container_request(spec), _parse_amounts(mapping_at(spec, "overhead"))
     )
 
 
 def _parse_container_request(holder: Mapping[str, Any]) -> Amounts:
-    return _parse_amounts(_get_mapping(_get_mapping(holder, "resources"), "requests"))
+    return _parse_amounts(mapping_at(mapping_at(holder, "resources"), "requests"))
 
 
 def _parse_amounts(quantities: Mapping[str, Any]) -> Amounts:
@@ -161,11 +162,6 @@ def _sum_amounts(first: Mapping[str, Decimal], second: Mapping[str, Decimal]) ->
     total = dict(first)
     _add_amounts(total, second)
     return total
-
-
-def _get_mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = parent.get(key)
-    return part if isinstance(part, Mapping) else {}
 
 
 def _get_list(parent: Mapping[str, Any], key: str) -> Iterable[Mapping[str, Any]]:

@@ -13,6 +13,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from generator.objects.document import mapping_at
 from generator.objects.pod_resources import PodUsage, parse_pod_usage
 
 
@@ -81,7 +82,7 @@ def parse_followed_pod(pod: Mapping[str, Any]) -> FollowedPod | None:
     usage = parse_pod_usage(pod)
     if usage is None:
         return None
-    is_running = _get_mapping(pod, "status").get("phase") == "Running"
+    is_running = mapping_at(pod, "status").get("phase") == "Running"
     running = parse_gang_pod(pod)
     bound = None
     if running is not None and running.gang:
@@ -101,11 +102,11 @@ def parse_bound_pod(pod: Mapping[str, Any]) -> BoundPod | None:
 
 def parse_gang_pod(pod: Mapping[str, Any]) -> RunningPod | None:
     """Return a decoded Pod if it is in a gang or is an agent, else None."""
-    metadata, spec = _get_mapping(pod, "metadata"), _get_mapping(pod, "spec")
+    metadata, spec = mapping_at(pod, "metadata"), mapping_at(pod, "spec")
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node:
         return None
-    labels = _get_mapping(metadata, "labels")
+    labels = mapping_at(metadata, "labels")
     if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
         return RunningPod(node, is_agent=True, is_ready=_is_ready(pod))
     group = _find_gang_name(metadata) or _find_controller(metadata)
@@ -132,7 +133,7 @@ def find_unready_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
 
 def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
     """Return when a pod was scheduled; without that condition, when it was created."""
-    rows = _get_mapping(pod, "status").get("conditions")
+    rows = mapping_at(pod, "status").get("conditions")
     times = [
         row.get("lastTransitionTime")
         for row in (rows if isinstance(rows, list) else ())
@@ -141,7 +142,7 @@ def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
     ]
     try:
         bound_at = datetime.fromisoformat(
-            str((*times, _get_mapping(pod, "metadata").get("creationTimestamp"))[0])
+            str((*times, mapping_at(pod, "metadata").get("creationTimestamp"))[0])
         )
     except ValueError:
         return None
@@ -149,7 +150,7 @@ def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:
-    rows = _get_mapping(pod, "status").get("conditions")
+    rows = mapping_at(pod, "status").get("conditions")
     return any(
         isinstance(row, Mapping) and (row.get("type"), row.get("status")) == ("Ready", "True")
         for row in (rows if isinstance(rows, list) else ())
@@ -157,7 +158,7 @@ def _is_ready(pod: Mapping[str, Any]) -> bool:
 
 
 def _find_gang_name(metadata: Mapping[str, Any]) -> str:
-    labels = {**_get_mapping(metadata, "labels"), **_get_mapping(metadata, "annotations")}
+    labels = {**mapping_at(metadata, "labels"), **mapping_at(metadata, "annotations")}
     names = (labels.get(key) for key in _GANG_KEYS)
     return next((name for name in names if isinstance(name, str) and name), "")
 
@@ -173,8 +174,3 @@ def _find_controller(metadata: Mapping[str, Any]) -> str:
             "" if group in _INDEPENDENT_OWNER_GROUPS else f"{owner.get('kind')}.{owner.get('name')}"
         )
     return ""
-
-
-def _get_mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    part = parent.get(key)
-    return part if isinstance(part, Mapping) else {}

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
+from generator.objects.document import mapping_at
 from generator.objects.fabric import ChangeBudget
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -49,7 +50,7 @@ class WritePolicy(NamedTuple):
 
 def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
     """Return the settings in a Fabric object; without an object the defaults."""
-    spec = _get_mapping(document, "spec")
+    spec = mapping_at(document, "spec")
     problems: list[ParseError] = []
     budget = _parse_budget(spec.get("changeBudget"), problems)
     paused = spec.get("paused")
@@ -57,7 +58,7 @@ def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
         # `paused: "yes"` means a pause.
         problem = "spec.paused: expected true or false; it counts as true"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(paused)))
-    approved = _get_mapping(_get_mapping(document, "metadata"), "annotations").get(
+    approved = mapping_at(mapping_at(document, "metadata"), "annotations").get(
         APPROVED_PLAN_ANNOTATION
     )
     if approved is not None and not is_plan_hash(approved):
@@ -84,8 +85,8 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
     Raises:
         ConfigError: `approved` is no plan hash.
     """
-    metadata = {"name": FABRIC_NAME} | _get_mapping(document, "metadata")
-    metadata["annotations"] = _get_mapping(metadata, "annotations") | {
+    metadata = {"name": FABRIC_NAME} | dict(mapping_at(document, "metadata"))
+    metadata["annotations"] = dict(mapping_at(metadata, "annotations")) | {
         APPROVED_PLAN_ANNOTATION: _check_hash(approved)
     }
     head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND}
@@ -94,8 +95,8 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
 
 def without_approval(document: Mapping[str, Any]) -> dict[str, Any]:
     """Return the Fabric object without its approval: an approval is for one time."""
-    metadata = _get_mapping(document, "metadata")
-    annotations = _get_mapping(metadata, "annotations")
+    metadata = dict(mapping_at(document, "metadata"))
+    annotations = dict(mapping_at(metadata, "annotations"))
     annotations.pop(APPROVED_PLAN_ANNOTATION, None)
     metadata.pop("annotations", None)
     return dict(document) | {
@@ -111,9 +112,3 @@ def _parse_budget(raw_budget: object, problems: list[ParseError]) -> ChangeBudge
         problem = f"spec.changeBudget: {why}; the default counts"
         problems.append(ParseError(problem, source=_SOURCE))
         return ChangeBudget()
-
-
-def _get_mapping(parent: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
-    """Return a mapping within another; empty if it is absent or is no mapping."""
-    part = parent.get(key) if parent is not None else None
-    return dict(part) if isinstance(part, Mapping) else {}

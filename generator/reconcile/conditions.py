@@ -16,8 +16,7 @@ from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import Op
 from topology.model.errors import show
-from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
-from topology.reports.neighbor_report import API_VERSION
+from topology.reports.fabric_status import fabric_head
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -151,8 +150,7 @@ def with_write_status(
     status.pop("held", None)
     if write_status.held is not None:
         status["held"] = _render_model(write_status.held)
-    head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
-    return head | unchanged | {"status": status}
+    return fabric_head() | unchanged | {"status": status}
 
 
 def _parse_model(model: type[ModelT], row: object) -> ModelT | None:

@@ -41,9 +41,8 @@ from generator.store.object_files import (
     write_object,
 )
 from topology.model.errors import ParseError, StoreError, show
-from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
-    API_VERSION,
     NeighborReport,
     parse_report,
     render_report,
@@ -189,8 +188,9 @@ class DirectoryStore:
         Raises:
             StoreError: the object cannot be read, or the folder cannot be written.
         """
-        head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
-        return self.write_fabric(head | (self.read_fabric() or {}) | {"status": dict(status)})
+        return self.write_fabric(
+            fabric_head() | (self.read_fabric() or {}) | {"status": dict(status)}
+        )
 
     def approve(self, plan: str) -> bool:
         """Approve a held plan; returns as `write_fabric` does.

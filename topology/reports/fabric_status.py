@@ -97,14 +97,18 @@ def parse_fabric(document: object) -> FabricStatus:
         raise ConfigError("; ".join(describe_validation(error))) from error
 
 
+def fabric_head() -> dict[str, Any]:
+    """Return the fields that every Fabric object has: apiVersion, kind and metadata."""
+    return {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
+
+
 def render_fabric(status: FabricStatus, base: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return the object with a status; all other fields of `base` stay unchanged."""
     rendered = dict(base or {})
     old_status = rendered.get("status")
     status_document = status.model_dump(mode="json", by_alias=True)
-    head = {"apiVersion": API_VERSION, "kind": FABRIC_KIND, "metadata": {"name": FABRIC_NAME}}
     return (
-        head
+        fabric_head()
         | rendered
         | {"status": (old_status if isinstance(old_status, dict) else {}) | status_document}
     )
