@@ -42,7 +42,7 @@ class WritePolicy(NamedTuple):
         """Return a copy with a plan approved.
 
         Raises:
-            ConfigError: `plan` is no plan hash.
+            ConfigError: `plan` is not a plan hash.
         """
         return self._replace(approved_plan=_check_hash(plan))
 
@@ -74,7 +74,9 @@ def is_plan_hash(text: object) -> bool:
 
 def _check_hash(plan: str) -> str:
     if not is_plan_hash(plan):
-        raise ConfigError(f"'{show(plan)}' is no hash of a plan: expected 16 to 64 digits 0-9, a-f")
+        raise ConfigError(
+            f"'{show(plan)}' is not the hash of a plan: expected 16 to 64 digits 0-9, a-f"
+        )
     return plan
 
 
@@ -82,7 +84,7 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
     """Return the Fabric object with a plan approved; all other fields stay.
 
     Raises:
-        ConfigError: `approved` is no plan hash.
+        ConfigError: `approved` is not a plan hash.
     """
     metadata = {"name": FABRIC_NAME} | _get_mapping(document, "metadata")
     metadata["annotations"] = _get_mapping(metadata, "annotations") | {
@@ -114,6 +116,6 @@ def _parse_budget(raw_budget: object, problems: list[ParseError]) -> ChangeBudge
 
 
 def _get_mapping(parent: Mapping[str, Any] | None, key: str) -> dict[str, Any]:
-    """Return a mapping within another; empty if it is absent or is no mapping."""
+    """Return a mapping within another; empty if it is absent or not a mapping."""
     part = parent.get(key) if parent is not None else None
     return dict(part) if isinstance(part, Mapping) else {}
