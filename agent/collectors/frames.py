@@ -157,7 +157,7 @@ class SystemInterfaces:
     """The ports of this machine, opened through scapy."""
 
     def __init__(self, sysfs_root: Path) -> None:
-        """Keep the root of sysfs, which shows the indexes and the carriers of ports."""
+        """Keep the root of sysfs, which has the index and the carrier state of each port."""
         self._sysfs = Sysfs(sysfs_root)
 
     def explain_refusal(self) -> str | None:
@@ -165,7 +165,7 @@ class SystemInterfaces:
         if find_spec("scapy") is None:
             return _NO_SCAPY
         try:
-            # A socket of no protocol receives nothing; this only checks the permission.
+            # A socket without a protocol receives nothing; this only checks the permission.
             socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0).close()
         except OSError as error:
             return _NO_PERMISSION if error.errno == errno.EPERM else f"no packet sockets: {error}"
@@ -174,8 +174,8 @@ class SystemInterfaces:
     def index(self, port: str) -> int | None:
         """Return a port's index, or None without such a port.
 
-        If sysfs shows another index, sysfs is of another machine or another network namespace,
-        and the port does not count.
+        If sysfs shows another index, it describes another machine or network namespace, and the
+        port is ignored.
         """
         sysfs_index = self._sysfs.read_int(f"class/net/{port}/ifindex")
         with suppress(OSError):

@@ -16,8 +16,8 @@ from topology.model.ids import Id
 class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
     """The collector's source is not on this node: no such program, daemon or hardware.
 
-    This is no failure on a node that never had the source. A node that had it and lost it keeps
-    the last facts.
+    This is not a failure on a node that never had the source. A node that had it and lost it
+    keeps the last facts.
     """
 
 

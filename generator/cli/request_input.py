@@ -123,7 +123,7 @@ def _is_own_kind(value: object) -> bool:
 
 
 def _check_kind(value: object, source: str) -> None:
-    """Refuse a document that is no object, and other versions of PlacementRequest.
+    """Refuse a document that is not an object, and other versions of PlacementRequest.
 
     Raises:
         ConfigError: the document is one of these.

@@ -1,4 +1,4 @@
-"""The options of `toponaut serve`, and the settings of the server that they make.
+"""The options of `toponaut serve`, and the server settings that are built from them.
 
 Checks that the options fit together; `generator.server.settings` holds the result.
 """

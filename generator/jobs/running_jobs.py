@@ -79,7 +79,7 @@ class JobPod(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RunningJob:
-    """One job."""
+    """The pods of one job, and all other known pods."""
 
     name: str
     pods: tuple[JobPod, ...]

@@ -3,8 +3,8 @@
 A replica never compares the clocks of two machines: for it, a lease has expired if it has not
 *seen* the lease change for the lease's duration, on its own monotonic clock. The leader counts its
 time from before it sent the granted renewal, and stops before the others may take over. So two
-replicas never lead at once, whatever their clocks show, as long as the clocks run at about the same
-speed. The timeout of every request is limited by the remaining time.
+replicas never lead at once, even if their clocks show different times, as long as the clocks run at
+about the same speed. The timeout of every request is limited by the remaining time.
 
 The number of transitions grows with each new leader. A write can carry this number (the epoch), so
 that a store can refuse late writes of a former leader.

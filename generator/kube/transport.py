@@ -102,7 +102,7 @@ class Transport(Protocol):
         ...
 
     def open_stream(self, request: KubeRequest, *, idle_timeout_s: float) -> LineStream:
-        """Send a request and return an answer without end, such as a watch.
+        """Send a request and return the lines of an answer that stays open, such as a watch.
 
         Args:
             request: the request.

@@ -152,7 +152,7 @@ def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:
         return []
     size = size or annotations.pods.replica_size
     if size is None:
-        raise PlacementRequestError(annotations.get(_SIZE).path, f"is missing beside {_SLICE}")
+        raise PlacementRequestError(annotations.get(_SIZE).path, f"is required with {_SLICE}")
     return [{"size": size, "tier": tier}]
 
 

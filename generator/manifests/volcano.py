@@ -107,7 +107,7 @@ def _build_slices(layer: dict[str, Any], tiers: Mapping[str, Any]) -> dict[str, 
 def _parse_tiers(field: Field, manifests: Manifests) -> dict[str, Any]:
     """Return `required` for mode hard, `preferred` for soft.
 
-    To Volcano, hard without a tier is no constraint; a note says so.
+    Volcano ignores hard without a tier, and so does this; a note says so.
     """
     if not field.exists:
         return {}
@@ -123,7 +123,7 @@ def _parse_tiers(field: Field, manifests: Manifests) -> dict[str, Any]:
         raise field.get("mode").build_error("expected hard or soft")
     tier = named_tier or ("" if number is None else str(number))
     if not tier:
-        field.note("mode hard without a tier is no constraint, neither here nor in Volcano")
+        field.note("mode hard without a tier has no effect, here or in Volcano")
         return {}
     return {"required": tier}
 

@@ -148,7 +148,7 @@ def parse_node(document: Mapping[str, object]) -> ListedNode:
     """Return the node of a decoded Node object.
 
     Raises:
-        ConfigError: it is no Node, or a field that is read is malformed.
+        ConfigError: it is not a Node, or a field that is read is malformed.
     """
     try:
         return _parse_row(document)

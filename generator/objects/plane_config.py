@@ -165,7 +165,8 @@ def _build_rule(rule: RuleModel, source: str) -> PortRule:
 def _parse_subnet(text: str, source: str) -> str:
     subnet = parse_guid(text)
     if subnet is None:
-        raise ConfigError(f"{source}: '{show(text)}' is no subnet prefix such as fe80000000000000")
+        problem = f"'{show(text)}' is not a subnet prefix such as fe80000000000000"
+        raise ConfigError(f"{source}: {problem}")
     return subnet
 
 

@@ -2,7 +2,7 @@
 
 A gang is recognised by the labels and annotations that schedulers and batch systems put on its
 pods, else by the controller of the pods. Their own object kinds are not read, since they may be
-absent. Pods of a Deployment, StatefulSet or DaemonSet work independently and are no gang.
+absent. Pods of a Deployment, StatefulSet or DaemonSet work independently and are not a gang.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _GANG_KEYS: Final = (
 )
 """Annotations or labels with the name of the pod's group, in the pod's namespace."""
 _INDEPENDENT_OWNER_GROUPS: Final = frozenset({"apps", "v1"})
-"""Groups of owners whose pods are no gang; `v1` is a static pod's Node."""
+"""API groups of owners whose pods are not a gang; `v1` is for a static pod's Node."""
 _NAME: Final = "app.kubernetes.io/name"
 _COMPONENT: Final = "app.kubernetes.io/component"
 

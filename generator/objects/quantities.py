@@ -27,7 +27,7 @@ def parse_amount(value: object) -> Decimal:
     Source: Kubernetes apimachinery, pkg/api/resource/quantity.go.
 
     Raises:
-        ValueError: the value is no quantity, or is negative.
+        ValueError: the value is not a quantity, or is negative.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a quantity, got {type(value).__name__}")  # noqa: TRY004 - pydantic reports ValueError
@@ -47,6 +47,6 @@ def parse_quantity(value: object) -> int:
     `64` and `"64"` give 64, `"63850m"` 63, `"1Gi"` 1073741824: the capacity of a node.
 
     Raises:
-        ValueError: the value is no quantity, or is negative.
+        ValueError: the value is not a quantity, or is negative.
     """
     return int(parse_amount(value))

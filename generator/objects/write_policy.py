@@ -43,7 +43,7 @@ class WritePolicy(NamedTuple):
         """Return a copy with a plan approved.
 
         Raises:
-            ConfigError: `plan` is no plan hash.
+            ConfigError: `plan` is not a plan hash.
         """
         return self._replace(approved_plan=_check_hash(plan))
 
@@ -75,7 +75,9 @@ def is_plan_hash(text: object) -> bool:
 
 def _check_hash(plan: str) -> str:
     if not is_plan_hash(plan):
-        raise ConfigError(f"'{show(plan)}' is no hash of a plan: expected 16 to 64 digits 0-9, a-f")
+        raise ConfigError(
+            f"'{show(plan)}' is not the hash of a plan: expected 16 to 64 digits 0-9, a-f"
+        )
     return plan
 
 
@@ -83,7 +85,7 @@ def with_approval(document: Mapping[str, Any] | None, approved: str) -> dict[str
     """Return the Fabric object with a plan approved; all other fields stay.
 
     Raises:
-        ConfigError: `approved` is no plan hash.
+        ConfigError: `approved` is not a plan hash.
     """
     metadata = {"name": FABRIC_NAME} | dict(mapping_at(document, "metadata"))
     metadata["annotations"] = dict(mapping_at(metadata, "annotations")) | {

@@ -35,7 +35,7 @@ _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?\Z
 
 
 class _TextPosition(Protocol):
-    """A position in the text; the C parser and the Python parser have a type each."""
+    """A position in the text; the C parser and the Python parser each have their own type."""
 
     line: int
     """0-based."""

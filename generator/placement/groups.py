@@ -127,7 +127,7 @@ def _add_members(
 
 
 def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
-    """Refuse a repeated name, count beside children, deep nesting and a minimum out of reach."""
+    """Refuse a repeated name, count with children, deep nesting and an unreachable minimum."""
     if row.name in builder.names:
         raise PlacementRequestError(f"{path}.name", f"two groups are named {show(row.name)}")
     builder.names.add(row.name)

@@ -1,7 +1,7 @@
 """The conditions and the held plan in the status of the Fabric object. Pure.
 
-Times are those of a change, never of the last round. So an unchanged status stays equal, and
-nothing is written.
+A time is when a condition or the held plan changed, not when the last round ran. So an unchanged
+status compares equal, and nothing is written.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ def find_overlaps(
 ) -> tuple[Overlap, ...]:
     """Return the overlaps, in natural order of their names.
 
-    Our HyperNodes are written all the same: the scheduler may use either HyperNode for such a
+    Our HyperNodes are still written: the scheduler may use either HyperNode for such a
     node, and a person decides which of the two to delete.
     """
     our_nodes = {node for hypernode in desired for node in hypernode.nodes}

@@ -109,7 +109,7 @@ def judge_plan(
     """Return the verdict on a plan: its effect, and the reasons to hold it.
 
     The state after the whole plan counts, not its steps. A HyperNode that keeps its name but
-    moves to another tier is no loss, and neither is padding. An empty plan is always allowed.
+    moves to another tier is not a loss, and neither is padding. An empty plan is always allowed.
     Cost: O(nodes times tiers), as each node is looked up in each domain above it.
 
     Args:

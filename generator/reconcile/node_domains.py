@@ -48,7 +48,10 @@ def simulate_plan(
 
 
 def _iterate_ancestors(name: str, parents: Mapping[str, Collection[str]]) -> Iterator[str]:
-    """Yield a HyperNode and all above it. Observed ones may have cycles and two parents."""
+    """Yield a HyperNode and its ancestors, each once.
+
+    Observed HyperNodes may form cycles, and may have more than one parent.
+    """
     seen, stack = {name}, [name]
     while stack:
         current = stack.pop()

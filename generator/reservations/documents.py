@@ -64,7 +64,7 @@ def parse_stored_reservation(document: object) -> Reservation | None:
     """Return the reservation of an object; None while the object has no status and holds nothing.
 
     Raises:
-        ConfigError: the object is no PlacementReservation, or a field is wrong.
+        ConfigError: the object is not a PlacementReservation, or a field is wrong.
     """
     parsed = parse_reservation(document)
     if parsed.metadata.name != parsed.spec.request_id:

@@ -4,7 +4,7 @@
        │ └─────release──────────────────────────────▲
        └──expire──▶ expired
 
-A repeated step is no error: a repeated call gets the same answer as the first. Time is an
+A repeated step is not an error: a repeated call gets the same answer as the first. Time is an
 argument: a reservation past its time counts as expired, even if that is not written yet.
 """
 

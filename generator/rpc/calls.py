@@ -2,8 +2,8 @@
 
 gRPC's synchronous server assigns a thread to each call before its request has arrived, and a client
 can hold that thread as long as it likes; a stream holds a thread until it ends. So this module
-reads requests itself, as streams of bytes: stalled calls are cancelled, bytes that are no message
-are refused without a traceback, and streams run in a separate, bounded pool of threads.
+reads requests itself, as streams of bytes: stalled calls are cancelled, malformed messages are
+refused without a traceback, and streams run in a separate, bounded pool of threads.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class CallInterceptor(grpc.ServerInterceptor):
         """Start no thread yet; the pool of streams starts its threads on demand.
 
         Args:
-            on_refused: called with the method name of a call without a deadline, or with bytes
-                that are no message.
+            on_refused: called with the method name of a call without a deadline, or with a
+                malformed message.
             stall_watch: cancels calls whose client stalls.
         """
         self._on_refused = on_refused

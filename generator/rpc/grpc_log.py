@@ -1,6 +1,6 @@
 """Logs a message that gRPC cannot read as one line, without a traceback.
 
-Any client that reaches the port can send bytes that are no message; the call fails with INTERNAL,
+Any client that reaches the port can send a malformed message; the call fails with INTERNAL,
 and the client gets the error. A traceback through gRPC would look like a defect of this program.
 """
 

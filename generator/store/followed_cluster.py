@@ -293,7 +293,7 @@ def _add_kind(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _drop_time(report: CompactReport) -> tuple[object, ...]:
-    """Return the content of a report without its time, which alone is no reason to write."""
+    """Return the content of a report without its time: a new time alone is not written."""
     return report.content, report.status.model_copy(update={"observed_at": None})
 
 

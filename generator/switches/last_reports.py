@@ -40,7 +40,7 @@ class ReportStore(Protocol):
         ...
 
     def withdraw_report(self, name: str) -> None:
-        """Delete the report of a switch; a missing report is no error."""
+        """Delete the report of a switch; a missing report is not an error."""
         ...
 
 

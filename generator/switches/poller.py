@@ -30,7 +30,7 @@ from topology.model.facts import Finding
 log = logging.getLogger(__name__)
 
 MAX_UNCHANGED: Final = 10
-"""After this many rounds without a reported change, a switch is walked again all the same."""
+"""After this many rounds without a reported change, a switch is walked again anyway."""
 
 
 class SwitchPoller:
@@ -187,7 +187,7 @@ class SwitchPoller:
         return f"{self._now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
     def _log_failures(self) -> None:
-        """Log switches that start or stop to fail; an unlisted silent address is no failure."""
+        """Log switches that start or stop failing; an unlisted silent address is not a failure."""
         self._failures.update(
             {
                 (target.address, target.port): {

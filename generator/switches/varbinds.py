@@ -42,7 +42,7 @@ def parse_varbinds(raw: bytes) -> Iterator[VarBind]:
     """Yield the cells of a VarBindList, given without its own tag and length. O(bytes).
 
     Raises:
-        SwitchRefused: the octets are no list of cells; earlier cells have been yielded.
+        SwitchRefused: the octets are not a list of cells; earlier cells have been yielded.
     """
     offset = 0
     while offset < len(raw):

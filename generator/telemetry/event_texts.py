@@ -25,7 +25,7 @@ MAX_NODES: Final = 20
 _MAX_SHOWN: Final = 5
 _MAX_NOTE: Final = 1000
 _INTENDED_REASONS: Final = frozenset({"Paused", "DryRun"})
-"""Reasons that a person chose, so they are no warning: writing is switched off on purpose."""
+"""Reasons that are not a warning, because a person has switched off writing on purpose."""
 
 
 class EventSubject(NamedTuple):

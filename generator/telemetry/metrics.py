@@ -1,8 +1,8 @@
 """The Prometheus metrics of the server: one registry, its counters and its page.
 
-Gauges are computed from the last round's outcome when a page is requested, so all of a page shows
-one moment. Counters count as things happen. The metric names are a contract; a golden file of the
-tests lists them.
+Gauges are computed from the last round's outcome when a page is requested, so all gauges of a page
+describe the same round. Counters are incremented as events happen. The metric names are a contract;
+a golden file of the tests lists them.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class RoundLog:
             log.warning("fabric unknown, nothing is written", extra={"reason": why_unknown})
 
     def _log_findings(self, findings: Iterable[Finding]) -> None:
-        """Log new and gone findings. The message is no part of the key: it may contain an age."""
+        """Log new and gone findings. The key excludes the message, which may contain an age."""
         for transitions, is_info in ((self._info_log, True), (self._warning_log, False)):
             transitions.update(
                 {

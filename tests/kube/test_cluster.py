@@ -155,7 +155,7 @@ def test_it_never_treats_a_failure_as_an_empty_list(cluster: Cluster) -> None:
     with FaultProxy(cluster.api) as proxy, connecting(cluster.api, proxy.url) as transport:
         store = ClusterStore(transport, pace=WaitContext(HastyStop(), monotonic, JITTER))
         proxy.fail("hypernodes", Fault(404))
-        with pytest.raises(KubeNotFound, match="knows no HyperNode, its CRD is not installed"):
+        with pytest.raises(KubeNotFound, match="has no HyperNode, its CRD is not installed"):
             store.read_hypernodes()
         proxy.fail("neighborreports", Fault(500), Fault(is_lost=True))
         assert len(store.read_reports().reports) > len(cluster.scene.hosts)

@@ -1,4 +1,4 @@
-"""Which devices and ports of a fabric the names in a cabling plan mean.
+"""Match the names in a cabling plan to the devices and ports of a fabric.
 
 Devices are matched by the full name, ignoring case. Else they are matched by the short name
 (`topology.model.ids.short_name`), if only one device has it and the plan does not use it in several

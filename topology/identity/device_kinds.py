@@ -49,8 +49,8 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     A device of unknown kind is a switch if a node hears it (and it is the only device on that port,
     or other devices hear it, too), or if three other devices hear it. The way it identifies its
     ports also counts if the fabric has both styles: a device that sends MACs is a host with many
-    leaves; if nodes are known, a device that sends interface names, is no node and has two viewers
-    is a spine over two leaves.
+    leaves; if nodes are known, a device that sends interface names, is not a node and has two
+    viewers is a spine over two leaves.
 
     Args:
         entities: devices, changed in place.

@@ -1,8 +1,8 @@
-"""Find the ids that a wrong device may claim: few of half a million, by arrays of hashes.
+"""Find the ids that a wrong device may claim: a few of half a million, by arrays of hashes.
 
-`quarantine` checks only these ids and decides which device is right. An id too many costs time; an
-id too few lets a wrong claim pass. The result therefore holds every id that may be disputed, as a
-64-bit hash.
+`quarantine` checks only these ids and decides which device is right. A superfluous
+id costs time; a missing id lets a wrong claim pass. The result therefore holds every id that may be
+disputed, as a 64-bit hash.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class _DisputeEvidence:
     """The claims that mention a suspect id, with their devices built."""
     claimants: Mapping[Key, dict[str, list[int]]]
     """By key: claimant to the numbers of its claims. A node is identified by its name, a switch
-    that is no node by name and claim number."""
+    that is not a node by name and claim number."""
     hearing_ports: Mapping[Key, list[tuple[int, Port]]]
     """By key: the ports that hear it, each with the number of its claim."""
     swept: Mapping[Key, Device]

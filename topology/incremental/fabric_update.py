@@ -218,7 +218,7 @@ class _FabricUpdater:
         )
 
     def _is_unanswered(self, far: int) -> bool:
-        """Return whether no entry of a port depends on the device to resolve its far port."""
+        """Return whether no entry of a port needs an answer of the device to find its far port."""
         entries_of_port = self._rows.where(np.flatnonzero(self._rows.near == far))
         return not ((entries_of_port.peer == self.device) & ~entries_of_port.is_far_claimed).any()
 

@@ -72,7 +72,10 @@ def group_part(
 
 
 def update_groups(last: TierGroups, old: GroupedPart, new: GroupedPart) -> TierGroups | None:
-    """Return the groups of a plane after a part changed; None if more than hosts moved.
+    """Return the groups of a plane after a part changed; None if they must be derived again.
+
+    This updates only the hosts of groups. The groups must be derived again if their leaves changed,
+    or if a number of hosts may decide a tier.
 
     Args:
         last: the groups of the full plane before the change.

@@ -88,7 +88,7 @@ class NeighborUpdater:
         return None if peer in (SEVERAL_DEVICES, self.device) else peer
 
     def _is_uncontested(self, key: Key) -> bool:
-        """Return whether a neighbor entry with an ID is no evidence about the owner of the ID.
+        """Return whether a neighbor entry with an ID says nothing about the owner of the ID.
 
         If a host claims an ID that nodes report as a neighbor, the ID may belong to a switch.
         """

@@ -181,7 +181,7 @@ class _EntryPairer:
         self._near[self._starts[entity_index] : self._starts[entity_index + 1]] = near_ports
 
     def _find_far_ports(self, entity_index: int, port_index: PortIndex) -> None:
-        """Store the port that each entry about a device means."""
+        """Store the port that each entry about a device refers to."""
         rows = self._by_peer[self._peer_starts[entity_index] : self._peer_starts[entity_index + 1]]
         first = int(self._first_ports[entity_index])
         numbers = {
@@ -194,7 +194,7 @@ class _EntryPairer:
         self._claimed_far[rows] = far_ports
 
     def find_far_ends(self) -> Numbers:
-        """Return the port that each entry means; a port that its owner does not claim is added."""
+        """Return the port that each entry refers to; add a port that its owner does not claim."""
         far_ports = self._claimed_far.copy()
         missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
         answers = self._find_answers(missing)
@@ -258,7 +258,7 @@ class _EntryPairer:
         }
 
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
-        """Return all entries as rows, given the port that each entry means."""
+        """Return all entries as rows, given the port that each entry refers to."""
         entries, place = self._entries, self._place
         are_swept = np.array(entries.is_swept, np.uint8)
         can_confirm = np.array(

@@ -30,7 +30,7 @@ class NeighborRows(NamedTuple):
     far: Numbers
     """The port that is heard; NO_PORT if `near` is NO_PORT."""
     is_independent: Flags
-    """Whether other entries have no effect on the device that this entry means."""
+    """Whether other entries have no effect on the device that this entry refers to."""
     is_far_claimed: Flags
     """Whether the peer's claims contain the port that is heard."""
     can_confirm: Flags

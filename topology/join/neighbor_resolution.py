@@ -73,7 +73,7 @@ class NeighborEntries:
         del self.keys[:], self.key_stops[:]
 
     def keys_of(self, row: int) -> array[int]:
-        """Return the hashes of the keys of the port that an entry means."""
+        """Return the hashes of the keys of the port that an entry refers to."""
         return self.keys[self.key_stops[row - 1] if row else 0 : self.key_stops[row]]
 
 

@@ -58,7 +58,7 @@ class PortView(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PortRule:
-    """The conditions that a port must meet; an empty field is no condition.
+    """The conditions that a port must meet; an empty field sets no condition.
 
     Patterns use shell wildcards and ignore case.
     """

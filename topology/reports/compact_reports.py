@@ -1,4 +1,4 @@
-"""Reports in the form that the generator stores by the ten thousand: the facts are bytes.
+"""Reports in a compact form, as the generator stores tens of thousands: the facts are bytes.
 
 `NeighborReport` is the form on the wire. Both forms implement the protocol `Report`.
 """

@@ -105,7 +105,7 @@ class SyntheticSpec:
 
     @property
     def num_half_ports(self) -> int:
-        """Ports of a switch below the top that point down; as many point up."""
+        """Half of a switch's ports. Below the top, this many point down, and at most as many up."""
         return self.radix // 2
 
 

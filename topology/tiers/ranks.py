@@ -87,8 +87,8 @@ def mark_leaves(plane: Plane) -> Flags:
 
     A leaf has hosts on half of its links, or half as many hosts as its peers (the leaf of the
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
-    that are not leaves. This tells the last leaf of a row, with one host and all its up-links, from
-    a spine with one misplaced host.
+    that are not leaves. This distinguishes the last leaf of a row, with one host and all its
+    up-links, from a spine with one misplaced host.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1

@@ -119,7 +119,10 @@ class ReportWriter:
         return self._read(self._node_name)
 
     def read_parts(self) -> Mapping[int, SweepPart | None]:
-        """Return the parts without their facts; reads them once, up to the first free number."""
+        """Return the published parts, without their facts.
+
+        The first call reads them from the API server, up to the first part that does not exist.
+        """
         if not self._are_parts_known:
             for number in range(MAX_PARTS):
                 self._read(self._part_name(number))

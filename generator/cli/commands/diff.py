@@ -70,7 +70,8 @@ def command(
     """Compare the fabric with a cabling plan.
 
     Prints cables that are swapped, in a wrong port, missing or extra, and the shortest list of
-    moves that repairs them. Cables that are not in the plan are listed separately and are no fault.
+    moves that repairs them. Cables that are not in the plan are listed separately; they
+    are not faults.
     """
     sources = parse_sources(options)
     if sources.is_empty:

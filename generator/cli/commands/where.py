@@ -178,7 +178,7 @@ def _load_from_pods(name: str, file: str | None, sources: Sources) -> _LoadedJob
 
 
 def _is_pod_to_node_map(document: Mapping[str, Any]) -> bool:
-    """Return whether a document maps pods to nodes, and is no object."""
+    """Return whether a document is a map from pods to nodes, not a Kubernetes object."""
     nodes = document.values()
     return bool(nodes) and "kind" not in document and all(isinstance(node, str) for node in nodes)
 

@@ -2,7 +2,7 @@
 
 Gangs whose pods look the same to nodes share a view: the number of such pods that each unit of each
 tier holds. Placing or removing pods updates the views at the affected spots and the units above
-them: O(spots × views × tiers), whatever the size of the cluster. A spot is a node. If all gangs
+them: O(spots × views × tiers), regardless of the cluster's size. A spot is a node. If all gangs
 share a single view, a spot is a leaf, because only sums are needed then.
 """
 

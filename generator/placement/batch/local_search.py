@@ -1,12 +1,12 @@
 """Local search over the gangs of a batch: in which order they are placed, and in which domains.
 
 A *trial* removes some gangs and places them again in another order. It is kept if their total cost
-improves: gangs without a place, then span, compared per priority from the highest on. So no gang
-gains at the cost of a gang of higher priority, and no placed gang loses its place.
+improves: for each priority, the highest first, the number of unplaced gangs and then the span. So
+no gang gains at the cost of a gang of higher priority, and no placed gang loses its place.
 
-Trials start from a gang that is not placed or spans more than it must, together with the gangs near
-it: pairs, then triples, then shuffles of all of them. Deterministic; ends with the budget, or when
-no trial helps.
+Trials start from a gang that is not placed or may have a smaller span, together with nearby gangs:
+pairs, then triples, then shuffles of all of them. Deterministic; ends with the budget, or when no
+trial helps.
 """
 
 from __future__ import annotations

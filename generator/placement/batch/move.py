@@ -120,7 +120,7 @@ class SearchPlacer:
     trial_cost: int = SEARCH_TRIAL_COST
 
     def place(self, free_index: FreeIndex, rank: int) -> GangPlace | None:
-        """Search for the best place; it is the only one offered, whatever the rank."""
+        """Search for the best place; every rank gets the same one."""
         del rank
         free = np.array(free_index.free, dtype=np.int64).reshape(self.snapshot.free.shape)
         free = free if self.reserved is None else free - self.reserved

@@ -6,9 +6,9 @@
 `pod_shapes`: the distinct shapes of the pods of a request.
 `shape`: the pods of one shape that fit each node and each unit.
 `slot_cache`: cached shapes of a snapshot, and the nodes that changed since.
-`units`: the units of a tier by the slots of their children; finds the tightest.
+`units`: an index of the units of a tier by the pods that fit their children.
 `min_cover`: the fewest inner units that hold a number of pods.
-`subset_sum`: the fewest nodes of a leaf, with the least capacity left over.
+`subset_sum`: the fewest nodes of a leaf that hold a number of pods.
 
 May import `topology`, numpy, and from `placement` only `groups` and `request`.
 """

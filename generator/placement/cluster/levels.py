@@ -39,7 +39,7 @@ class TreeLevels:
     first_child: tuple[NDArray[np.int64], ...]
     """Per tier: children of u are the units `first_child[t][u]` to `first_child[t][u + 1]`."""
     domain_of_unit: tuple[NDArray[np.int64], ...]
-    """Per tier: index into the tree's domains; -1 if the unit is no domain of that tier."""
+    """Per tier: index into the tree's domains; -1 if the unit is not a domain of that tier."""
 
     @property
     def root(self) -> int:

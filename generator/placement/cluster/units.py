@@ -28,7 +28,7 @@ MAX_SLOTS = int(np.iinfo(np.int32).max)
 MAX_CACHED = 1024
 """Cached results per index; the cache is then cleared."""
 MAX_ADDED_CLASSES = 64
-"""Classes that changes may add, beside as many as there were, before the index is rebuilt.
+"""The index is rebuilt when changes have added this many classes more than it was built with.
 
 A changed unit gets a class of its own, even if an equal class exists.
 """

@@ -235,7 +235,7 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
 
 
 def _domain_name(problem: Problem, tier: int, unit: int) -> str:
-    """Return the name of a domain, or of the first node if the unit is no domain."""
+    """Return the name of a domain, or of the first node if the unit is not a domain."""
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     domain = int(levels.domain_of_unit[tier][unit])
     if domain >= 0:

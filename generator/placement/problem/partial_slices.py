@@ -27,7 +27,10 @@ class PartialSlices(NamedTuple):
 
 
 def find_partial_slices(problem: Problem, group: int) -> PartialSlices | None:
-    """Return the layer, if it is the group's only one and pods run; None: no special order."""
+    """Return the group's slices that its running pods may have begun; None if there are none.
+
+    Only for a group with a single layer of slices, in a tier and not cut by index.
+    """
     layers = problem.request.groups[group].slices
     if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
         return None

@@ -14,7 +14,7 @@ from generator.placement.request import PlacementRequest
 def find_running_positions(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
-    """Return the positions of the gang's running pods: all, per group, and with their indices."""
+    """Return the positions of running pods: of the gang, per group, and with indices per group."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
     ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
@@ -39,7 +39,7 @@ def find_running_positions(
 def find_stray_tier(
     snapshot: Snapshot, request: PlacementRequest, positions_by_group: Sequence[Sequence[int]]
 ) -> str | None:
-    """Return a tier that slices require and a running pod of the group has no domain of."""
+    """Return a required tier of slices, if a running pod is outside of all domains of this tier."""
     levels = snapshot.levels
     for group, positions in zip(request.groups, positions_by_group, strict=True):
         for layer in group.slices:

@@ -176,7 +176,7 @@ class CostEncoding:
     def _domain_terms(self, tier: int, units: IntArray) -> Iterator[tuple[int, IntArray]]:
         """Yield the cost of units as the job's domain: per digit, the value of each unit.
 
-        The units around it count as used too, once each, whatever is inside.
+        The units that contain such a unit also count as used, once each.
         """
         levels, slots = self._problem.snapshot.levels, self._slots_before[tier][units]
         starts = levels.starts[tier][units]

@@ -231,7 +231,10 @@ class _DomainTables:
         return self._costs[class_key]
 
     def _nodes_cost(self, unit: int, max_pods: int) -> IntArray:
-        """Return the lowest cost of x pods on the nodes of a tier-1 unit, without its own cost."""
+        """Return the lowest cost of x pods on the nodes of a tier-1 unit, for x up to `max_pods`.
+
+        The cost of the unit itself is not included.
+        """
         nodes = NodeBounds.build(self._levels.children(1, unit), self._bounds)
         cost: IntArray = np.full(max_pods + 1, self._infinite_cost, dtype=self._dtype)
         fixed = sum(self._node_cost(int(slots)) for slots in nodes.slots[nodes.is_forced])
@@ -268,7 +271,7 @@ class _DomainTables:
     def _choices_per_node(
         self, values: IntArray, slots: IntArray, max_pods: int
     ) -> list[NDArray[np.uint8]]:
-        """Return per node, as bits per y, whether it is used for y pods in it and later nodes."""
+        """Return per node, one bit per y, whether it is used if it and later nodes hold y pods."""
         table, choices = self._empty_table(max_pods), list[NDArray[np.uint8]]()
         for value, node_slots in zip(values[::-1].tolist(), slots[::-1].tolist(), strict=True):
             table_with_node = self._shift(table, value, self._node_cost(node_slots))

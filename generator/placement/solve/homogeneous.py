@@ -199,7 +199,7 @@ class HomogeneousFinder:
     def _inner_lower_bounds(
         self, tier: int, bounds: Bounds
     ) -> dict[ObjectiveKey, list[SortColumn]]:
-        """Return lower bounds on the values inside the units of a tier."""
+        """Return lower bounds on the used domains and the fragmentation below a tier."""
         inner_tiers = reversed(range(tier))
         return {
             ObjectiveKey.DOMAINS: [

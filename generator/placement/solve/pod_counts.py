@@ -72,7 +72,7 @@ def _ranges_per_subset(
 
 
 def _is_complete(problem: Problem, absent: frozenset[int]) -> bool:
-    """Return whether every required set is complete without these groups."""
+    """Return whether every required set is complete without the absent groups."""
     request = problem.request
     complete: list[bool] = []
     for group_set in request.sets:

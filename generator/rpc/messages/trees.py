@@ -138,7 +138,7 @@ class TreeAssembler:
         """Return the tree of the rows so far.
 
         Raises:
-            InvariantError: the rows are no forest.
+            InvariantError: the rows do not form a forest.
         """
         self._replaced_names.clear()
         unplaced = [Unplaced(node, reason) for node, reason in self._unplaced.items()]

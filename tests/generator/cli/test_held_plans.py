@@ -130,7 +130,7 @@ def test_it_fails_if_an_approval_cannot_be_written(tmp_path: Path) -> None:
 def test_it_refuses_to_approve_a_text_that_is_not_a_hash(store: Store) -> None:
     ran = run("approve", "\x1b[31myes", "--store", store.root)
     assert ran.code == ExitCode.USAGE
-    assert r"'\x1b[31myes' is no hash of a plan" in ran.err
+    assert r"'\x1b[31myes' is not the hash of a plan" in ran.err
     assert store.place.read_fabric() is None
 
 
@@ -188,4 +188,4 @@ def test_it_refuses_a_text_that_is_not_a_hash_even_if_no_plan_is_held(
     listed = ("--nodes", store.nodes) if command == "apply" else ()
     ran = run(command, "--store", store.root, *listed, *rest)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "'zzz' is no hash of a plan" in ran.err
+    assert "'zzz' is not the hash of a plan" in ran.err

@@ -271,7 +271,9 @@ planes:
             id="bounds that no rate can meet",
         ),
         pytest.param(
-            "planes: [{name: a, any: [{subnets: [x]}]}]", "no subnet prefix", id="an invalid subnet"
+            "planes: [{name: a, any: [{subnets: [x]}]}]",
+            "not a subnet prefix",
+            id="an invalid subnet",
         ),
         pytest.param(
             "planes: [{name: a, any: [{minRateGbps: 0}]}]", "minRateGbps", id="a rate of 0"

@@ -44,4 +44,4 @@ def test_it_reports_a_dump_without_hosts(scene: Scene) -> None:
     switch = '"S-0002c90000000001"[1]\t\t# lid 1 lmc 0 "leaf" lid 2 4xEDR\n'
     ran = run("tree", scene.write("routers.txt", router + switch))
     assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
-    assert "no host was found" in ran.err
+    assert "no hosts found" in ran.err

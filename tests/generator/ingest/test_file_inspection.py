@@ -189,7 +189,7 @@ def test_it_names_bad_files_in_text_form_on_stderr(scene: Scene) -> None:
     bad = scene.write("bad.bin", b"\x00\xff")
     ran = run("inspect", bad)
     assert ran.code == ExitCode.NOTHING
-    assert ran.out == f"{bad}: unknown: 1 bad documents\n"
+    assert ran.out == f"{bad}: unknown: 1 bad document\n"
     assert f"skipped: {bad}: not UTF-8" in ran.err
 
 

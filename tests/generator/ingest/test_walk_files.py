@@ -56,7 +56,7 @@ def test_it_names_a_switch_without_a_name_after_its_file(tmp_path: Path) -> None
     ("content", "problem"),
     [
         (None, "no file <device>.snmpwalk.txt in this folder"),
-        (b"", "no row: expected `snmpbulkwalk -On`"),
+        (b"", "no rows: expected"),
         (b"Timeout: No Response from 10.0.0.1\n", "not OID|tag|value"),
     ],
     ids=["holds none", "holds an empty one", "holds what a dead switch said"],

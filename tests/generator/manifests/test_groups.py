@@ -107,7 +107,7 @@ def test_it_notes_unknown_fields_of_a_strategy() -> None:
 
 def test_it_uses_kueues_default_slice_size_only_for_a_job_set() -> None:
     annotations = {f"{KUEUE}podset-slice-required-topology": "leaf"}
-    with pytest.raises(PlacementRequestError, match="is missing beside"):
+    with pytest.raises(PlacementRequestError, match="is required with"):
         spec_of(job(annotations=annotations))
 
 

@@ -132,7 +132,7 @@ REFUSED = [
     ),
     pytest.param(
         [kueue_job(podset_slice_required_topology="leaf")],
-        "podset-slice-size']: is missing beside podset-slice-required-topology",
+        "podset-slice-size']: is required with podset-slice-required-topology",
         id="Kueue: slices without a size",
     ),
     pytest.param(

@@ -86,7 +86,7 @@ def test_it_ignores_an_approval_that_is_no_hash(approved: object) -> None:
 
 @pytest.mark.parametrize("text", ["", "yes", "\x1b[31m", HASH.upper()])
 def test_it_refuses_to_approve_text_that_is_no_hash(text: str) -> None:
-    with pytest.raises(ConfigError, match="is no hash of a plan"):
+    with pytest.raises(ConfigError, match="is not the hash of a plan"):
         with_approval(None, text)
 
 

@@ -108,7 +108,7 @@ def test_it_ends_a_watch_after_the_requested_number_of_answers(address: str) -> 
     ("arguments", "text", "code", "message"),
     [
         pytest.param(
-            ("Plaice",), None, ExitCode.USAGE, "none of Place, PlaceBatch", id="a wrong name"
+            ("Plaice",), None, ExitCode.USAGE, "is not one of Place, PlaceBatch", id="a wrong name"
         ),
         pytest.param(("Place",), "{spce: {}}", ExitCode.USAGE, "spce", id="an unknown field"),
         pytest.param(("Place",), "[1]", ExitCode.USAGE, "expected an object", id="a list"),

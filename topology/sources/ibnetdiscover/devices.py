@@ -222,9 +222,10 @@ class DeviceBuilder:
         ]
 
     def _kind(self, key: Key, description: str) -> DeviceKind:
-        """Return the kind; device id and system image identify an aggregation node, not its name.
+        """Return the kind of a node.
 
-        Only if the CA has no record, or a row of -p, the factory text decides.
+        An aggregation node is identified by its device id and system image. The factory
+        text of its description decides only if the CA has no record, or is known only from -p.
         """
         if key[0] == "H" and key[1] in self._aggregation:
             return DeviceKind.AGGREGATION

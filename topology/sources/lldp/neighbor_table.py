@@ -2,7 +2,7 @@
 
 The key of a neighbor is (port, chassis id, port id), the ids with their subtypes. Its next frame
 replaces the previous one. A neighbor expires after its TTL, or at once after a shutdown frame. The
-size of the table is bounded, whatever frames arrive.
+size of the table is bounded, even in a flood of frames.
 
 Source: IEEE 802.1AB-2016 clause 9.2.7.
 """

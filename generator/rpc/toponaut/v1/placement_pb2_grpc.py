@@ -133,7 +133,7 @@ class PlacementServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def Release(self, request, context):
-        """Releases the nodes of a reservation; this is no error if it has ended already.
+        """Releases the nodes of a reservation; this is not an error if it has ended already.
         NOT_FOUND: no reservation has this id.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -63,7 +63,7 @@ class PlacementServiceStub:
     FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
     """
     Release: _grpc.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]
-    """Releases the nodes of a reservation; this is no error if it has ended already.
+    """Releases the nodes of a reservation; this is not an error if it has ended already.
     NOT_FOUND: no reservation has this id.
     """
 
@@ -102,7 +102,7 @@ class PlacementServiceAsyncStub(PlacementServiceStub):
     FAILED_PRECONDITION: it has ended. ABORTED: a replica with a newer epoch has answered since.
     """
     Release: _aio.UnaryUnaryMultiCallable[_placement_pb2.ReleaseRequest, _placement_pb2.ReleaseResponse]  # type: ignore[assignment]
-    """Releases the nodes of a reservation; this is no error if it has ended already.
+    """Releases the nodes of a reservation; this is not an error if it has ended already.
     NOT_FOUND: no reservation has this id.
     """
 
@@ -180,7 +180,7 @@ class PlacementServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _placement_pb2.ReleaseRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_placement_pb2.ReleaseResponse, _abc.Awaitable[_placement_pb2.ReleaseResponse]]:
-        """Releases the nodes of a reservation; this is no error if it has ended already.
+        """Releases the nodes of a reservation; this is not an error if it has ended already.
         NOT_FOUND: no reservation has this id.
         """
 
