@@ -86,7 +86,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
             "spec.device": MISSING,
             "spec.sweep": {"subnet": "a", "sweepId": "b", "part": 0, "of": 1, "facts": ""},
         },
-        "ports belong to a device",
+        "ports require a device",
     ),
     (
         "a part beyond the last",
@@ -95,7 +95,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
             "metadata.name": "n.sweep.1",
             "spec": {"sweep": {"subnet": "a", "sweepId": "b", "part": 1, "of": 1, "facts": ""}},
         },
-        "part is less than of",
+        "part must be less than of",
     ),
     (
         "a sweep under the name of a node",
@@ -118,7 +118,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
     ("a field that nobody knows", REPORTS, {"spec.devise": {}}, 'unknown field "spec.devise"'),
     ("facts larger than a part", REPORTS, {"spec": {"sweep": {"facts": "x" * 262_145}}}, "262144"),
     ("a second fabric", FABRICS, {"metadata.name": "other"}, "the one Fabric is named default"),
-    ("a name for two tiers", FABRICS, {"spec.tierNames": ["a", "a"]}, "a name stands for one tier"),
+    ("a name for two tiers", FABRICS, {"spec.tierNames": ["a", "a"]}, "tier names must be unique"),
     ("a tier named like a number", FABRICS, {"spec.tierNames": ["2"]}, "should match"),
     ("too many tiers", FABRICS, {"spec.tierNames": list("abcdefghijklmnopq")}, "at most 16 items"),
     ("a plane without rules", FABRICS, {"spec.planes.0.any": []}, "should have at least 1 items"),
@@ -133,7 +133,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
         "rates the wrong way round",
         FABRICS,
         {"spec.planes.1.any.0.minRateGbps": 800},
-        "minRateGbps is not more than maxRateGbps",
+        "minRateGbps must not exceed maxRateGbps",
     ),
     ("a rate of nothing", FABRICS, {"spec.planes.1.any.0.minRateGbps": 0}, "greater than 0"),
     ("an output that is not there", FABRICS, {"spec.outputs.0.type": "pdf"}, "supported values"),
@@ -227,7 +227,7 @@ REFUSED_STATUS: Final[list[tuple[str, Resource, Change, str]]] = [
         "Duplicate value",
     ),
     ("an outcome of its own", REPORTS, {"status.collectors.0.outcome": "fine"}, "supported values"),
-    ("a tree that is older", FABRICS, {"status.generation": 6}, "generation never shrinks"),
+    ("a tree that is older", FABRICS, {"status.generation": 6}, "generation must not decrease"),
     ("a condition of its own", FABRICS, {"status.conditions.0.type": "Fine"}, "supported values"),
     (
         "a condition without a reason",
@@ -278,7 +278,7 @@ def test_it_never_lets_a_reservation_change(api: ApiServer) -> None:
     found["spec"]["groups"][0]["pods"][0]["node"] = "node-2"
     answer = api.request("PUT", path, found)
     assert answer.status == 422
-    assert "a reservation never changes" in answer.message
+    assert "spec is immutable" in answer.message
 
 
 @pytest.mark.parametrize(
@@ -286,9 +286,11 @@ def test_it_never_lets_a_reservation_change(api: ApiServer) -> None:
     [
         pytest.param(["confirmed", "released"], "", id="reserved, confirmed, released"),
         pytest.param(["expired", "expired"], "", id="expired twice"),
-        pytest.param(["released", "confirmed"], "stays so", id="released, yet confirmed"),
-        pytest.param(["expired", "reserved"], "stays so", id="expired, yet reserved"),
-        pytest.param(["confirmed", "reserved"], "merely reserved", id="confirmed, then reserved"),
+        pytest.param(["released", "confirmed"], "keeps its state", id="released, yet confirmed"),
+        pytest.param(["expired", "reserved"], "keeps its state", id="expired, yet reserved"),
+        pytest.param(
+            ["confirmed", "reserved"], "cannot become reserved", id="confirmed, then reserved"
+        ),
     ],
 )
 def test_it_lets_a_reservation_become(api: ApiServer, steps: list[str], refused: str) -> None:
