@@ -1,4 +1,4 @@
-"""Ranks of switches: the number of cables between a switch and the hosts.
+"""Ranks of switches: the distance in cables between a switch and the hosts.
 
 Rank 1 switches carry hosts. Ranks are derived from the full fabric, including hosts that are not
 cluster nodes, and by majorities: a misplaced host does not turn a spine into a leaf, and a

@@ -1,9 +1,8 @@
 """Share the pods of a job among the units of one domain: few units, with few slots left in them.
 
-Exact: a dynamic program over the children of a unit minimises over all shares. Costs are vectors,
-packed into integers. Of equal shares, the one with more pods in earlier children is chosen. If the
-work exceeds the budget, the children with the most slots are filled first, and the answer is not
-proved.
+Exact: a dynamic program over the children of a unit. Costs are vectors, packed into integers. Of
+equal shares, the one with more pods in earlier children is chosen. If the work exceeds the budget,
+the children with the most slots are filled first, and the answer is not proved.
 """
 
 from __future__ import annotations
