@@ -57,7 +57,8 @@ def command(
     """Print the best placement of a gang, and why no better one exists.
 
     Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
-    leave free. Otherwise each node of the tree has one slot. An infeasible gang is an answer too.
+    leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
+    code is still 0, unless --check is given.
     """
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = parse_server_endpoint(options), options.pop("preset")
