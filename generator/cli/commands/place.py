@@ -71,7 +71,7 @@ def command(
     request = loaded.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
-            raise click.UsageError("--server has its own input: give no other")
+            raise click.UsageError("--server places in its own tree: give no other source")
         placement = _place_on_server(server, request, timeout)
     else:
         if not (sources.is_empty or sources.hypernodes or sources.plane):

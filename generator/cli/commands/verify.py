@@ -145,7 +145,9 @@ def _build_scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenar
     given_names = [name for name in options if _is_given(ctx, name)]
     if given_names:
         flag = given_names[0].replace("_", "-")
-        raise click.UsageError(f"--{flag} describes one fabric, --grid many: give only one of them")
+        raise click.UsageError(
+            f"--{flag} describes one fabric, --grid describes many: give only one"
+        )
     scenarios = build_grid(GridSize(size), hcas)
     if not scenarios:
         raise click.UsageError(f"--grid {size} has no fabric with {hcas[0]} HCAs")
