@@ -227,7 +227,7 @@ class FrameSettings:
         Option(
             "--listen-for",
             "How long to listen before the first report of neighbors; switches send frames every "
-            "30 s. 0s never listens.",
+            "30 s. 0s turns listening off.",
             default="31s",
             parse=parse_delay,
         ),
@@ -252,7 +252,7 @@ class AgentSettings:
         str,
         Option(
             "--hostname",
-            "Host name by which neighbors may know this node.  [default: the node's name]",
+            "Host name that neighbors may report for this node.  [default: the node's name]",
         ),
     ]
     kind: Annotated[
@@ -291,7 +291,7 @@ class AgentSettings:
     ]
     lldpd_socket: Annotated[
         str | None,
-        Option("--lldpd-socket -u", "Socket of lldpd.  [default: lldpcli's own]"),
+        Option("--lldpd-socket -u", "Socket of lldpd.  [default: the default of lldpcli]"),
     ]
     ethtool: Annotated[
         str,
@@ -315,7 +315,7 @@ class AgentSettings:
         float,
         Option(
             "--deadline",
-            "How long a command may run; sweeps have their own limit.",
+            "How long a command may run; for sweeps, see --sweep-deadline.",
             default="10s",
             parse=parse_duration,
         ),
@@ -324,7 +324,7 @@ class AgentSettings:
         int,
         Option(
             "--max-output",
-            "How much a command may print; sweeps have their own limit.",
+            "How much a command may print; for sweeps, see --sweep-max-output.",
             default="16MiB",
             parse=parse_size,
         ),

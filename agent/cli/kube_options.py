@@ -57,7 +57,7 @@ class KubeOptions:
         Path,
         Option(
             "--ca-file",
-            "Certificate authority of the API server's certificate.",
+            "CA file that verifies the API server's certificate.",
             default=str(SERVICE_ACCOUNT_DIR / "ca.crt"),
             type=_FILE,
         ),

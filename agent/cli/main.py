@@ -58,8 +58,7 @@ def cli() -> None:
 def once(**values: Any) -> None:  # noqa: ANN401 - click's
     """Collect once and print the reports.
 
-    The command returns immediately: it listens to LLDP frames itself only with --listen-for or
-    --frames always.
+    The command does not wait for LLDP frames, unless --listen-for or --frames always is given.
 
     Exit codes: 0 all collectors worked, even if they found nothing; 3 some collectors failed, or
     part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage.

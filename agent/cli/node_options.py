@@ -49,7 +49,7 @@ class SourceOptions:
         Path | None,
         Option(
             "--store",
-            "Folder of the generator's store; its fabrics/ says which node sweeps.",
+            "Folder of the generator's store; objects in its fabrics/ name the node that sweeps.",
             type=click.Path(file_okay=False, path_type=Path),
         ),
     ]
@@ -57,7 +57,8 @@ class SourceOptions:
         bool,
         Option(
             "--kube",
-            "Write reports as objects of this node's cluster, and read there which node sweeps.",
+            "Write reports to the API server of this node's cluster, and read from it which node "
+            "sweeps.",
         ),
     ]
     sweep: Annotated[
@@ -101,7 +102,7 @@ class LogOptions:
             choices=("text", "json"),
         ),
     ]
-    verbose: Annotated[bool, Option("--verbose -v", "Log more.")]
+    verbose: Annotated[bool, Option("--verbose -v", "Log debug messages too.")]
 
 
 NODE_OPTIONS: Final = (AgentSettings, SourceOptions, SweepSettings, LogOptions)

@@ -61,7 +61,7 @@ class AgentMetrics:
         )
         self._requests = Counter(
             f"{PREFIX}api_requests",
-            "Requests to the API server by status code; none if no answer came.",
+            "Requests to the API server, by HTTP status code; none if no answer came.",
             ["code"],
             registry=registry,
         )

@@ -28,7 +28,7 @@ _IDENTITY_OPTIONS: Final = (
     click.option("--client-cert", type=_FILE, help="Client certificate for the server."),
     click.option("--client-key", type=_FILE, help="Key of the client certificate."),
     click.option(
-        "--server-name", help="Name in the server's certificate, if it is not its address."
+        "--server-name", help="Name in the server's certificate, if it differs from the address."
     ),
 )
 

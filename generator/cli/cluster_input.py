@@ -57,7 +57,7 @@ request_options: Final = combine_options(
         "--level",
         multiple=True,
         metavar="NAME=TIER",
-        help="Tier that the manifest of another system calls NAME. Repeatable.",
+        help="Tier to use for the level NAME in a manifest of another system. Repeatable.",
     ),
 )
 cluster_options: Final = combine_options(
@@ -79,7 +79,7 @@ timeout_option = click.option(
     metavar="DURATION",
     default="10s",
     show_default=True,
-    help="Time limit of the search; the request's deadline_s can be shorter.",
+    help="Time limit of the search; deadline_s in the request can shorten it.",
 )
 
 

@@ -73,12 +73,13 @@ fabric_options: Final = combine_options(
     click.option(
         "--storage-leaves",
         **_natural_option(0),
-        help="Storage switches. Each host has one more port to each, as fast as its others.",
+        help="Number of storage switches. Each host has an extra port to each of "
+        "them, as fast as its other ports.",
     ),
     click.option(
         "--islands",
         **_natural_option(0),
-        help="Number of pods, from the last, without a cable to the others.",
+        help="Number of pods of switches that have no cable to other pods.",
     ),
     click.option(
         "--peer-links", **_natural_option(0), help="Cables between the two leaves of an MLAG pair."
@@ -87,7 +88,7 @@ fabric_options: Final = combine_options(
         "--nvlink-domain",
         **_natural_option(0),
         metavar="HOSTS",
-        help="Hosts in each NVLink domain, as the reports show it; 0 for no domains.",
+        help="Number of hosts in each NVLink domain in the reports; 0 for no domains.",
     ),
     click.option(
         "--medium",
@@ -132,7 +133,7 @@ fabric_options: Final = combine_options(
     click.option(
         "--lose-rank",
         **_positive_option(None),
-        help="Tier of the switches of --lose-switch; 1 is leaves.  [default: any]",
+        help="Tier of the switches that --lose-switch removes; 1 is the leaves.  [default: any]",
     ),
     click.option(
         "--lose-host", **_natural_option(0), help="Number of hosts to remove with their cables."

@@ -30,7 +30,7 @@ _SOURCE_OPTIONS: Final = (
 _WRITE_ERRNOS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing stdout. Errors of files and sockets are TopologyErrors by then."""
 _COMMANDS: Final = {
-    "tree": "Print the tree that follows from the cables.",
+    "tree": "Print the tree inferred from the cabling.",
     "planes": "List the networks, and the ports of each.",
     "findings": "List what is wrong with the cabling, and what to do.",
     "diff": "Compare the fabric with a cabling plan, and list the repairs.",
@@ -46,7 +46,7 @@ _COMMANDS: Final = {
     "rpc": "Call any method of a server, with JSON or YAML.",
     "serve": "Keep HyperNodes correct and answer placement queries.",
     "simulate": "Simulate fabrics, and replay jobs on fabrics.",
-    "verify": "Score the tree on simulated fabrics whose true tree is known.",
+    "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "schema": "Print a JSON schema of a document.",
 }
 

@@ -136,7 +136,7 @@ def _check_kind(value: object, source: str) -> None:
     if kind == KIND or kind is None:
         raise ConfigError(
             f"{source}: apiVersion: expected kind {KIND} of {API_VERSION}, "
-            f"got {show(str(kind))} of {show(str(version))}"
+            f"got kind {show(str(kind or 'none'))}, apiVersion {show(str(version or 'none'))}"
         )
 
 

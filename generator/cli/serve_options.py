@@ -39,8 +39,8 @@ serve_options: Final = combine_options(
     ),
     click.option(
         "--identity",
-        help="Name of this replica; a random part is added at each start.  [default: the name of "
-        "the pod or host]",
+        help="Name of this replica; each start adds a random suffix.  [default: the name of the "
+        "pod or host]",
     ),
     click.option(
         "--nodes",
@@ -178,12 +178,12 @@ endpoint_options: Final = combine_options(
     ),
     click.option("--tls-key", type=_FILE, help="Key of the certificate."),
     click.option(
-        "--client-ca", type=_FILE, help="CA file: require client certificates that it verifies."
+        "--client-ca", type=_FILE, help="Require client certificates from a CA in this file."
     ),
     click.option(
         "--token-audience",
         metavar="NAME",
-        help="Require a token of the cluster with audience NAME; needs --kube.",
+        help="Require a token that the cluster issued for audience NAME; needs --kube.",
     ),
     click.option(
         "--insecure-loopback", is_flag=True, help="Serve without authentication, on loopback only."

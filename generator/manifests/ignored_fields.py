@@ -37,8 +37,8 @@ _UNCHANGING: Final = re.compile(r"\['[^']*(?:queue-name|queue|priority-class|man
 class Relevance(StrEnum):
     """Whether an ignored field may affect placement."""
 
-    NONE = "says nothing of places"
-    POSSIBLE = "is not understood; the system that it is for may answer otherwise"
+    NONE = "no effect on placement"
+    POSSIBLE = "not supported; the system that it is for may place the pods differently"
 
 
 class IgnoredField(NamedTuple):

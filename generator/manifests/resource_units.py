@@ -54,7 +54,7 @@ def _convert_to_slots(
     if set(request) == {SLOTS}:
         return group
     slots = max(_count_gpus(request), 1) if max_slots > 1 else 1
-    notes.append(Note(path, f"nodes list only slots: each pod takes {slots}"))
+    notes.append(Note(path, f"nodes list slots but no devices: each pod takes {slots}"))
     return group | {"request": {SLOTS: slots}}
 
 

@@ -189,4 +189,4 @@ def _refuse_duplicates(field: str, names: Sequence[str]) -> None:
     """Raise if a name is repeated. The API server refuses that by itself; files need the check."""
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
-        raise ConfigError(f"{field}: '{show(duplicate)}' is there twice")
+        raise ConfigError(f"{field}: '{show(duplicate)}' is listed twice")

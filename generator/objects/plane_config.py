@@ -116,7 +116,7 @@ def parse_planes(raw: bytes, *, source: str) -> tuple[PlanePolicy, ...]:
     names = [plane.name for plane in parsed.planes]
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate:
-        raise ConfigError(f"{source}:{document.line}: plane {duplicate} is there twice")
+        raise ConfigError(f"{source}:{document.line}: plane {duplicate} is listed twice")
     return build_policies(parsed.planes, source=source)
 
 

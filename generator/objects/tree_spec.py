@@ -100,7 +100,7 @@ def _get_name(item: PlaneModel | Output | str) -> str:
 def _refuse_duplicates(names: list[str]) -> None:
     duplicate = next((name for name in names if names.count(name) > 1), None)
     if duplicate is not None:
-        raise ConfigError(f"'{show(duplicate)}' is there twice")
+        raise ConfigError(f"'{show(duplicate)}' is listed twice")
 
 
 def _build_problem(field: str, error: ValidationError | ConfigError) -> ParseError:

@@ -26,7 +26,7 @@ def read_inventory(file: Path | None) -> Inventory | None:
     inventory = parse_nodes(raw, source=show(str(file), 1024))
     if not inventory.nodes:
         reason = next((f": {problem}" for problem in inventory.problems), "")
-        raise ConfigError(f"{show(str(file), 1024)}: no node in it{reason}")
+        raise ConfigError(f"{show(str(file), 1024)}: no nodes in this file{reason}")
     return inventory
 
 

@@ -66,12 +66,10 @@ def build_reservation_metrics(census: ReservedTotals) -> Iterator[MetricFamily]:
     yield MetricFamily("reserved_capacity", _RESERVED, ("resource",), amounts)
 
 
-_RESERVATIONS: Final = "Reservations by state; ended ones are counted for a while."
+_RESERVATIONS: Final = "Reservations by state; ended ones are counted until they are deleted."
 _RESERVED: Final = "Capacity reserved for pods that are not bound yet: slots and devices."
 _GENERATION: Final = "Generation of the tree, which grows with each new tree; 0 before the first."
-_REPORTS: Final = (
-    "Reports of agents and switches: fresh, stale or refused; silent counts nodes without one."
-)
+_REPORTS: Final = "Reports of agents and switches, by state; silent counts nodes without a report."
 _FINDINGS: Final = "Findings about the fabric or its data, by kind."
 _NODES: Final = "Nodes in the tree (placed), and nodes without a place in it (unplaced)."
 _HYPERNODES: Final = "HyperNodes of Toponaut in the cluster; tier 1 is nearest the nodes."

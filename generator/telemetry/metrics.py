@@ -74,10 +74,13 @@ class GeneratorMetrics:
         self._success = _register_gauge(
             registry,
             "last_success_timestamp_seconds",
-            "Unix time of the end of the last round without an error; 0 before the first.",
+            "Unix time when the last reconcile round without an error ended; 0 before the first.",
         )
         self._rounds = _register_histogram(
-            registry, "reconcile_duration_seconds", "Duration of a round.", _ROUND_BUCKETS_S
+            registry,
+            "reconcile_duration_seconds",
+            "Duration of a reconcile round.",
+            _ROUND_BUCKETS_S,
         )
         self._actions = _register_counter(
             registry, "reconcile_actions", "Writes of HyperNodes, by result.", "action", "result"
@@ -94,7 +97,7 @@ class GeneratorMetrics:
         self._requests = _register_counter(
             registry,
             "api_requests",
-            "Requests to the API server, by HTTP status; code none: no answer.",
+            "Requests to the API server, by HTTP status code; none if no answer came.",
             "code",
         )
         self._events = _register_counter(

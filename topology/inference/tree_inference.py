@@ -58,7 +58,7 @@ def tier_names(
     A tier of cliques below the leaves is named `nvlink`.
 
     Raises:
-        ConfigError: fewer configured names than tiers, or a name that is there twice.
+        ConfigError: fewer configured names than tiers, or a name that is listed twice.
     """
     if configured:
         if len(set(configured)) < len(configured) or len(configured) < num_tiers:

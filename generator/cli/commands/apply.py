@@ -38,7 +38,7 @@ def command(
     approve: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Apply the plan: write the HyperNodes of the tree. HyperNodes of others are never changed.
+    """Apply the plan: write the HyperNodes of the tree, and never change HyperNodes of others.
 
     Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the

@@ -54,7 +54,7 @@ def command(
 ) -> None:
     """Place a gang under each preset, and compare tiers, domains, free slots and victims.
 
-    Each preset has the full --timeout. Nothing is written.
+    Each preset may take the full --timeout. Nothing is written.
     """
     tree, running = options.pop("tree"), options.pop("running")
     sources = parse_sources(options)

@@ -57,7 +57,8 @@ def command(
     """Print the best placement of a gang, and why no better one exists.
 
     Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
-    leave free. Otherwise each node of the tree has one slot. An infeasible gang is an answer too.
+    leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
+    code is still 0, unless --check is given.
     """
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = parse_server_endpoint(options), options.pop("preset")
@@ -70,7 +71,7 @@ def command(
     request = loaded.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
-            raise click.UsageError("--server has its own input: give no other")
+            raise click.UsageError("--server places in its own tree: give no other source")
         placement = _place_on_server(server, request, timeout)
     else:
         if not (sources.is_empty or sources.hypernodes or sources.plane):

@@ -40,7 +40,7 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     """Print the networks, the host ports in each, and why they are there.
 
     The tree describes the compute network, unless you choose another with --plane. If ports are
-    in the wrong network, write rules to a file and give it with --planes.
+    in the wrong network, write rules to a file and pass it with --planes.
     """
     sources = parse_sources(options)
     if sources.is_empty:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     "-f",
     "--file",
     help="Request as JSON or YAML; - is stdin. Without a file, all fields have their defaults. "
-    "PlaceBatch takes several documents. A PlacementRequest is accepted as a request with its "
-    "spec.",
+    "PlaceBatch takes several documents. A PlacementRequest document becomes the spec of "
+    "the request.",
 )
 @server_options("to call")
 @click.option(
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     metavar="DURATION",
     default="10s",
     show_default=True,
-    help="Deadline of the call; a watch ends at it.",
+    help="Deadline of the call; a watch ends then.",
 )
 @click.option(
     "--count", type=click.IntRange(min=1), metavar="N", help="End a stream after N answers."
@@ -51,7 +51,9 @@ def command(
     count: int | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Call METHOD of a `toponaut serve`, and print its answer as JSON; a stream as one line each.
+    """Call METHOD of a `toponaut serve`, and print its answer as JSON.
+
+    A stream prints one line for each answer.
 
     METHOD is one of Place, PlaceBatch, Candidates, Capacity, Reserve, Confirm, Release,
     GetTopology, WatchTopology, WatchFeasible and ListFindings. The proto files in

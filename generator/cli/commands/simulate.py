@@ -47,8 +47,8 @@ def command() -> None:
 def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: Any) -> None:  # noqa: ANN401 - click's
     """Write a fabric as reports/, nodes.yaml, ibnetdiscover/, lldpcli/, sysfs/ and truth.json.
 
-    truth.json holds the true tree, which follows from the cables after all faults, and the
-    faults. Equal options give equal files.
+    truth.json contains the faults, and the true tree of the fabric with these faults. The same
+    options always give the same files.
     """
     simulation = FabricSimulation(
         spec=parse_fabric_spec(options),

@@ -72,11 +72,9 @@ class ReplayInput(NamedTuple):
     default=SYNTHETIC_TRACE,
     show_default=True,
     metavar="FILE",
-    help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates one.",
+    help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates a trace.",
 )
-@click.option(
-    "--num-jobs", type=click.IntRange(min=1), help="Number of jobs to replay, from the first."
-)
+@click.option("--num-jobs", type=click.IntRange(min=1), help="Number of jobs to replay.")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Random seed of a generated trace."
 )
@@ -118,7 +116,7 @@ class ReplayInput(NamedTuple):
     "--load",
     type=_parse_load,
     metavar="SHARE",
-    help="Requested GPU time divided by available GPU time, such as 0.9. The clock of the trace is "
+    help="Requested GPU time divided by available GPU time, such as 0.9. Submit times are "
     "stretched to reach it.",
 )
 @click.option(
@@ -134,19 +132,19 @@ class ReplayInput(NamedTuple):
     "is_joint",
     default=True,
     show_default=True,
-    help="Whether optimal plans jobs that start at the same time together.",
+    help="Whether optimal plans jobs that start at the same time jointly, or one by one.",
 )
 @click.option(
     "--spare-islands/--no-spare-islands",
     "spares_islands",
     default=True,
     show_default=True,
-    help="Whether optimal prefers the tightest top domains to fewer leaves.",
+    help="Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="File to which a page with charts is written.",
+    help="HTML file to write, with the table and charts.",
 )
 @output_option
 @click.pass_context
@@ -162,7 +160,8 @@ def jobs(
     """Replay a trace of jobs on a fabric, and compare presets.
 
     Prints, for each preset, the tiers of the gangs, the leaves that they use, the largest gang
-    that would still fit, utilization and waiting times. Equal options give equal results.
+    that would still fit, utilization and waiting times. The same options always give the same
+    results.
     """
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     replay_input = _build_input(trace, options)

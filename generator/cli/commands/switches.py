@@ -69,7 +69,7 @@ def command(
     """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
 
     Each switch becomes a report `switch-MAC`. If a switch does not answer, or stops answering
-    during the walk, its last report stays, and the other switches are walked. The config:
+    during the walk, its last report is kept, and the other switches are walked. The config:
 
     \b
       switches:

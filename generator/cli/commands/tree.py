@@ -1,4 +1,4 @@
-"""`toponaut tree`: print the tree that follows from the cables."""
+"""`toponaut tree`: print the tree inferred from the cabling."""
 
 from __future__ import annotations
 

@@ -58,20 +58,20 @@ _HEADER: Final = (
     "--hcas",
     type=click.Choice([str(num) for num in SIZES]),
     multiple=True,
-    help="Only fabrics of the grid of this size. Repeatable.",
+    help="Only the fabrics of this size in the grid. Repeatable.",
 )
 @fabric_options
 @click.option(
     "--lose-each",
     type=click.Choice([each.value for each in LossTarget]),
-    help="Remove each in turn, one per run, instead of runs by seed.",
+    help="Remove each switch or each host in turn, one per run, instead of using seeds.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
     default=5,
     show_default=True,
-    help="Runs of each fabric; each has other random faults.",
+    help="Number of runs of each fabric, each with different random faults.",
 )
 @click.option("--first-seed", type=int, default=0, show_default=True, help="Seed of the first run.")
 @click.option(
@@ -88,7 +88,7 @@ _HEADER: Final = (
     "--memory",
     type=click.FloatRange(min=0, min_open=True),
     metavar="GIB",
-    help="Memory for all processes; one runs in any case.  [default: 80 % of the free memory]",
+    help="Memory limit of all processes; at least one runs.  [default: 80 % of the free memory]",
 )
 @click.option("--markdown", is_flag=True, help="Print tables in Markdown.")
 @output_option
@@ -104,10 +104,10 @@ def command(
 ) -> None:
     """Simulate fabrics with faults, infer their trees, and compare them with the true trees.
 
-    A tree is exact if it is right at every tier. It is flagged if it is wrong, but each wrong
-    node is listed as unplaced, or a finding doubts its domain. It is silent if it is wrong and
-    nothing says so; then the exit code is 5. Swaps count only if the symmetry of the fabric can
-    show them. The reports are read in random order.
+    An exact tree is right at every tier. A flagged tree is wrong, but every wrong node is listed
+    as unplaced, or a finding questions its place. A silent tree is wrong without such a warning;
+    then the exit code is 5. Swapped cables count only if the cabling makes them detectable. The
+    reports are read in random order.
 
     Each seed draws new faults. With --grid full, use --journal: the grid takes hours, and about
     1.4 GiB of memory for each run with 65,536 HCAs.
@@ -145,7 +145,9 @@ def _build_scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenar
     given_names = [name for name in options if _is_given(ctx, name)]
     if given_names:
         flag = given_names[0].replace("_", "-")
-        raise click.UsageError(f"--{flag} describes one fabric, --grid many: give only one of them")
+        raise click.UsageError(
+            f"--{flag} describes one fabric, --grid describes many: give only one"
+        )
     scenarios = build_grid(GridSize(size), hcas)
     if not scenarios:
         raise click.UsageError(f"--grid {size} has no fabric with {hcas[0]} HCAs")

@@ -109,7 +109,7 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print where the pods of JOB run: domains, tier, crossings, and a better place.
+    """Print where the pods of JOB run: their domains and tier, and a better place.
 
     JOB is the name of the job's group, of its batch object or of the owner of its pods, or
     NAMESPACE/NAME. Pods come from --pods, from --running or, with --kube, from the cluster.
@@ -276,7 +276,7 @@ def _render_headline(location: JobLocation) -> str:
         *_render_counts(location.spread),
     ]
     parts += [
-        f"consecutive pods change {show(tier)} {show_count(times, 'time')}"
+        f"{show_count(times, 'pair')} of consecutive pods in different {show(tier)} domains"
         for tier, times in location.spread.crossings.items()
         if times
     ]
@@ -289,7 +289,9 @@ def _render_headline(location: JobLocation) -> str:
 
 def _render_counts(spread: Spread) -> Iterator[str]:
     if spread.domains:
-        yield "in " + ", ".join(show_count(num, show(tier)) for tier, num in spread.domains.items())
+        yield "using " + ", ".join(
+            show_count(num, show(tier)) for tier, num in spread.domains.items()
+        )
 
 
 def _render_rows(location: JobLocation) -> Iterator[tuple[str, ...]]:

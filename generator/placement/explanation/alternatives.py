@@ -51,7 +51,7 @@ def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
     if problem.domain_limits:
         yield iter([("without max_domains", replace(problem, domain_limits=()))])
     if count_excluded_nodes(problem):
-        yield iter([("without excluded nodes", without_exclusions(problem))])
+        yield iter([("without node exclusions", without_exclusions(problem))])
     yield _without_minimums(problem)
 
 

@@ -71,9 +71,12 @@ def _judge_domain(
         needs = f"{name}: {num_slots} of {num_pods} slots; needs {short} more"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     if chosen < 0:
-        needs = f"{name}: {num_slots} slots for {num_pods} pods; the other bounds do not hold in it"
+        needs = (
+            f"{name}: {num_slots} slots for {num_pods} pods, but no placement in it meets the "
+            "other constraints"
+        )
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
-    needs = f"{name}: {num_slots} slots for {num_pods} pods; comes after the chosen one"
+    needs = f"{name}: {num_slots} slots for {num_pods} pods; ranks below the chosen domain"
     return DomainVerdict(name, VerdictKind.REJECTED, needs)
 
 

@@ -24,7 +24,7 @@ def parse_loopback_address(text: str) -> str:
         raise ConfigError(f"'{show(text)}' {problem}") from error
     if not ip.is_loopback:
         raise ConfigError(
-            f"'{show(text)}' is not this machine: without TLS only loopback is allowed"
+            f"'{show(text)}' is not a loopback address: without TLS, only these are allowed"
         )
     return str(Address(str(ip), port))
 

@@ -262,7 +262,7 @@ def is_transient(error: object) -> bool:
 
 def _open_secure_channel(address: str, identity: ClientIdentity) -> grpc.Channel:
     if (identity.cert is None) != (identity.key is None):
-        raise ConfigError("a client certificate and its key go together")
+        raise ConfigError("give both the client certificate and its key")
     credentials = grpc.ssl_channel_credentials(
         root_certificates=read_key_file(identity.ca) if identity.ca else None,
         private_key=read_key_file(identity.key) if identity.key else None,

@@ -25,7 +25,7 @@ svg text { font-size: 12px; fill: var(--fg); } .grid { stroke: var(--grid); }
 .key i { display: inline-block; width: .8em; height: .8em; margin-right: .4em; }
 """
 HEADER: Final = (
-    *("PRESET", "GANGS", "LOWEST TIER", "LEAVES", "OVER LEAST", "LARGEST GANG"),
+    *("PRESET", "GANGS", "LOWEST TIER", "LEAVES", "LEAVES/MIN", "LARGEST GANG"),
     *("USED", "MEAN WAIT", "P95 WAIT"),
 )
 

@@ -78,7 +78,7 @@ def test_it_refuses_a_node_list_that_is(scene: Scene, raw: bytes) -> None:
     bad = scene.write("nodes.yaml", raw)
     ran = run("tree", scene.sweep(), "--nodes", bad)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"{bad}: no node in it" in ran.err
+    assert f"{bad}: no nodes in this file" in ran.err
 
 
 @pytest.mark.parametrize("raw", BAD_FILES.values(), ids=BAD_FILES.keys())

@@ -335,12 +335,14 @@ def test_it_refuses_running_gangs_that_are(
         ),
         pytest.param(("--preset", "best"), "is not one of", id="an unknown preset"),
         pytest.param(
-            ("--server", "10.0.0.1:1"), "is not this machine", id="a server on another machine"
+            ("--server", "10.0.0.1:1"),
+            "is not a loopback address",
+            id="a server on another machine",
         ),
         pytest.param(
             ("--server", "127.0.0.1:1"), "no server answers", id="a server that is not running"
         ),
-        pytest.param(("--server", "x", "TREE"), "has its own input", id="a server and a tree"),
+        pytest.param(("--server", "x", "TREE"), "places in its own tree", id="a server and a tree"),
         pytest.param(("--timeout", "10"), "is not a duration", id="a timeout without a unit"),
         pytest.param(("--tree", "absent"), "does not exist", id="a missing tree file"),
     ],

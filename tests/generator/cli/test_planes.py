@@ -280,7 +280,7 @@ planes:
         ),
         pytest.param(
             "planes: [{name: a, any: [{}]}, {name: a, any: [{}]}]",
-            "there twice",
+            "listed twice",
             id="a plane twice",
         ),
         pytest.param("planes: [", "p:", id="invalid YAML"),

@@ -90,7 +90,7 @@ def test_it_finds_no_better_placement_than_the_best(tree: Path) -> None:
     ran = where(tree, near)
     assert ran.code == ExitCode.OK
     headline, header, row, better = ran.out.splitlines()
-    assert headline == "ml/train: 2 pods within one leaf; in 2 nodes, 1 leaf, 1 spine"
+    assert headline == "ml/train: 2 pods within one leaf; using 2 nodes, 1 leaf, 1 spine"
     assert header.split() == ["GROUP", "PODS", "DOMAIN", "NODES"]
     assert row.split() == ["pods", "0-1", "leaf-1-1", "node-1-1-1", "node-1-1-2"]
     assert better == "better: no closer place is free"
@@ -100,7 +100,8 @@ def test_it_reports_pending_pods_and_nodes_that_are_not_in_the_tree(tree: Path) 
     ran = where(tree, [*SPREAD[:2], pod("w", None), pod("x", "elsewhere")])
     assert "1 on no node yet" in ran.out
     assert "not in the tree: elsewhere" in ran.out
-    assert "better: within one spine, in 4 nodes, 2 leaves, 1 spine; 3 pods would move" in ran.out
+    assert "better: within one spine, using 4 nodes, 2 leaves, 1 spine; " in ran.out
+    assert "; 3 pods would move" in ran.out
 
 
 def test_it_uses_the_capacity_of_the_nodes(tree: Path, tmp_path: Path) -> None:

@@ -45,8 +45,8 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     said = ran.err.splitlines()
     assert said[0] == "read as a request of Kueue"
     assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
-    assert any("says nothing of places" in line and "spec.suspend" in line for line in said)
-    assert "note: groups[0]: nodes list only slots: each pod takes 1" in said
+    assert any("no effect on placement" in line and "spec.suspend" in line for line in said)
+    assert "note: groups[0]: nodes list slots but no devices: each pod takes 1" in said
 
 
 def test_it_uses_the_tier_set_by_the_user(tmp_path: Path) -> None:

@@ -271,7 +271,7 @@ def test_it_sends_no_malformed_token(pki: Pki, text: str, why: str) -> None:
 
 def test_it_requires_a_client_certificate_and_its_key_together(pki: Pki) -> None:
     cert, _ = pki.client()
-    with pytest.raises(ConfigError, match="go together"):
+    with pytest.raises(ConfigError, match="give both"):
         PlacementClient("127.0.0.1:1", SOON_S, ClientIdentity(pki.ca, cert=cert))
 
 

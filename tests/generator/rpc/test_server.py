@@ -275,7 +275,7 @@ def test_it_does_not_share_its_port(server: PlacementServer) -> None:
 
 
 def test_it_refuses_to_listen_for_other_machines() -> None:
-    with pytest.raises(ConfigError, match="is not this machine"):
+    with pytest.raises(ConfigError, match="is not a loopback address"):
         PlacementServer("0.0.0.0:0", PublishedState())
 
 

@@ -125,7 +125,7 @@ def test_it_keeps_the_last_inventory_while_the_file(
 
 
 def test_it_refuses_to_start_without_a_usable_inventory(scene: Scene) -> None:
-    with pytest.raises(ConfigError, match="no node in it"):
+    with pytest.raises(ConfigError, match="no nodes in this file"):
         Loop(scene, nodes=scene.write("nodes.yaml", b"nodes: []\n"))
 
 

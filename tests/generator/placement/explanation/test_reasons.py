@@ -146,7 +146,7 @@ def test_it_gives_the_first_reason_that_applies(
         pytest.param(
             cluster(racks(3, 3), TAINTED),
             {"groups": workers(4)},
-            "without excluded nodes",
+            "without node exclusions",
             "block",
             id="the excluded nodes",
         ),
