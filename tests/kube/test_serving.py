@@ -101,7 +101,7 @@ def test_it_keeps_foreign_hypernodes_and_reports_them(cluster: Cluster) -> None:
         lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the overlap is told"
     )
     (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
-    assert f"foreign HyperNode theirs has {cluster.scene.hosts[0]} too" in ready["message"]
+    assert f"foreign HyperNode theirs also contains {cluster.scene.hosts[0]}" in ready["message"]
     assert cluster.api.expect("GET", HYPERNODES.path("theirs")) == made
     cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
     cluster.await_tree()
