@@ -57,7 +57,7 @@ def _find_missing_switch_links(
         PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up),
         domain_links.far_group[is_up],
     )
-    by_count = count_pairs(over, up.counts).by_left()
+    by_count = count_pairs(over, up.counts).by_left
     order = np.argsort(over, kind="stable")
     bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
     for group_index, below in sorted(lowers.items()):

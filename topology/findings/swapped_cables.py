@@ -90,7 +90,7 @@ def _derive_layout(fabric: Fabric, plane: Plane, groups: GroupColumns) -> Device
     expected = groups.host_group[ends.a]
     is_home = (expected != NO_GROUP) & (expected == groups.switch_group[ends.b])
     rail: dict[int, str] = {}
-    for switch, counts in count_pairs(ends.b[is_home], port_name_codes[is_home]).by_left().items():
+    for switch, counts in count_pairs(ends.b[is_home], port_name_codes[is_home]).by_left.items():
         count, usual = min((-count, port_names[name]) for name, count in counts.items())
         if -2 * count > sum(counts.values()):
             rail[switch] = usual
@@ -180,7 +180,7 @@ def _score_by_rail(fabric: Fabric, layout: DeviceLayout) -> PairScore:
 
 def _score_by_gap(plane: Plane) -> PairScore:
     """Return the score of two up-links: each switch should lack the cable that the other has."""
-    count = plane.switch_edges.pairs_both_ways.by_left()
+    count = plane.switch_edges.pairs_both_ways.by_left
 
     def score(first: MisplacedCable, second: MisplacedCable) -> int:
         gaps = ((first.edge.a, second.edge.b), (second.edge.a, first.edge.b))

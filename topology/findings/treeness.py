@@ -187,7 +187,7 @@ def is_ring(plane: Plane) -> bool:
     )
     if not is_enough or (switch_pairs.counts > 1).any():
         return False
-    peers_by_switch = switch_pairs.by_left()
+    peers_by_switch = switch_pairs.by_left
     if len(peers_by_switch) < num_switches or any(
         len(peer_counts) != _NUM_RING_PEERS for peer_counts in peers_by_switch.values()
     ):

@@ -44,6 +44,7 @@ class PairCounts(NamedTuple):
         weights = self.counts * is_chosen[self.right]
         return np.bincount(self.left, weights, len(is_chosen)).astype(np.intp)
 
+    @property
     def by_left(self) -> dict[int, dict[int, int]]:
         """Return left number to right number to count, all ascending. Cost: O(pairs)."""
         starts = np.flatnonzero(np.diff(self.left, prepend=-1))

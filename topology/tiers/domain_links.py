@@ -74,7 +74,7 @@ class DomainLinks:
 
     def tally(self, left: Index, right: Index, chosen: Flags) -> Mapping[int, Mapping[int, int]]:
         """Return the number of cables of chosen entries by left end, then right end; ascending."""
-        return count_pairs(left[chosen], right[chosen], self.counts[chosen]).by_left()
+        return count_pairs(left[chosen], right[chosen], self.counts[chosen]).by_left
 
     def count(self, groups: Index, chosen: Flags) -> Index:
         """Return the number of cables of chosen entries, one entry per group."""

@@ -106,7 +106,7 @@ def group_switches(plane: Plane, ranks: Ranks) -> TierGroups:
 def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
     a, b, _, _ = plane.host_edges.columns
     is_leaf = np.isin(b, ranks.by_rank[1])
-    weights = count_pairs(b[is_leaf], a[is_leaf]).by_left()
+    weights = count_pairs(b[is_leaf], a[is_leaf]).by_left
     certain, undecided_weights = _split_plain_groups(weights)
     joined = join_switches(undecided_weights, Side.BOTH)
     shared = find_shared_groups(joined, undecided_weights)
@@ -163,12 +163,11 @@ def _group_rank(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> No
     uppers, lowers, counts = plane.switch_edges.pairs_both_ways
     roots = _find_roots(draft, lowers)
     is_up = _mark_rank(ranks, rank, uppers) & (roots >= 0)
-    weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left()
+    weights = count_pairs(uppers[is_up], roots[is_up], counts[is_up]).by_left
     certain, undecided_weights = _split_plain_groups(weights)
-    groups = absorb_minor_groups(
-        join_switches(undecided_weights, Side.SMALLER, _peer_links(plane, undecided_weights)),
-        undecided_weights,
-    )
+    peer_links = _peer_links(plane, undecided_weights)
+    joined = join_switches(undecided_weights, Side.SMALLER, peer_links)
+    groups = absorb_minor_groups(joined, undecided_weights)
     assignment = assign_units(groups, undecided_weights)
     candidates = sorted([*certain, *_find_candidates(groups, assignment)])
     peers = _count_peer_links(draft, plane, ranks, rank - 1)
@@ -198,7 +197,7 @@ def _peer_links(plane: Plane, switches: Collection[int]) -> Weights:
     chosen = list(switches)
     return switch_pairs.where(
         np.isin(switch_pairs.left, chosen) & np.isin(switch_pairs.right, chosen)
-    ).by_left()
+    ).by_left
 
 
 def _count_peer_links(draft: _GroupDraft, plane: Plane, ranks: Ranks, rank: int) -> Counter[int]:
