@@ -6,12 +6,13 @@ or changes its kind): then all claims have to be joined again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.id_index import NO_DEVICE, SEVERAL_DEVICES
 from topology.join.claim_join import JoinedFabric
 from topology.join.neighbor_resolution import build_mention, encode_style, port_name_style
@@ -63,7 +64,7 @@ class NeighborUpdater:
         if any(
             key in self.joined.contested_keys
             for neighbor in old_entries
-            for key in strong_keys(neighbor)
+            for key in neighbor_keys(neighbor)
         ):
             return None
         peers = [self._peer(neighbor) for neighbor in new_entries]
@@ -78,7 +79,7 @@ class NeighborUpdater:
 
     def _peer(self, neighbor: Neighbor) -> int | None:
         keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
-        if not all(self._is_uncontested(key) for key in strong_keys(neighbor)):
+        if not all(self._is_uncontested(key) for key in neighbor_keys(neighbor)):
             return None
         peer = self.joined.keys.find(keys[0]) if keys else NO_DEVICE
         if peer == NO_DEVICE:
@@ -152,14 +153,6 @@ class NeighborUpdater:
         """Return whether the reporting devices alone prove that a device is a switch."""
         by_node = any(_has_node(self.joined.claims[viewer]) for viewer in viewers)
         return by_node and (len(viewers) > 1 or peer not in self.joined.on_shared_ports)
-
-
-def strong_keys(neighbor: Neighbor) -> Iterator[Key]:
-    """Yield the IDs of an entry that identify a device."""
-    for identifier in (*neighbor.device_ids, *neighbor.port_ids):
-        key = strong_key(identifier)
-        if key is not None:
-            yield key
 
 
 def _is_switch(claims: Sequence[Claim]) -> bool:
