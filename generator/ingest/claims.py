@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from generator.ingest.report_scope import limit_to_scope
 from generator.ingest.subnets import find_expected_subnets
 from generator.ingest.sweeps import build_detached_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, ReportError, show
 from topology.model.facts import Device, DeviceKind
-from topology.model.ids import IdKind
 from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.packed_claims import PackedClaim
@@ -46,8 +46,11 @@ class _DeviceClaim(NamedTuple):
     """The claim of one report about its device."""
 
     facts: Hashable
-    claim: Claim
+    claim: Claim | None
+    """None if nothing of the report counts."""
     problems: tuple[ParseError, ...]
+    is_node: bool
+    """Whether a node of the report's name is listed."""
 
 
 class _ParsedSweep(NamedTuple):
@@ -69,11 +72,18 @@ class ClaimBuilder:
         self._device_claims: dict[str, _DeviceClaim] = {}
         self._parsed_sweeps: dict[str, _ParsedSweep] = {}
 
-    def build_claims(self, reports: Iterable[Report]) -> ReportClaims:
+    def build_claims(
+        self, reports: Iterable[Report], nodes: Collection[str] = frozenset()
+    ) -> ReportClaims:
         """Return the claims of reports; for each subnet those of the newest complete sweep.
 
         An incomplete or damaged sweep is a problem, never an empty fabric. Cost: O(facts) of new
         and changed reports.
+
+        Args:
+            reports: all reports.
+            nodes: the names of the cluster's nodes, if they are known; no report under such a name
+                is about a switch.
         """
         reports = tuple(reports)
         device_claims, previous = {}, self._device_claims
@@ -81,10 +91,11 @@ class ClaimBuilder:
         for report in reports:
             name = report.metadata.name
             known = previous.get(name)
-            if known is not None and known.facts == report.content:
+            is_node = name in nodes
+            if known is not None and known.facts == report.content and known.is_node == is_node:
                 device_claims[name] = known
             elif (device := report.device) is not None:
-                device_claims[name] = _build_device_claim(report, device)
+                device_claims[name] = _build_device_claim(report, device, is_node=is_node)
             elif report.sweep is not None:
                 part = report.sweep
                 key = (part.subnet, name.partition(".sweep.")[0], part.sweep_id)
@@ -94,11 +105,12 @@ class ClaimBuilder:
         sweeps = self._select_sweeps(parts, problems)
         expected = {subnet for subnet, _, _ in parts} | find_expected_subnets(reports)
         swept_claims = (claim for sweep in sweeps for claim in sweep.claims)
+        speakers = {name for name, known in device_claims.items() if known.claim}
         hosts = (report for report in reports if report.device_kind is DeviceKind.HOST)
         return ReportClaims(
-            (*(known.claim for known in device_claims.values()), *swept_claims),
+            (*(known.claim for known in device_claims.values() if known.claim), *swept_claims),
             (*problems, *(error for sweep in sweeps for error in sweep.errors)),
-            frozenset(host.metadata.name for host in hosts),
+            frozenset(host.metadata.name for host in hosts if host.metadata.name in speakers),
             tuple(sorted(expected - self._parsed_sweeps.keys())),
         )
 
@@ -132,9 +144,11 @@ class ClaimBuilder:
         return [*parsed.values()]
 
 
-def build_claims(reports: Iterable[Report]) -> ReportClaims:
+def build_claims(
+    reports: Iterable[Report], nodes: Collection[str] = frozenset()
+) -> ReportClaims:
     """Return the claims of reports, as a new `ClaimBuilder` does."""
-    return ClaimBuilder().build_claims(reports)
+    return ClaimBuilder().build_claims(reports, nodes)
 
 
 def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _ParsedSweep:
@@ -149,22 +163,22 @@ def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _Pa
     return _ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
 
 
-def _build_device_claim(report: Report, device: Device) -> _DeviceClaim:
+def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _DeviceClaim:
     """Return the claim of a device; a host is always the node that its report is named after.
 
-    RBAC lets an agent write no other report, but its content may name another node.
+    RBAC lets an agent write no other report, but its content may be about anything.
     """
-    problems: list[ParseError] = []
-    name, is_host = report.metadata.name, device.kind is DeviceKind.HOST
-    others = {id_.value for id_ in device.ids if id_.kind is IdKind.NODE_NAME} - {name}
-    if others and is_host:
-        claimed = ", ".join(show(other) for other in sorted(others))
-        problem = f"the report claims to be from node {claimed}; that claim is ignored"
-        problems.append(ParseError(problem, source=f"report {show(name, 253)}"))
+    name = report.metadata.name
+    scoped = limit_to_scope(name, device, is_node=is_node)
+    source = f"report {show(name, 253)}"
+    problems = tuple(ParseError(problem, source=source) for problem in scoped.problems)
+    if scoped.device is None:
+        return _DeviceClaim(report.content, None, problems, is_node)
     packed = (
         report.facts.packed
-        if isinstance(report, CompactReport) and report.facts
-        else pack_device(device)
+        if scoped.device is device and isinstance(report, CompactReport) and report.facts
+        else pack_device(scoped.device)
     )
+    is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
-    return _DeviceClaim(report.content, claim, tuple(problems))
+    return _DeviceClaim(report.content, claim, problems, is_node)

@@ -89,7 +89,8 @@ def read_inputs(sources: Sources) -> Inputs:
         inventory=inventory, planes=choice, tier_names=tree_spec.tier_names, problems=problems
     )
     if stored is not None:
-        report_claims = build_claims(stored.reports)
+        listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
+        report_claims = build_claims(stored.reports, listed)
         unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
         inputs = _add_claims(
             inputs, report_claims.claims, [*stored.problems, *report_claims.problems, *unlisted]

@@ -46,7 +46,10 @@ class FabricObserver:
         """
         if self._is_same(evidence):
             return
-        report_claims = self._claim_builder.build_claims(evidence.reports)
+        listed = evidence.inventory.nodes if evidence.inventory else ()
+        report_claims = self._claim_builder.build_claims(
+            evidence.reports, frozenset(node.name for node in listed)
+        )
         inputs = Inputs(
             report_claims.claims,
             evidence.reports,

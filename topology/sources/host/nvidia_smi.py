@@ -113,6 +113,11 @@ def build_clique_port(clique: Clique) -> Port:
     return Port(PORT_NAME, medium=Medium.NVLINK, state=PortState.UP, neighbors=(domain,))
 
 
+def is_clique_id(identifier: Id) -> bool:
+    """Return whether an id is that of an NVLink domain, as `build_clique_port` writes it."""
+    return identifier.kind is IdKind.CHASSIS_ID and identifier.subtype == PORT_NAME
+
+
 def _is_ready(gpu: GpuFabric) -> bool:
     return gpu.state == "Completed" and gpu.status == "Success"
 

@@ -1,0 +1,80 @@
+"""A law of trust: whatever one node reports, no other node changes its place."""
+
+import random  # noqa: TID251 - lies are drawn from a seed that hypothesis draws
+from typing import NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.observe.observation import Observation, observe_fabric
+from tests.effort import examples
+from tests.property.liars import Scene, Testimony, honest_testimony, scenes, tell_lies
+from topology.model.facts import FindingKind
+from topology.model.tree import TopologyTree
+
+Level = tuple[int, str, frozenset[str]]
+"""Tier, name and honest nodes of a domain."""
+DOUBTS = {FindingKind.DUPLICATE_ID, FindingKind.DUPLICATE_NAME, FindingKind.UNDECIDABLE}
+
+
+def observed(testimony: Testimony, before: Observation | None = None) -> Observation:
+    observation = observe_fabric(
+        testimony.inputs(),
+        previous=before.tree if before else None,
+        first_owners=before.owners if before else {},
+    )
+    assert observation is not None
+    return observation
+
+
+def places(tree: TopologyTree, liar: str, *, has_names: bool) -> dict[str, tuple[Level, ...]]:
+    """Return the domains of each honest node, bottom-up, as sets of honest nodes."""
+    found: dict[str, tuple[Level, ...]] = {}
+    for domain in tree.domains:
+        nodes = frozenset(tree.nodes_of(domain)) - {liar}
+        level = (domain.tier, domain.name if has_names else "", nodes)
+        for node in nodes:
+            found[node] = (*found.get(node, ()), level)
+    return found
+
+
+class Moved(NamedTuple):
+    node: str
+    before: tuple[Level, ...]
+    now: tuple[Level, ...]
+
+
+def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: bool) -> list[object]:
+    honest = observed(honest_testimony(scene, liar))
+    before = honest if has_history else None
+    silent = observed(honest_testimony(scene, liar, is_silent=True), before)
+    testimony = tell_lies(scene, liar, rng)
+    now = observed(testimony, before)
+    references = [
+        places(observation.tree, liar, has_names=has_history) for observation in (honest, silent)
+    ]
+    found = places(now.tree, liar, has_names=has_history)
+    reasons = dict(now.tree.unplaced)
+    moved: list[object] = []
+    for node in scene.nodes:
+        allowed = [reference.get(node, ()) for reference in references]
+        place = found.get(node, ())
+        if node == liar or place in allowed:
+            continue
+        is_doubted = any(
+            finding.kind in DOUBTS and (node in finding.message or liar in finding.message)
+            for finding in now.findings
+        )
+        if place or not reasons.get(node) or not is_doubted:
+            moved.append(Moved(node, allowed[0], place))
+    strangers = set(found) - set(scene.nodes)
+    return [testimony.lies, *moved[:2], *strangers] if moved or strangers else []
+
+
+@settings(max_examples=examples(600))
+@given(scenes(), st.randoms(use_true_random=False), st.booleans())
+def test_no_honest_node_changes_its_place(
+    scene: Scene, rng: random.Random, has_history: bool  # noqa: FBT001 - hypothesis passes it so
+) -> None:
+    liar = rng.choice(scene.nodes)
+    assert moved_nodes(scene, liar, rng, has_history=has_history) == []
