@@ -7,7 +7,7 @@ the network cut across each other: no tree can show both, and the tree shows the
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -30,12 +30,17 @@ from topology.tiers.tier_groups import TierGroup
 
 CLIQUE_RANK = 0
 """The rank of an NVLink domain: below the leaves."""
+MIN_CLIQUE_HOSTS = 2
+"""Hosts that must report a clique below their leaf; the word of one host adds no tier."""
 CliqueByHost = Mapping[int, int]
 """Host to the device that represents its clique."""
 
 
 def find_cliques(fabric: Fabric) -> dict[int, int]:
-    """Return the clique of each host that is in exactly one. Cost: O(links)."""
+    """Return the clique of each host that reports exactly one. Cost: O(links).
+
+    Only a host's own NVLink port shows its clique: another host's word about it does not count.
+    """
     cliques_by_host: dict[int, set[int]] = defaultdict(set)
     columns = columns_of(fabric)
     is_nvlink = columns.media == MEDIUM_CODES[Medium.NVLINK]
@@ -45,7 +50,9 @@ def find_cliques(fabric: Fabric) -> dict[int, int]:
     for link in rows_at(fabric.links, links.tolist()):
         ends = fabric.ports[link.a], fabric.ports[link.b]
         for host_end, clique_end in (ends, ends[::-1]):
-            if fabric.devices[host_end.device].kind is DeviceKind.HOST:
+            is_own = host_end.medium is Medium.NVLINK
+            kinds = (fabric.devices[end.device].kind for end in (host_end, clique_end))
+            if is_own and tuple(kinds) == (DeviceKind.HOST, DeviceKind.SWITCH):
                 cliques_by_host[host_end.device].add(clique_end.device)
     return {host: min(devices) for host, devices in cliques_by_host.items() if len(devices) == 1}
 
@@ -71,9 +78,23 @@ def add_clique_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> tuple
 
 
 def _has_tier(groups: Sequence[TierGroup], cliques: CliqueByHost) -> bool:
-    """Return whether more than half of the cliques are inside one leaf group each."""
-    groups_by_clique = _groups_by_clique(groups, cliques)
-    return 2 * sum(len(leaves) == 1 for leaves in groups_by_clique.values()) > len(groups_by_clique)
+    """Return whether more than half of the hosts in cliques are below the leaf of their clique.
+
+    That is the leaf group of most of its hosts. Hosts are counted, not cliques, so that one host
+    that reports another clique than its own neither adds the tier nor takes it away.
+    """
+    hosts_by_clique: dict[int, Counter[int]] = defaultdict(Counter)
+    for group_index, group in enumerate(groups):
+        for host in group.hosts:
+            if host in cliques:
+                hosts_by_clique[cliques[host]][group_index] += 1
+    num_nested = sum(
+        counts.most_common(1)[0][1]
+        for counts in hosts_by_clique.values()
+        if len(counts) == 1 or 2 * max(counts.values()) > counts.total()
+    )
+    num_hosts = sum(counts.total() for counts in hosts_by_clique.values())
+    return num_nested >= MIN_CLIQUE_HOSTS and 2 * num_nested > num_hosts
 
 
 def _find_unknown_cliques(
