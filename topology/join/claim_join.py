@@ -17,6 +17,7 @@ from topology.identity.device_names import display_names, sort_names
 from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.id_index import KeyTable
 from topology.identity.quarantine import resolve_disputes
+from topology.identity.testimony import limit_testimony
 from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_links import NeighborRows
 from topology.join.neighbor_resolution import Mention, NeighborEntries, NeighborResolver
@@ -93,7 +94,8 @@ def join_claims(
     Cost: O(n log n) in ports and neighbors, 40 µs each, and 150 bytes each meanwhile: each claim
     builds its device about five times, one claim at a time.
     """
-    undisputed = resolve_disputes(sort_claims(expand_claims(claims)), previous_owners)
+    limited = limit_testimony(sort_claims(expand_claims(claims)))
+    undisputed = resolve_disputes(limited.claims, previous_owners)
     identities = resolve_claims(undisputed.claims)
     resolver = NeighborResolver(identities, len(identities.entities))
     entries = resolver.resolve_all()
@@ -134,9 +136,10 @@ def join_claims(
             if entity_index not in resolver.inconsistent
         },
         inconsistent_mentions=frozenset(
-            number_by_entity[entity_index] for entity_index in resolver.inconsistent
+            number_by_entity[entity_index]
+            for entity_index in resolver.find_inconsistent(limited.contested_ids)
         ),
-        contested_keys=undisputed.contested_keys,
+        contested_keys=undisputed.contested_keys | limited.contested_keys,
         previous_owners={key: previous_owners.get(key) for key in undisputed.contested_keys},
     )
 

@@ -8,7 +8,7 @@ entries have no effect on it.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -140,6 +140,20 @@ class NeighborResolver:
                         is_independent=is_independent,
                     )
         return resolved
+
+    def find_inconsistent(self, contested_ids: Collection[Id]) -> set[int]:
+        """Return the devices known only as neighbors that entries or hosts describe differently.
+
+        Args:
+            contested_ids: ids of devices that hosts described differently before they were limited.
+        """
+        if not contested_ids:
+            return self.inconsistent
+        return self.inconsistent | {
+            entity_index
+            for entity_index in self.mentions
+            if not self.identities.entities[entity_index].heard_ids.isdisjoint(contested_ids)
+        }
 
     def _resolve(self, neighbor: Neighbor) -> tuple[int, bool]:
         """Return the entity that an entry means, and whether the entry is independent."""
