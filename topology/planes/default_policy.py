@@ -37,6 +37,9 @@ from topology.planes.port_planes import PortPlanes
 SLOWEST_SHARE: Final = 4
 """A compute port has at least a quarter of the fastest rate on its node."""
 
+MIN_HOSTS: Final = 2
+"""Hosts that it takes to change the plane of other hosts' ports."""
+
 _WORDS: Final = (
     (MANAGEMENT, frozenset({"mgmt", "mgt", "management", "oob", "ipmi", "bmc", "ilo", "idrac"})),
     (STORAGE, frozenset({"storage", "stor", "nfs", "lustre", "ceph", "gpfs", "beegfs"})),
@@ -179,7 +182,8 @@ def assign_by_switch_use(edges: Sequence[Edge], port_planes: PortPlanes) -> dict
     """Return ports of plain hosts that get the plane of most other ports on their switch.
 
     A plain host is a host whose ports are all alike, such as a storage server; compared only with
-    each other, all of its ports are compute.
+    each other, all of its ports are compute. Each host has one vote about a switch and a plane,
+    and one host alone decides nothing.
 
     Args:
         edges: links from hosts to switches.
@@ -188,17 +192,21 @@ def assign_by_switch_use(edges: Sequence[Edge], port_planes: PortPlanes) -> dict
     if port_planes.planes() <= {COMPUTE}:
         return {}
     planes_of_host: dict[int, set[str]] = defaultdict(set)
-    votes: dict[int, Counter[str]] = defaultdict(Counter)
+    voters: dict[int, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
     for edge in edges:
         port_plane = port_planes.get(edge.a_port)
         if port_plane:
             planes_of_host[edge.a].add(port_plane.plane)
-            votes[edge.b][port_plane.plane] += 1
+            voters[edge.b][port_plane.plane].add(edge.a)
+    votes = {
+        switch: Counter({plane: len(hosts) for plane, hosts in by_plane.items()})
+        for switch, by_plane in voters.items()
+    }
     plane_of_switch = {
         switch: plane
         for switch, count in votes.items()
         for plane, most in count.most_common(1)
-        if plane != COMPUTE and 2 * most > count.total()
+        if plane != COMPUTE and 2 * most > count.total() and most >= MIN_HOSTS
     }
     return {
         edge.a_port: PortPlane(plane_of_switch[edge.b], PlaneReason.NEIGHBORS)

@@ -15,6 +15,7 @@ import numpy as np
 
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Flags, Index
+from topology.model.pair_counts import count_pairs
 from topology.planes.cables import (
     Cables,
     EdgeRows,
@@ -109,16 +110,16 @@ class PlaneSplit:
         return self.cables.switch_edges.where(~(is_foreign | is_managing))
 
     def _find_other_switches(self, name: str, leaves: Collection[int]) -> set[int]:
-        _, b, a_port, _ = self.cables.host_edges.columns
-        num_host_links = Counter(
-            b[~_is_member(b, leaves) & self.port_planes.is_assigned()[a_port]].tolist()
-        )
-        if not num_host_links and not self.plane_by_switch_name:
+        a, b, a_port, _ = self.cables.host_edges.columns
+        is_other = ~_is_member(b, leaves) & self.port_planes.is_assigned()[a_port]
+        # One host may report any number of cables to a spine; hosts are counted.
+        num_hosts = Counter(count_pairs(b[is_other], a[is_other]).left.tolist())
+        if not num_hosts and not self.plane_by_switch_name:
             return set()
         columns = self.cables.switch_edges.columns
         num_switch_links = Counter([*columns.a.tolist(), *columns.b.tolist()])
         crowded = {
-            switch for switch, count in num_host_links.items() if count >= num_switch_links[switch]
+            switch for switch, count in num_hosts.items() if count >= num_switch_links[switch]
         }
         named = {switch for switch, plane in self.plane_by_switch_name.items() if plane != name}
         return crowded | (named - set(leaves))

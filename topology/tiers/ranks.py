@@ -92,7 +92,8 @@ def mark_leaves(plane: Plane) -> Flags:
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
-    num_hosts = np.bincount(plane.host_edges.columns.b, minlength=size)
+    # Hosts are counted, not their cables: one host may report any number of cables to a spine.
+    num_hosts = np.bincount(plane.host_edges.pairs.right, minlength=size)
     num_links = switch_pairs.count_to(np.ones(size, np.bool_))
     is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(num_hosts))
     is_leaf = (num_hosts > 0) & is_busy

@@ -139,7 +139,10 @@ class _OverlapGroups:
     def _agree(self, num_units: tuple[int, int], num_shared: int) -> bool:
         """Return whether two switches that overlap also share most of their units."""
         is_enough = min(num_units) > 1 or max(num_units) <= FEW_UNITS
-        return self.side is Side.BOTH or (2 * num_shared > min(num_units) and is_enough)
+        if self.side is Side.BOTH:
+            # One host with many cables to two leaves is no majority of their hosts.
+            return 2 * num_shared > max(num_units)
+        return 2 * num_shared > min(num_units) and is_enough
 
 
 def join_switches(
