@@ -2,6 +2,7 @@
 
 - `desired`: observation and observed HyperNodes to planned changes and their problems. Pure.
 - `plan`: the ordered actions that keep the cluster valid after each one. Pure.
+- `node_moves`: the order in which nodes move between leaves. Pure.
 - `conflicts`: names, children and nodes that foreign HyperNodes share with ours. Pure.
 - `guard`: whether a plan may be written, or is held for an approval. Pure.
 - `node_domains`: the domains of each node, before and after a plan. Pure.

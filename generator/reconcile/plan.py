@@ -1,12 +1,14 @@
 """Plans the ordered actions from observed to desired HyperNodes. Pure.
 
 The cluster is valid after every single action. Volcano's scheduler crashes on a parent that lists
-a missing HyperNode, and places no topology job while a HyperNode has two parents. So the actions
-come in five passes:
+a missing HyperNode, places no topology job while a HyperNode has two parents, and merges leaves
+that share a node. So the actions come in five passes:
 
-1. **release**: HyperNodes drop children that move, stay without a parent or are missing; a member
-   list that would become empty gets the placeholder. An update that only removes is done here.
-2. **leaves**: create HyperNodes that contain only nodes; no parent lists them yet.
+1. **release**: HyperNodes drop children that move, stay without a parent or are missing, and nodes
+   that another HyperNode of ours rightly has; a member list that would become empty gets the
+   placeholder. An update that only removes is done here, unless a node of it moves.
+2. **nodes**: nodes move from leaf to leaf, and leaves that contain only nodes are created; no
+   parent lists them yet. `node_moves` has the order.
 3. **raise**: update HyperNodes whose tier rises, top-down, so no parent is at or below its child.
 4. **final writes**: bottom-up, all other creates and updates; within a tier, updates that add
    members come last.
@@ -14,8 +16,9 @@ come in five passes:
 
 After pass 1, every parent-child link between two HyperNodes that stay is a desired one, and the
 links below a HyperNode that will be deleted lead to HyperNodes of lower tiers that will be deleted
-too. So later passes can add links in any state without creating a second parent or a cycle. After
-a stop at any point, a new plan arrives at the same result.
+too. So later passes can add links in any state without creating a second parent or a cycle. A
+leaf takes nodes only after the leaf that had them dropped them, in all passes. After a stop at any
+point, a new plan arrives at the same result.
 
 A HyperNode that keeps its name but changes its tier is updated in place: Volcano's cache moves it
 to its new tier on the update, while delete and create would break the tree around it. While a
@@ -28,9 +31,10 @@ That is why pass 1 comes first. No action adds damage.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import zip_longest
 from typing import Any, Final
 
 from generator.outputs.hypernode import (
@@ -40,8 +44,10 @@ from generator.outputs.hypernode import (
     MemberType,
     find_structure_problems,
     render_manifest,
+    sort_members,
 )
 from generator.reconcile.conflicts import without_conflicts
+from generator.reconcile.node_moves import NodeHolders, NodeMove, group_moves, order_moves
 from topology.model.errors import InvariantError
 from topology.model.ids import natural_key
 
@@ -85,7 +91,7 @@ def plan_changes(desired: Sequence[HyperNode], observed: Sequence[HyperNode]) ->
         raise InvariantError(f"desired HyperNodes: {problems[0]}")
     planner = _Planner(without_conflicts(desired, observed), observed)
     planner.release()
-    planner.create_leaves()
+    planner.move_nodes()
     planner.raise_tiers()
     planner.write_final()
     planner.delete()
@@ -112,6 +118,12 @@ class _Planner:
         self._parents = {
             child: hypernode.name for hypernode in desired.values() for child in hypernode.children
         }
+        self._goal_nodes = {name: frozenset(goal.nodes) for name, goal in desired.items()}
+        self._goals: dict[str, list[str]] = {}
+        """By node the desired HyperNodes that list it: one, or none for a node that is gone."""
+        for name, nodes in self._goal_nodes.items():
+            for node in nodes:
+                self._goals.setdefault(node, []).append(name)
         self._current: dict[str, HyperNode] = {}
         self._listed_by_foreign: set[str] = set()
         """Children of foreign HyperNodes, which are not deleted: a child would be missing there."""
@@ -119,6 +131,7 @@ class _Planner:
             self._current[hypernode.name] = hypernode
             if not hypernode.is_ours:
                 self._listed_by_foreign.update(hypernode.children)
+        self._holders = NodeHolders(self._current.values())
 
     def release(self) -> None:
         for name in _top_down(
@@ -133,12 +146,14 @@ class _Planner:
             )
             if len(remaining) < len(old.members):
                 reason = _describe_release(old, remaining, present=self._current)
-                self._put(
-                    replace(old, members=remaining or _PLACEHOLDER_MEMBERS, num_inexact_members=0),
-                    reason,
-                )
+                self._put(_with_members(old, remaining), reason)
 
-    def create_leaves(self) -> None:
+    def move_nodes(self) -> None:
+        targets = (name for name in self._desired if self._is_plain_leaf(name))
+        for chain in order_moves(move for name in targets for move in self._find_moves(name)):
+            self._drop_nodes(chain[0])
+            for move, onward in zip_longest(chain, chain[1:]):
+                self._put_leaf(move.target, move.nodes, onward.nodes if onward else frozenset())
         for name in _bottom_up(self._desired.values()):
             if name not in self._current and not self._desired[name].children:
                 self._put(self._desired[name], "new domain")
@@ -151,16 +166,22 @@ class _Planner:
             if not self._is_ready(goal):
                 members = old.members or _PLACEHOLDER_MEMBERS
                 goal = replace(goal, members=members)
-            self._put(goal, _describe_update(old, goal))
+            self._fill(goal)
 
     def write_final(self) -> None:
+        # A leaf that takes nodes comes first: the leaf that has them drops them just before.
         rows = [
-            (goal.tier, self._adds(goal), natural_key(goal.name), goal)
+            (
+                goal.tier,
+                not self._find_moves(goal.name),
+                self._adds(goal),
+                natural_key(goal.name),
+                goal,
+            )
             for goal in self._desired.values()
         ]
-        for *_, goal in sorted(rows, key=lambda row: row[:3]):
-            old = self._current.get(goal.name)
-            self._put(goal, "new domain" if old is None else _describe_update(old, goal))
+        for *_, goal in sorted(rows, key=lambda row: row[:4]):
+            self._fill(goal)
 
     def delete(self) -> None:
         obsolete = [
@@ -172,6 +193,7 @@ class _Planner:
         ]
         for name in _top_down(obsolete):
             old = self._current.pop(name)
+            self._holders.replace(old, None)
             self.actions.append(Action(Op.DELETE, name, old.tier, "no longer in the tree", None))
 
     def _put(self, goal: HyperNode, reason: str) -> None:
@@ -181,18 +203,94 @@ class _Planner:
         op = Op.CREATE if old is None else Op.UPDATE
         self.actions.append(Action(op, goal.name, goal.tier, reason, goal))
         self._current[goal.name] = goal
+        self._holders.replace(old, goal)
+
+    def _fill(self, goal: HyperNode) -> None:
+        """Write a HyperNode; the leaves that still hold its nodes drop them group by group."""
+        moves = self._find_moves(goal.name, goal)
+        if goal.children:
+            for move in moves:
+                self._drop_nodes(move)
+            moves = []
+        awaited = frozenset(node for move in moves for node in move.nodes)
+        for move in moves:
+            self._drop_nodes(move)
+            awaited -= move.nodes
+            self._write(_without_nodes(goal, awaited))
+        if not moves:
+            self._write(goal)
+
+    def _write(self, goal: HyperNode) -> None:
+        old = self._current.get(goal.name)
+        self._put(goal, "new domain" if old is None else _describe_update(old, goal))
+
+    def _find_moves(self, name: str, goal: HyperNode | None = None) -> list[NodeMove]:
+        """Return the nodes that a desired HyperNode must take from others, by these others."""
+        moves: dict[tuple[str, str], list[str]] = {}
+        for node in self._goal_nodes[name] if goal is None else goal.nodes:
+            for holder in self._holders.of(node):
+                if holder != name and not self._is_goal(node, holder):
+                    moves.setdefault((holder, name), []).append(node)
+        return group_moves(moves)
+
+    def _drop_nodes(self, move: NodeMove) -> None:
+        """Take nodes out of the leaf that holds them, before another one takes them."""
+        reason = f"release nodes before they move: -{len(move.nodes)}"
+        if self._is_plain_leaf(move.source):
+            self._put_leaf(move.source, frozenset(), move.nodes, reason)
+        else:
+            self._put(_without_nodes(self._current[move.source], move.nodes), reason)
+
+    def _put_leaf(
+        self, name: str, taken: frozenset[str], dropped: frozenset[str], reason: str = ""
+    ) -> None:
+        """Write a leaf that does not rise, or create it; nodes on their way out may stay in it.
+
+        New nodes join at once, and nodes without a place in the tree leave at once.
+        """
+        old, goal = self._current.get(name), self._desired[name]
+        held = frozenset(old.nodes) if old else frozenset()
+        fresh = {node for node in self._goal_nodes[name] if not self._holders.is_held(node)}
+        kept = {node for node in held - dropped if node in self._goals}
+        nodes = kept | fresh | taken
+        if nodes != self._goal_nodes[name]:
+            members = sort_members(Member(MemberType.NODE, node) for node in nodes)
+            goal = _with_members(goal, members)
+        if old is None:
+            reason = "new domain"
+        self._put(goal, reason or _describe_update(old or goal, goal))
+
+    def _is_plain_leaf(self, name: str) -> bool:
+        """Return whether a desired leaf can be written at once: it is new, or does not rise.
+
+        After pass 1 its parent stays above it, and all that it may still list will be deleted.
+        """
+        old, goal = self._current.get(name), self._desired.get(name)
+        if goal is None or goal.children:
+            return False
+        return old is None or old.tier >= goal.tier
+
+    def _is_goal(self, node: str, name: str) -> bool:
+        return node in self._goal_nodes.get(name, ())
 
     def _only_shrinks(self, old: HyperNode, goal: HyperNode) -> bool:
+        moving = (node for node in old.nodes if not self._is_goal(node, old.name))
         return (
             old.tier == goal.tier
             and set(goal.members) <= set(old.members)
             and all(child in self._current for child in goal.children)
+            and not any(self._is_moving(node) for node in moving)
         )
+
+    def _is_moving(self, node: str) -> bool:
+        """Return whether a node has a place in the tree, and is in no right leaf yet."""
+        goals = self._goals.get(node)
+        return goals is not None and not set(goals).intersection(self._holders.of(node))
 
     def _is_member_allowed(self, member: Member, parent: HyperNode) -> bool:
         """Return whether a parent that is not final yet may still list a member."""
         if member.type is MemberType.NODE:
-            return parent.name in self._desired or parent.name not in self._listed_by_foreign
+            return self._is_node_allowed(member.name, parent)
         child = self._current.get(member.name)
         if child is None:
             return False
@@ -200,6 +298,16 @@ class _Planner:
             return self._parents.get(member.name) == parent.name
         # A child that will be deleted leaves with its parent's last update or delete, top-down.
         return child.tier < parent.tier and parent.name not in self._listed_by_foreign
+
+    def _is_node_allowed(self, node: str, parent: HyperNode) -> bool:
+        """Return whether a node may stay for now: where it is right, or until it moves."""
+        if self._is_goal(node, parent.name):
+            return True
+        if self._is_moving(node):
+            return self._holders.of(node)[0] == parent.name
+        is_elsewhere = node in self._goals or self._holders.of(node)[:1] not in ([], [parent.name])
+        is_kept = parent.name in self._desired or parent.name not in self._listed_by_foreign
+        return is_kept and not is_elsewhere
 
     def _is_ready(self, goal: HyperNode) -> bool:
         """Return whether all children already exist on lower tiers."""
@@ -211,6 +319,18 @@ class _Planner:
     def _adds(self, goal: HyperNode) -> bool:
         old = self._current.get(goal.name)
         return old is None or not set(goal.members) <= set(old.members)
+
+
+def _with_members(hypernode: HyperNode, members: tuple[Member, ...]) -> HyperNode:
+    """Return a HyperNode with other members; an empty list becomes the placeholder."""
+    return replace(hypernode, members=members or _PLACEHOLDER_MEMBERS, num_inexact_members=0)
+
+
+def _without_nodes(hypernode: HyperNode, nodes: Collection[str]) -> HyperNode:
+    dropped = {Member(MemberType.NODE, node) for node in nodes}
+    return _with_members(
+        hypernode, tuple(member for member in hypernode.members if member not in dropped)
+    )
 
 
 def _top_down(hypernodes: Iterable[HyperNode]) -> list[str]:

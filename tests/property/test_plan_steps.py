@@ -3,7 +3,8 @@
 A state is a set of HyperNodes. Observed states are forests, or forests damaged by losses, foreign
 objects, cycles and interrupted plans. A state is valid if Volcano's scheduler survives it: no link
 to a missing HyperNode, no second parent, no parent at or below the tier of its child, no empty
-list. In a damaged state an action must not add to the damage.
+list, no node in two leaves: the scheduler merges leaves that share a node. In a damaged state an
+action must not add to the damage.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,10 +46,63 @@ def test_it_never_shows_a_missing_child_or_a_second_parent(
         assert not cluster.dangling()
         assert not cluster.doubled()
         assert not cluster.disordered()
+        assert not cluster.shared()
         assert all(node.members for node in cluster.state.values())
 
     end = follow(desired, observed, check=check)
     assert end.state == {node.name: node for node in desired}
+
+
+def leaves_of(forest: Sequence[HyperNode]) -> dict[str, str]:
+    return {node: found.name for found in forest for node in found.nodes}
+
+
+@modest
+@given(pair=st.tuples(forests(), forests()) | evolutions())
+def test_it_moves_the_nodes_of_one_leaf_to_one_other_leaf_at_a_time(
+    pair: tuple[list[HyperNode], list[HyperNode]],
+) -> None:
+    desired, observed = pair
+    old, new = leaves_of(observed), leaves_of(desired)
+    staying = old.keys() & new.keys()
+
+    def check(cluster: FakeCluster) -> None:
+        between = staying - cluster.placed()
+        assert len({(old[node], new[node]) for node in between}) <= 1
+
+    follow(desired, observed, check=check)
+    num_moved = sum(old[node] != new[node] for node in staying)
+    num_bound = 2 * num_moved + 3 * (len(desired) + len(observed))
+    assert len(plan_changes(desired, observed)) <= num_bound
+
+
+@modest
+@given(observed=forests(), goals=st.lists(forests(), min_size=1, max_size=4), data=st.data())
+def test_it_shares_no_node_and_loses_no_child_over_plans_that_are_cut_off(
+    observed: list[HyperNode], goals: list[list[HyperNode]], data: st.DataObject
+) -> None:
+    cluster = FakeCluster(observed)
+    for goal in (*goals, goals[0]):
+        actions = plan_changes(goal, list(cluster.state.values()))
+        for action in actions[: data.draw(st.integers(0, len(actions)))]:
+            cluster.apply(action)
+            assert not cluster.shared()
+            assert not cluster.dangling()
+            assert not cluster.doubled()
+            assert not cluster.disordered()
+
+
+@modest
+@given(desired=forests(), observed=damaged())
+def test_it_repairs_nodes_in_two_leaves_before_it_moves_others(
+    desired: list[HyperNode], observed: list[HyperNode]
+) -> None:
+    cluster = FakeCluster(observed)
+    for action in plan_changes(desired, observed):
+        if action.op == "create":
+            assert not cluster.shared()
+        cluster.apply(action)
+    assert not cluster.shared()
 
 
 @modest
@@ -58,13 +112,14 @@ def test_it_never_adds_to_the_damage_it_finds(
 ) -> None:
     before = FakeCluster(observed)
     foreign = [node for node in observed if not node.is_ours]
-    dangling, doubled = before.dangling(), before.doubled()
+    dangling, doubled, shared = before.dangling(), before.doubled(), before.shared()
 
     def check(cluster: FakeCluster) -> None:
-        nonlocal dangling, doubled
+        nonlocal dangling, doubled, shared
         assert cluster.dangling() <= dangling
         assert cluster.doubled() <= doubled
-        dangling, doubled = cluster.dangling(), cluster.doubled()
+        assert cluster.shared() <= shared
+        dangling, doubled, shared = cluster.dangling(), cluster.doubled(), cluster.shared()
 
     end = follow(desired, observed, check=check)
     assert all(end.state[node.name] == node for node in foreign)

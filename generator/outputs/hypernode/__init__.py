@@ -21,6 +21,7 @@ from generator.outputs.hypernode.model import (
     is_object_name,
     parse_manifest,
     render_manifest,
+    sort_members,
 )
 from generator.outputs.hypernode.render import render_hypernodes
 
@@ -40,4 +41,5 @@ __all__ = [
     "parse_manifest",
     "render_hypernodes",
     "render_manifest",
+    "sort_members",
 ]

@@ -1,5 +1,6 @@
 """A cluster of HyperNodes in memory: the target of plans, with a check of its state."""
 
+from collections import Counter
 from collections.abc import Iterable
 
 from generator.outputs.hypernode import PLACEHOLDER, HyperNode, Member, MemberType
@@ -51,6 +52,18 @@ class FakeCluster:
             for parent, child in self.links()
             if child in self.state and self.state[parent].tier <= self.state[child].tier
         }
+
+    def shared(self) -> set[str]:
+        """Return the nodes that two of our HyperNodes list."""
+        listed = Counter(node for found in self._ours() for node in set(found.nodes))
+        return {node for node, times in listed.items() if times > 1}
+
+    def placed(self) -> set[str]:
+        """Return the nodes that one of our HyperNodes lists."""
+        return {node for found in self._ours() for node in found.nodes}
+
+    def _ours(self) -> list[HyperNode]:
+        return [found for found in self.state.values() if found.is_ours]
 
     def links(self) -> set[tuple[str, str]]:
         return {(found.name, child) for found in self.state.values() for child in found.children}

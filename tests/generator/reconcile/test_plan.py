@@ -69,10 +69,33 @@ def steps(desired: list[HyperNode], observed: list[HyperNode]) -> list[str]:
             id="a moved node touches two objects, the shrinking one first",
         ),
         pytest.param(
+            [hypernode("leaf-1", 1, "a", "c"), hypernode("leaf-2", 1, "b", "d"), DEPTH_2[2]],
+            DEPTH_2,
+            ["update leaf-1 a", "update leaf-2 b d", "update leaf-1 a c"],
+            id="a swapped pair takes three writes, and one node at a time is in no leaf",
+        ),
+        pytest.param(
+            [hypernode("leaf-1", 1, "c", "d"), hypernode("leaf-2", 1, "a", "b"), DEPTH_2[2]],
+            DEPTH_2,
+            [f"update leaf-1 {PLACEHOLDER}", "update leaf-2 a b", "update leaf-1 c d"],
+            id="two leaves exchange all of their nodes in three writes",
+        ),
+        pytest.param(
+            [hypernode("leaf-1", 1, "a", "b", "c"), hypernode("leaf-2", 1, "d"), DEPTH_2[2]],
+            [hypernode("leaf-1", 1, "a", "b"), hypernode("leaf-2", 1, "b", "c", "d"), DEPTH_2[2]],
+            ["update leaf-2 c d", "update leaf-2 d", "update leaf-1 a b c"],
+            id="a node in two leaves leaves the wrong one before anything else moves",
+        ),
+        pytest.param(
             [DEPTH_2[0], hypernode("new", 1, "c", "d"), hypernode("pod", 2, "leaf-1", "new")],
             DEPTH_2,
-            ["create new c d", "update pod leaf-1 new", "delete leaf-2"],
-            id="a leaf is replaced by create, swap in the parent, delete",
+            [
+                f"update leaf-2 {PLACEHOLDER}",
+                "create new c d",
+                "update pod leaf-1 new",
+                "delete leaf-2",
+            ],
+            id="a leaf is replaced by release, create, swap in the parent, delete",
         ),
         pytest.param(
             [*DEPTH_2[:2], hypernode("new", 2, "leaf-1", "leaf-2"), hypernode("top", 3, "new")],
@@ -121,7 +144,12 @@ def steps(desired: list[HyperNode], observed: list[HyperNode]) -> list[str]:
                 hypernode("pod", 3, "leaf-1"),
             ],
             [hypernode("leaf-1", 1, "a", "b"), hypernode("pod", 2, "leaf-1")],
-            ["create nv-1 a b", "update pod leaf-1", "update leaf-1 nv-1"],
+            [
+                f"update leaf-1 {PLACEHOLDER}",
+                "create nv-1 a b",
+                "update pod leaf-1",
+                "update leaf-1 nv-1",
+            ],
             id="a new lowest tier raises the others in place, top-down",
         ),
         pytest.param(
@@ -131,7 +159,12 @@ def steps(desired: list[HyperNode], observed: list[HyperNode]) -> list[str]:
                 hypernode("leaf-1", 2, "nv-1"),
                 hypernode("pod", 3, "leaf-1"),
             ],
-            ["update leaf-1 a b", "update pod leaf-1", "delete nv-1"],
+            [
+                f"update nv-1 {PLACEHOLDER}",
+                "update leaf-1 a b",
+                "update pod leaf-1",
+                "delete nv-1",
+            ],
             id="a lost lowest tier lowers the others in place, bottom-up",
         ),
         pytest.param(
