@@ -15,13 +15,15 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.claims import Claim, Key, Origin, claim_keys, strong_key
-from topology.model.facts import Device, DeviceKind, Neighbor
-from topology.model.ids import IdKind
+from topology.identity.claim_facts import ClaimFacts, ClaimTable
+from topology.model.claims import Key, Origin, strong_key
+from topology.model.facts import DeviceKind, Neighbor
 
 MIN_HOSTS: Final = 2
 """A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
 of them."""
+_SPREAD: Final = 0x1E3779B97F4A7C15
+"""Spreads the numbers of speakers over 64 bits, so that a key and a speaker make one number."""
 _Hashes = NDArray[np.int64]
 
 
@@ -32,13 +34,30 @@ class _IdRows:
     keys: array[int] = field(default_factory=lambda: array("q"))
     claimants: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, key: Key, speaker: int) -> None:
-        self.keys.append(hash(key))
-        self.claimants.append(speaker)
+    def add(self, keys: Sequence[int], speaker: int) -> None:
+        self.keys.extend(keys)
+        self.claimants.extend([speaker] * len(keys))
+
+    def select(self, is_chosen: Sequence[bool]) -> _IdRows:
+        """Return the rows of the chosen speakers, given one flag per speaker."""
+        keys, speakers = self._columns()
+        rows = np.array(is_chosen, np.bool_)[speakers]
+        return _IdRows(array("q", keys[rows].tobytes()), array("q", speakers[rows].tobytes()))
+
+    def find_common(self, other: _IdRows) -> _Hashes:
+        """Return the ids that one speaker mentions in both."""
+        own, others = (
+            keys ^ (speakers * _SPREAD) for keys, speakers in (self._columns(), other._columns())
+        )
+        common: _Hashes = np.unique(self._columns()[0][np.isin(own, others)])
+        return common
+
+    def _columns(self) -> tuple[_Hashes, _Hashes]:
+        return np.array(self.keys, np.int64), np.array(self.claimants, np.int64)
 
     def find_repeated(self) -> _Hashes:
         """Return the ids that two or more speakers mention."""
-        keys, speakers = np.array(self.keys, np.int64), np.array(self.claimants, np.int64)
+        keys, speakers = self._columns()
         order = np.lexsort((speakers, keys))
         keys, speakers = keys[order], speakers[order]
         is_shared = (keys[1:] == keys[:-1]) & (speakers[1:] != speakers[:-1])
@@ -46,55 +65,40 @@ class _IdRows:
         return repeated
 
 
-def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
+def find_disputed_hashes(table: ClaimTable) -> frozenset[int]:
     """Return the hashes of all keys that may be disputed, and some more.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
     that the host itself hears, and keys of a host that two nodes hear. Cost: O(n log n) in ids and
-    neighbors, 2 µs each; 16 bytes each.
+    neighbors, 1 µs each; 16 bytes each.
     """
-    claimed, heard = _IdRows(), _IdRows()
-    of_hosts, swept, own_ids = array("q"), array("q"), set[int]()
-    for claim_number, claim in enumerate(claims):
-        device = claim.device
+    claimed, own = _IdRows(), _IdRows()
+    of_hosts, swept = array("q"), array("q")
+    for claim_number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
         if claim.origin is Origin.SWEEP:
-            is_switch = device.kind is DeviceKind.SWITCH
-            swept.extend(map(hash, claim_keys(device) if is_switch else ()))
+            if facts.kind is DeviceKind.SWITCH:
+                swept.extend(facts.keys)
             continue
-        keys = [key for key in claim_keys(device) if key[0] != IdKind.NODE_NAME]
-        claimant = claimant_of(device, claim_number)
-        for key in keys if claimant is not None else ():
-            claimed.add(key, hash(claimant))
-        neighbor_ids = {
-            key
-            for port in device.ports
-            for neighbor in port.neighbors
-            for key in neighbor_keys(neighbor)
-        }
-        own_ids.update(map(hash, neighbor_ids.intersection(keys)))
-        if device.kind is DeviceKind.HOST:
-            of_hosts.extend(map(hash, keys))
-        for key in neighbor_ids if node_of(device) is not None else ():
-            heard.add(key, claim_number)
-    contested = np.concatenate([heard.find_repeated(), np.array(swept, np.int64)])
+        keys = [key for key in facts.keys if key not in facts.name_keys]
+        claimant = claimant_of(facts, claim_number)
+        if claimant is not None:
+            claimed.add(keys, hash(claimant))
+        own.add(keys, claim_number)
+        if facts.kind is DeviceKind.HOST:
+            of_hosts.extend(keys)
+    heard = _IdRows(table.heard, array("q", table.heard_by))
+    heard_by_nodes = heard.select([facts.node_name is not None for facts in table.facts])
+    contested = np.concatenate([heard_by_nodes.find_repeated(), np.array(swept, np.int64)])
     mixed = np.intersect1d(np.array(of_hosts, np.int64), contested)
-    return frozenset(np.concatenate([claimed.find_repeated(), mixed]).tolist()) | own_ids
+    disputed = [claimed.find_repeated(), mixed, heard.find_common(own)]
+    return frozenset(np.concatenate(disputed).tolist())
 
 
-def claimant_of(device: Device, claim_number: int) -> str | None:
+def claimant_of(facts: ClaimFacts, claim_number: int) -> str | None:
     """Return the claimant's name; None if the claim may be about a node with another claim."""
-    node = node_of(device)
-    if node is not None or device.kind is not DeviceKind.SWITCH:
-        return node
-    return f"{device.name or 'switch'}\0{claim_number}"
-
-
-def node_of(device: Device) -> str | None:
-    """Return the first node name among the ids of a device."""
-    return next(
-        (identifier.value for identifier in device.ids if identifier.kind is IdKind.NODE_NAME),
-        None,
-    )
+    if facts.node_name is not None or facts.kind is not DeviceKind.SWITCH:
+        return facts.node_name
+    return f"{facts.name or 'switch'}\0{claim_number}"
 
 
 def neighbor_keys(neighbor: Neighbor) -> Iterator[Key]:

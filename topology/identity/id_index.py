@@ -52,9 +52,9 @@ class KeyTableBuilder:
     hashes: array[int] = field(default_factory=lambda: array("q"))
     devices: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, device: int, keys: Sequence[Key]) -> None:
-        """Add the keys of one claim about a device."""
-        self.hashes.extend(map(hash, keys))
+    def add_hashes(self, device: int, keys: Sequence[int]) -> None:
+        """Add the hashes of the keys of one claim about a device."""
+        self.hashes.extend(keys)
         self.devices.extend([device] * len(keys))
 
     def build(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:

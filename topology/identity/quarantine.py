@@ -19,12 +19,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from topology.identity.claim_facts import ClaimTable, node_of
 from topology.identity.disputed_ids import (
     MIN_HOSTS,
     claimant_of,
     find_disputed_hashes,
     neighbor_keys,
-    node_of,
 )
 from topology.model.claims import Claim, Key, Origin, PreviousOwners, claim_keys, strong_key
 from topology.model.errors import show
@@ -34,9 +34,10 @@ from topology.model.ids import Id, IdKind, short_name
 
 @dataclass(frozen=True, slots=True)
 class UndisputedClaims:
-    """Claims without the ids that they lost."""
+    """The claims that lost ids, and why."""
 
-    claims: tuple[Claim, ...]
+    changed_claims: Mapping[int, Claim]
+    """By the number of the claim: the claim without the ids that it lost."""
     findings: tuple[Finding, ...]
     contested_keys: frozenset[Key] = frozenset()
     """Ids that several devices claim, or that devices other than their claimant's neighbors hear; a
@@ -109,16 +110,15 @@ class _DisputeEvidence:
         return swept_device is not None and swept_device.kind is DeviceKind.SWITCH
 
 
-def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> UndisputedClaims:
+def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> UndisputedClaims:
     """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
     Args:
-        claims: claims of all origins, in an order that depends only on their content.
+        table: claims of all origins, in an order that depends only on their content.
         first_owners: the node that had each id in the last generation.
     """
-    ordered = tuple(claims)
-    suspects = find_disputed_hashes(ordered)
-    evidence = _gather_evidence(ordered, suspects) if suspects else _NO_EVIDENCE
+    suspects = find_disputed_hashes(table)
+    evidence = _gather_evidence(table, suspects) if suspects else _NO_EVIDENCE
     lost_keys: dict[int, set[Key]] = defaultdict(set)
     findings: list[Finding] = []
     doubtful = {key for key in evidence.claimants if _is_contested(evidence, key)}
@@ -129,13 +129,13 @@ def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> U
             findings.append(_finding(key, claimant, winner))
             for claim_number in claimants[claimant]:
                 lost_keys[claim_number].add(key)
-    remaining_claims = (
-        Claim(_remove_ids(claim.device, lost_keys[claim_number]), claim.origin)
-        if claim_number in lost_keys
-        else claim
-        for claim_number, claim in enumerate(ordered)
-    )
-    return UndisputedClaims(tuple(remaining_claims), tuple(findings), frozenset(doubtful))
+    changed_claims = {
+        claim_number: Claim(
+            _remove_ids(table.claims[claim_number].device, keys), table.claims[claim_number].origin
+        )
+        for claim_number, keys in lost_keys.items()
+    }
+    return UndisputedClaims(changed_claims, tuple(findings), frozenset(doubtful))
 
 
 def _is_contested(evidence: _DisputeEvidence, key: Key) -> bool:
@@ -179,19 +179,22 @@ def _find_rightful_owner(
 _NO_EVIDENCE: Final = _DisputeEvidence({}, {}, {}, {})
 
 
-def _gather_evidence(ordered: Sequence[Claim], suspects: Collection[int]) -> _DisputeEvidence:
-    """Return the evidence about suspect ids, given by the hashes of their keys."""
+def _gather_evidence(table: ClaimTable, suspects: Collection[int]) -> _DisputeEvidence:
+    """Return the evidence about suspect ids, given by the hashes of their keys.
+
+    Cost: it reads the claims that have or mention such an id.
+    """
     claims: dict[int, Claim] = {}
     claimants: dict[Key, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
     hearing_ports: dict[Key, list[tuple[int, Port]]] = defaultdict(list)
     swept: dict[Key, Device] = {}
-    for claim_number, claim in enumerate(ordered):
-        device = claim.device
+    for claim_number in table.find_mentions(suspects):
+        claim, device = table.claims[claim_number], table.claims[claim_number].device
         keys = [key for key in claim_keys(device) if hash(key) in suspects]
         if claim.origin is Origin.SWEEP:
             swept.update(dict.fromkeys(keys, device))
             continue
-        claimant = claimant_of(device, claim_number)
+        claimant = claimant_of(table.facts[claim_number], claim_number)
         for key in keys if claimant is not None else ():
             if key[0] != IdKind.NODE_NAME:
                 claimants[key][claimant or ""].append(claim_number)

@@ -1,0 +1,121 @@
+"""The facts of all claims that identity needs, read once from each claim.
+
+A claim builds its device on every access, so each device is read once and only numbers and short
+texts stay. Code that decides about a contested id reads the few claims that mention it again.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topology.model.claims import Claim, claim_keys, strong_key
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind, parse_node_name
+
+MAX_STORED_IDS: Final = 6
+"""Ids stored per device: a switch has two or three, a host with eight HCAs has thirty-four."""
+
+
+class ClaimFacts(NamedTuple):
+    """What identity needs of one claim; ids as hashes of their keys."""
+
+    kind: DeviceKind
+    name: str
+    node_name: str | None
+    """The first node name among the ids, as claimed."""
+    node: str | None
+    """The first usable node name."""
+    keys: tuple[int, ...]
+    """Hashes of the strong keys, in the order of `claim_keys`."""
+    name_keys: tuple[int, ...]
+    """Those of node names."""
+    id_keys: tuple[int, ...]
+    """Those of the device's own ids, without the ids of its ports."""
+    label: str | None
+    """The RDMA device of the first port, or the port's name; None without ports."""
+    ids: tuple[Id, ...]
+    """The ids of the device; empty if there are more than MAX_STORED_IDS."""
+    num_ids: int
+    images: tuple[int, ...] = ()
+    """Hashes of the system image GUIDs."""
+
+    @property
+    def has_hardware_id(self) -> bool:
+        """Whether the device has a strong id other than a node name."""
+        return len(self.id_keys) > len(self.name_keys)
+
+
+def read_facts(device: Device) -> ClaimFacts:
+    """Return the facts of a claim's device. Cost: O(ids)."""
+    names = [found.value for found in device.ids if found.kind is IdKind.NODE_NAME]
+    nodes = filter(None, map(parse_node_name, names))
+    id_keys = [key for found in device.ids if (key := strong_key(found)) is not None]
+    first_port = device.ports[0] if device.ports else None
+    return ClaimFacts(
+        kind=device.kind,
+        name=device.name,
+        node_name=node_of(device),
+        node=next(nodes, None),
+        keys=tuple(map(hash, claim_keys(device))),
+        name_keys=tuple(hash(key) for key in id_keys if key[0] == IdKind.NODE_NAME),
+        id_keys=tuple(map(hash, id_keys)),
+        label=None if first_port is None else first_port.rdma_device or first_port.name,
+        ids=device.ids if len(device.ids) <= MAX_STORED_IDS else (),
+        num_ids=len(device.ids),
+        images=tuple(
+            hash(found.value) for found in device.ids if found.kind is IdKind.SYSTEM_IMAGE_GUID
+        ),
+    )
+
+
+def node_of(device: Device) -> str | None:
+    """Return the first node name among the ids of a device."""
+    names = (found.value for found in device.ids if found.kind is IdKind.NODE_NAME)
+    return next(names, None)
+
+
+@dataclass(slots=True)
+class ClaimTable:
+    """All claims of a fabric sorted by origin, name, ids and other content, with their facts."""
+
+    claims: list[Claim]
+    facts: list[ClaimFacts]
+    """One entry per claim."""
+    heard: array[int] = field(default_factory=lambda: array("q"))
+    """Hashes of the keys that claims of other origins than sweeps mention as neighbors."""
+    heard_by: array[int] = field(default_factory=lambda: array("i"))
+    """In the order of `heard`: the claim."""
+
+    def __len__(self) -> int:
+        """Return the number of claims."""
+        return len(self.claims)
+
+    def add_heard(self, number: int, hashes: Sequence[int]) -> None:
+        """Add the keys that a claim mentions."""
+        self.heard.extend(hashes)
+        self.heard_by.extend([number] * len(hashes))
+
+    def forget_heard(self, numbers: Collection[int]) -> None:
+        """Remove the keys that claims mention."""
+        heard, heard_by = np.array(self.heard, np.int64), np.array(self.heard_by, np.int32)
+        is_kept = ~np.isin(heard_by, list(numbers))
+        self.heard = array("q", heard[is_kept].tobytes())
+        self.heard_by = array("i", heard_by[is_kept].tobytes())
+
+    def find_mentions(self, hashes: Collection[int]) -> Sequence[int]:
+        """Return the claims that have or mention one of the keys, ascending."""
+        wanted = frozenset(hashes)
+        found = {
+            number for number, facts in enumerate(self.facts) if not wanted.isdisjoint(facts.keys)
+        }
+        heard: NDArray[np.int64] = np.frombuffer(self.heard, np.int64)
+        wanted_column = np.fromiter(wanted, np.int64, len(wanted))
+        is_wanted = np.isin(heard, wanted_column)
+        found.update(np.frombuffer(self.heard_by, np.int32)[is_wanted].tolist())
+        return sorted(found)
