@@ -7,9 +7,10 @@ texts stay. Code that decides about a contested id reads the few claims that men
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from itertools import chain
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,10 @@ from topology.model.ids import Id, IdKind, parse_node_name
 
 MAX_STORED_IDS: Final = 6
 """Ids stored per device: a switch has two or three, a host with eight HCAs has thirty-four."""
+
+
+_SPREAD: Final = 0x1E3779B97F4A7C15
+"""Spreads the numbers of speakers over 64 bits, so that a key and a speaker make one number."""
 
 
 class ClaimFacts(NamedTuple):
@@ -80,6 +85,38 @@ def node_of(device: Device) -> str | None:
     return next(names, None)
 
 
+class HashRows(NamedTuple):
+    """Ids by the hash of their key, and the number of what mentions each."""
+
+    hashes: NDArray[np.int64]
+    speakers: NDArray[np.int64]
+
+    def where(self, chosen: NDArray[Any]) -> HashRows:
+        """Return the chosen rows."""
+        return HashRows(self.hashes[chosen], self.speakers[chosen])
+
+    def find_repeated(self) -> NDArray[np.int64]:
+        """Return the ids that two or more speakers mention."""
+        order = np.argsort(self.hashes)
+        hashes, speakers = self.hashes[order], self.speakers[order]
+        is_repeated = np.flatnonzero(hashes[1:] == hashes[:-1])
+        if not len(is_repeated):
+            return hashes[:0]
+        # Only repeated ids are sorted by speaker, too: nearly all ids have one speaker.
+        rows = HashRows(hashes, speakers).where(np.isin(hashes, hashes[is_repeated]))
+        order = np.lexsort((rows.speakers, rows.hashes))
+        hashes, speakers = rows.hashes[order], rows.speakers[order]
+        is_shared = (hashes[1:] == hashes[:-1]) & (speakers[1:] != speakers[:-1])
+        repeated: NDArray[np.int64] = hashes[1:][is_shared]
+        return repeated
+
+    def find_common(self, other: HashRows) -> NDArray[np.int64]:
+        """Return the ids that one speaker mentions in both."""
+        codes, others = (rows.hashes ^ (rows.speakers * _SPREAD) for rows in (self, other))
+        common: NDArray[np.int64] = self.hashes[np.isin(codes, others)]
+        return common
+
+
 @dataclass(slots=True)
 class ClaimTable:
     """All claims of a fabric sorted by origin, name, ids and other content, with their facts."""
@@ -96,6 +133,13 @@ class ClaimTable:
         """Return the number of claims."""
         return len(self.claims)
 
+    def column(self, hashes: Callable[[ClaimFacts], Sequence[int]]) -> HashRows:
+        """Return some hashes of all claims, one row per claim and hash, in order of the claims."""
+        rows = list(map(hashes, self.facts))
+        sizes = np.fromiter(map(len, rows), np.intp, len(rows))
+        flat = np.fromiter(chain.from_iterable(rows), np.int64, int(sizes.sum()))
+        return HashRows(flat, np.repeat(np.arange(len(rows)), sizes))
+
     def add_heard(self, number: int, hashes: Sequence[int]) -> None:
         """Add the keys that a claim mentions."""
         self.heard.extend(hashes)
@@ -107,6 +151,10 @@ class ClaimTable:
         is_kept = ~np.isin(heard_by, list(numbers))
         self.heard = array("q", heard[is_kept].tobytes())
         self.heard_by = array("i", heard_by[is_kept].tobytes())
+
+    def heard_rows(self) -> HashRows:
+        """Return the keys that claims mention as neighbors."""
+        return HashRows(np.array(self.heard, np.int64), np.array(self.heard_by, np.int64))
 
     def find_mentions(self, hashes: Collection[int]) -> Sequence[int]:
         """Return the claims that have or mention one of the keys, ascending."""

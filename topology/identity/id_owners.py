@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.identity.claim_facts import HashRows
 from topology.model.claims import Key, strong_key
 from topology.model.fabric import Fabric, columns_of
 
@@ -35,15 +35,7 @@ class IdOwners:
         return self.nodes[int(self.node_indices[position])] if is_known else None
 
 
-class IdRows(NamedTuple):
-    """The strong ids of devices, one entry per device and id."""
-
-    hashes: NDArray[np.int64]
-    """Hashes of the keys."""
-    devices: NDArray[np.int32]
-
-
-def index_id_owners(fabric: Fabric, rows: IdRows | None = None) -> IdOwners:
+def index_id_owners(fabric: Fabric, rows: HashRows | None = None) -> IdOwners:
     """Return the owners of the ids in a fabric. Cost: O(n log n) in ids.
 
     Args:
@@ -59,17 +51,17 @@ def index_id_owners(fabric: Fabric, rows: IdRows | None = None) -> IdOwners:
         ],
         np.int32,
     )
-    owners = node_of_device[rows.devices]
+    owners = node_of_device[rows.speakers]
     return _build_owners(tuple(nodes), rows.hashes[owners >= 0], owners[owners >= 0])
 
 
-def _read_ids(fabric: Fabric) -> IdRows:
+def _read_ids(fabric: Fabric) -> HashRows:
     hashes, devices = array("q"), array("i")
     for number, device in enumerate(fabric.devices):
         keys = [key for identifier in device.ids if (key := strong_key(identifier))]
         hashes.extend(map(hash, keys))
         devices.extend([number] * len(keys))
-    return IdRows(np.array(hashes, np.int64), np.array(devices, np.int32))
+    return HashRows(np.array(hashes, np.int64), np.array(devices, np.int64))
 
 
 def _build_owners(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from topology.identity.claim_facts import MAX_STORED_IDS
+from topology.identity.claim_facts import MAX_STORED_IDS, HashRows
 from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_resolution import Entity
-from topology.identity.id_index import KeyTableBuilder
-from topology.identity.id_owners import IdRows
 from topology.join.claim_columns import NO_SWEEP, ClaimColumns
 from topology.model.claims import strong_key
 from topology.model.fabric_columns import Flags
@@ -25,9 +23,9 @@ class DeviceIds:
 
     ids: list[tuple[Id, ...] | ClaimedIds]
     """By device: its ids, sorted."""
-    keys: KeyTableBuilder
+    keys: HashRows
     """The strong keys in claims."""
-    rows: IdRows
+    rows: HashRows
     """The strong ids of devices, without those of their ports."""
     has_shared_image: Flags
     """By device: whether another device has the same system image GUID."""
@@ -35,22 +33,48 @@ class DeviceIds:
 
 def index_ids(columns: ClaimColumns, devices: Sequence[Entity]) -> DeviceIds:
     """Return the ids of devices, given in the order of the fabric. Cost: O(n log n) in ids."""
-    images, keys = _SystemImages(), KeyTableBuilder()
-    hashes, owners = array("q"), array("i")
-    ids: list[tuple[Id, ...] | ClaimedIds] = []
-    facts = columns.table.facts
+    table = columns.table
+    device_of_claim = np.zeros(len(table), np.intp)
     for device, entity in enumerate(devices):
-        for number in entity.numbers:
-            keys.add_hashes(device, facts[number].keys)
-            images.add(device, facts[number].images)
-            hashes.extend(facts[number].id_keys)
-        if entity.heard_ids:
-            images.add(device, _image_hashes(entity.heard_ids))
-            hashes.extend(hash(key) for found in entity.heard_ids if (key := strong_key(found)))
-        owners.extend([device] * (len(hashes) - len(owners)))
-        ids.append(_store_ids(columns, entity))
-    rows = IdRows(np.array(hashes, np.int64), np.array(owners, np.int32))
-    return DeviceIds(ids, keys, rows, images.find_shared(len(devices)))
+        device_of_claim[entity.numbers] = device
+    keys, own_ids, images = (
+        table.column(attrgetter(name)) for name in ("keys", "id_keys", "images")
+    )
+    heard = [(device, entity.heard_ids) for device, entity in enumerate(devices)]
+    heard_ids = [(device, found) for device, every in heard for found in every]
+    heard_keys = [
+        (hash(key), device) for device, found in heard_ids if (key := strong_key(found)) is not None
+    ]
+    heard_images = [
+        (hash(found.value), device)
+        for device, found in heard_ids
+        if found.kind is IdKind.SYSTEM_IMAGE_GUID
+    ]
+    return DeviceIds(
+        ids=[_store_ids(columns, entity) for entity in devices],
+        keys=HashRows(keys.hashes, device_of_claim[keys.speakers]),
+        rows=_add_rows(HashRows(own_ids.hashes, device_of_claim[own_ids.speakers]), heard_keys),
+        has_shared_image=_find_shared(
+            _add_rows(HashRows(images.hashes, device_of_claim[images.speakers]), heard_images),
+            len(devices),
+        ),
+    )
+
+
+def _add_rows(rows: HashRows, added: Sequence[tuple[int, int]]) -> HashRows:
+    """Return rows with more rows, given as (hash, device)."""
+    more = np.array(added, np.int64).reshape(-1, 2)
+    return HashRows(
+        np.concatenate([rows.hashes, more[:, 0]]), np.concatenate([rows.speakers, more[:, 1]])
+    )
+
+
+def _find_shared(images: HashRows, num_devices: int) -> Flags:
+    """Return one flag per device: whether another device has the same system image GUID."""
+    shared = np.isin(images.hashes, images.find_repeated())
+    has_shared_image = np.zeros(num_devices, np.bool_)
+    has_shared_image[images.speakers[shared]] = True
+    return has_shared_image
 
 
 def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | ClaimedIds:
@@ -68,29 +92,3 @@ def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | Claime
     if len(ids) > MAX_STORED_IDS:
         return ClaimedIds(entity.claims, entity.heard_ids)
     return tuple(sorted(ids))
-
-
-def _image_hashes(ids: Iterable[Id]) -> list[int]:
-    return [hash(found.value) for found in ids if found.kind is IdKind.SYSTEM_IMAGE_GUID]
-
-
-@dataclass(slots=True)
-class _SystemImages:
-    """The hashes of the system image GUIDs of devices."""
-
-    images: array[int] = field(default_factory=lambda: array("q"))
-    devices: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, device: int, images: Sequence[int]) -> None:
-        self.images.extend(images)
-        self.devices.extend([device] * len(images))
-
-    def find_shared(self, num_devices: int) -> Flags:
-        """Return one flag per device: whether another device has the same system image GUID."""
-        images, devices = np.array(self.images, np.int64), np.array(self.devices, np.intp)
-        rank = np.lexsort((devices, images))
-        images, devices = images[rank], devices[rank]
-        shares = np.flatnonzero((images[1:] == images[:-1]) & (devices[1:] != devices[:-1]))
-        has_shared_image = np.zeros(num_devices, np.bool_)
-        has_shared_image[devices[shares]] = has_shared_image[devices[shares + 1]] = True
-        return has_shared_image

@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from topology.identity.claim_facts import HashRows
 from topology.identity.device_kinds import PeerColumns, resolve_kinds, resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.device_resolution import Entity, resolve_claims
-from topology.identity.id_index import KeyTable
-from topology.identity.id_owners import IdRows
+from topology.identity.id_index import KeyTable, build_key_table
 from topology.identity.quarantine import resolve_disputes
 from topology.identity.testimony import limit_testimony
 from topology.join.claim_columns import read_claims
@@ -62,7 +62,7 @@ class JoinedFabric:
     known only as a neighbor."""
     keys: KeyTable
     """Strong id to device; it does not change when cables move."""
-    ids: IdRows
+    ids: HashRows
     """The strong ids of devices, without those of their ports."""
     entity_numbers: Index
     """The number of each device while the fabric was built; it orders the neighbor entries."""
@@ -130,7 +130,7 @@ def join_claims(
         fabric=assemble_fabric(fabric_columns, devices, pairing.table, sort_findings(all_findings)),
         table=pairing.table,
         claims=own_claims,
-        keys=ids.keys.build(own_claims),
+        keys=build_key_table(ids.keys, own_claims),
         ids=ids.rows,
         entity_numbers=np.array(entity_order, np.intp),
         neighbor_rows=pairing.neighbor_rows,
