@@ -34,6 +34,7 @@ Timestamp = Annotated[
     str, Field(min_length=20, max_length=40, json_schema_extra={"format": "date-time"})
 ]
 """RFC 3339."""
+NodeName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
 
 
@@ -73,6 +74,8 @@ class FabricSpec(WireModel):
         Output(type=OutputType.HYPERNODE),
     )
     change_budget: ChangeBudget = ChangeBudget()
+    sweepers: Annotated[tuple[NodeName, ...], Field(max_length=256)] = ()
+    """The only nodes that may sweep; empty: any node that is elected."""
     paused: Annotated[bool, Field(strict=True)] = False
     """While true, no output is written; the status is still updated."""
 
@@ -181,6 +184,7 @@ def parse_fabric_document(document: object) -> FabricDocument:
         raise ConfigError(f"metadata.name: expected {FABRIC_NAME}, got '{name}'")
     _refuse_duplicates("spec.planes", [plane.name for plane in fabric.spec.planes])
     _refuse_duplicates("spec.tierNames", fabric.spec.tier_names)
+    _refuse_duplicates("spec.sweepers", fabric.spec.sweepers)
     _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
     return fabric
 
