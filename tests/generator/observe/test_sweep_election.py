@@ -162,7 +162,9 @@ COUNTED = FabricStatus(
     ],
 )
 def test_the_sweep_of_a_new_node_counts_if_it_is(
-    used: UsedSweep | None, is_in_sync: bool, counted: str
+    used: UsedSweep | None,
+    is_in_sync: bool,  # noqa: FBT001 - a table's column
+    counted: str,
 ) -> None:
     status = confirm_sweeps(COUNTED, [used] if used else [], is_in_sync=is_in_sync)
     assert [(one.subnet, one.node) for one in status.sweeps] == [(A, counted)]
