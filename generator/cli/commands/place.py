@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -100,7 +101,7 @@ def _place_on_server(
 
 
 def _place_locally(
-    cluster: ClusterInput, request: PlacementRequest, *, running: str | None, timeout_s: float
+    cluster: ClusterInput, request: PlacementRequest, *, running: Path | None, timeout_s: float
 ) -> Placement:
     snapshot = build_input_snapshot(cluster, running)
     return place(snapshot, request.with_deadline(timeout_s), clock=time.monotonic)

@@ -13,6 +13,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
+from generator.cli.option_types import InputFile, WholeNumber
 from generator.cli.options import parse_duration
 from generator.cli.output import output_option, print_document, print_problems, render_table
 from generator.store.directory import write_report
@@ -30,7 +31,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 @click.option(
     "--config",
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     help="YAML file with the switches, the files of their credentials, and networks to discover "
     "more in.",
 )
@@ -49,7 +50,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 )
 @click.option(
     "--parallel",
-    type=click.IntRange(1, 256),
+    type=WholeNumber(1, 256),
     default=MAX_PARALLEL,
     show_default=True,
     help="Switches that are walked at the same time.",
