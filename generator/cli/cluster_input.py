@@ -16,10 +16,11 @@ from generator.cli.option_types import InputFile
 from generator.cli.options import combine_options, parse_duration, parse_level_names
 from generator.cli.request_input import (
     LoadedRequest,
+    find_unused_fields,
     load_request,
+    print_ignored,
     print_notes,
     print_translation,
-    print_unused_arguments,
 )
 from generator.cli.source_options import source_options
 from generator.ingest.sources import Sources
@@ -93,7 +94,7 @@ def read_request(options: dict[str, Any]) -> LoadedRequest:
     if loaded.translation is not None:
         print_translation(loaded.translation)
     else:
-        print_unused_arguments(loaded.document)
+        print_ignored(find_unused_fields(loaded.document))
     return loaded
 
 

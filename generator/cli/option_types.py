@@ -105,7 +105,8 @@ class OutputFile(click.Path):
         ctx: click.Context | None,
     ) -> Path:
         """Return the path of a text."""
-        file = Path(super().convert(value, param, ctx))
+        super().convert(value, param, ctx)
+        file = Path(value)
         if not file.parent.is_dir():
             self.fail(f"'{show(str(file.parent), MAX_PATH_SHOWN)}' is no folder.", param, ctx)
         return file

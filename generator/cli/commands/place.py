@@ -68,7 +68,7 @@ def command(
     loaded = read_request(options)
     if options["translate"]:
         print_document(loaded.document, "yaml" if output == "text" else output, text=str)
-        return
+        exit_with_problems(ctx, (), loaded.code)
     request = loaded.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
@@ -88,7 +88,7 @@ def command(
     )
     if check and not placement.is_feasible:
         ctx.exit(ExitCode.CHECK_FAILED)
-    exit_with_problems(ctx, cluster.problems if cluster else ())
+    exit_with_problems(ctx, cluster.problems if cluster else (), loaded.code)
 
 
 def _place_on_server(
