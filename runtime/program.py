@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-FAILED: Final = 1
+_FAILED: Final = 1
 """The exit code of a write that failed, and of an internal error."""
 _SIGNAL_CODE: Final = 128
 """A shell reports this number plus the signal's for a program that a signal ended."""
@@ -190,7 +190,7 @@ def noting_interruption(describe: Callable[[], str]) -> Iterator[None]:
 
 def _fail(problem: str) -> None:
     print(f"error: {problem}", file=sys.stderr)  # noqa: T201 - the last line of the program
-    sys.exit(FAILED)
+    sys.exit(_FAILED)
 
 
 def _open_standard_streams() -> None:

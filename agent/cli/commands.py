@@ -29,7 +29,7 @@ from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
 from agent.telemetry.endpoints import serve_endpoints
 from runtime.program import Interrupted, interruptible, start_command
 from runtime.stop import call_on_stop_signal, stop_signals
-from topology.model.errors import ConfigError, StoreError
+from topology.model.errors import ConfigError, StoreError, WriteError
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +38,8 @@ class AgentExitCode(IntEnum):
     """The exit codes; click itself exits with 2 for wrong usage."""
 
     OK = 0
+    FAILED = 1
+    """Internal error, or a write failed."""
     USAGE = 2
     INCOMPLETE = 3
     """Reports were printed, but a collector failed or part of an input was unreadable."""
@@ -207,9 +209,15 @@ def _cluster(
 
 @contextmanager
 def _as_usage_errors() -> Iterator[None]:
-    """Turn an error of opening an address, a folder or a server into a usage error."""
+    """Turn an error of opening an address, a folder or a server into a usage error.
+
+    A folder that cannot be written may be the right one.
+    """
     try:
         yield
+    except WriteError as error:
+        click.echo(f"error: {error}", err=True)
+        sys.exit(AgentExitCode.FAILED)
     except (ConfigError, StoreError) as error:
         raise click.UsageError(str(error)) from error
 
