@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from generator.objects.plane_config import PlaneModel, PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Severity
+from topology.model.tree import find_tier_name_problem
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
 from topology.planes.policy import COMPUTE
@@ -183,10 +184,24 @@ def parse_fabric_document(document: object) -> FabricDocument:
         name = show(fabric.metadata.name)
         raise ConfigError(f"metadata.name: expected {FABRIC_NAME}, got '{name}'")
     _refuse_duplicates("spec.planes", [plane.name for plane in fabric.spec.planes])
-    _refuse_duplicates("spec.tierNames", fabric.spec.tier_names)
+    try:
+        check_tier_names(fabric.spec.tier_names)
+    except ConfigError as error:
+        raise ConfigError(f"spec.tierNames: {error}") from error
     _refuse_duplicates("spec.sweepers", fabric.spec.sweepers)
     _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
     return fabric
+
+
+def check_tier_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot be the names of tiers.
+
+    Raises:
+        ConfigError: a name is reserved or listed twice.
+    """
+    problem = find_tier_name_problem(names)
+    if problem is not None:
+        raise ConfigError(problem)
 
 
 def _refuse_duplicates(field: str, names: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from generator.objects.fabric import NodeName, Output, OutputType, TierName
+from generator.objects.fabric import NodeName, Output, OutputType, TierName, check_tier_names
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -20,6 +20,7 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 _PLANES: Final = TypeAdapter(Annotated[tuple[PlaneModel, ...], Field(max_length=64)])
+_TIER_NAMES: Final = "tierNames"
 _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
 _SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
 _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)])
@@ -59,6 +60,8 @@ def parse_tree_spec(
         try:
             parsed = adapter.validate_python(spec.get(field) or ())
             _refuse_duplicates([_get_name(item) for item in parsed])
+            if field == _TIER_NAMES:
+                check_tier_names(parsed)
         except (ValidationError, ConfigError) as error:
             problems.append(_build_problem(field, error))
             return None
@@ -66,7 +69,7 @@ def parse_tree_spec(
 
     planes = take("planes", _PLANES)
     policies = _parse_policies(planes, last=last.planes.policies, problems=problems)
-    names = take("tierNames", _TIERS)
+    names = take(_TIER_NAMES, _TIERS)
     outputs = take("outputs", _OUTPUTS)
     sweepers = take("sweepers", _SWEEPERS)
     plane, has_hypernodes = last.planes.plane_name, last.has_hypernodes

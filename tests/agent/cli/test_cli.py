@@ -18,7 +18,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from agent.cli.main import cli
+from agent.cli.commands import cli
 from agent.collectors.frames import SystemInterfaces
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering, write_program
@@ -328,7 +328,7 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
     code = (
         "import sys\n"
         "from click.testing import CliRunner\n"
-        "from agent.cli.main import cli\n"
+        "from agent.cli.commands import cli\n"
         f"CliRunner().invoke(cli, {['once', *bench.options, '-o', 'json']!r})\n"
         "heavy = {'numpy', 'grpc', 'rich', 'apscheduler', 'yaml', 'generator'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

@@ -185,12 +185,27 @@ def test_it_keeps_only_listed_nodes_of_hypernodes(rails: Scene) -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ("leaf", "need 3 different names, got leaf"),
-        ("leaf,leaf,leaf,leaf", "need 3 different names"),
+        ("leaf", "this tree has 3 tiers, lowest first, so give 3 names; got 1: leaf"),
+        ("a,b,c,d,e", "so give 3 names; got 5: a, b, c, d, e"),
+        ("leaf,leaf,leaf,leaf", "'leaf' is listed twice"),
+        ("node,row,hall", "'node' always means a single node"),
+        ("rack,row,Cluster", "'Cluster' always means all nodes"),
+        ("hostname,row,hall", "'hostname' always means a single node"),
+        ("", "empty"),
         ("rack,,hall,site", "empty"),
         ("1,2,3", "number"),
     ],
-    ids=["too few", "one name for all", "an empty name", "numbers, which mean tiers"],
+    ids=[
+        "too few",
+        "too many",
+        "one name for all",
+        "the node",
+        "the cluster",
+        "the host",
+        "empty",
+        "an empty name",
+        "numbers, which mean tiers",
+    ],
 )
 def test_it_refuses_tier_names_that_are(rails: Scene, names: str, says: str) -> None:
     ran = run("tree", rails.sweep(), "--tier-names", names)

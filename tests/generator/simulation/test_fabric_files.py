@@ -165,9 +165,9 @@ def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        pytest.param(("--hosts", "0"), "not in the range", id="no host"),
+        pytest.param(("--hosts", "0"), "not a whole number from 1", id="no host"),
         pytest.param(("--radix", "5"), "even radix", id="an odd radix"),
-        pytest.param(("--tiers", "9"), "expected 2 to 4 tiers", id="too many tiers"),
+        pytest.param(("--tiers", "1"), "expected 2 to 4 tiers", id="too many tiers"),
         pytest.param(("--tiers", "2", "--hosts", "9999"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-links", "1"), "is not a share such as 1%", id="an ambiguous share"),
         pytest.param(("--swap", "999999"), "can be swapped", id="too many swaps"),
