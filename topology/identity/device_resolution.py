@@ -37,11 +37,21 @@ class Entity:
         self.claims.append(claim)
         if self.kind is DeviceKind.UNKNOWN:
             self.kind = device.kind
-        if device.name and device.name not in self.names:
+        is_description = claim.origin is Origin.SWEEP and self.node is not None
+        if device.name and device.name not in self.names and not is_description:
             self.names.append(device.name)
         for identifier in device.ids:
             if identifier.kind is IdKind.NODE_NAME and self.node is None:
                 self.node = parse_node_name(identifier.value)
+
+    def ranked_names(self) -> Iterator[tuple[int, str]]:
+        """Yield the short names that entries may use for it, each with its rank; 0 is best."""
+        if self.node:
+            yield 0, short_name(self.node)
+        if self.kind is DeviceKind.HOST and self.origins <= {Origin.SWEEP}:
+            return
+        rank = 2 if self.kind is DeviceKind.HOST else 1
+        yield from ((rank, short_name(name)) for name in self.names if name)
 
     @property
     def ids(self) -> set[Id]:
@@ -82,11 +92,21 @@ class Identities:
         self.by_name.clear()
 
     def index_names(self) -> None:
-        """Fill `by_name` from the names of all entities."""
+        """Fill `by_name` from the names of all entities.
+
+        The name of a node comes first, then the name of a device that is not a host, then the name
+        that a host gives itself: a host may name itself as another device is named. The description
+        of an HCA in a sweep is no name in an LLDP frame.
+        """
         self.by_name.clear()
+        ranks: dict[str, int] = {}
         for entity_index, entity in enumerate(self.entities):
-            for name in {short_name(name) for name in [*entity.names, entity.node or ""] if name}:
-                self.by_name[name] = AMBIGUOUS if name in self.by_name else entity_index
+            for rank, name in set(entity.ranked_names()):
+                best = ranks.get(name, rank)
+                if rank < best or name not in ranks:
+                    ranks[name], self.by_name[name] = rank, entity_index
+                elif rank == best and self.by_name[name] != entity_index:
+                    self.by_name[name] = AMBIGUOUS
 
 
 def resolve_claims(ordered: Sequence[Claim]) -> Identities:
