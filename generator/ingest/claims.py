@@ -144,9 +144,7 @@ class ClaimBuilder:
         return [*parsed.values()]
 
 
-def build_claims(
-    reports: Iterable[Report], nodes: Collection[str] = frozenset()
-) -> ReportClaims:
+def build_claims(reports: Iterable[Report], nodes: Collection[str] = frozenset()) -> ReportClaims:
     """Return the claims of reports, as a new `ClaimBuilder` does."""
     return ClaimBuilder().build_claims(reports, nodes)
 

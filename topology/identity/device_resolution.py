@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.model.claims import Claim, Key, Origin, claim_keys, duplicate_name_finding, strong_key
 from topology.model.errors import show
-from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.facts import Device, DeviceKind, Finding
 from topology.model.ids import Id, IdKind, parse_node_name, short_name
 
 AMBIGUOUS: Final = -1
@@ -83,6 +84,8 @@ class Identities:
     owner: dict[int, int] = field(default_factory=dict)
     """64-bit hash of a key to entity, or AMBIGUOUS. Half a million keys as text are too large."""
     findings: list[Finding] = field(default_factory=list)
+    disputes: list[Dispute] = field(default_factory=list)
+    """Ids that two devices claim and that no evidence decides."""
     by_name: dict[str, int] = field(default_factory=dict)
     """Short name to entity, AMBIGUOUS if several share it; filled by `index_names`."""
 
@@ -128,6 +131,7 @@ def resolve_claims(ordered: Sequence[Claim]) -> Identities:
             _add_swept(identities, claim)
     _join_names(identities)
     identities.index_names()
+    identities.findings += describe_disputes(identities.disputes)
     return identities
 
 
@@ -188,27 +192,13 @@ def _record_disputed_id(
     )
     if not is_listed:
         identities.owner[hash(key)] = AMBIGUOUS
-    names = sorted(
-        _display_name(identities.entities[index]) for index in rivals if index != AMBIGUOUS
-    )
-    claimants_text = (
-        f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
-    )
-    identities.findings.append(
-        Finding(
-            kind=FindingKind.DUPLICATE_ID,
-            device=_display_name(identities.entities[entity_index]),
-            port=None,
-            severity=Severity.ERROR,
-            message=(
-                f"{claimants_text} {key[0]} {show(key[1])}; "
-                + (
-                    "it stays with the device that the inventory lists it for. "
-                    if is_listed
-                    else "it identifies neither. "
-                )
-                + "Check for cloned firmware or a misbehaving node."
-            ),
+    rival = "" if rival_index == AMBIGUOUS else _display_name(identities.entities[rival_index])
+    identities.disputes.append(
+        Dispute(
+            Verdict.KEPT_AS_LISTED if is_listed else Verdict.NEITHER,
+            _display_name(identities.entities[entity_index]),
+            rival,
+            key,
         )
     )
 
