@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.model.claims import Claim, Key, Origin, claim_keys, duplicate_name_finding, strong_key
 from topology.model.errors import show
-from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
+from topology.model.facts import Device, DeviceKind, Finding
 from topology.model.ids import Id, IdKind, parse_node_name, short_name
 
 AMBIGUOUS: Final = -1
@@ -37,11 +38,21 @@ class Entity:
         self.claims.append(claim)
         if self.kind is DeviceKind.UNKNOWN:
             self.kind = device.kind
-        if device.name and device.name not in self.names:
+        is_description = claim.origin is Origin.SWEEP and self.node is not None
+        if device.name and device.name not in self.names and not is_description:
             self.names.append(device.name)
         for identifier in device.ids:
             if identifier.kind is IdKind.NODE_NAME and self.node is None:
                 self.node = parse_node_name(identifier.value)
+
+    def ranked_names(self) -> Iterator[tuple[int, str]]:
+        """Yield the short names that entries may use for it, each with its rank; 0 is best."""
+        if self.node:
+            yield 0, short_name(self.node)
+        if self.kind is DeviceKind.HOST and self.origins <= {Origin.SWEEP}:
+            return
+        rank = 2 if self.kind is DeviceKind.HOST else 1
+        yield from ((rank, short_name(name)) for name in self.names if name)
 
     @property
     def ids(self) -> set[Id]:
@@ -73,6 +84,8 @@ class Identities:
     owner: dict[int, int] = field(default_factory=dict)
     """64-bit hash of a key to entity, or AMBIGUOUS. Half a million keys as text are too large."""
     findings: list[Finding] = field(default_factory=list)
+    disputes: list[Dispute] = field(default_factory=list)
+    """Ids that two devices claim and that no evidence decides."""
     by_name: dict[str, int] = field(default_factory=dict)
     """Short name to entity, AMBIGUOUS if several share it; filled by `index_names`."""
 
@@ -82,11 +95,21 @@ class Identities:
         self.by_name.clear()
 
     def index_names(self) -> None:
-        """Fill `by_name` from the names of all entities."""
+        """Fill `by_name` from the names of all entities.
+
+        The name of a node comes first, then the name of a device that is not a host, then the name
+        that a host gives itself: a host may name itself as another device is named. The description
+        of an HCA in a sweep is no name in an LLDP frame.
+        """
         self.by_name.clear()
+        ranks: dict[str, int] = {}
         for entity_index, entity in enumerate(self.entities):
-            for name in {short_name(name) for name in [*entity.names, entity.node or ""] if name}:
-                self.by_name[name] = AMBIGUOUS if name in self.by_name else entity_index
+            for rank, name in set(entity.ranked_names()):
+                best = ranks.get(name, rank)
+                if rank < best or name not in ranks:
+                    ranks[name], self.by_name[name] = rank, entity_index
+                elif rank == best and self.by_name[name] != entity_index:
+                    self.by_name[name] = AMBIGUOUS
 
 
 def resolve_claims(ordered: Sequence[Claim]) -> Identities:
@@ -108,6 +131,7 @@ def resolve_claims(ordered: Sequence[Claim]) -> Identities:
             _add_swept(identities, claim)
     _join_names(identities)
     identities.index_names()
+    identities.findings += describe_disputes(identities.disputes)
     return identities
 
 
@@ -168,27 +192,13 @@ def _record_disputed_id(
     )
     if not is_listed:
         identities.owner[hash(key)] = AMBIGUOUS
-    names = sorted(
-        _display_name(identities.entities[index]) for index in rivals if index != AMBIGUOUS
-    )
-    claimants_text = (
-        f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
-    )
-    identities.findings.append(
-        Finding(
-            kind=FindingKind.DUPLICATE_ID,
-            device=_display_name(identities.entities[entity_index]),
-            port=None,
-            severity=Severity.ERROR,
-            message=(
-                f"{claimants_text} {key[0]} {show(key[1])}; "
-                + (
-                    "it stays with the device that the inventory lists it for. "
-                    if is_listed
-                    else "it identifies neither. "
-                )
-                + "Check for cloned firmware or a misbehaving node."
-            ),
+    rival = "" if rival_index == AMBIGUOUS else _display_name(identities.entities[rival_index])
+    identities.disputes.append(
+        Dispute(
+            Verdict.KEPT_AS_LISTED if is_listed else Verdict.NEITHER,
+            _display_name(identities.entities[entity_index]),
+            rival,
+            key,
         )
     )
 

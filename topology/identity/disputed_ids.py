@@ -8,7 +8,7 @@ disputed, as a 64-bit hash.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from topology.model.claims import Claim, Key, Origin, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor
-from topology.model.ids import IdKind
+from topology.model.ids import IdKind, short_name
 
 MIN_HOSTS: Final = 2
 """A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
@@ -32,9 +32,9 @@ class _IdRows:
     keys: array[int] = field(default_factory=lambda: array("q"))
     claimants: array[int] = field(default_factory=lambda: array("q"))
 
-    def add(self, key: Key, speaker: int) -> None:
-        self.keys.append(hash(key))
-        self.claimants.append(speaker)
+    def add_all(self, keys: Collection[Key], speaker: str | int) -> None:
+        self.keys.extend(map(hash, keys))
+        self.claimants.extend([hash(speaker)] * len(keys))
 
     def find_repeated(self) -> _Hashes:
         """Return the ids that two or more speakers mention."""
@@ -50,21 +50,30 @@ def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
     """Return the hashes of all keys that may be disputed, and some more.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
-    that the host itself hears, and keys of a host that two nodes hear. Cost: O(n log n) in ids and
-    neighbors, 2 µs each; 16 bytes each.
+    that the host itself hears, keys of a host that two nodes hear, and keys that the inventory
+    lists for one node and a sweep describes as another. Cost: O(n log n) in ids and neighbors, 2 µs
+    each; 16 bytes each.
     """
-    claimed, heard = _IdRows(), _IdRows()
+    claimed, heard, described = _IdRows(), _IdRows(), _IdRows()
+    listed_names: set[str] = set()
     of_hosts, swept, own_ids = array("q"), array("q"), set[int]()
     for claim_number, claim in enumerate(claims):
         device = claim.device
         if claim.origin is Origin.SWEEP:
             is_switch = device.kind is DeviceKind.SWITCH
-            swept.extend(map(hash, claim_keys(device) if is_switch else ()))
+            name = short_name(device.name) if not is_switch and device.name else ""
+            if is_switch:
+                swept.extend(map(hash, claim_keys(device)))
+            elif name in listed_names:
+                described.add_all(claim_keys(device), name)
             continue
         keys = [key for key in claim_keys(device) if key[0] != IdKind.NODE_NAME]
         claimant = claimant_of(device, claim_number)
-        for key in keys if claimant is not None else ():
-            claimed.add(key, hash(claimant))
+        if claimant is not None:
+            claimed.add_all(keys, claimant)
+            if claim.origin is Origin.INVENTORY:
+                listed_names.add(short_name(claimant))
+                described.add_all(keys, short_name(claimant))
         neighbor_ids = {
             key
             for port in device.ports
@@ -74,11 +83,12 @@ def find_disputed_hashes(claims: Sequence[Claim]) -> frozenset[int]:
         own_ids.update(map(hash, neighbor_ids.intersection(keys)))
         if device.kind is DeviceKind.HOST:
             of_hosts.extend(map(hash, keys))
-        for key in neighbor_ids if node_of(device) is not None else ():
-            heard.add(key, claim_number)
+        if node_of(device) is not None:
+            heard.add_all(neighbor_ids, claim_number)
     contested = np.concatenate([heard.find_repeated(), np.array(swept, np.int64)])
     mixed = np.intersect1d(np.array(of_hosts, np.int64), contested)
-    return frozenset(np.concatenate([claimed.find_repeated(), mixed]).tolist()) | own_ids
+    repeated = [claimed.find_repeated(), described.find_repeated(), mixed]
+    return frozenset(np.concatenate(repeated).tolist()) | own_ids
 
 
 def claimant_of(device: Device, claim_number: int) -> str | None:

@@ -78,17 +78,21 @@ class _Hearsay:
         if node is None and any(map(strong_key, device.ids)):
             self.identified_names.add(short_name(device.name))
         for neighbor in _entries(device):
-            description = _describe(neighbor)
-            for subject in description.ids:
-                if self.first.setdefault(subject, description) != description:
-                    self.contested.add(subject)
-            name = short_name(neighbor.device_name)
-            if name:
-                subject = _subject_of(description)
-                if self.first_by_name.setdefault(name, subject) != subject:
-                    self.shared_names.add(name)
-                if node is not None and self.heard_by_hosts.setdefault(name, node) != node:
-                    self.heard_by_hosts[name] = ""
+            self._add_entry(neighbor, node)
+
+    def _add_entry(self, neighbor: Neighbor, node: str | None) -> None:
+        description = _describe(neighbor)
+        for subject in description.ids:
+            if self.first.setdefault(subject, description) != description:
+                self.contested.add(subject)
+        name = short_name(neighbor.device_name)
+        if not name:
+            return
+        subject_of_name = _subject_of(description)
+        if self.first_by_name.setdefault(name, subject_of_name) != subject_of_name:
+            self.shared_names.add(name)
+        if node is not None and self.heard_by_hosts.setdefault(name, node) != node:
+            self.heard_by_hosts[name] = ""
 
     def is_doubtful(self, device: Device, node: str) -> bool:
         """Return whether a host's report says anything that other devices may contradict."""

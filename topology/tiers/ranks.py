@@ -87,8 +87,8 @@ def mark_leaves(plane: Plane) -> Flags:
 
     A leaf has hosts on half of its links, or half as many hosts as its peers (the leaf of the
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
-    that are not leaves. This distinguishes the last leaf of a row, with one host and all its
-    up-links, from a spine with one misplaced host.
+    that are not leaves; with one host, three quarters of them. This distinguishes the last leaf of
+    a row, with one host and all its up-links, from a spine with one misplaced host.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
@@ -99,7 +99,11 @@ def mark_leaves(plane: Plane) -> Flags:
     is_leaf = (num_hosts > 0) & is_busy
     is_unclear = (num_hosts > 0) & ~is_leaf
     if is_unclear.any():
-        is_leaf |= is_unclear & (2 * switch_pairs.count_to(is_leaf) < num_links)
+        num_to_leaves = switch_pairs.count_to(is_leaf)
+        is_most = np.where(
+            num_hosts > 1, 2 * num_to_leaves < num_links, 4 * num_to_leaves <= num_links
+        )
+        is_leaf |= is_unclear & is_most
     return is_leaf
 
 
