@@ -22,6 +22,7 @@ from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_links import NeighborRows
 from topology.join.neighbor_resolution import Mention, NeighborEntries, NeighborResolver
 from topology.join.port_table import PortTable
+from topology.join.same_devices import join_same_devices
 from topology.model.claims import (
     Claim,
     Key,
@@ -98,7 +99,7 @@ def join_claims(
     undisputed = resolve_disputes(limited.claims, previous_owners)
     identities = resolve_claims(undisputed.claims)
     resolver = NeighborResolver(identities, len(identities.entities))
-    entries = resolver.resolve_all()
+    entries = join_same_devices(resolver, resolver.resolve_all())
     entities = identities.entities
     identities.forget_keys()
     is_guessed = [entity.node is None and entity.kind is DeviceKind.UNKNOWN for entity in entities]
