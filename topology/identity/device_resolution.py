@@ -32,8 +32,10 @@ class Entity:
     claims: list[Claim] = field(default_factory=list)
     is_mention: bool = False
     """Known only as a neighbor of other devices."""
-    is_loose: bool = False
+    has_no_key: bool = False
     """Whether its claims have no strong id: a capture is named after its file."""
+    is_loose: bool = False
+    """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
 
     def absorb(self, claim: Claim, device: Device) -> None:
         """Add a claim about this device; a known kind and the first name stay."""
@@ -61,12 +63,13 @@ class Entity:
         self.claims += other.claims
         self.heard_ids |= other.heard_ids
         self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if self.names}
-        is_file_name = self.is_loose and not other.is_loose
+        is_file_name = self.has_no_key and not other.has_no_key
         names = [*other.names, *self.names] if is_file_name else [*self.names, *other.names]
         self.names = list(dict.fromkeys(names))
         self.kind = other.kind if self.kind is DeviceKind.UNKNOWN else self.kind
         self.node = self.node or other.node
-        self.is_loose = self.is_loose and other.is_loose
+        self.has_no_key = self.has_no_key and other.has_no_key
+        self.is_loose = self.is_loose and other.is_loose and bool(other.claims)
         self.is_mention = self.is_mention and other.is_mention
 
     @property
@@ -156,8 +159,12 @@ def _add_anchor(identities: Identities, claim: Claim) -> None:
     owned = {key: owner for key in keys if (owner := identities.owner.get(hash(key))) is not None}
     target_index = _find_entity(identities, Claim(device, claim.origin), owned)
     entity_index = _new_entity(identities) if target_index is None else target_index
-    identities.entities[entity_index].absorb(claim, device)
-    identities.entities[entity_index].is_loose = not keys
+    entity = identities.entities[entity_index]
+    entity.absorb(claim, device)
+    entity.has_no_key = not keys
+    entity.is_loose = entity.node is None and not any(
+        identifier.kind is IdKind.CHASSIS_ID for identifier in device.ids
+    )
     for key in keys:
         rival_index = owned.get(key, entity_index)
         if rival_index == entity_index:

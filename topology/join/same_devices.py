@@ -35,7 +35,7 @@ from topology.model.claims import duplicate_name_finding, strong_key
 from topology.model.facts import DeviceKind
 from topology.model.ids import short_name
 
-_MAX_ROUNDS: Final = 4
+_MAX_ROUNDS: Final = 6
 """A round joins descriptions; the next compares ports whose devices are joined now."""
 _MAX_NAMESAKES: Final = 64
 """More devices with one name have a default name, which identifies none of them."""
@@ -103,23 +103,33 @@ class _DeviceJudge:
                     self.join(entity, rival)
 
     def _find_same_cables(self, entity: int) -> int | None:
-        """Return the only description at more than half of the far ports of an entity."""
+        """Return the only description at most of the far ports of an entity."""
         neighbors = self.ends.heard_by(entity)
         rivals = {rival for near in neighbors for rival in self.ends.heard_by(near)}
         rivals |= {rival for near in neighbors for rival in self.ends.reporters(near)}
         shared = self._shared_devices(
             [entity, *(rival for rival in rivals if self._may_be_one(entity, rival))]
         )
-        counts = {
-            other: count
-            for pair, count in shared.items()
-            for other in pair
-            if entity in pair and other != entity
-        }
-        matches = [other for other, count in counts.items() if 2 * count > len(neighbors)]
-        named = [other for other in matches if not self.entities[other].is_loose]
+        least = 1 if self.entities[entity].has_no_key else _MIN_REPORTERS
+        matches = [
+            rival
+            for rival in sorted(rivals)
+            if (count := shared.get((min(entity, rival), max(entity, rival)), 0)) >= least
+            and 2 * count > self._num_comparable(entity, rival)
+        ]
+        named = [rival for rival in matches if not self.entities[rival].is_loose]
         matches = named or matches
         return matches[0] if len(matches) == 1 else None
+
+    def _num_comparable(self, entity: int, rival: int) -> int:
+        """Return how many devices could show that two descriptions have the same cables.
+
+        A device that is known only as a neighbor says nothing itself; the devices that hear it do.
+        """
+        neighbors, heard = self.ends.heard_by(entity), self.ends.heard_by(rival)
+        if heard:
+            return min(len(neighbors), len(heard))
+        return sum(bool(self.ends.heard_by(near)) for near in neighbors)
 
     def _may_be_one(self, first: int, second: int) -> bool:
         entities = self.entities
@@ -162,10 +172,11 @@ class _DeviceJudge:
         rest = list(groups.values())
         if len(rest) < 2:  # noqa: PLR2004 - one device
             return
-        if self._are_one_by_word(rest):
-            for group in rest[1:]:
-                self.join(rest[0][0], group[0])
-        else:
+        credible = [group for group in rest if self._is_credible(group, rest)]
+        if self._are_consistent(credible):
+            for group in credible[1:]:
+                self.join(credible[0][0], group[0])
+        if not self._are_consistent(credible) or len(credible) < len(rest):
             self.undecided.append((word, tuple(group[0] for group in rest)))
 
     def _has_same_ports(self, pair: tuple[int, int], num_shared: int) -> bool:
@@ -176,15 +187,15 @@ class _DeviceJudge:
         num_devices = min(len({device for device, _ in self.far_ports(end)}) for end in pair)
         return num_shared > 1 and 2 * num_shared > num_devices
 
-    def _are_one_by_word(self, groups: Sequence[Sequence[int]]) -> bool:
-        """Return whether descriptions with one word are of one device although no port shows it."""
+    def _are_consistent(self, groups: Sequence[Sequence[int]]) -> bool:
+        """Return whether descriptions with one word may all be of one device."""
         for first, second in combinations(groups, 2):
             pairs = [(one, other) for one in first for other in second]
             if not all(self._may_be_one(*pair) for pair in pairs):
                 return False
             if any(has_contradiction(self.entities[a], self.entities[b]) for a, b in pairs):
                 return False
-        return all(self._is_credible(group, groups) for group in groups)
+        return True
 
     def _is_credible(self, group: Sequence[int], groups: Sequence[Sequence[int]]) -> bool:
         """Return whether a description says enough to be of a device with other cables."""
@@ -193,9 +204,12 @@ class _DeviceJudge:
         others = [entity for other in groups if other is not group for entity in other]
         if not any(self._has_cables(entity) for entity in others):
             return True
-        is_node = any(self.entities[entity].node is not None for entity in others)
         reporters = set().union(*(self.ends.reporters(entity) for entity in group))
-        return not is_node and len(reporters) >= _MIN_REPORTERS
+        if any(self.entities[entity].node is not None for entity in others):
+            neighbors = set().union(*(self.ends.heard_by(entity) for entity in others))
+            if any(near < self.resolver.num_claimed for near in neighbors):
+                return False
+        return len(reporters) >= _MIN_REPORTERS
 
     def _has_cables(self, entity: int) -> bool:
         return bool(self.ends.heard_by(entity) or self.ends.reporters(entity))
@@ -240,7 +254,9 @@ class _DeviceJudge:
         """Record the hosts that share a name, and that a further entry may settle a description."""
         for word, members in self.undecided:
             claimed = [entity for entity in members if entity < self.resolver.num_claimed]
-            hosts = [entity for entity in claimed if self.entities[entity].kind is not DeviceKind.SWITCH]
+            hosts = [
+                entity for entity in claimed if self.entities[entity].kind is not DeviceKind.SWITCH
+            ]
             if len(hosts) > 1:
                 finding = duplicate_name_finding(word, len(hosts))
                 self.resolver.identities.findings.append(finding)
