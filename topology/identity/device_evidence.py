@@ -29,7 +29,7 @@ def words_of_ids(ids: Iterable[Id]) -> Iterator[str]:
 
 def is_swept(entity: Entity) -> bool:
     """Return whether only sweeps describe the device; its GUIDs identify it."""
-    return entity.origins == {Origin.SWEEP}
+    return bool(entity.claims) and all(claim.origin is Origin.SWEEP for claim in entity.claims)
 
 
 def are_different(first: Entity, second: Entity) -> bool:

@@ -293,11 +293,7 @@ def _join_one_name(
         return  # `same_devices` compares what hears them
     labels = [label for entity_index in parts for label in set(_hca_labels(entities[entity_index]))]
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
-    has_objection = len(nodes) == 1 and any(
-        strong_key(identifier)
-        for identifier in entities[nodes[0]].ids
-        if identifier.kind != IdKind.NODE_NAME
-    )
+    has_objection = len(nodes) == 1 and _has_other_hcas(entities[nodes[0]])
     if not is_one_host or len(nodes) > 1 or has_objection:
         _record_shared_name(identities, name, parts)
         return
@@ -305,6 +301,16 @@ def _join_one_name(
     yield from (
         (entity_index, target_index) for entity_index in parts if entity_index != target_index
     )
+
+
+def _has_other_hcas(node: Entity) -> bool:
+    """Return whether the ids of a node say that no further HCA is its own.
+
+    An inventory that lists no GUID says nothing about HCAs; a node's own report lists all of them.
+    """
+    kinds = {identifier.kind for identifier in node.ids if strong_key(identifier)}
+    has_guids = bool(kinds & {IdKind.NODE_GUID, IdKind.PORT_GUID})
+    return has_guids or (Origin.REPORT in node.origins and kinds != {IdKind.NODE_NAME})
 
 
 def _hca_labels(entity: Entity) -> list[str]:

@@ -1,5 +1,7 @@
 """What is at the other end of a port: by its own entry, and by the entries of other devices.
 
+Only LLDP and the like count: a sweep identifies every device by GUID.
+
 A port has one cable. Two descriptions of which each is at the other end of the same ports are of
 one device. A port is a device and a key of the port, because each end names it in its own words.
 """
@@ -17,7 +19,7 @@ import numpy as np
 from topology.identity.device_resolution import Entity
 from topology.join.neighbor_resolution import NeighborEntries, neighbor_entries
 from topology.join.port_numbers import port_keys
-from topology.model.fabric_columns import Index
+from topology.model.fabric_columns import Flags, Index
 
 FarPort = tuple[int, int]
 """The device of a port, and the hash of one of the port's keys."""
@@ -34,6 +36,7 @@ class PortEnds:
     _devices: Index = field(init=False)
     _ports: Index = field(init=False)
     _peers: Index = field(init=False)
+    _is_swept: Flags = field(init=False)
     _by_peer: Index = field(init=False)
     _own_keys: dict[int, list[tuple[int, ...]]] = field(init=False, default_factory=dict)
 
@@ -42,7 +45,9 @@ class PortEnds:
         self._devices = np.array(self.entries.devices, np.intp)
         self._ports = np.array(self.entries.ports, np.intp)
         self._peers = np.array(self.entries.peers, np.intp)
-        self._by_peer = np.argsort(self._peers, kind="stable")
+        self._is_swept = np.array(self.entries.is_swept, np.bool_)
+        unswept = np.flatnonzero(~self._is_swept)
+        self._by_peer = unswept[np.argsort(self._peers[unswept], kind="stable")]
 
     def reporters(self, entity: int) -> set[int]:
         """Return the other devices that hear a device."""
@@ -74,7 +79,9 @@ class PortEnds:
         return {end for end in heard | hearing if end[0] != entity}
 
     def _rows_of(self, entity: int) -> Index:
-        return np.arange(*np.searchsorted(self._devices, [entity, entity + 1]))
+        rows = np.arange(*np.searchsorted(self._devices, [entity, entity + 1]))
+        own_rows: Index = rows[~self._is_swept[rows]]
+        return own_rows
 
     def _rows_about(self, entity: int) -> Index:
         first, stop = np.searchsorted(self._peers[self._by_peer], [entity, entity + 1])

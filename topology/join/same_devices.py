@@ -133,7 +133,10 @@ class _DeviceJudge:
 
     def _may_be_one(self, first: int, second: int) -> bool:
         entities = self.entities
-        is_apart = first == second or is_swept(entities[second])
+        is_apart = first == second or any(
+            entities[index].kind is DeviceKind.SWITCH and is_swept(entities[index])
+            for index in (first, second)
+        )
         is_apart = is_apart or self._is_disputed(first) or self._is_disputed(second)
         if is_apart or are_different(entities[first], entities[second]):
             return False
@@ -229,7 +232,7 @@ class _DeviceJudge:
                 members[word].add(index)
         if any(len(alike) == 1 and min(alike) >= num_claimed for alike in members.values()):
             self._add_words_of_switches(members)
-        self._add_nodes(members)
+        self._add_hosts(members)
         for word in sorted(members):
             if len(members[word]) > 1:
                 yield word, sorted(members[word])
@@ -242,13 +245,17 @@ class _DeviceJudge:
                 for word in members.keys() & set(words_of_ids(entity.ids)):
                     members[word].add(index)
 
-    def _add_nodes(self, members: Mapping[str, set[int]]) -> None:
+    def _add_hosts(self, members: Mapping[str, set[int]]) -> None:
+        """Add the nodes and the swept hosts with a name that is a word of other descriptions."""
         if not members:
             return
         for index in range(self.resolver.num_claimed):
-            node = self.entities[index].node
-            if node is not None and short_name(node) in members:
-                members[short_name(node)].add(index)
+            entity = self.entities[index]
+            is_swept_host = entity.kind is DeviceKind.HOST and is_swept(entity)
+            names = [entity.node] if entity.node else entity.names if is_swept_host else []
+            for word in map(short_name, names):
+                if word in members:
+                    members[word].add(index)
 
     def record_undecided(self) -> None:
         """Record the hosts that share a name, and that a further entry may settle a description."""
