@@ -28,13 +28,11 @@ Dialect = Callable[[Neighbor, str], Neighbor]
 """Rewrites an entry about a switch; the second argument is the number of the switch as text."""
 _ETHERNET = Medium.ETHERNET
 FAMILIES = {
-    "a fat tree": SyntheticSpec(FabricKind.FAT_TREE, 16, radix=8, tiers=3, medium=_ETHERNET),
-    "rails": SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=8, medium=_ETHERNET),
-    "leaf pairs": SyntheticSpec(FabricKind.DUAL_HOMED, 16, radix=8, medium=_ETHERNET),
-    "islands": SyntheticSpec(
-        FabricKind.RAIL, 32, rails=2, radix=8, islands=1, medium=_ETHERNET
-    ),
-    "two planes": SyntheticSpec(FabricKind.DUAL_PLANE, 16, rails=2, radix=8, medium=_ETHERNET),
+    "rails": SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=4, medium=_ETHERNET),
+    "a fat tree": SyntheticSpec(FabricKind.FAT_TREE, 8, radix=4, tiers=3, medium=_ETHERNET),
+    "leaf pairs": SyntheticSpec(FabricKind.DUAL_HOMED, 8, radix=4, medium=_ETHERNET),
+    "islands": SyntheticSpec(FabricKind.RAIL, 12, rails=2, radix=6, islands=1, medium=_ETHERNET),
+    "two planes": SyntheticSpec(FabricKind.DUAL_PLANE, 8, rails=2, radix=4, medium=_ETHERNET),
 }
 
 
@@ -63,7 +61,7 @@ DIALECTS: dict[str, Dialect] = {
         device_name=_other_name(entry.device_name)
     ),
     "local numbers as port ids": lambda entry, _: entry._replace(
-        port_ids=(Id(IdKind.PORT_ID, str(500 + len(entry.port_name)), "local"),)
+        port_ids=(Id(IdKind.PORT_ID, str(500 + int(entry.port_name.strip("swp"))), "local"),)
     ),
     "no names": lambda entry, _: entry._replace(device_name=""),
 }
@@ -150,8 +148,7 @@ def bare_captures(fabric: DamagedFabric) -> Claims:
 
 def bare_switch_captures(fabric: DamagedFabric) -> Claims:
     """Return the captures of switches, named after their files, without a chassis."""
-    switches = {switch.name for switch in fabric.wiring.switches}
-    return tuple(claim for claim in bare_captures(fabric) if claim.name in switches)
+    return _of_switches(fabric, bare_captures(fabric))
 
 
 def misnamed_captures(fabric: DamagedFabric) -> Claims:
@@ -217,6 +214,24 @@ VIEWS: dict[str, Callable[[DamagedFabric], Claims]] = {
     "a list of names": names_of_nodes,
     "a list with ids": ids_of_nodes,
 }
+
+
+PLAIN: dict[str, Callable[[DamagedFabric], Claims]] = {
+    "walks": polls,
+    "walks without a chassis id": polls,
+    "half of the walks": lambda fabric: polls(fabric)[::2],
+    "captures without a chassis": captures,
+    "captures of switches without a chassis": lambda fabric: _of_switches(fabric, captures(fabric)),
+    "captures of switches in files of other names": lambda fabric: _of_switches(
+        fabric, captures(fabric)
+    ),
+}
+"""By view: the same facts with strong ids throughout, if the view has other words."""
+
+
+def _of_switches(fabric: DamagedFabric, claims: Claims) -> Claims:
+    switches = {switch.name for switch in fabric.wiring.switches}
+    return tuple(claim for claim in claims if claim.name in switches)
 
 
 def is_host(claim: Claim) -> bool:

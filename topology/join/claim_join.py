@@ -81,6 +81,10 @@ class JoinedFabric:
     """Devices known only as neighbors, if all entries describe them alike."""
     inconsistent_mentions: frozenset[int]
     """Devices known only as neighbors that entries describe differently."""
+    unsettled: frozenset[int]
+    """Devices whose descriptions are joined, or may be, because of what neighbor entries say."""
+    loose: frozenset[int]
+    """Devices that are compared with others by their ports."""
     contested_keys: frozenset[Key]
     """Ids whose owner a new cable may change."""
     previous_owners: Mapping[Key, str | None]
@@ -140,6 +144,8 @@ def join_claims(
             number_by_entity[entity_index]
             for entity_index in resolver.find_inconsistent(limited.contested_ids)
         ),
+        unsettled=frozenset(number_by_entity[index] for index in resolver.unsettled),
+        loose=frozenset(number_by_entity[index] for index in resolver.loose),
         contested_keys=undisputed.contested_keys | limited.contested_keys,
         previous_owners={key: previous_owners.get(key) for key in undisputed.contested_keys},
     )

@@ -145,6 +145,10 @@ class NeighborResolver:
     """By entity known only as a neighbor: what its first entry says about it."""
     inconsistent: set[int] = field(default_factory=set)
     """Entities known only as neighbors that entries describe differently."""
+    unsettled: set[int] = field(default_factory=set)
+    """Entities that are joined with others, or may be, because of what entries say."""
+    loose: set[int] = field(default_factory=set)
+    """Entities that are compared with others by their ports."""
 
     def resolve_all(self) -> NeighborEntries:
         """Return every entry that counts; LLDP wins over CDP and the like."""

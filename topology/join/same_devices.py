@@ -48,6 +48,11 @@ def join_same_devices(resolver: NeighborResolver, entries: NeighborEntries) -> N
     Cost: O(names of devices) if all descriptions are connected by strong ids; else also reads the
     claims about the devices in question and about their neighbors, and copies the entries.
     """
+    resolver.loose = {
+        index
+        for index in range(resolver.num_claimed)
+        if resolver.identities.entities[index].is_loose
+    }
     for _ in range(_MAX_ROUNDS):
         judge = _DeviceJudge(resolver, PortEnds(resolver.identities.entities, entries))
         judge.join_by_ports()
@@ -258,7 +263,7 @@ class _DeviceJudge:
                     members[word].add(index)
 
     def record_undecided(self) -> None:
-        """Record the hosts that share a name, and that a further entry may settle a description."""
+        """Record the hosts that share a name, and the devices that a further entry may settle."""
         for word, members in self.undecided:
             claimed = [entity for entity in members if entity < self.resolver.num_claimed]
             hosts = [
@@ -267,9 +272,7 @@ class _DeviceJudge:
             if len(hosts) > 1:
                 finding = duplicate_name_finding(word, len(hosts))
                 self.resolver.identities.findings.append(finding)
-            self.resolver.inconsistent.update(
-                entity for entity in members if entity >= self.resolver.num_claimed
-            )
+            self.resolver.unsettled.update(members)
 
 
 def _merge(
@@ -290,7 +293,9 @@ def _merge(
         numbers[index]: mention for index, mention in resolver.mentions.items() if index not in joined
     }
     resolver.inconsistent = {
-        numbers[index] for index in resolver.inconsistent | joined if numbers[index] >= num_claimed
+        numbers[index] for index in resolver.inconsistent if numbers[index] >= num_claimed
     }
+    resolver.loose = {numbers[index] for index in resolver.loose}
+    resolver.unsettled = {numbers[index] for index in resolver.unsettled | joined}
     resolver.num_claimed = num_claimed
     return entries.renumber(numbers, joined)
