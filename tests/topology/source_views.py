@@ -79,9 +79,7 @@ def speak(claims: Iterable[Claim], fabric: DamagedFabric, dialect: Dialect) -> C
         return port._replace(neighbors=tuple(map(entry_of, port.neighbors)))
 
     return tuple(
-        Claim(
-            replace(claim.device, ports=tuple(map(port_of, claim.device.ports))), claim.origin
-        )
+        Claim(replace(claim.device, ports=tuple(map(port_of, claim.device.ports))), claim.origin)
         for claim in claims
     )
 
@@ -141,9 +139,7 @@ def _captured(device: Device, ids: tuple[Id, ...]) -> Device:
 
 def bare_captures(fabric: DamagedFabric) -> Claims:
     """Return the captures of all devices, named after their files, without a chassis."""
-    return tuple(
-        Claim(replace(claim.device, ids=()), claim.origin) for claim in captures(fabric)
-    )
+    return tuple(Claim(replace(claim.device, ids=()), claim.origin) for claim in captures(fabric))
 
 
 def bare_switch_captures(fabric: DamagedFabric) -> Claims:
@@ -173,7 +169,9 @@ def half_of_walks(fabric: DamagedFabric) -> Claims:
 def names_of_nodes(fabric: DamagedFabric) -> Claims:
     """Return an inventory of names, as `kubectl get nodes` prints it."""
     return tuple(
-        Claim(Device(DeviceKind.HOST, host.name, (Id(IdKind.NODE_NAME, host.name),)), Origin.INVENTORY)
+        Claim(
+            Device(DeviceKind.HOST, host.name, (Id(IdKind.NODE_NAME, host.name),)), Origin.INVENTORY
+        )
         for host in fabric.wiring.hosts
     )
 

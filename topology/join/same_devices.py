@@ -115,12 +115,11 @@ class _DeviceJudge:
         shared = self._shared_devices(
             [entity, *(rival for rival in rivals if self._may_be_one(entity, rival))]
         )
-        least = 1 if self.entities[entity].has_no_key else _MIN_REPORTERS
         matches = [
             rival
             for rival in sorted(rivals)
-            if (count := shared.get((min(entity, rival), max(entity, rival)), 0)) >= least
-            and 2 * count > self._num_comparable(entity, rival)
+            if 2 * shared.get((min(entity, rival), max(entity, rival)), 0)
+            > self._num_comparable(entity, rival)
         ]
         named = [rival for rival in matches if not self.entities[rival].is_loose]
         matches = named or matches
@@ -129,12 +128,17 @@ class _DeviceJudge:
     def _num_comparable(self, entity: int, rival: int) -> int:
         """Return how many devices could show that two descriptions have the same cables.
 
-        A device that is known only as a neighbor says nothing itself; the devices that hear it do.
+        A device that is known only as a neighbor says nothing itself; the devices that hear it do,
+        except those that may have another description among the neighbors.
         """
         neighbors, heard = self.ends.heard_by(entity), self.ends.heard_by(rival)
         if heard:
             return min(len(neighbors), len(heard))
-        return sum(bool(self.ends.heard_by(near)) for near in neighbors)
+        reporting = {near for near in neighbors if self.ends.heard_by(near)}
+        reporters = {
+            near for near in self.ends.reporters(rival) if not self.entities[near].is_loose
+        }
+        return len(reporting | reporters)
 
     def _may_be_one(self, first: int, second: int) -> bool:
         entities = self.entities
@@ -290,7 +294,9 @@ def _merge(
     num_claimed = sum(index < resolver.num_claimed for index in kept)
     resolver.identities.entities = [entities[index] for index in kept]
     resolver.mentions = {
-        numbers[index]: mention for index, mention in resolver.mentions.items() if index not in joined
+        numbers[index]: mention
+        for index, mention in resolver.mentions.items()
+        if index not in joined
     }
     resolver.inconsistent = {
         numbers[index] for index in resolver.inconsistent if numbers[index] >= num_claimed

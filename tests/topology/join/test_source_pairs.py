@@ -21,10 +21,17 @@ from topology.model.tree import TopologyTree
 from topology.synthetic import DamagedFabric, derive_truth
 
 PLAIN_DIALECT = "MAC addresses"
-_OTHER_NAMES = "captures of switches in files of other names"
-UNCONNECTED = {(_OTHER_NAMES, "a list of names"), (_OTHER_NAMES, "a list with ids")}
-"""Pairs in which no source says which device the other one means."""
-PAIRS = tuple(pair for pair in combinations(VIEWS, 2) if pair not in UNCONNECTED)
+LISTS = ("a list of names", "a list with ids")
+UNCONNECTED = {
+    *(("captures of switches in files of other names", listed) for listed in LISTS),
+    *(
+        (captured, listed, "no names")
+        for captured in ("captures without a chassis", "captures of switches without a chassis")
+        for listed in LISTS
+    ),
+}
+"""Pairs, some in one dialect only, in which no source says which device the other one means."""
+PAIRS = tuple(combinations(VIEWS, 2))
 Domain = tuple[int, frozenset[str]]
 """The tier and the nodes of a domain."""
 
@@ -84,12 +91,15 @@ def describe_worse(family: str, dialect: str, views: tuple[str, str]) -> str:
 
     Empty if nothing is.
     """
+    if {views, (*views, dialect)} & UNCONNECTED:
+        return ""
     both, plain = judged(family, dialect, *views), judged_plainly(family, *views)
     alone = [judged(family, dialect, view) for view in views]
     known = plain.findings.union(*(one.findings for one in alone))
     problems = {
-        "lost domains": any(one.true_domains - both.true_domains for one in alone),
-        "fewer domains than in plain": plain.true_domains - both.true_domains,
+        "fewer domains": plain.true_domains.union(*(one.true_domains for one in alone))
+        - both.true_domains
+        - _lost_in_plain(alone, plain),
         "false domains": len(both.false_domains) > len(plain.false_domains),
         "fewer cables as planned": both.num_as_planned < max(one.num_as_planned for one in alone),
         "more differences": both.num_differences > max(one.num_differences for one in alone),
@@ -97,6 +107,11 @@ def describe_worse(family: str, dialect: str, views: tuple[str, str]) -> str:
     }
     found = [f"{problem}: {value}" for problem, value in problems.items() if value]
     return f"{' + '.join(views)}: {'; '.join(found)}" if found else ""
+
+
+def _lost_in_plain(alone: Iterable[Verdict], plain: Verdict) -> frozenset[Domain]:
+    """Return the domains that a part of the cables shows by chance, and more cables do not."""
+    return frozenset().union(*(one.true_domains for one in alone)) - plain.true_domains
 
 
 CASES = first_of(
