@@ -125,8 +125,9 @@ CASES = first_of(
 )
 
 
-@pytest.mark.parametrize(("family", "dialect"), CASES)
-def test_it_is_never_worse_with_a_further_true_source(family: str, dialect: str) -> None:
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_never_worse_with_a_further_true_source(case: tuple[str, str]) -> None:
+    family, dialect = case
     pairs = PAIRS if IS_ALL else PAIRS[::3]
     worse = [text for views in pairs if (text := describe_worse(family, dialect, views))]
     assert not worse, "\n".join(worse)
@@ -138,5 +139,6 @@ def test_it_gives_the_true_tree_from_all_sources_together(family: str, dialect: 
     both = judged(family, dialect, *VIEWS)
     assert not both.false_domains
     assert both.true_domains == domains_of(derive_truth(fabric_of(family)))
-    assert not both.findings
+    is_split = FAMILIES[family].islands > 0
+    assert both.findings == ({FindingKind.ISLAND} if is_split else set())
     assert both.num_differences == 0
