@@ -26,6 +26,7 @@ from topology.synthetic import (
     derive_truth,
     render_inventory,
     render_lldpcli,
+    render_snmpwalks,
     render_truth,
     report_claims,
     subnet_of,
@@ -36,7 +37,7 @@ from topology.synthetic import (
 TRUTH_FILE: Final = "truth.json"
 _MEDIA: Final = (Medium.INFINIBAND, Medium.ETHERNET)
 _OWN_NAMES: Final = frozenset(
-    {"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "sysfs", TRUTH_FILE}
+    {"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "snmpwalk", "sysfs", TRUTH_FILE}
 )
 _FOLDER_MODE: Final = 0o755
 
@@ -86,6 +87,8 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
         yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(report))
     for name, text in render_lldpcli(damaged):
         yield f"lldpcli/{name}", text
+    for name, text in render_snmpwalks(damaged):
+        yield f"snmpwalk/{name}", text
     for host in damaged.wiring.hosts[: simulation.num_sysfs_hosts]:
         for path, text in sysfs_files(damaged, host.name).items():
             yield f"sysfs/{host.name}/{path}", text

@@ -32,6 +32,10 @@ class Entity:
     claims: list[Claim] = field(default_factory=list)
     is_mention: bool = False
     """Known only as a neighbor of other devices."""
+    has_no_key: bool = False
+    """Whether its claims have no strong id: a capture is named after its file."""
+    is_loose: bool = False
+    """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
 
     def absorb(self, claim: Claim, device: Device) -> None:
         """Add a claim about this device; a known kind and the first name stay."""
@@ -53,6 +57,20 @@ class Entity:
             return
         rank = 2 if self.kind is DeviceKind.HOST else 1
         yield from ((rank, short_name(name)) for name in self.names if name)
+
+    def unite(self, other: Entity) -> None:
+        """Add what another entity says about the same device; a known kind and node stay."""
+        self.claims += other.claims
+        self.heard_ids |= other.heard_ids
+        self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if self.names}
+        is_file_name = self.has_no_key and not other.has_no_key
+        names = [*other.names, *self.names] if is_file_name else [*self.names, *other.names]
+        self.names = list(dict.fromkeys(names))
+        self.kind = other.kind if self.kind is DeviceKind.UNKNOWN else self.kind
+        self.node = self.node or other.node
+        self.has_no_key = self.has_no_key and other.has_no_key
+        self.is_loose = self.is_loose and other.is_loose and bool(other.claims)
+        self.is_mention = self.is_mention and other.is_mention
 
     @property
     def ids(self) -> set[Id]:
@@ -141,7 +159,12 @@ def _add_anchor(identities: Identities, claim: Claim) -> None:
     owned = {key: owner for key in keys if (owner := identities.owner.get(hash(key))) is not None}
     target_index = _find_entity(identities, Claim(device, claim.origin), owned)
     entity_index = _new_entity(identities) if target_index is None else target_index
-    identities.entities[entity_index].absorb(claim, device)
+    entity = identities.entities[entity_index]
+    entity.absorb(claim, device)
+    entity.has_no_key = not keys
+    entity.is_loose = entity.node is None and not any(
+        identifier.kind is IdKind.CHASSIS_ID for identifier in device.ids
+    )
     for key in keys:
         rival_index = owned.get(key, entity_index)
         if rival_index == entity_index:
@@ -154,7 +177,8 @@ def _find_entity(identities: Identities, claim: Claim, owned: Mapping[Key, int])
     """Return the device that a claim describes, or None for a new device.
 
     The node name decides. A claim without a node name (a file that a person collected) describes
-    the single device that already has its ids, unless that device has a claim of the same origin.
+    the single device that already has its ids, unless that device has another claim of the same
+    origin that describes other cables.
     """
     owners_by_node_name = [
         entity_index for key, entity_index in owned.items() if key[0] == IdKind.NODE_NAME
@@ -167,10 +191,27 @@ def _find_entity(identities: Identities, claim: Claim, owned: Mapping[Key, int])
         return None
     target_index = owners.pop()
     is_twin = any(
-        earlier_claim.origin is claim.origin
+        earlier_claim.origin is claim.origin and not _is_same_description(earlier_claim, claim)
         for earlier_claim in identities.entities[target_index].claims
     )
     return None if is_twin else target_index
+
+
+def _is_same_description(first: Claim, second: Claim) -> bool:
+    """Return whether two claims of one origin are of one device that was read twice.
+
+    They then have the same name, and most ports of the shorter one hear the same as in the other.
+    """
+    rows = [
+        {
+            (port.name, neighbor.device_ids, neighbor.port_ids)
+            for port in claim.device.ports
+            for neighbor in port.neighbors
+        }
+        for claim in (first, second)
+    ]
+    is_named_alike = short_name(first.name) == short_name(second.name) != ""
+    return is_named_alike and 2 * len(rows[0] & rows[1]) > min(map(len, rows))
 
 
 def _record_disputed_id(
@@ -246,13 +287,13 @@ def _join_one_name(
 ) -> Iterator[tuple[int, int]]:
     """Yield (entity, entity to merge it into) for the entities that share one name."""
     entities = identities.entities
+    if not any(Origin.SWEEP in entities[part].origins for part in parts) and (
+        len(parts) + len(nodes) > 1
+    ):
+        return  # `same_devices` compares what hears them
     labels = [label for entity_index in parts for label in set(_hca_labels(entities[entity_index]))]
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
-    has_objection = len(nodes) == 1 and any(
-        strong_key(identifier)
-        for identifier in entities[nodes[0]].ids
-        if identifier.kind != IdKind.NODE_NAME
-    )
+    has_objection = len(nodes) == 1 and _has_other_hcas(entities[nodes[0]])
     if not is_one_host or len(nodes) > 1 or has_objection:
         _record_shared_name(identities, name, parts)
         return
@@ -260,6 +301,16 @@ def _join_one_name(
     yield from (
         (entity_index, target_index) for entity_index in parts if entity_index != target_index
     )
+
+
+def _has_other_hcas(node: Entity) -> bool:
+    """Return whether the ids of a node say that no further HCA is its own.
+
+    An inventory that lists no GUID says nothing about HCAs; a node's own report lists all of them.
+    """
+    kinds = {identifier.kind for identifier in node.ids if strong_key(identifier)}
+    has_guids = bool(kinds & {IdKind.NODE_GUID, IdKind.PORT_GUID})
+    return has_guids or (Origin.REPORT in node.origins and kinds != {IdKind.NODE_NAME})
 
 
 def _hca_labels(entity: Entity) -> list[str]:

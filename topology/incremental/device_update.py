@@ -226,7 +226,9 @@ class _DeviceUpdater:
             end, peer, style = next(ends)
             far = next(added) if end.far == NO_PORT else end.far
             order = int(self.joined.entity_numbers[device])
-            can_report = reported_media(self.joined.claims[peer])[slot.neighbor.source is Source.IB]
+            claims = self.joined.claims[peer]
+            media = reported_media(claims, [claim.device for claim in claims])
+            can_report = media[slot.neighbor.source is Source.IB]
             is_claimed = end.far != NO_PORT
             own_rows.append(
                 (order, device, peer, end.near, far, True, is_claimed, can_report, style)

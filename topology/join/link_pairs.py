@@ -33,7 +33,7 @@ from topology.join.port_numbers import (
 from topology.join.port_table import PortTable, PortTableBuilder
 from topology.model.claims import Claim, Origin, claim_keys
 from topology.model.fabric_columns import Flags, Index, LinkColumns
-from topology.model.facts import Device, Neighbor
+from topology.model.facts import Device, Medium, Neighbor
 from topology.model.ids import Id, IdKind
 
 
@@ -94,13 +94,23 @@ def pair_entries(
     )
 
 
-def reported_media(claims: Iterable[Claim]) -> tuple[bool, bool]:
+def reported_media(claims: Sequence[Claim], devices: Sequence[Device]) -> tuple[bool, bool]:
     """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
 
-    Only a sweep shows the cables of an HCA; the host's own report does not.
+    Only a sweep shows the cables of an HCA; the host's own report does not. A report that lists
+    ports and none of Ethernet does not show the cables of its NICs.
+
+    Args:
+        claims: the claims about the device.
+        devices: the device of each claim.
     """
     origins = {claim.origin for claim in claims}
-    return bool(origins & {Origin.REPORT, Origin.CAPTURE}), Origin.SWEEP in origins
+    is_ethernet = Origin.CAPTURE in origins or any(
+        claim.origin is Origin.REPORT
+        and (not device.ports or any(port.medium is Medium.ETHERNET for port in device.ports))
+        for claim, device in zip(claims, devices, strict=True)
+    )
+    return is_ethernet, Origin.SWEEP in origins
 
 
 @dataclass(slots=True)
@@ -145,6 +155,8 @@ class _EntryPairer:
         self._by_peer = np.argsort(self._peers, kind="stable")
         self._peer_starts = np.searchsorted(self._peers[self._by_peer], size)
         self._first_ports = np.zeros(len(entities), np.intp)
+        self._can_report = np.zeros((len(entities), 2), np.bool_)
+        """By entity: whether it would report an Ethernet cable, and an InfiniBand one."""
         self._near = np.full(len(entries), NO_PORT, np.int32)
         self._claimed_far = np.full(len(entries), NO_PORT, np.int32)
         self._heard: tuple[int, list[Neighbor]] = (NO_PORT, [])
@@ -157,6 +169,7 @@ class _EntryPairer:
             claimed = [claim.device for claim in entity.claims]
             numbers = PortNumbers()
             port_index = numbers.add_device(device, claimed)
+            self._can_report[entity_index] = reported_media(entity.claims, claimed)
             self._first_ports[entity_index] = len(self.table)
             self._find_near_ports(entity_index, claimed, port_index)
             self._find_far_ports(entity_index, port_index)
@@ -261,9 +274,6 @@ class _EntryPairer:
         """Return all entries as rows, given the port that each entry refers to."""
         entries, place = self._entries, self._place
         are_swept = np.array(entries.is_swept, np.uint8)
-        can_confirm = np.array(
-            [reported_media(entity.claims) for entity in self._entities], np.bool_
-        )
         return NeighborRows(
             order=self._devices,
             device=place[self._devices],
@@ -272,7 +282,7 @@ class _EntryPairer:
             far=far,
             is_independent=np.array(entries.is_independent, np.bool_),
             is_far_claimed=self._claimed_far != NO_PORT,
-            can_confirm=can_confirm.reshape(-1, 2)[self._peers, are_swept],
+            can_confirm=self._can_report[self._peers, are_swept],
             style=np.array(entries.styles, np.uint8),
             rates=np.array(entries.rates, np.int64),
         )

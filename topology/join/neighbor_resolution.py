@@ -1,7 +1,7 @@
 """Resolve neighbor entries: which device each means, and which devices only entries mention.
 
-Strong ids decide. A name decides only if the entry has no strong id, or if the device of that name
-has none. An entry is independent if only its own ids and the claims decide it, so that other
+Strong ids decide. A name decides only if the entry has no strong id; `same_devices` compares the
+names of the others. An entry is independent if only its own ids and the claims decide it, so that other
 entries have no effect on it.
 """
 
@@ -68,6 +68,28 @@ class NeighborEntries:
         self.keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
         self.key_stops.append(len(self.keys))
 
+    def renumber(self, numbers: Sequence[int], joined: Collection[int]) -> NeighborEntries:
+        """Return the entries after entities were joined, sorted by the entity that hears.
+
+        Args:
+            numbers: by old number of an entity: the new number.
+            joined: old numbers of the entities that were joined; entries about them depend on
+                other entries.
+        """
+        renumbered = NeighborEntries()
+        for row in sorted(range(len(self)), key=lambda row: numbers[self.devices[row]]):
+            renumbered.devices.append(numbers[self.devices[row]])
+            renumbered.ports.append(self.ports[row])
+            renumbered.peers.append(numbers[self.peers[row]])
+            renumbered.rates.append(self.rates[row])
+            is_settled = self.is_independent[row] and self.peers[row] not in joined
+            renumbered.is_independent.append(is_settled)
+            renumbered.is_swept.append(self.is_swept[row])
+            renumbered.styles.append(self.styles[row])
+            renumbered.keys.extend(self.keys_of(row))
+            renumbered.key_stops.append(len(renumbered.keys))
+        return renumbered
+
     def forget_names(self) -> None:
         """Drop the keys of ports: all ports are resolved."""
         del self.keys[:], self.key_stops[:]
@@ -123,6 +145,10 @@ class NeighborResolver:
     """By entity known only as a neighbor: what its first entry says about it."""
     inconsistent: set[int] = field(default_factory=set)
     """Entities known only as neighbors that entries describe differently."""
+    unsettled: set[int] = field(default_factory=set)
+    """Entities that are joined with others, or may be, because of what entries say."""
+    loose: set[int] = field(default_factory=set)
+    """Entities that are compared with others by their ports."""
 
     def resolve_all(self) -> NeighborEntries:
         """Return every entry that counts; LLDP wins over CDP and the like."""
@@ -171,7 +197,7 @@ class NeighborResolver:
             if entity_index != AMBIGUOUS:
                 return self._add_heard_ids(entity_index, keys, neighbor), False
         entity_by_name = self.identities.by_name.get(short_name(neighbor.device_name), AMBIGUOUS)
-        if entity_by_name != AMBIGUOUS and (not keys or not self._has_strong_id(entity_by_name)):
+        if entity_by_name != AMBIGUOUS and not keys:
             return self._add_heard_ids(entity_by_name, keys, neighbor), False
         return self._mention(keys, neighbor)
 
@@ -216,13 +242,6 @@ class NeighborResolver:
             owner.setdefault(hash(key), index)
         self.mentions[index] = build_mention(neighbor)
         return index, not is_shared
-
-    def _has_strong_id(self, entity_index: int) -> bool:
-        return any(
-            strong_key(identifier)
-            for identifier in self.identities.entities[entity_index].ids
-            if identifier.kind is not IdKind.NODE_NAME
-        )
 
 
 def build_mention(neighbor: Neighbor) -> Mention:

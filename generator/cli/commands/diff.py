@@ -146,6 +146,7 @@ def _render_row(row: Difference) -> dict[str, Any]:
         "planned": [_render_planned(cable) for cable in row.planned],
         "observed": [_render_cable(cable) for cable in row.observed],
         "message": row.message,
+        **({"names": {"plan": row.names[0], "fabric": row.names[1]}} if row.names else {}),
     }
 
 

@@ -53,7 +53,7 @@ def command() -> None:
     help="Number of hosts whose sysfs is written.",
 )
 def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Write a fabric as reports/, nodes.yaml, ibnetdiscover/, lldpcli/, sysfs/ and truth.json.
+    """Write a fabric as files: reports/, nodes.yaml, what tools print of it, and truth.json.
 
     truth.json contains the faults, and the true tree of the fabric with these faults. The same
     options always give the same files.
