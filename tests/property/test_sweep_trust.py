@@ -117,7 +117,7 @@ class Judged:
     def __init__(self, reports: Sequence[NeighborReport], before: FabricStatus) -> None:
         named = NamedSweepers(before, has_agent_tokens=True)
         self.status = elect_sweepers(reports, named=named, now=NOW, period=None)
-        claims = build_claims(reports, replace(named, status=self.status), now=NOW)
+        claims = build_claims(reports, named=replace(named, status=self.status), now=NOW)
         self.used: tuple[UsedSweep, ...] = claims.used_sweeps
         self.unknown = claims.unknown_subnets
         inputs = Inputs(claims.claims, tuple(reports), findings=claims.findings)

@@ -54,7 +54,7 @@ def take(
 ) -> ReportClaims:
     """Return the claims of all hosts' reports and these sweeps, in a cluster."""
     parts = [part for sweep in sweeps for part in sweep]
-    return build_claims([*host_reports(able), *parts], by or named(), now=NOW)
+    return build_claims([*host_reports(able), *parts], named=by or named(), now=NOW)
 
 
 def used(claims: ReportClaims) -> list[str]:
@@ -133,7 +133,7 @@ def test_half_a_sweep_of_an_invented_subnet_withholds_nothing(able: list[str]) -
 def test_one_port_in_an_invented_subnet_withholds_nothing_from_others() -> None:
     liar = node(LIAR, hca(INVENTED))
     reports = [one for one in host_reports() if one.metadata.name != LIAR]
-    claims = build_claims([*reports, liar], named(None, None, None), now=NOW)
+    claims = build_claims([*reports, liar], named=named(None, None, None), now=NOW)
     assert claims.unknown_subnets == ()
     assert findings(claims) == [(FindingKind.SWEEP_IGNORED, LIAR)]
     assert INVENTED in claims.findings[0].message
@@ -159,18 +159,18 @@ def test_a_subnet_without_a_sweep_is_unknown_if(by: NamedSweepers, able: list[st
 
 def test_a_lone_subnet_is_swept_if_a_person_listed_its_node() -> None:
     reports = [node("n0", hca(B)), *sweep_by("n0", subnet=B)]
-    alone = build_claims(reports, NamedSweepers(has_agent_tokens=True), now=NOW)
+    alone = build_claims(reports, named=NamedSweepers(has_agent_tokens=True), now=NOW)
     assert used(alone) == []
     by = NamedSweepers(listed=("n0",), has_agent_tokens=True)
-    assert used(build_claims(reports, by, now=NOW)) == ["n0"]
+    assert used(build_claims(reports, named=by, now=NOW)) == ["n0"]
 
 
 def test_a_sweep_that_is_dated_ahead_counts_once_our_clock_has_reached_it() -> None:
     reports = [*host_reports(), *sweep_by(FIRST, ahead=timedelta(minutes=6))]
-    early = build_claims(reports, named(), now=NOW)
+    early = build_claims(reports, named=named(), now=NOW)
     assert (used(early), findings(early)) == ([], [(FindingKind.SWEEP_IGNORED, FIRST)])
     assert "clock" in early.findings[0].message
-    later = build_claims(reports, named(), now=NOW + timedelta(minutes=2))
+    later = build_claims(reports, named=named(), now=NOW + timedelta(minutes=2))
     assert (used(later), later.findings) == ([FIRST], ())
 
 
@@ -184,8 +184,8 @@ def test_times_with_different_zones_are_compared_as_times() -> None:
 def test_a_former_sweepers_leftover_is_only_noted() -> None:
     builder = ClaimBuilder()
     reports = [*host_reports(), *sweep_by(FIRST), *sweep_by(THIRD)]
-    builder.build_claims(reports, named(counted=THIRD), now=NOW)
-    claims = builder.build_claims(reports, named(), now=NOW)
+    builder.build_claims(reports, named=named(counted=THIRD), now=NOW)
+    claims = builder.build_claims(reports, named=named(), now=NOW)
     (found,) = claims.findings
     assert (found.device, found.severity) == (THIRD, Severity.INFO)
 
@@ -227,7 +227,7 @@ def test_a_sweep_of_one_subnet_must_not_contain_the_ports_of_another() -> None:
     status = status.model_copy(update={"sweepers": (*status.sweepers, sweeper)})
     by = NamedSweepers(status, has_agent_tokens=True)
     reports = [*host_reports(), *other, *sweep_by(FIRST), *sweep_by("m1", FORGED, subnet=B)]
-    claims = build_claims(reports, by, now=NOW)
+    claims = build_claims(reports, named=by, now=NOW)
     assert (FindingKind.SWEEP_CONTRADICTED, "m1") in findings(claims)
     assert DoubtKind.SWEEP_CONTRADICTED in {doubt.kind for doubt in claims.doubts}
 
@@ -249,13 +249,13 @@ def test_two_sweeps_that_disagree_are_a_finding_that_names_both_and_a_doubt(liar
     assert {end.device for end in found.ports} == {FIRST, SECOND}
     (doubt,) = claims.doubts
     assert doubt.kind is DoubtKind.SWEEPS_DISAGREE
-    assert doubt.nodes == {HOSTS[3], HOSTS[12]}
+    assert doubt.nodes == frozenset({HOSTS[3], HOSTS[12]})
 
 
 def test_one_link_that_went_down_in_between_is_a_doubt_about_its_host_alone() -> None:
     claims = take(sweep_by(FIRST, without(lambda device: device.name == LIAR)), sweep_by(SECOND))
     assert claims.findings == ()
-    assert [doubt.nodes for doubt in claims.doubts] == [{LIAR}]
+    assert [doubt.nodes for doubt in claims.doubts] == [frozenset({LIAR})]
 
 
 def test_a_spine_that_only_one_sees_is_a_doubt_about_all() -> None:
@@ -290,8 +290,8 @@ def test_a_damaged_or_partial_sweep_gives_way_and_is_a_problem() -> None:
 def test_it_compares_a_pair_of_sweeps_once() -> None:
     builder = ClaimBuilder()
     reports = [*host_reports(), *sweep_by(FIRST, FORGED), *sweep_by(SECOND)]
-    first = builder.build_claims(reports, named(), now=NOW)
-    again = builder.build_claims(reports, named(), now=NOW)
+    first = builder.build_claims(reports, named=named(), now=NOW)
+    again = builder.build_claims(reports, named=named(), now=NOW)
     assert again == first
     assert all(one is other for one, other in zip(first.claims, again.claims, strict=True))
 
@@ -299,7 +299,7 @@ def test_it_compares_a_pair_of_sweeps_once() -> None:
 def test_a_sweep_standing_of_a_liar_claims_many_subnets_in_one_finding() -> None:
     ports = [hca(f"fe8000000000b{at:03x}", f"mlx5_{at}/1") for at in range(40)]
     liar = node(LIAR, *ports, sweeping=SweepStanding(able=True))
-    claims = build_claims([liar], NamedSweepers(has_agent_tokens=True), now=NOW)
+    claims = build_claims([liar], named=NamedSweepers(has_agent_tokens=True), now=NOW)
     (found,) = claims.findings
     assert "and 35 more" in found.message
     assert claims.unknown_subnets == ()
