@@ -124,7 +124,7 @@ class SweepEvidence(NamedTuple):
     """With a time zone; None: no sweep is too new."""
 
 
-class _Candidate(NamedTuple):
+class _NamedSweep(NamedTuple):
     """A sweep of a named node."""
 
     rank: SweepRank
@@ -208,9 +208,9 @@ class SweepChooser:
 
     def _sort_out(
         self, sweeps: Iterable[ReportedSweep], evidence: SweepEvidence
-    ) -> tuple[dict[str, list[_Candidate]], list[IgnoredSweep]]:
+    ) -> tuple[dict[str, list[_NamedSweep]], list[IgnoredSweep]]:
         """Return the sweeps that may count by subnet, best first, and those that are ignored."""
-        by_subnet: dict[str, list[_Candidate]] = defaultdict(list)
+        by_subnet: dict[str, list[_NamedSweep]] = defaultdict(list)
         ignored: list[IgnoredSweep] = []
         for sweep in sweeps:
             rank = evidence.named.rank(sweep.subnet, sweep.node)
@@ -220,7 +220,7 @@ class SweepChooser:
                 ignored.append(IgnoredSweep(sweep.node, sweep.subnet, why, key in self._former))
             elif rank is not None:
                 self._former.add(key)
-                by_subnet[sweep.subnet].append(_Candidate(rank, sweep))
+                by_subnet[sweep.subnet].append(_NamedSweep(rank, sweep))
         for rows in by_subnet.values():
             rows.sort(key=lambda row: (row.sweep.node, row.sweep.sweep_id), reverse=True)
             rows.sort(key=lambda row: parse_time(row.sweep.observed_at), reverse=True)
@@ -228,7 +228,7 @@ class SweepChooser:
         return by_subnet, ignored
 
     def _read_usable(
-        self, rows: Sequence[_Candidate], evidence: SweepEvidence, verdicts: _Verdicts
+        self, rows: Sequence[_NamedSweep], evidence: SweepEvidence, verdicts: _Verdicts
     ) -> Iterator[_ReadSweep]:
         """Yield the complete sweeps up to the first that no host contradicts."""
         for rank, sweep in rows:
@@ -258,7 +258,7 @@ class SweepChooser:
     def _judge(
         self,
         used: _ReadSweep,
-        rows: Sequence[_Candidate],
+        rows: Sequence[_NamedSweep],
         evidence: SweepEvidence,
         verdicts: _Verdicts,
     ) -> None:
@@ -353,8 +353,8 @@ def find_lone_participants(
 
 
 def _find_others(
-    used: _ReadSweep, rows: Sequence[_Candidate], *, has_predecessor: bool
-) -> Iterator[_Candidate]:
+    used: _ReadSweep, rows: Sequence[_NamedSweep], *, has_predecessor: bool
+) -> Iterator[_NamedSweep]:
     """Yield the newest complete sweep of each other sweeper, the predecessor only on request."""
     last_rank = SweepRank.COUNTED if has_predecessor else SweepRank.SPARE
     seen = {used.sweep.node}

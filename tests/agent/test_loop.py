@@ -275,23 +275,13 @@ def test_it_sweeps_while_elected_and_withdraws_once_another_node_has_swept(
     assert agent.swept == {1: B}
 
 
-def test_it_sweeps_as_a_spare_and_keeps_its_sweep_while_that_of_the_elected_node_counts(
-    agent: Agent, elections: Elections
+@pytest.mark.parametrize("role", ["elected", "spare"])
+def test_it_sweeps_while_the_sweep_of_another_node_counts(
+    agent: Agent, elections: Elections, role: str
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
-    elections.tell((A, "node02", "elected"), (A, "node01", "spare"), counted={A: "node02"})
-    for _ in range(2):
-        rounds.tick()
-        assert agent.swept == {0: A}
-
-
-def test_it_takes_over_while_its_predecessors_sweep_still_counts(
-    agent: Agent, elections: Elections
-) -> None:
-    agent.answers["ibnetdiscover"] = FABRIC
-    rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
-    elections.tell((A, "node01", "elected"), counted={A: "node02"})
+    elections.tell((A, "node01", role), counted={A: "node02"})
     for _ in range(2):
         rounds.tick()
         assert agent.swept == {0: A}
