@@ -164,14 +164,15 @@ class _DisputeEvidence:
         """Return whether a disputed key of one host belongs to a switch.
 
         This is so if a sweep says so, or if the host hears none of the ports that hear the key, or
-        if they hear it under other names than the host's.
+        if they hear it under other names than the host's. It does not if they hear it under the
+        name of the host's node.
         """
         names = self._heard_names(key, own_claims)
+        nodes = (node_of(self.claims[claim_number].device) for claim_number in own_claims)
+        if not names.isdisjoint(short_name(node) for node in nodes if node):
+            return self._is_swept_switch(key)
         own_names = {
-            short_name(name)
-            for claim_number in own_claims
-            for device in (self.claims[claim_number].device,)
-            for name in (node_of(device) or "", device.name)
+            short_name(self.claims[claim_number].device.name) for claim_number in own_claims
         }
         return (
             self._is_swept_switch(key)

@@ -19,6 +19,8 @@ from topology.planes.plane import Plane
 
 STRONG_SHARE = 0.25
 """Share of its switch links from which a switch is firmly above a rank; half in a full Clos."""
+ROUNDING = 1e-6
+"""Above the rounding error of a sum of shares, and below any share that matters."""
 PEER_SHARE = 0.125
 """Ratio of links among switches of one rank to their links upwards, above which they are peers.
 Between two MLAG spines there is one cable for eight or more."""
@@ -93,9 +95,10 @@ def mark_leaves(plane: Plane) -> Flags:
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
     # Hosts are counted, not their cables: one host may report any number of cables to a spine.
-    num_hosts = np.bincount(plane.host_edges.pairs.right, minlength=size)
+    pairs = plane.host_edges.pairs
+    num_hosts = np.bincount(pairs.right, minlength=size)
     num_links = switch_pairs.count_to(np.ones(size, np.bool_))
-    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(num_hosts))
+    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(pairs, num_hosts))
     is_leaf = (num_hosts > 0) & is_busy
     is_unclear = (num_hosts > 0) & ~is_leaf
     if is_unclear.any():
@@ -107,11 +110,23 @@ def mark_leaves(plane: Plane) -> Flags:
     return is_leaf
 
 
-def _typical_num_hosts(num_hosts: Index) -> int:
-    """Return the number of hosts on the leaf of the median host."""
-    counts = np.sort(num_hosts)
-    cumulative_hosts = np.cumsum(counts)
-    return int(counts[np.searchsorted(cumulative_hosts, cumulative_hosts[-1] / 2)])
+def _typical_num_hosts(pairs: PairCounts, num_hosts: Index) -> int:
+    """Return the number of hosts on the leaf of the median host.
+
+    A host on several switches counts for each of them in part, and so once in all.
+
+    Args:
+        pairs: hosts and switches that share cables.
+        num_hosts: the number of hosts on each switch.
+    """
+    if not len(pairs.left):
+        return 0
+    counts = num_hosts[pairs.right]
+    weights = 1 / np.bincount(pairs.left)[pairs.left]
+    order = np.argsort(counts, kind="stable")
+    cumulative_hosts = np.cumsum(weights[order])
+    middle = int(np.searchsorted(cumulative_hosts, cumulative_hosts[-1] / 2 - ROUNDING))
+    return int(counts[order][min(middle, len(order) - 1)])
 
 
 def _are_next(ranks: Index, level: int, switch_pairs: PairCounts) -> Flags:
