@@ -135,8 +135,8 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     findings: list[Finding] = []
     hosts = [entity for entity in entities if entity.kind is DeviceKind.HOST]
     carriers = Counter(_lower_name(host) for host in hosts if host.origins)
-    claimed_names = set(carriers)
-    carriers |= Counter(_lower_name(host) for host in hosts if _lower_name(host) not in carriers)
+    claimed_names = {_lower_name(entity) for entity in entities if entity.origins}
+    carriers |= Counter(_lower_name(host) for host in hosts if not host.origins)
     for entity in entities:
         if entity.kind is not DeviceKind.HOST or entity.node is not None:
             continue

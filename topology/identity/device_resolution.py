@@ -62,10 +62,11 @@ class Entity:
         """Add what another entity says about the same device; a known kind and node stay."""
         self.claims += other.claims
         self.heard_ids |= other.heard_ids
-        self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if self.names}
-        is_file_name = self.has_no_key and not other.has_no_key
-        names = [*other.names, *self.names] if is_file_name else [*self.names, *other.names]
-        self.names = list(dict.fromkeys(names))
+        if self.has_no_key and not other.has_no_key and other.names:
+            self.names = []  # the name of a file, which may be any
+        names = other.names if other.claims or not self.names else ()
+        self.names += [name for name in names if name not in self.names]
+        self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if name}
         self.kind = other.kind if self.kind is DeviceKind.UNKNOWN else self.kind
         self.node = self.node or other.node
         self.has_no_key = self.has_no_key and other.has_no_key

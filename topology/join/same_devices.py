@@ -35,8 +35,9 @@ from topology.model.claims import duplicate_name_finding, strong_key
 from topology.model.facts import DeviceKind
 from topology.model.ids import short_name
 
-_MAX_ROUNDS: Final = 6
-"""A round joins descriptions; the next compares ports whose devices are joined now."""
+_MAX_ROUNDS: Final = 12
+"""A round joins descriptions; the next compares ports whose devices are joined now. A tier of
+switches takes one or two rounds."""
 _MAX_NAMESAKES: Final = 64
 """More devices with one name have a default name, which identifies none of them."""
 _MIN_REPORTERS: Final = 2
@@ -56,7 +57,8 @@ def join_same_devices(resolver: NeighborResolver, entries: NeighborEntries) -> N
     for _ in range(_MAX_ROUNDS):
         judge = _DeviceJudge(resolver, PortEnds(resolver.identities.entities, entries))
         judge.join_by_ports()
-        judge.join_namesakes()
+        if not judge.targets:
+            judge.join_namesakes()
         if not judge.targets:
             judge.record_undecided()
             break
