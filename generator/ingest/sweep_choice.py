@@ -43,6 +43,8 @@ from topology.reports.neighbor_report import SweepPart
 
 CLOCK_TOLERANCE: Final = timedelta(minutes=5)
 """A sweep that is dated further ahead of our clock is ignored."""
+SAME_TIME: Final = timedelta(minutes=15)
+"""Sweeps in a folder are compared if they are no further apart: three usual intervals."""
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
 
 
@@ -269,7 +271,7 @@ class SweepChooser:
         if used.check.is_contradicted:
             doubt = build_contradicted_doubt(sweep.node, sweep.subnet, used.check)
             verdicts.doubts.append(doubt)
-        for rank, other in _find_others(used, rows, has_predecessor=not is_confirmed):
+        for rank, other in _find_others(used, rows, named, has_predecessor=not is_confirmed):
             comparison = self._compare(used, other, evidence)
             if comparison is None:
                 continue
@@ -353,13 +355,26 @@ def find_lone_participants(
 
 
 def _find_others(
-    used: _ReadSweep, rows: Sequence[_NamedSweep], *, has_predecessor: bool
+    used: _ReadSweep,
+    rows: Sequence[_NamedSweep],
+    named: NamedSweepers,
+    *,
+    has_predecessor: bool,
 ) -> Iterator[_NamedSweep]:
-    """Yield the newest complete sweep of each other sweeper, the predecessor only on request."""
+    """Yield the newest complete sweep of each other sweeper, the predecessor only on request.
+
+    In a folder without an election, the sweeps of other nodes at about the same time.
+    """
     last_rank = SweepRank.COUNTED if has_predecessor else SweepRank.SPARE
-    seen = {used.sweep.node}
+    used_at, seen = parse_time(used.sweep.observed_at), {used.sweep.node}
     for row in rows:
-        if row.rank <= last_rank and row.sweep.node not in seen and row.sweep.is_complete:
+        is_same_time = (
+            not named.status.sweepers
+            and used_at != _NO_TIME
+            and abs(used_at - parse_time(row.sweep.observed_at)) <= SAME_TIME
+        )
+        is_sweeper = row.rank <= last_rank or (row.rank is SweepRank.UNNAMED and is_same_time)
+        if is_sweeper and row.sweep.node not in seen and row.sweep.is_complete:
             seen.add(row.sweep.node)
             yield row
 

@@ -252,6 +252,14 @@ def test_two_sweeps_that_disagree_are_a_finding_that_names_both_and_a_doubt(liar
     assert doubt.nodes == frozenset({HOSTS[3], HOSTS[12]})
 
 
+@pytest.mark.parametrize(("minutes", "num"), [(14, 1), (16, 0)])
+def test_saved_sweeps_of_about_the_same_time_are_compared(minutes: int, num: int) -> None:
+    later = sweep_by(SECOND, FORGED, ahead=timedelta(minutes=minutes))
+    claims = build_claims([*host_reports(), *sweep_by(FIRST), *later])
+    assert used(claims) == [SECOND]
+    assert len(claims.findings) == len(claims.doubts) == num
+
+
 def test_one_link_that_went_down_in_between_is_a_doubt_about_its_host_alone() -> None:
     claims = take(sweep_by(FIRST, without(lambda device: device.name == LIAR)), sweep_by(SECOND))
     assert claims.findings == ()
