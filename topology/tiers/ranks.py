@@ -90,7 +90,8 @@ def mark_leaves(plane: Plane) -> Flags:
     A leaf has hosts on half of its links, or half as many hosts as its peers (the leaf of the
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
     that are not leaves; with one host, three quarters of them. This distinguishes the last leaf of
-    a row, with one host and all its up-links, from a spine with one misplaced host.
+    a row, with one host and all its up-links, from a spine with one misplaced host. One host makes
+    no more such leaves than the typical host has.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
@@ -106,8 +107,26 @@ def mark_leaves(plane: Plane) -> Flags:
         is_most = np.where(
             num_hosts > 1, 2 * num_to_leaves < num_links, 4 * num_to_leaves <= num_links
         )
-        is_leaf |= is_unclear & is_most
+        is_leaf |= is_unclear & is_most & ~_mark_flooded(pairs, is_unclear & (num_hosts == 1))
     return is_leaf
+
+
+def _mark_flooded(pairs: PairCounts, is_lone: Flags) -> Flags:
+    """Return which switches with one host have a host that is on more switches than is typical.
+
+    Such a host reports cables to spines and cores; they are no leaves because of it.
+
+    Args:
+        pairs: hosts and switches that share cables.
+        is_lone: the switches with one host, by switch number.
+    """
+    degrees = np.bincount(pairs.left)
+    typical = np.median(degrees[degrees > 0])
+    is_chosen = is_lone[pairs.right]
+    num_lone = np.bincount(pairs.left[is_chosen], minlength=len(degrees))
+    is_flooded = np.zeros_like(is_lone)
+    is_flooded[pairs.right[is_chosen & (num_lone[pairs.left] > typical)]] = True
+    return is_flooded
 
 
 def _typical_num_hosts(pairs: PairCounts, num_hosts: Index) -> int:
