@@ -77,7 +77,8 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     The command does not wait for LLDP frames, unless --listen-for or --frames always is given.
 
     Exit codes: 0 all collectors worked, even if they found nothing; 3 some collectors failed, or
-    part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage.
+    part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage;
+    1 the reports could not be printed; 130 interrupted.
     """
     if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
         values["listen_for"] = 0.0

@@ -133,5 +133,5 @@ def cli() -> None:
     toponaut tree --reports fabric/reports. Each option has an environment variable, such as
     TOPONAUT_TREE_REPORTS. Exit codes: 0 answered, 1 internal error or failed write, 2 wrong usage
     or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check or
-    verify failed, or the plan is held.
+    verify failed, or the plan is held, 130 interrupted.
     """

@@ -118,7 +118,7 @@ class Journal:
         """Return how many runs an interruption leaves, for a note."""
         if self._path is None:
             return "no run is kept; with --journal FILE they are"
-        num = self._size and len(self._path.read_bytes().splitlines())
+        num = len(self._path.read_bytes().splitlines()) if self._path.exists() else 0
         return f"{num} runs are in {show(str(self._path))}, and the next run continues"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess  # noqa: TID251 - runs the program under test
 import sys
 from collections.abc import Callable
@@ -290,12 +291,13 @@ def test_it_says_in_one_line_that_stdout_is_full(words: list[str]) -> None:
     assert done.stderr == b"error: cannot write to stdout: No space left on device\n"
 
 
-def test_it_exits_with_0_if_stdout_is_closed(rails: Scene) -> None:
+def test_it_exits_with_1_if_stdout_is_closed(rails: Scene) -> None:
     words = [sys.executable, "-m", "generator", "findings", "--check", str(rails.sweep())]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, capture_output=True
     )
-    assert (done.returncode, done.stderr) == (ExitCode.OK, b"")
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr == b"error: cannot write to stdout: Bad file descriptor\n"
 
 
 def test_it_ends_without_a_traceback_if_its_reader_is_gone(rails: Scene) -> None:
@@ -305,4 +307,4 @@ def test_it_ends_without_a_traceback_if_its_reader_is_gone(rails: Scene) -> None
         done = program("tree", rails.sweep(), "-o", "json", stdout=write_end)
     finally:
         os.close(write_end)
-    assert b"Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")
