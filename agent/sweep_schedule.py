@@ -1,7 +1,8 @@
 """Decides when this node sweeps, and which subnets.
 
-With `--sweep elected`, the node reads from the Fabric object of the store which nodes sweep. A node
-that the object does not name does not sweep. If the object cannot be read, the last known election
+With `--sweep elected`, the node reads from the Fabric object of the store which nodes sweep: the
+elected node of a subnet, and its spare, whose sweep confirms that of the elected node. A node that
+the object does not name does not sweep. If the object cannot be read, the last known election
 holds.
 """
 
@@ -18,7 +19,7 @@ from agent.publish.regular_files import read_document
 from agent.settings import AgentSettings, SweepTarget
 from runtime.clock import Clock
 from topology.model.errors import ConfigError
-from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, SweepRole, parse_fabric
+from topology.reports.fabric_status import FABRIC_NAME, FabricStatus, parse_fabric
 from topology.reports.neighbor_report import MAX_SUBNETS, SweepStanding
 
 log = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class SweepSchedule:
         targets = tuple(
             SweepTarget(sweeper.subnet, sweeper.device, sweeper.port)
             for sweeper in status.sweepers
-            if sweeper.node == name and sweeper.role is SweepRole.ELECTED
+            if sweeper.node == name
         )
         own = {target.subnet for target in targets}
         # The predecessor's sweep counts until the first sweep of a new sweeper counts.

@@ -3,10 +3,12 @@
     logs             log lines on stderr: JSON or text, an event and its fields
     http             the probe-and-metrics server: a few small pages on one thread
     periodic         jobs that run every period; the only file that imports apscheduler
-    stop             stop signals, and a stop request that threads share
+    program          how a program starts and ends: streams, signals, errors of the machine
+    quiet_start      ends the program without a traceback before `program` is loaded
+    stop             stop signals of a server, and a stop request that threads share
     clock            the time of day and monotonic seconds
     retry            waits: backoff, cooldown between rounds, a token bucket
-    values           parsers of option values: durations and HOST:PORT
+    values           parsers of option values: numbers, durations and HOST:PORT
     memory           settings of the interpreter and the C library
     transition_log   logs problems when they appear and when they are gone
 

@@ -11,9 +11,7 @@ from contextlib import contextmanager, suppress
 from threading import RLock
 from typing import Final
 
-STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-TERMINATED: Final = 128 + signal.SIGTERM
-"""The exit code that a shell reports for a program that SIGTERM ended."""
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _MAX_WAIT_S: Final = 1e6
 """The selector takes no wait above 24 days."""
 
@@ -86,7 +84,7 @@ def stop_signals() -> Iterator[Callable[[], str]]:
     """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
-    before = {number: signal.signal(number, lambda *_: None) for number in STOP_SIGNALS}
+    before = {number: signal.signal(number, lambda *_: None) for number in _wanted_signals()}
     wakeup_before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
     names = {number.value: number.name for number in STOP_SIGNALS}
 
@@ -107,14 +105,28 @@ def stop_signals() -> Iterator[Callable[[], str]]:
 
 
 @contextmanager
-def call_on_sigterm(act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` when SIGTERM comes within the context; main thread only.
+def call_on_stop_signal(act: Callable[[], None]) -> Iterator[Callable[[], signal.Signals | None]]:
+    """Call `act` when a stop signal comes within the context; main thread only.
 
-    The default action would end only this process and leave its commands running. If the handler
-    raised an exception instead, it could come after a command started and before it was recorded.
+    Yields a function that returns the last signal. The default action would end only this process
+    and leave its commands running. If the handler raised an exception instead, it could come after
+    a command started and before it was recorded.
     """
-    before = signal.signal(signal.SIGTERM, lambda *_: act())
+    received: list[int] = []
+
+    def on_signal(number: int, _: object) -> None:
+        received.append(number)
+        act()
+
+    before = {number: signal.signal(number, on_signal) for number in _wanted_signals()}
     try:
-        yield
+        yield lambda: signal.Signals(received[-1]) if received else None
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, action in before.items():
+            signal.signal(number, action)
+
+
+def _wanted_signals() -> list[signal.Signals]:
+    """Return the stop signals; `nohup` ignores SIGHUP so that a program outlives its terminal."""
+    is_detached = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [number for number in STOP_SIGNALS if number != signal.SIGHUP or not is_detached]

@@ -1,4 +1,4 @@
-"""Parsers of option values that both programs take: durations and `HOST:PORT`.
+"""Parsers of option values that both programs take: numbers, durations and `HOST:PORT`.
 
 They raise `ConfigError`, which a command line turns into a usage error. No name is resolved.
 """
@@ -13,6 +13,10 @@ from topology.model.errors import ConfigError, show
 
 MAX_PORT: Final = 65535
 _DURATION = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(ms|s|m|h)\Z", re.ASCII)
+_MAX_DURATION_S: Final = 8760 * 3600.0
+"""A year: longer waits overflow the clocks of some libraries."""
+_WHOLE = re.compile(r"[+-]?\d{1,20}\Z", re.ASCII)
+_NUMBER = re.compile(r"\d{1,20}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?\Z", re.ASCII)
 _SECONDS: Final[Mapping[str, float]] = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _BARE_IPV6: Final = r"[0-9A-Fa-f]*:[0-9A-Fa-f:.]*(?:%\w+)?"
 
@@ -63,6 +67,30 @@ def parse_address(text: str, form: AddressForm = ANY_ADDRESS) -> Address:
     return Address(match[1] or match[2], int(match[3]))
 
 
+def parse_whole_number(text: str, minimum: int, maximum: int) -> int:
+    """Return a whole number between two bounds, both included.
+
+    Raises:
+        ConfigError: the text has another form, or the number is out of bounds.
+    """
+    number = int(text) if _WHOLE.match(text) else None
+    if number is None or not minimum <= number <= maximum:
+        raise ConfigError(f"'{show(text)}' is not a whole number from {minimum} to {maximum}")
+    return number
+
+
+def parse_number(text: str, maximum: float) -> float:
+    """Return a number above 0, at most `maximum`; never an infinite one.
+
+    Raises:
+        ConfigError: the text has another form, or the number is out of bounds.
+    """
+    number = float(text) if _NUMBER.match(text) else 0.0
+    if not 0 < number <= maximum:
+        raise ConfigError(f"'{show(text)}' is not a number above 0 and up to {maximum:.15g}")
+    return number
+
+
 def parse_delay(text: str) -> float:
     """Return the seconds of `0s`, `500ms`, `30s`, `5m` or `1h`; a bare number is refused.
 
@@ -72,7 +100,10 @@ def parse_delay(text: str) -> float:
     match = _DURATION.match(text)
     if match is None:
         raise ConfigError(f"'{show(text)}' is not a duration such as 500ms, 30s, 5m or 1h")
-    return float(match[1]) * _SECONDS[match[2]]
+    seconds = float(match[1]) * _SECONDS[match[2]]
+    if seconds > _MAX_DURATION_S:
+        raise ConfigError(f"'{show(text)}' is too long: expected at most a year, 8760h")
+    return seconds
 
 
 def parse_duration(text: str) -> float:

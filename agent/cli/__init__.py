@@ -1,6 +1,7 @@
 """The command line of the agent.
 
-    main           the commands: once, run, collectors
+    main           starts the program: signals and streams first, then the commands
+    commands       the commands: once, run, collectors
     run_options    the options of `run` alone
     node_options   the options that every command takes, and the node made of them
     kube_options   the options of a cluster, and the API clients made of them

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from agent.publish.destination import PublishOutcome
 from agent.publish.regular_files import read_document
-from topology.model.errors import ReportError, StoreError
+from topology.model.errors import ReportError, StoreError, WriteError
 from topology.reports.neighbor_report import NeighborReport, SweepPart, parse_report, render_report
 
 log = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class ReportFolder:
         """Create the folder, and check that files can be created in it.
 
         Raises:
-            StoreError: the folder or a file in it cannot be created.
+            WriteError: the folder or a file in it cannot be created.
         """
         probe = self._folder / f".{self._node_name}.probe"
         try:
@@ -69,7 +69,7 @@ class ReportFolder:
             probe.touch()
             probe.unlink()
         except OSError as error:
-            raise StoreError(f"{self._folder}: {error.strerror}") from error
+            raise WriteError(f"cannot write {self._folder}: {error.strerror}") from error
 
     def last_report(self) -> NeighborReport | None:
         """Return this node's last published report; None if there is none, or it is unreadable."""

@@ -1,8 +1,10 @@
 """The command `toponaut`: options, input, printed output and exit codes.
 
-- main: the command group, its errors and its exit codes
+- main: starts the program: signals and streams first, then the command group
+- group: the command group, its errors and its exit codes
 - commands: one module per subcommand, named like it
 - exit_codes: what each exit code means, and the code of an answer with skipped input
+- option_types: types of option values: bounded numbers, files and folders to read
 - options: option values with a form of their own (durations, shares)
 - kube_options: `--kube`, `--kubeconfig` and `--context`
 - source_options: options that name the sources of a fabric

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.option_types import InputFile
 from generator.cli.options import combine_options
 from generator.rpc.auth.key_files import ClientIdentity
 
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE: Final = InputFile()
 
 
 class ServerEndpoint(NamedTuple):

@@ -12,13 +12,15 @@ import click
 
 from generator.cli.input_files import read_running_gangs
 from generator.cli.observation import read_observation, read_tree
+from generator.cli.option_types import InputFile
 from generator.cli.options import combine_options, parse_duration, parse_level_names
 from generator.cli.request_input import (
     LoadedRequest,
+    find_unused_fields,
     load_request,
+    print_ignored,
     print_notes,
     print_translation,
-    print_unused_arguments,
 )
 from generator.cli.source_options import source_options
 from generator.ingest.sources import Sources
@@ -64,12 +66,12 @@ cluster_options: Final = combine_options(
     source_options,
     click.option(
         "--tree",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=InputFile(),
         help="TopologyTree to place in: output of `toponaut tree -o json`.",
     ),
     click.option(
         "--running",
-        type=click.Path(exists=True, dir_okay=False),
+        type=InputFile(),
         help="Running gangs: [{gang, priority, min, pods: [{node, request, count, group}]}].",
     ),
 )
@@ -92,7 +94,7 @@ def read_request(options: dict[str, Any]) -> LoadedRequest:
     if loaded.translation is not None:
         print_translation(loaded.translation)
     else:
-        print_unused_arguments(loaded.document)
+        print_ignored(find_unused_fields(loaded.document))
     return loaded
 
 
@@ -135,7 +137,7 @@ def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]
         return store.read_free_nodes(), reserved
 
 
-def build_input_snapshot(cluster: ClusterInput, running: str | None) -> Snapshot:
+def build_input_snapshot(cluster: ClusterInput, running: Path | None) -> Snapshot:
     """Return the cluster with the running gangs of a file, and with its reserved nodes."""
     gangs = read_running_gangs(running) if running else ()
     free = build_snapshot(

@@ -12,10 +12,15 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.option_types import WholeNumber
 from generator.cli.options import combine_options, parse_share
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FaultSpec, NamePolicy, SyntheticSpec
 
+MAX_SEED: Final = (1 << 63) - 1
+_MAX_HOSTS: Final = 1_000_000
+_MAX_CABLES: Final = 1 << 21
+"""More cables would take more memory than a machine of today has."""
 _COUNT = re.compile(r"\d{1,9}\Z", re.ASCII)
 
 
@@ -38,12 +43,13 @@ def parse_swaps(text: str) -> SwapCount:
     return SwapCount(share=parse_share(text))
 
 
-def _positive_option(default: int | None) -> dict[str, Any]:
-    return {"type": click.IntRange(min=1), "default": default, "show_default": default is not None}
+def _positive_option(default: int | None, maximum: int) -> dict[str, Any]:
+    number = WholeNumber(1, maximum)
+    return {"type": number, "default": default, "show_default": default is not None}
 
 
 def _natural_option(default: int) -> dict[str, Any]:
-    return {"type": click.IntRange(min=0), "default": default, "show_default": True}
+    return {"type": WholeNumber(0, _MAX_HOSTS), "default": default, "show_default": True}
 
 
 fabric_options: Final = combine_options(
@@ -57,17 +63,19 @@ fabric_options: Final = combine_options(
             "each of two fabrics (dual-plane), or two to an MLAG pair (dual-homed)."
         ),
     ),
-    click.option("--hosts", **_positive_option(64), help="Number of hosts."),
-    click.option("--rails", **_positive_option(8), help="Ports of each host in each plane."),
-    click.option("--radix", **_positive_option(64), help="Ports of each switch; an even number."),
+    click.option("--hosts", **_positive_option(64, _MAX_HOSTS), help="Number of hosts."),
+    click.option("--rails", **_positive_option(8, 64), help="Ports of each host in each plane."),
+    click.option(
+        "--radix", **_positive_option(64, 4096), help="Ports of each switch; an even number."
+    ),
     click.option(
         "--tiers",
-        **_positive_option(None),
+        **_positive_option(None, 4),
         help="Tiers of switches, 2 to 4.  [default: as few as possible]",
     ),
     click.option(
         "--uplinks",
-        **_positive_option(None),
+        **_positive_option(None, 4096),
         help="Uplinks of each leaf.  [default: half of its ports]",
     ),
     click.option(
@@ -95,7 +103,7 @@ fabric_options: Final = combine_options(
         type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
         show_default=True,
-        help="Medium in reports and sysfs. Output of ibnetdiscover and lldpcli is always written.",
+        help="Medium in reports and sysfs. Output of ibnetdiscover, lldpcli and snmpbulkwalk is always written.",
     ),
     click.option(
         "--names",
@@ -132,7 +140,7 @@ fabric_options: Final = combine_options(
     ),
     click.option(
         "--lose-rank",
-        **_positive_option(None),
+        **_positive_option(None, 4),
         help="Tier of the switches that --lose-switch removes; 1 is the leaves.  [default: any]",
     ),
     click.option(
@@ -153,8 +161,12 @@ fabric_options: Final = combine_options(
 
 
 def parse_fabric_spec(options: Mapping[str, Any]) -> SyntheticSpec:
-    """Return the fabric that the options describe."""
-    return SyntheticSpec(
+    """Return the fabric that the options describe.
+
+    Raises:
+        click.UsageError: it is too large to be simulated.
+    """
+    spec = SyntheticSpec(
         kind=FabricKind(options["kind"]),
         num_hosts=options["hosts"],
         rails=options["rails"],
@@ -168,6 +180,17 @@ def parse_fabric_spec(options: Mapping[str, Any]) -> SyntheticSpec:
         peer_links=options["peer_links"],
         nvlink_hosts=options["nvlink_domain"],
     )
+    leaves = -(-spec.num_hosts * spec.ports_per_host // max(spec.num_half_ports, 1))
+    leaves = max(leaves, spec.ports_per_host)
+    num_cables = spec.num_hosts * (spec.ports_per_host + spec.storage_leaves) + leaves * (
+        spec.num_uplinks + spec.peer_links
+    )
+    if num_cables > _MAX_CABLES:
+        raise click.UsageError(
+            f"this fabric has {num_cables:,} cables; at most {_MAX_CABLES:,} can be simulated: "
+            "use fewer hosts, rails or switches"
+        )
+    return spec
 
 
 def parse_fault_spec(options: Mapping[str, Any]) -> FaultSpec:

@@ -71,13 +71,13 @@ class _RunningDocument(_RunningModel):
 _GANG_LIST: Final = TypeAdapter(tuple[_GangRow, ...])
 
 
-def read_running_gangs(file: str) -> tuple[RunningGang, ...]:
+def read_running_gangs(file: Path) -> tuple[RunningGang, ...]:
     """Read the running gangs: a list, or an object `running: […]`.
 
     Raises:
         ConfigError: the file holds no such list; the message names the file and the wrong fields.
     """
-    source, document = _read_document(file, MAX_RUNNING_BYTES)
+    source, document = _read_document(str(file), MAX_RUNNING_BYTES)
     try:
         if isinstance(document, dict):
             rows = _RunningDocument.model_validate(document).running
@@ -117,5 +117,8 @@ def read_input(file: str, limit: int) -> tuple[str, bytes]:
 
 
 def _read_stdin(limit: int) -> bytes | ParseError:
-    raw = sys.stdin.buffer.read(limit + 1)
+    try:
+        raw = sys.stdin.buffer.read(limit + 1)
+    except OSError as error:  # it is closed, or a folder
+        return ParseError(f"cannot be read: {error.strerror}", source="stdin")
     return ParseError(f"larger than {limit} bytes", source="stdin") if len(raw) > limit else raw

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, NoReturn
 import click
 
 from generator.cli.exit_codes import ExitCode, code_for
-from generator.cli.output import print_problems
+from generator.cli.output import print_problems, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs
 from generator.objects.yaml_document import parse_document
@@ -20,12 +20,20 @@ from generator.store.directory import read_hypernodes
 from generator.store.local_files import read_inventory, read_whole_file
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
-from topology.model.errors import ConfigError, ParseError, TopologyError, show
+from topology.model.errors import ConfigError, ParseError, TopologyError, list_some, show
 from topology.model.facts import DeviceKind
-from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree, parse_tree
+from topology.model.tree import (
+    DomainSpec,
+    TopologyTree,
+    Unplaced,
+    build_tree,
+    find_tier_name_problem,
+    parse_tree,
+)
 from topology.planes.policy import COMPUTE
 
 MAX_TREE_BYTES = 256 << 20
+_MAX_NAMES_SHOWN: Final = 8
 _FORWARDING: Final = frozenset({DeviceKind.SWITCH, DeviceKind.ROUTER, DeviceKind.AGGREGATION})
 
 
@@ -41,14 +49,14 @@ def read_observation(
     sources: Sources,
     *,
     names_of_tiers: str | None = None,
-    previous: str | TopologyTree | None = None,
+    previous: Path | TopologyTree | None = None,
 ) -> LoadedObservation:
     """Read the sources of a fabric and infer its tree.
 
     Args:
         sources: where to read from.
         names_of_tiers: names separated by commas, lowest tier first.
-        previous: the tree of the last generation, or the name of its file.
+        previous: the tree of the last generation, or its file.
 
     Raises:
         click.UsageError: no source is given, or an option that excludes --hypernodes.
@@ -58,22 +66,24 @@ def read_observation(
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.hypernodes:
-        if names_of_tiers or isinstance(previous, str):
+        if names_of_tiers or isinstance(previous, Path):
             raise click.UsageError(
                 "--hypernodes has its own names: give no --tier-names and no --previous"
             )
         return _read_hypernodes(sources.hypernodes, sources.nodes)
-    last_tree = read_tree(Path(previous)) if isinstance(previous, str) else previous
+    tier_names = _parse_tier_names(names_of_tiers)
+    last_tree = read_tree(previous) if isinstance(previous, Path) else previous
     inputs = read_inputs(sources)
     observation = observe(
         inputs,
         now=utc_now(),
         previous=last_tree,
-        names_of_tiers=_parse_tier_names(names_of_tiers) or inputs.tier_names,
+        names_of_tiers=tier_names or inputs.tier_names,
     )
     if observation is None:
         exit_without_data(inputs.problems or [_build_no_data_problem(sources)])
     check_plane(inputs.planes.plane_name, observation.planes)
+    _check_number(tier_names, observation.tree)
     return LoadedObservation(observation, inputs, inputs.problems)
 
 
@@ -98,14 +108,29 @@ def _parse_tier_names(names: str | None) -> tuple[str, ...]:
     """Return the names of a comma-separated list.
 
     Raises:
-        ConfigError: a name is empty, or a number: a number means the tier itself.
+        ConfigError: a name is empty, a number, reserved or listed twice.
     """
-    tier_names = tuple(name.strip() for name in names.split(",")) if names else ()
-    wrong = next((name for name in tier_names if not name or name.isdecimal()), None)
-    if wrong is not None:
-        reason = f"'{show(wrong)}' is a number" if wrong else "a name is empty"
-        raise ConfigError(f"--tier-names: {reason}; expected names such as leaf,spine,core")
+    if names is None:
+        return ()
+    tier_names = tuple(name.strip() for name in names.split(","))
+    problem = find_tier_name_problem(tier_names)
+    if problem is not None:
+        raise ConfigError(f"--tier-names: {problem}; expected names such as leaf,spine,core")
     return tier_names
+
+
+def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
+    """Refuse names of which the tree needs more or fewer.
+
+    Raises:
+        ConfigError: the numbers differ.
+    """
+    if tier_names and tree.tiers and len(tier_names) != len(tree.tiers):
+        needed, got = len(tree.tiers), list_some(map(show, tier_names), _MAX_NAMES_SHOWN)
+        raise ConfigError(
+            f"--tier-names: this tree has {show_count(needed, 'tier')}, lowest first, so give "
+            f"{show_count(needed, 'name')}; got {len(tier_names)}: {got}"
+        )
 
 
 def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:

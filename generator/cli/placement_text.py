@@ -107,7 +107,7 @@ def _render_alternatives(placement: Placement) -> Iterator[str]:
 
 def _render_domain_verdicts(placement: Placement) -> list[str]:
     rows = [
-        (show(row.name), row.verdict.value, show(row.needs, 200))
+        (show(row.name), row.verdict.value, show(row.needs, 400))
         for row in placement.domain_verdicts
     ]
     return [render_table(("DOMAIN", "VERDICT", "REASON"), rows)] if rows else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from generator.outputs.hypernode import HyperNode
 from generator.reconcile.desired import compute_coverage, derive_previous_tree, plan_tree_changes
 from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
+from generator.reconcile.sweep_holds import find_sweep_holds
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from topology.model.errors import KubeForbidden, ParseError
 
@@ -121,5 +123,7 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         coverage=coverage,
         gangs=observed.gangs,
     )
+    sweep_holds = find_sweep_holds(read.observation.doubts, actions, observed.hypernodes)
+    verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
     problems = (*read.problems, *observed.problems, *policy.problems, *conflicts)
     return Plan(actions, problems, verdict)

@@ -11,13 +11,19 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.ignored_fields import IgnoredField, Relevance
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
 from generator.manifests.resource_units import fit_units
-from generator.manifests.sbatch import is_script, parse_script_options, split_options
+from generator.manifests.sbatch_options import (
+    is_script,
+    parse_script_notes,
+    parse_script_options,
+    split_options,
+)
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
 from generator.placement.request import PlacementRequest, parse_request
@@ -38,6 +44,17 @@ class LoadedRequest(NamedTuple):
     document: dict[str, Any]
     translation: Translation | None
     """None if the file is a PlacementRequest itself."""
+
+    @property
+    def code(self) -> ExitCode | None:
+        """The exit code of an answer: 3 if a field without effect may matter, else None."""
+        if self.translation is None:
+            is_skipped = bool(find_unused_fields(self.document))
+        else:
+            is_skipped = any(
+                row.relevance is Relevance.POSSIBLE for row in self.translation.ignored
+            )
+        return ExitCode.SKIPPED if is_skipped else None
 
     def to_request(self, preset: str | None) -> PlacementRequest:
         """Return the request; a given preset replaces the preset of the request.
@@ -102,7 +119,8 @@ def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]
 def _load_sbatch(source: str, text: str, *, is_shell: bool) -> LoadedRequest:
     try:
         options = parse_script_options(text) if is_shell else split_options(text)
-        translation = translate_sbatch(options)
+        notes = parse_script_notes(text) if is_shell else ()
+        translation = translate_sbatch(options, notes)
     except PlacementRequestError as error:
         raise ConfigError(f"{source}: {error}") from error
     return LoadedRequest(source, translation.document, translation)
@@ -156,24 +174,20 @@ def print_translation(translation: Translation) -> None:
     """Print on stderr how the manifest of another system was understood, and its ignored fields."""
     click.echo(f"read as a request of {translation.system}", err=True)
     print_notes(translation.notes)
-    _print_ignored(translation.ignored)
+    print_ignored(translation.ignored)
 
 
-def print_unused_arguments(document: Mapping[str, Any]) -> None:
-    """Print on stderr that arguments of Volcano's plugins in a PlacementRequest have no effect."""
+def find_unused_fields(document: Mapping[str, Any]) -> tuple[IgnoredField, ...]:
+    """Return the fields of a PlacementRequest without effect: arguments of Volcano's plugins."""
     spec = document.get("spec")
     options = spec.get("options") if isinstance(spec, dict) else None
     if isinstance(options, dict) and options.get("arguments"):
-        _print_ignored((IgnoredField(_UNUSED_FIELD, Relevance.POSSIBLE),))
+        return (IgnoredField(_UNUSED_FIELD, Relevance.POSSIBLE),)
+    return ()
 
 
-def print_notes(notes: Sequence[Note]) -> None:
-    """Print on stderr which fields were read as something other than their plain meaning."""
-    for note in notes:
-        click.echo(f"note: {show(str(note), 600)}", err=True)
-
-
-def _print_ignored(ignored: tuple[IgnoredField, ...]) -> None:
+def print_ignored(ignored: Sequence[IgnoredField]) -> None:
+    """Print on stderr which fields had no effect."""
     risky = [row for row in ignored if row.relevance is Relevance.POSSIBLE]
     for row in risky[:MAX_PROBLEMS_SHOWN]:
         click.echo(f"ignored: {show(str(row), 300)}: {row.relevance.value}", err=True)
@@ -183,3 +197,9 @@ def _print_ignored(ignored: tuple[IgnoredField, ...]) -> None:
     if rest:
         names = list_some(rest, _MAX_NAMES_SHOWN)
         click.echo(f"ignored, {Relevance.NONE.value}: {names}", err=True)
+
+
+def print_notes(notes: Sequence[Note]) -> None:
+    """Print on stderr which fields were read as something other than their plain meaning."""
+    for note in notes:
+        click.echo(f"note: {show(str(note), 600)}", err=True)

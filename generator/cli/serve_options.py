@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.option_types import InputFile, InputFolder, OutputFile
 from generator.cli.options import combine_options, parse_duration
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.rpc.auth.tls import TlsFiles
@@ -22,8 +23,8 @@ from generator.server.settings import (
 )
 from topology.planes.policy import COMPUTE
 
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+_FILE: Final = InputFile()
+_FOLDER: Final = InputFolder()
 
 serve_options: Final = combine_options(
     click.option(
@@ -101,7 +102,7 @@ serve_options: Final = combine_options(
     ),
     click.option(
         "--ready-file",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=OutputFile(),
         help="File to which the bound address is written once the server listens; removed at exit.",
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.option_types import InputFile
 from generator.objects.yaml_document import parse_documents
 from generator.store.local_files import read_whole_file
 from topology.cabling.plan_diff import DifferenceKind
@@ -20,7 +21,7 @@ _KINDS: Final = frozenset([*(kind.value for kind in (*FindingKind, *DifferenceKi
 
 silence_option: Final[Callable[..., Any]] = click.option(
     "--silence",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     help="YAML file that lists known problems to silence: {kind, device, port, reason, "
     "until: YYYY-MM-DD}. Only port is optional.",
 )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.option_types import InputFile, InputFolder
 from generator.cli.options import combine_options
 from generator.ingest.sources import Sources
 
-_FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FOLDER: Final = InputFolder()
+_FILE: Final = InputFile()
 
 
 source_options: Final = combine_options(

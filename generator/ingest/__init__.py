@@ -2,10 +2,15 @@
 
 - `inputs`: the inputs of one observation, as one value.
 - `sources`: reads them for commands, from files or a cluster.
-- `claims`: reports to claims; the newest complete sweep of each subnet. Pure.
+- `claims`: reports to claims; the sweep of each subnet that counts. Pure.
+- `sweep_choice`: which sweep of a subnet counts, and what speaks against it. Pure.
+- `named_sweepers`: the nodes whose sweeps count, and the subnets that need one. Pure.
+- `host_evidence`: a sweep compared with what hosts report about themselves. Pure.
+- `sweep_views`: the cables of a sweep as arrays, and how two sweeps differ. Pure.
+- `sweep_findings`: findings and doubts about sweeps. Pure.
 - `report_scope`: what a report may say, by the name that it was written under. Pure.
 - `sweeps`: the text of a sweep to claims.
-- `subnets`: which subnets need a sweep, which are covered, which refuse it. Pure.
+- `subnets`: subnets in reports: which are covered by saved sweeps, which refuse a sweep. Pure.
 - `dump_formats`: detects and parses saved InfiniBand dumps.
 - `walk_files`: saved snmpwalk files of switches.
 - `file_inspection`: format, counts and bad lines of any file.

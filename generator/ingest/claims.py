@@ -1,18 +1,37 @@
-"""From reports to claims: one per device, and the newest complete sweep per subnet. Pure."""
+"""From reports to claims: one per device, and those of the sweep that counts per subnet. Pure.
+
+`sweep_choice` decides which sweep counts.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from datetime import datetime
 from typing import NamedTuple
 
+from generator.ingest.host_evidence import HostPort, read_host_ports
+from generator.ingest.inputs import SweepDoubt
+from generator.ingest.named_sweepers import (
+    EVERY_SWEEPER,
+    NamedSweepers,
+    find_attested_subnets,
+    find_awaited_subnets,
+)
 from generator.ingest.report_scope import limit_to_scope
-from generator.ingest.subnets import find_expected_subnets
+from generator.ingest.sweep_choice import (
+    ParsedSweep,
+    ReportedSweep,
+    SweepChooser,
+    SweepEvidence,
+    UsedSweep,
+    find_lone_participants,
+)
+from generator.ingest.sweep_findings import derive_ignored_findings
 from generator.ingest.sweeps import build_detached_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
-from topology.model.errors import ParseError, ReportError, show
-from topology.model.facts import Device, DeviceKind
+from topology.model.errors import ParseError, show
+from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.packed_claims import PackedClaim
@@ -29,17 +48,11 @@ class ReportClaims(NamedTuple):
     """Names of the nodes that reported about themselves."""
     unknown_subnets: tuple[str, ...] = ()
     """Sorted subnets without a complete sweep: parts are missing, or no sweep has arrived yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class _ReportedSweep:
-    node: str
-    observed_at: str
-    parts: tuple[SweepPart, ...]
-
-    @property
-    def title(self) -> str:
-        return show(f"{self.node}.sweep.* of subnet {self.parts[0].subnet}")
+    used_sweeps: tuple[UsedSweep, ...] = ()
+    """The sweep of each subnet that is used, sorted by subnet."""
+    findings: tuple[Finding, ...] = ()
+    """Sweeps that are ignored, contradicted or in disagreement."""
+    doubts: tuple[SweepDoubt, ...] = ()
 
 
 class _DeviceClaim(NamedTuple):
@@ -51,14 +64,8 @@ class _DeviceClaim(NamedTuple):
     problems: tuple[ParseError, ...]
     is_node: bool
     """Whether a node of the report's name is listed."""
-
-
-class _ParsedSweep(NamedTuple):
-    """The claims of one complete sweep."""
-
-    parts: tuple[SweepPart, ...]
-    claims: tuple[Claim | SweptClaims, ...]
-    errors: tuple[ParseError, ...]
+    ports: tuple[HostPort, ...] = ()
+    """The ports of a host that are up in an InfiniBand subnet."""
 
 
 class ClaimBuilder:
@@ -70,12 +77,17 @@ class ClaimBuilder:
     def __init__(self) -> None:
         """Start empty."""
         self._device_claims: dict[str, _DeviceClaim] = {}
-        self._parsed_sweeps: dict[str, _ParsedSweep] = {}
+        self._chooser = SweepChooser(_parse_sweep_report)
 
     def build_claims(
-        self, reports: Iterable[Report], nodes: Collection[str] = frozenset()
+        self,
+        reports: Iterable[Report],
+        nodes: Collection[str] = frozenset(),
+        *,
+        named: NamedSweepers = EVERY_SWEEPER,
+        now: datetime | None = None,
     ) -> ReportClaims:
-        """Return the claims of reports; for each subnet those of the newest complete sweep.
+        """Return the claims of reports; for each subnet those of the sweep that counts.
 
         An incomplete or damaged sweep is a problem, never an empty fabric. Cost: O(facts) of new
         and changed reports.
@@ -84,10 +96,11 @@ class ClaimBuilder:
             reports: all reports.
             nodes: the names of the cluster's nodes, if they are known; no report under such a name
                 is about a switch.
+            named: the nodes whose sweeps count.
+            now: with a time zone; sweeps that are dated later are ignored.
         """
         reports = tuple(reports)
         device_claims, previous = {}, self._device_claims
-        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
         for report in reports:
             name = report.metadata.name
             known = previous.get(name)
@@ -96,62 +109,65 @@ class ClaimBuilder:
                 device_claims[name] = known
             elif (device := report.device) is not None:
                 device_claims[name] = _build_device_claim(report, device, is_node=is_node)
-            elif report.sweep is not None:
-                part = report.sweep
-                key = (part.subnet, name.partition(".sweep.")[0], part.sweep_id)
-                parts[key].append((report.status.observed_at or "", part))
         self._device_claims = device_claims
-        problems = [problem for known in device_claims.values() for problem in known.problems]
-        sweeps = self._select_sweeps(parts, problems)
-        expected = {subnet for subnet, _, _ in parts} | find_expected_subnets(reports)
-        swept_claims = (claim for sweep in sweeps for claim in sweep.claims)
-        speakers = {name for name, known in device_claims.items() if known.claim}
-        hosts = (report for report in reports if report.device_kind is DeviceKind.HOST)
+        hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
+        evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now)
+        choice = self._chooser.choose(_collect_sweeps(reports), evidence)
+        awaited = find_awaited_subnets(reports, named, choice.offered)
+        lone = find_lone_participants(reports, evidence)
         return ReportClaims(
-            (*(known.claim for known in device_claims.values() if known.claim), *swept_claims),
-            (*problems, *(error for sweep in sweeps for error in sweep.errors)),
-            frozenset(host.metadata.name for host in hosts if host.metadata.name in speakers),
-            tuple(sorted(expected - self._parsed_sweeps.keys())),
+            (
+                *(known.claim for known in device_claims.values() if known.claim),
+                *(claim for sweep in choice.sweeps for claim in sweep.claims),
+            ),
+            (
+                *(problem for known in device_claims.values() for problem in known.problems),
+                *choice.problems,
+                *(error for sweep in choice.sweeps for error in sweep.errors),
+            ),
+            _find_reporters(reports, device_claims),
+            tuple(sorted(awaited - {sweep.subnet for sweep in choice.used})),
+            choice.used,
+            (*derive_ignored_findings((*choice.ignored, *lone)), *choice.findings),
+            choice.doubts,
         )
-
-    def _select_sweeps(
-        self,
-        parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]],
-        problems: list[ParseError],
-    ) -> list[_ParsedSweep]:
-        """Return the sweep that counts for each subnet, and store it for the next call."""
-        by_subnet: dict[str, list[_ReportedSweep]] = defaultdict(list)
-        for (subnet, node, _), rows in parts.items():
-            observed = max(when for when, _ in rows)
-            by_subnet[subnet].append(
-                _ReportedSweep(node, observed, tuple(part for _, part in rows))
-            )
-        parsed: dict[str, _ParsedSweep] = {}
-        for subnet in sorted(by_subnet):
-            newest_first = sorted(
-                by_subnet[subnet],
-                key=lambda sweep: (sweep.observed_at, sweep.node, sweep.parts[0].sweep_id),
-                reverse=True,
-            )
-            for sweep in newest_first:
-                try:
-                    parsed[subnet] = _parse_sweep_report(sweep, self._parsed_sweeps.get(subnet))
-                except ReportError as error:
-                    problems.append(ParseError(str(error), source=sweep.title))
-                    continue
-                break
-        self._parsed_sweeps = parsed
-        return [*parsed.values()]
 
 
 def build_claims(
-    reports: Iterable[Report], nodes: Collection[str] = frozenset()
+    reports: Iterable[Report],
+    nodes: Collection[str] = frozenset(),
+    *,
+    named: NamedSweepers = EVERY_SWEEPER,
+    now: datetime | None = None,
 ) -> ReportClaims:
     """Return the claims of reports, as a new `ClaimBuilder` does."""
-    return ClaimBuilder().build_claims(reports, nodes)
+    return ClaimBuilder().build_claims(reports, nodes, named=named, now=now)
 
 
-def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _ParsedSweep:
+def _find_reporters(
+    reports: Iterable[Report], claims: Mapping[str, _DeviceClaim]
+) -> frozenset[str]:
+    """Return the names of the hosts that have a report of which something counts."""
+    names = (report.metadata.name for report in reports if report.device_kind is DeviceKind.HOST)
+    return frozenset(name for name in names if name in claims and claims[name].claim)
+
+
+def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
+    """Return the sweeps whose parts are among the reports, complete or not."""
+    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
+    for report in reports:
+        if report.sweep is not None:
+            part = report.sweep
+            node = report.metadata.name.partition(".sweep.")[0]
+            row = (report.status.observed_at or "", part)
+            parts[part.subnet, node, part.sweep_id].append(row)
+    return [
+        ReportedSweep(node, max(when for when, _ in rows), tuple(part for _, part in rows))
+        for (_, node, _), rows in parts.items()
+    ]
+
+
+def _parse_sweep_report(sweep: ReportedSweep, last: ParsedSweep | None) -> ParsedSweep:
     """Return the claims of a sweep; the previous object if its parts are unchanged.
 
     Raises:
@@ -160,7 +176,7 @@ def _parse_sweep_report(sweep: _ReportedSweep, last: _ParsedSweep | None) -> _Pa
     if last is not None and last.parts == sweep.parts:
         return last
     parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
-    return _ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
+    return ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
 
 
 def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _DeviceClaim:
@@ -181,4 +197,5 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     )
     is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
-    return _DeviceClaim(report.content, claim, problems, is_node)
+    ports = read_host_ports(scoped.device)
+    return _DeviceClaim(report.content, claim, problems, is_node, ports)

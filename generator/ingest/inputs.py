@@ -3,12 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
 
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.errors import ParseError
+from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
+
+
+class DoubtKind(StrEnum):
+    """What speaks against a sweep."""
+
+    SWEEPS_DISAGREE = "SweepsDisagree"
+    """Another sweeper sees other cables."""
+    SWEEP_CONTRADICTED = "SweepContradicted"
+    """Hosts report something else about themselves."""
+    SWEEP_UNCONFIRMED = "SweepUnconfirmed"
+    """It comes from a new sweeper, and no other sweeper confirms it."""
+
+
+class SweepDoubt(NamedTuple):
+    """Evidence against the sweep that is used; a plan that depends on it is held."""
+
+    kind: DoubtKind
+    message: str
+    """One line, foreign names escaped."""
+    nodes: frozenset[str] | None = None
+    """The nodes whose own cables are in doubt; None: any node may be affected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +49,10 @@ class Inputs:
     planes: PlaneChoice = DEFAULT_PLANES
     tier_names: tuple[str, ...] = ()
     """As the Fabric object says; empty: the default names."""
+    findings: tuple[Finding, ...] = ()
+    """About the sweeps themselves: ignored, contradicted or in disagreement."""
+    doubts: tuple[SweepDoubt, ...] = ()
+    """What speaks against the sweeps that are used."""
 
     @property
     def all_claims(self) -> tuple[Claim | SweptClaims, ...]:

@@ -10,12 +10,14 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
 from generator.ingest.inputs import Inputs
+from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.subnets import find_uncovered_subnets
 from generator.ingest.sweeps import build_sweep_claims
 from generator.ingest.walk_files import read_walks
@@ -31,11 +33,13 @@ from generator.store.local_files import (
     read_regular_file,
     read_whole_file,
 )
+from runtime.clock import utc_now
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
+from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
 NO_SOURCE_MESSAGE: Final = (
@@ -70,8 +74,12 @@ class Sources(NamedTuple):
         return not (self.reports or captures or self.hypernodes or self.cluster)
 
 
-def read_inputs(sources: Sources) -> Inputs:
+def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
     """Read all sources of a fabric and the inventory.
+
+    Args:
+        sources: where to read from.
+        now: with a time zone; sweeps that are dated later are ignored. None: the clock.
 
     Raises:
         ConfigError: the inventory or the planes file cannot be read, or the inventory has no
@@ -80,7 +88,7 @@ def read_inputs(sources: Sources) -> Inputs:
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
-    inventory, stored, tree_spec, problems = _read_store(sources)
+    inventory, stored, tree_spec, problems, named = _read_store(sources)
     choice = tree_spec.planes
     if sources.planes or sources.plane:
         choice = PlaneChoice(policies, sources.plane or COMPUTE)
@@ -90,13 +98,18 @@ def read_inputs(sources: Sources) -> Inputs:
     )
     if stored is not None:
         listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
-        report_claims = build_claims(stored.reports, listed)
+        now = now or utc_now()
+        report_claims = build_claims(stored.reports, listed, named=named, now=now)
         unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
         inputs = _add_claims(
             inputs, report_claims.claims, [*stored.problems, *report_claims.problems, *unlisted]
         )
         inputs = replace(
-            inputs, reports=stored.reports, unknown_subnets=report_claims.unknown_subnets
+            inputs,
+            reports=stored.reports,
+            unknown_subnets=report_claims.unknown_subnets,
+            findings=report_claims.findings,
+            doubts=report_claims.doubts,
         )
     for file in sources.ibnetdiscover:
         inputs = _add_claims(inputs, *_read_sweep(file))
@@ -119,21 +132,32 @@ class _StoreContents(NamedTuple):
     tree_spec: TreeSpec
     problems: tuple[ParseError, ...] = ()
     """Wrong values in the Fabric object."""
+    named: NamedSweepers = EVERY_SWEEPER
+    """The nodes whose sweeps count."""
 
 
 def _read_store(sources: Sources) -> _StoreContents:
     """Return the inventory and the reports of files or of the cluster; None if not requested."""
     if sources.cluster is None:
         reports = read_reports(sources.reports) if sources.reports else None
-        return _StoreContents(read_inventory(sources.nodes), reports, sources.tree_spec)
+        named = NamedSweepers(listed=sources.tree_spec.sweepers)
+        inventory = read_inventory(sources.nodes)
+        return _StoreContents(inventory, reports, sources.tree_spec, named=named)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
     with open_cluster(sources.cluster, os.environ) as store:
         inventory = read_inventory(sources.nodes) or store.read_nodes()
         if not inventory.nodes:
             raise ConfigError("the cluster has no usable node")
-        tree_spec, problems = parse_tree_spec(store.read_fabric())
-        return _StoreContents(inventory, store.read_reports(), tree_spec, problems)
+        document = store.read_fabric()
+        tree_spec, problems = parse_tree_spec(document)
+        try:
+            status = parse_fabric(document) if document else FabricStatus()
+        except ConfigError as error:
+            status = FabricStatus()
+            problems += (ParseError(str(error), source=f"{FABRIC_KIND} {FABRIC_NAME}"),)
+        named = NamedSweepers(status, tree_spec.sweepers, has_agent_tokens=True)
+        return _StoreContents(inventory, store.read_reports(), tree_spec, problems, named)
 
 
 def _find_unlisted_reports(

@@ -21,15 +21,6 @@ def find_subnets(reports: Iterable[Report]) -> frozenset[str]:
     return frozenset(port.subnet for report in reports for port in report.swept_ports)
 
 
-def find_expected_subnets(reports: Iterable[Report]) -> frozenset[str]:
-    """Return the subnets of the nodes that take part in sweeps: each of them needs a sweep.
-
-    If no node takes part, no sweep is expected.
-    """
-    participants = (report for report in reports if report.status.sweeping is not None)
-    return find_subnets(participants)
-
-
 def find_uncovered_subnets(
     subnets: Collection[str], reports: Iterable[Report], swept: Iterable[Claim]
 ) -> tuple[str, ...]:

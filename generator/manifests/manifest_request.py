@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.manifests import godel, kai, koordinator, kueue, sbatch, volcano
 from generator.manifests.fields import ROOT, Note
-from generator.manifests.ignored_fields import IgnoredField, Relevance, classify_ignored
+from generator.manifests.ignored_fields import IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import find_workload, group_pods
@@ -88,23 +88,23 @@ def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
     return tuple(notes.values())
 
 
-def translate_sbatch(options: Sequence[str]) -> Translation:
+def translate_sbatch(options: Sequence[str], notes: Sequence[Note] = ()) -> Translation:
     """Return the placement request of sbatch options.
+
+    Args:
+        options: the words of the command line.
+        notes: on the script that they are from.
 
     Raises:
         PlacementRequestError: an option is malformed; names it.
     """
-    spec, unused, notes = sbatch.parse_options(options)
-    ignored = [
-        IgnoredField(
-            show(option),
-            Relevance.NONE if option in sbatch.IGNORABLE_OPTIONS else Relevance.POSSIBLE,
-        )
-        for option in unused
-    ]
-    ordered = sorted(ignored, key=lambda row: row.relevance is Relevance.NONE)
+    parsed = sbatch.parse_options(options)
     return Translation(
-        "Slurm", _render_request(spec), tuple(ordered), tuple(notes), uses_whole_nodes=True
+        "Slurm",
+        _render_request(parsed.spec),
+        parsed.ignored,
+        (*parsed.notes, *notes),
+        uses_whole_nodes=True,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
@@ -109,17 +109,27 @@ def _parse_selector(spec: Field) -> dict[str, str | list[str]]:
         key: value.text() for key, value in spec.get("nodeSelector").entries()
     }
     required = spec.get(*_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution")
-    return selector | dict(parse_selector_terms(required))
+    return selector | dict(parse_selector_terms(required, known=selector))
 
 
-def parse_selector_terms(field: Field) -> Iterator[tuple[str, list[str]]]:
-    """Yield (label, values) of a NodeSelector with one term; other selectors stay unread."""
+def parse_selector_terms(
+    field: Field, *, known: Collection[str] = ()
+) -> Iterator[tuple[str, list[str]]]:
+    """Yield (label, values) of a NodeSelector with one term; other selectors stay unread.
+
+    So does a second condition on a label, after one here or in `known`.
+    """
+    labels = set(known)
     terms = field.get("nodeSelectorTerms").items()
     if len(terms) != 1:
         return
     for expression in terms[0].get("matchExpressions").items():
         values = expression.get("values")
+        label = expression.get("key").value
+        if label in labels:
+            continue
         if expression.get("operator").value == "In" and values.items():
+            labels.add(str(label))
             expression.get("operator").text()
             yield expression.get("key").text(), [value.text() for value in values.items()]
 
@@ -133,10 +143,13 @@ def _parse_preference(spec: Field) -> dict[str, str]:
         if len(expressions) != 1:
             continue
         values = expressions[0].get("values").items()
-        if expressions[0].get("operator").value == "In" and len(values) == 1:
-            preference[expressions[0].get("key").text()] = values[0].text()
+        key = expressions[0].get("key")
+        is_new = key.value not in preference
+        if is_new and expressions[0].get("operator").value == "In" and len(values) == 1:
+            preference[key.text()] = values[0].text()
             expressions[0].get("operator").text()
-            term.get("weight").raw()
+            if len(terms) == 1:  # nothing else to weigh it against
+                term.get("weight").raw()
     return preference
 
 

@@ -16,6 +16,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from generator.objects.plane_config import PlaneModel, PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Severity
+from topology.model.tree import find_tier_name_problem
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
 from topology.planes.policy import COMPUTE
@@ -34,6 +35,7 @@ Timestamp = Annotated[
     str, Field(min_length=20, max_length=40, json_schema_extra={"format": "date-time"})
 ]
 """RFC 3339."""
+NodeName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
 
 
@@ -73,6 +75,8 @@ class FabricSpec(WireModel):
         Output(type=OutputType.HYPERNODE),
     )
     change_budget: ChangeBudget = ChangeBudget()
+    sweepers: Annotated[tuple[NodeName, ...], Field(max_length=256)] = ()
+    """The only nodes that may sweep; empty: any node that is elected."""
     paused: Annotated[bool, Field(strict=True)] = False
     """While true, no output is written; the status is still updated."""
 
@@ -180,9 +184,24 @@ def parse_fabric_document(document: object) -> FabricDocument:
         name = show(fabric.metadata.name)
         raise ConfigError(f"metadata.name: expected {FABRIC_NAME}, got '{name}'")
     _refuse_duplicates("spec.planes", [plane.name for plane in fabric.spec.planes])
-    _refuse_duplicates("spec.tierNames", fabric.spec.tier_names)
+    try:
+        check_tier_names(fabric.spec.tier_names)
+    except ConfigError as error:
+        raise ConfigError(f"spec.tierNames: {error}") from error
+    _refuse_duplicates("spec.sweepers", fabric.spec.sweepers)
     _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
     return fabric
+
+
+def check_tier_names(names: Sequence[str]) -> None:
+    """Refuse names that cannot be the names of tiers.
+
+    Raises:
+        ConfigError: a name is reserved or listed twice.
+    """
+    problem = find_tier_name_problem(names)
+    if problem is not None:
+        raise ConfigError(problem)
 
 
 def _refuse_duplicates(field: str, names: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""The settings of the tree in the Fabric object: planes, outputs and tier names. Pure.
+"""The settings of the tree in the Fabric object: planes, outputs, tier names, sweepers. Pure.
 
 A wrong value is reported, and the last good value counts instead: a typing error must not change
 the tree that jobs are placed by.
@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from generator.objects.fabric import Output, OutputType, TierName
+from generator.objects.fabric import NodeName, Output, OutputType, TierName, check_tier_names
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -20,7 +20,9 @@ from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 _PLANES: Final = TypeAdapter(Annotated[tuple[PlaneModel, ...], Field(max_length=64)])
+_TIER_NAMES: Final = "tierNames"
 _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
+_SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
 _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)])
 
 
@@ -33,6 +35,8 @@ class TreeSpec(NamedTuple):
     """Bottom-up; empty: the default names."""
     has_hypernodes: bool = True
     """Whether the tree is written as HyperNodes."""
+    sweepers: tuple[str, ...] = ()
+    """The only nodes whose sweeps count; empty: those that are elected."""
 
 
 DEFAULT_TREE_SPEC: Final = TreeSpec()
@@ -56,6 +60,8 @@ def parse_tree_spec(
         try:
             parsed = adapter.validate_python(spec.get(field) or ())
             _refuse_duplicates([_get_name(item) for item in parsed])
+            if field == _TIER_NAMES:
+                check_tier_names(parsed)
         except (ValidationError, ConfigError) as error:
             problems.append(_build_problem(field, error))
             return None
@@ -63,8 +69,9 @@ def parse_tree_spec(
 
     planes = take("planes", _PLANES)
     policies = _parse_policies(planes, last=last.planes.policies, problems=problems)
-    names = take("tierNames", _TIERS)
+    names = take(_TIER_NAMES, _TIERS)
     outputs = take("outputs", _OUTPUTS)
+    sweepers = take("sweepers", _SWEEPERS)
     plane, has_hypernodes = last.planes.plane_name, last.has_hypernodes
     if outputs is not None:
         planes_of_outputs = [
@@ -73,7 +80,9 @@ def parse_tree_spec(
         has_hypernodes = bool(planes_of_outputs) or "outputs" not in spec
         plane = planes_of_outputs[0] if planes_of_outputs else COMPUTE
     tier_names = last.tier_names if names is None else names
-    return TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes), tuple(problems)
+    choice = PlaneChoice(policies, plane)
+    nodes = last.sweepers if sweepers is None else sweepers
+    return TreeSpec(choice, tier_names, has_hypernodes, nodes), tuple(problems)
 
 
 def _parse_policies(

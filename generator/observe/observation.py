@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
-from generator.ingest.inputs import Inputs
+from generator.ingest.inputs import Inputs, SweepDoubt
 from generator.objects.inventory import Inventory
 from generator.observe.freshness import derive_report_findings
 from generator.observe.port_findings import HostPortCache, derive_port_findings
@@ -33,6 +33,8 @@ class Observation:
     """Sorted by kind, device and port."""
     unknown_subnets: tuple[str, ...] = ()
     """InfiniBand subnets whose cables are unknown, so the tree lacks their connections."""
+    doubts: tuple[SweepDoubt, ...] = ()
+    """What speaks against the sweeps that the tree follows from."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
     owners: PreviousOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
@@ -128,8 +130,14 @@ def observe_fabric(
     port_findings = derive_port_findings(
         state.fabric, state.plane, inputs.reports, memory=memory.port_cache
     )
-    findings = sort_findings([*inference.findings, *port_findings])
+    findings = sort_findings([*inference.findings, *port_findings, *inputs.findings])
     owners: PreviousOwners = memory.find_owners(state) if inputs.reports else {}
     return Observation(
-        inference.tree, findings, inputs.unknown_subnets, state.split.names, owners, state.scope
+        inference.tree,
+        findings,
+        inputs.unknown_subnets,
+        inputs.doubts,
+        state.split.names,
+        owners,
+        state.scope,
     )

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from typing import NamedTuple
 
 from generator.ingest.claims import ClaimBuilder
 from generator.ingest.inputs import Inputs
+from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
+from generator.ingest.sweep_choice import UsedSweep, is_ahead
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
@@ -21,6 +24,8 @@ class TreeInputs(NamedTuple):
     reports: tuple[Report, ...]
     inventory: Inventory | None
     tree_spec: TreeSpec = DEFAULT_TREE_SPEC
+    named: NamedSweepers = EVERY_SWEEPER
+    """The nodes whose sweeps count."""
 
 
 class FabricObserver:
@@ -32,23 +37,33 @@ class FabricObserver:
         """None if no report is usable."""
         self.problems: tuple[ParseError, ...] = ()
         """Parts of the reports that could not be used."""
+        self.used_sweeps: tuple[UsedSweep, ...] = ()
+        """The sweep of each subnet that is used."""
         self._claim_builder = ClaimBuilder()
         self._cache = ObservationCache()
         self._last_facts: object = None
+        self._num_ahead = 0
+        """The number of sweeps that are dated ahead of our clock."""
         self._last_inputs: TreeInputs | None = None
 
-    def update(self, evidence: TreeInputs, previous: TopologyTree | None) -> None:
+    def update(
+        self, evidence: TreeInputs, previous: TopologyTree | None, now: datetime | None = None
+    ) -> None:
         """Infer the tree and the findings if the facts changed since the last round.
 
         Args:
             evidence: the inputs of this round.
             previous: the tree whose names are carried over.
+            now: with a time zone; sweeps that are dated later are ignored.
         """
-        if self._is_same(evidence):
+        if self._is_same(evidence, now):
             return
         listed = evidence.inventory.nodes if evidence.inventory else ()
         report_claims = self._claim_builder.build_claims(
-            evidence.reports, frozenset(node.name for node in listed)
+            evidence.reports,
+            frozenset(node.name for node in listed),
+            named=evidence.named,
+            now=now,
         )
         inputs = Inputs(
             report_claims.claims,
@@ -56,6 +71,8 @@ class FabricObserver:
             evidence.inventory,
             unknown_subnets=report_claims.unknown_subnets,
             planes=evidence.tree_spec.planes,
+            findings=report_claims.findings,
+            doubts=report_claims.doubts,
         )
         # Ages of reports and outcomes of collectors change without a new fact; the loop adds
         # their findings itself.
@@ -67,16 +84,24 @@ class FabricObserver:
             memory=self._cache,
         )
         self.problems = report_claims.problems
+        self.used_sweeps = report_claims.used_sweeps
 
-    def _is_same(self, evidence: TreeInputs) -> bool:
+    def _is_same(self, evidence: TreeInputs, now: datetime | None) -> bool:
         last, self._last_inputs = self._last_inputs, evidence
-        if last is not None and last.reports is evidence.reports and last[1:] == evidence[1:]:
+        num_ahead, self._num_ahead = self._num_ahead, _count_ahead(evidence.reports, now)
+        is_same_time = num_ahead == self._num_ahead
+        if (
+            is_same_time
+            and last is not None
+            and last.reports is evidence.reports
+            and last[1:] == evidence[1:]
+        ):
             return True
         listed = evidence.inventory.nodes if evidence.inventory else None
         # The free capacity of a node has no effect on its cables.
         nodes = None if listed is None else [(node.name, node.ids) for node in listed]
-        facts = (_extract_facts(evidence.reports), nodes, evidence.tree_spec)
-        is_same = facts == self._last_facts
+        facts = (_extract_facts(evidence.reports), nodes, evidence.tree_spec, evidence.named)
+        is_same = is_same_time and facts == self._last_facts
         self._last_facts = facts
         return is_same
 
@@ -93,6 +118,14 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
     if plane not in observation.planes:
         return f"no port is in plane {plane}; planes with ports: {', '.join(observation.planes)}"
     return "no node could be placed"
+
+
+def _count_ahead(reports: Iterable[Report], now: datetime | None) -> int:
+    """Return how many parts of sweeps are dated ahead of our clock: they count later."""
+    return sum(
+        report.sweep is not None and is_ahead(report.status.observed_at or "", now)
+        for report in reports
+    )
 
 
 def _extract_facts(reports: Iterable[Report]) -> list[object]:

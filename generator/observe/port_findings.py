@@ -54,6 +54,8 @@ class _HostPorts(NamedTuple):
     """The node's name."""
     down_ports: tuple[str, ...]
     """Names of the ports without a link."""
+    down_hca_ports: tuple[str, ...]
+    """Those of them that are InfiniBand ports; a sweep may list their cables."""
     linked_ports: tuple[str, ...]
     """Names of the ports with a link."""
     ethernet_ports: tuple[_LinkedPort, ...]
@@ -90,6 +92,7 @@ class HostPortCache:
         node, pool = _parse_host(report), self._pool
         return node._replace(
             down_ports=pool.setdefault(node.down_ports, node.down_ports),
+            down_hca_ports=pool.setdefault(node.down_hca_ports, node.down_hca_ports),
             linked_ports=pool.setdefault(node.linked_ports, node.linked_ports),
             ethernet_ports=pool.setdefault(node.ethernet_ports, node.ethernet_ports),
         )
@@ -124,6 +127,11 @@ def _parse_host(report: Report) -> _HostPorts:
         report=report,
         name=report.metadata.name,
         down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
+        down_hca_ports=tuple(
+            port.name
+            for port in ports
+            if port.state is PortState.DOWN and port.medium is Medium.INFINIBAND
+        ),
         linked_ports=tuple(port.name for port in ports if port.state is PortState.UP),
         ethernet_ports=tuple(
             _LinkedPort(port.name, bool(port.neighbors), port.firmware_lldp)
@@ -165,16 +173,48 @@ def _find_down_ports(
             (node.name, show(name))
             for node in nodes
             for name in node.down_ports
-            if name in suspicious
+            if name in suspicious or name in node.down_hca_ports
         },
     )
     links = columns_of(fabric).links
     is_linked = np.zeros(len(fabric.ports), bool)
     is_linked[links.a] = is_linked[links.b] = True
+    in_plane = [
+        (name, port_index)
+        for (_, name), port_index in sorted(port_indexes.items(), key=lambda row: row[1])
+        if port_index in plane.ports
+    ]
+    linked = [port_index for _, port_index in in_plane if is_linked[port_index]]
+    peers = _map_peers(fabric, linked)
     by_shown = {show(name): (up[name], up[name] + down[name] - 1) for name in suspicious}
-    for (_, name), port_index in sorted(port_indexes.items(), key=lambda row: row[1]):
-        if port_index in plane.ports and not is_linked[port_index]:
+    for name, port_index in in_plane:
+        if port_index in peers:
+            yield _build_listed_finding(fabric, port_index, peers[port_index])
+        elif not is_linked[port_index] and name in by_shown:
             yield _build_down_finding(fabric, port_index, "{} of {}".format(*by_shown[name]))
+
+
+def _build_listed_finding(fabric: Fabric, port_index: int, peer: int) -> Finding:
+    """Return the finding about a port that is down for its node, and cabled for another device.
+
+    The sweep may be older than the report, so it says which of them counts, and until when.
+    """
+    end, far_end = fabric.port_name(port_index), fabric.port_name(peer)
+    is_swept = fabric.ports[port_index].medium is Medium.INFINIBAND
+    witness, source = ("the sweep", "sweep") if is_swept else (far_end.device, "report there")
+    return Finding(
+        kind=FindingKind.DOWN_PORT,
+        device=end.device,
+        port=end.port,
+        severity=Severity.WARNING,
+        message=(
+            f"The agent on {end.device} reports port {end.port} down, but {witness} lists its "
+            f"cable to {far_end.device} port {far_end.port}. The cable counts until a {source} no "
+            f"longer lists it. If the next {source} still does, check the port and the agent on "
+            f"{end.device}; else check the cable and the transceivers."
+        ),
+        ports=(end, far_end),
+    )
 
 
 def _build_down_finding(fabric: Fabric, port_index: int, num_up: str) -> Finding:

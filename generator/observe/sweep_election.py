@@ -1,8 +1,10 @@
-"""Elects the node that sweeps each InfiniBand subnet. Pure.
+"""Elects the nodes that sweep each InfiniBand subnet, and confirms whose sweep counts. Pure.
 
 One node of each subnet is elected and one more is its spare, each with the HCA and port to sweep
-from. A node stays elected while it reports and its sweeps do not fail; then the spare takes over.
-A refused sweep triggers no new election, because the subnet refuses every node.
+from. Both sweep, so that each confirms the other. A node stays elected while it reports and its
+sweeps do not fail; then the spare takes over. A refused sweep triggers no new election, because the
+subnet refuses every node. In a cluster, a subnet that a single host reports is not swept: a node
+can claim any subnet.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
+from generator.ingest.named_sweepers import NamedSweepers, find_attested_subnets
 from generator.ingest.subnets import find_subnets
+from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.freshness import STALE_PERIODS
 from topology.model.ids import natural_key
 from topology.reports.compact_reports import Report
@@ -45,19 +49,19 @@ class _SweepCandidate(NamedTuple):
 def elect_sweepers(
     reports: Iterable[Report],
     *,
-    previous: FabricStatus,
+    named: NamedSweepers,
     now: datetime,
     period: timedelta | None,
     unready: Collection[str] = (),
 ) -> FabricStatus:
-    """Return the sweepers of each subnet, and the node whose sweep counts.
+    """Return the sweepers of each subnet; the nodes whose sweeps count stay.
 
     The order of the reports does not matter. A subnet whose nodes are all silent keeps its
     sweepers. Cost: O(ports).
 
     Args:
         reports: all reports.
-        previous: the result of the last election.
+        named: the result of the last election, and the nodes that a person allows to sweep.
         now: with a time zone.
         period: how often agents report; a node is silent after three periods without a report.
             None if times of reports are not renewed, so that only `unready` counts.
@@ -67,27 +71,73 @@ def elect_sweepers(
         reports, key=lambda report: (natural_key(report.metadata.name), report.metadata.name)
     )
     before: dict[str, list[Sweeper]] = defaultdict(list)
-    for sweeper in previous.sweepers:
-        before[sweeper.subnet].append(sweeper)
+    for sweeper in named.status.sweepers:
+        if _is_allowed(sweeper.node, named):
+            before[sweeper.subnet].append(sweeper)
     role_ranks = {
         (sweeper.subnet, sweeper.node, sweeper.device, sweeper.port): _ROLE_ORDER.index(
             sweeper.role
         )
-        for sweeper in previous.sweepers
+        for sweeper in named.status.sweepers
     }
     candidates: dict[str, list[_SweepCandidate]] = defaultdict(list)
     for rank, report in enumerate(reports):
         is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
-        if _is_sweep_capable(report) and is_fresh and report.metadata.name not in unready:
+        is_able = _is_sweep_capable(report) and _is_allowed(report.metadata.name, named)
+        if is_able and is_fresh and report.metadata.name not in unready:
             for candidate in _find_candidates(report, rank, role_ranks):
                 candidates[candidate.key[0]].append(candidate)
-    known = find_subnets(reports)
+    known = _find_swept_subnets(reports, named)
     sweepers = [
         sweeper
         for subnet in sorted({*candidates, *before} & known)
         for sweeper in _elect_for_subnet(candidates.get(subnet, ())) or before[subnet]
     ]
-    return FabricStatus(sweepers=tuple(sweepers), sweeps=_find_counted_sweeps(reports, known))
+    sweeps = (sweep for sweep in named.status.sweeps if sweep.subnet in known)
+    return FabricStatus(sweepers=tuple(sweepers), sweeps=tuple(sweeps))
+
+
+def confirm_sweeps(
+    status: FabricStatus, used: Iterable[UsedSweep], *, is_in_sync: bool
+) -> FabricStatus:
+    """Return the status with the nodes whose sweeps count after a round.
+
+    The sweep of a new node counts if another sweep confirms it, or if the HyperNodes agree with it:
+    it changed nothing, or a person approved what it changed.
+
+    Args:
+        status: the elected sweepers, and the nodes whose sweeps counted so far.
+        used: the sweeps of this round.
+        is_in_sync: whether the HyperNodes agree with the tree of this round.
+    """
+    swept = {sweeper.subnet for sweeper in status.sweepers}
+    counted = {sweep.subnet: sweep.node for sweep in status.sweeps}
+    counted |= {
+        sweep.subnet: sweep.node
+        for sweep in used
+        if sweep.subnet in swept and (sweep.is_confirmed or is_in_sync)
+    }
+    sweeps = (CountedSweep(subnet=subnet, node=node) for subnet, node in sorted(counted.items()))
+    return status.model_copy(update={"sweeps": tuple(sweeps)})
+
+
+def _is_allowed(node: str, named: NamedSweepers) -> bool:
+    return not named.listed or node in named.listed
+
+
+def _find_swept_subnets(reports: Iterable[Report], named: NamedSweepers) -> frozenset[str]:
+    """Return the subnets that are swept.
+
+    In a cluster several hosts report a port in each of them, or a person listed their node, or
+    their sweep has counted before.
+    """
+    reports = list(reports)
+    known = find_subnets(reports)
+    if not named.has_agent_tokens:
+        return known
+    counted = frozenset(sweep.subnet for sweep in named.status.sweeps)
+    listed = (report for report in reports if report.metadata.name in named.listed)
+    return find_attested_subnets(reports) | (counted & known) | find_subnets(listed)
 
 
 def _elect_for_subnet(candidates: Sequence[_SweepCandidate]) -> list[Sweeper]:
@@ -123,27 +173,6 @@ def _find_candidates(
             continue  # one port of a node in a subnet is enough
         seen_subnets.add(port.subnet)
         yield _SweepCandidate(port.subnet in failed, role_rank, rank, position, key)
-
-
-def _find_counted_sweeps(
-    reports: Iterable[Report], known: Collection[str]
-) -> tuple[CountedSweep, ...]:
-    """Return the node with the newest complete sweep of each subnet."""
-    parts: dict[tuple[str, str, str], set[int]] = defaultdict(set)
-    newest: dict[str, tuple[str, str]] = {}
-    for report in reports:
-        sweep = report.sweep
-        if sweep is None or sweep.subnet not in known:
-            continue
-        node = report.metadata.name.partition(".sweep.")[0]
-        key = (sweep.subnet, node, sweep.sweep_id)
-        parts[key].add(sweep.part)
-        if len(parts[key]) == sweep.of:
-            sweep_key = (report.status.observed_at or "", node)
-            newest[sweep.subnet] = max(sweep_key, newest.get(sweep.subnet, sweep_key))
-    return tuple(
-        CountedSweep(subnet=subnet, node=node) for subnet, (_, node) in sorted(newest.items())
-    )
 
 
 def _is_fresh(report: Report, now: datetime, limit: timedelta) -> bool:

@@ -13,6 +13,7 @@
 - `conditions`: the conditions and the held plan in the Fabric object. Pure.
 - `summary`: tiers and findings of a tree in numbers, for the Fabric object. Pure.
 - `status`: reads the Fabric object and writes its status.
+- `sweep_holds`: plans that depend on a sweep in doubt. Pure.
 - `sweepers`: elects sweepers each round and writes changes.
 - `result`: the outcome of a round, as a value for metrics, Events and the log.
 

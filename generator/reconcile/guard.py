@@ -50,6 +50,12 @@ class HoldKind(StrEnum):
     """No HyperNode exists yet, and too few of the listed nodes are known."""
     RUNNING_GANG = "RunningGang"
     """A domain would be split while a gang runs in it."""
+    SWEEPS_DISAGREE = "SweepsDisagree"
+    """Two sweepers see different cables of a node that would move."""
+    SWEEP_CONTRADICTED = "SweepContradicted"
+    """Hosts contradict the sweep that would move nodes."""
+    SWEEP_UNCONFIRMED = "SweepUnconfirmed"
+    """The first sweep of a new sweeper would move nodes, and no other sweep confirms it."""
 
 
 class HoldReason(NamedTuple):

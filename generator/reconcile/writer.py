@@ -10,9 +10,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from generator.ingest.inputs import SweepDoubt
 from generator.objects.pods import Gang
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
@@ -37,6 +39,7 @@ from generator.reconcile.debounce import (
 )
 from generator.reconcile.guard import Coverage, PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
+from generator.reconcile.sweep_holds import find_sweep_holds
 from generator.store.base import FabricRead, ServedStore
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError
@@ -70,6 +73,8 @@ class WriteRequest(NamedTuple):
     conflicts: Sequence[ParseError] = ()
     """Conflicts with foreign HyperNodes."""
     gangs: Collection[Gang] = ()
+    doubts: Sequence[SweepDoubt] = ()
+    """What speaks against the sweeps that the plan follows from."""
 
 
 class WriteResult(NamedTuple):
@@ -200,6 +205,8 @@ class HyperNodeWriter:
             coverage=request.coverage,
             gangs=request.gangs,
         )
+        sweep_holds = find_sweep_holds(request.doubts, request.actions, request.observed)
+        verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
         if not verdict.is_allowed and not self._is_approved(verdict):
             self._held = verdict
             self._hold_log.update(

@@ -112,7 +112,12 @@ class ReconcileLoop:
         self._publish = publish
         now, writing = config.now, config.writing
         self._status = FabricStatusWriter(store, now=now, is_leader=writing.is_leader)
-        self._election = SweepElection(self._status.write_sweepers, period=config.period, now=now)
+        self._election = SweepElection(
+            self._status.write_sweepers,
+            period=config.period,
+            now=now,
+            has_agent_tokens=store.has_agent_tokens,
+        )
         self._writer = HyperNodeWriter(store, now=now, settings=writing)
         self._observer = FabricObserver()
         self._listeners = (RoundLog().on_round, *config.round_listeners)
@@ -126,6 +131,8 @@ class ReconcileLoop:
         """The plane of the tree."""
         self._last_plan: tuple[object, PlannedChanges] | None = None
         """The inputs of the last plan, and the plan."""
+        self._is_in_sync = False
+        """Whether the HyperNodes agree with the tree of this round."""
 
     def tick(self) -> float | None:
         """Run one round; an error is logged, and the next round tries again.
@@ -153,12 +160,16 @@ class ReconcileLoop:
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
         problems: list[ParseError] = [*self._writer.read_policy(fabric)]
-        if self._config.writing.is_leader():
-            self._election.run(fabric, state.reports.reports, state.unready_agents)
+        is_elected = self._election.read(fabric, self._writer.tree_spec.sweepers)
+        if is_elected and self._config.writing.is_leader():
+            self._election.elect(state.reports.reports, state.unready_agents)
         observation = self._observe(state)
         problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
         problems += state.inventory.problems if state.inventory else ()
+        self._is_in_sync = False
         wait_s, conflicts = self._publish_and_write(observation, state)
+        if is_elected and self._config.writing.is_leader():
+            self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
         findings = self._collect_findings(observation, state)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
@@ -187,7 +198,9 @@ class ReconcileLoop:
             tree_spec = tree_spec._replace(planes=self._config.planes)
         previous = self._named_tree or derive_previous_tree(state.hypernodes.hypernodes)
         self._observer.update(
-            TreeInputs(state.reports.reports, state.inventory, tree_spec), previous
+            TreeInputs(state.reports.reports, state.inventory, tree_spec, self._election.named),
+            previous,
+            self._config.now(),
         )
         self._plane = tree_spec.planes.plane_name
         return self._observer.observation
@@ -228,6 +241,7 @@ class ReconcileLoop:
         if not self._writer.tree_spec.has_hypernodes:
             message = "spec.outputs of the Fabric object has no entry of type hypernode"
             self._writer.record_not_ready(message, reason="NotWanted")
+            self._is_in_sync = True
             return None, ()
         actions, conflicts = self._plan_changes(observation, observed)
         unknown = describe_unknown(observation)
@@ -236,8 +250,9 @@ class ReconcileLoop:
             return None, conflicts
         coverage = self._compute_coverage(observation.tree, state)
         wait_s = self._writer.write(
-            WriteRequest(actions, observed, coverage, conflicts, state.gangs)
+            WriteRequest(actions, observed, coverage, conflicts, state.gangs, observation.doubts)
         )
+        self._is_in_sync = self._writer.is_in_sync
         if self._writer.is_in_sync:
             # Names are carried over from written trees only: when lost data comes back, the
             # result must be the HyperNodes that exist.

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from topology.model.errors import ConfigError, show
+from runtime.program import noting_interruption
+from topology.model.errors import ConfigError, WriteError, show
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import NeighborReport, build_report, render_report
 from topology.reports.sweep_parts import split_sweep
@@ -25,6 +26,7 @@ from topology.synthetic import (
     derive_truth,
     render_inventory,
     render_lldpcli,
+    render_snmpwalks,
     render_truth,
     report_claims,
     subnet_of,
@@ -35,7 +37,7 @@ from topology.synthetic import (
 TRUTH_FILE: Final = "truth.json"
 _MEDIA: Final = (Medium.INFINIBAND, Medium.ETHERNET)
 _OWN_NAMES: Final = frozenset(
-    {"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "sysfs", TRUTH_FILE}
+    {"reports", "nodes.yaml", "ibnetdiscover", "lldpcli", "snmpwalk", "sysfs", TRUTH_FILE}
 )
 _FOLDER_MODE: Final = 0o755
 
@@ -85,6 +87,8 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
         yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(report))
     for name, text in render_lldpcli(damaged):
         yield f"lldpcli/{name}", text
+    for name, text in render_snmpwalks(damaged):
+        yield f"snmpwalk/{name}", text
     for host in damaged.wiring.hosts[: simulation.num_sysfs_hosts]:
         for path, text in sysfs_files(damaged, host.name).items():
             yield f"sysfs/{host.name}/{path}", text
@@ -130,19 +134,23 @@ def write_folder(
         on_file: called with the number of files so far.
 
     Raises:
-        ConfigError: the folder contains something else, or cannot be written.
+        ConfigError: the folder contains something else.
+        WriteError: the folder cannot be written.
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - a link is not followed, but replaced or refused
     _check_free(out, force=force)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch:
+        with (
+            noting_interruption(lambda: f"{show(str(out))} is as before"),
+            tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch,
+        ):
             num = _write_all(files, Path(scratch) / "new", on_file)
             if out.exists():
                 out.rename(Path(scratch) / "old")
             (Path(scratch) / "new").rename(out)
     except OSError as error:
-        raise ConfigError(f"cannot write {show(str(out))}: {error.strerror}") from error
+        raise WriteError(f"cannot write {show(str(out))}: {error.strerror}") from error
     return num
 
 

@@ -9,23 +9,28 @@ from __future__ import annotations
 import gc
 import json
 import random  # noqa: TID251 - seeded: a run can be repeated
+import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import lru_cache
+from io import FileIO
 from itertools import groupby, islice
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from generator.simulation.fabric_words import render_fabric_options, render_fault_options
 from generator.simulation.verify import RunScore, TreeVerdict, run_scenario
 from generator.simulation.verify_grid import Scenario
-from topology.model.errors import ConfigError, TopologyError, show
+from runtime.program import noting_interruption
+from runtime.stop import STOP_SIGNALS
+from topology.model.errors import ConfigError, TopologyError, WriteError, show
 from topology.synthetic import FaultSpec, SyntheticSpec, Wiring, build_wiring
 
+_LINE_START: Final = b'{"fabric": '
 _BASE_BYTES: Final = 100 << 20
 _BYTES_PER_HCA: Final = 20 << 10
 """Peak memory of a run per HCA, measured at 65,536 HCAs for every kind of fabric."""
@@ -64,6 +69,7 @@ class Journal:
             ConfigError: the file cannot be read, or is not a journal.
         """
         self._path = path
+        self._size = 0
         self._results: dict[str, RunResult] = {}
         if path is None or not path.exists():
             return
@@ -71,7 +77,9 @@ class Journal:
         if not path.is_file():  # reading a device or a pipe may never end
             raise ConfigError(f"{problem}: not a regular file")
         try:
-            self._results.update(map(_parse_line, path.read_text(encoding="utf-8").splitlines()))
+            lines = _keep_complete_lines(path.read_bytes())
+            self._results.update(map(_parse_line, lines.decode().splitlines()))
+            self._size = len(lines)
         except OSError as error:
             raise ConfigError(f"{problem}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError) as error:
@@ -85,15 +93,40 @@ class Journal:
         """Add a run to the file.
 
         Raises:
-            ConfigError: the file cannot be written.
+            WriteError: the file cannot be written; it keeps the runs before.
         """
         if self._path is None:
             return
+        line = json.dumps(_render_line(task, outcome)).encode() + b"\n"
         try:
-            with self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(_render_line(task, outcome)) + "\n")
+            with self._path.open("ab", buffering=0) as file:
+                file.truncate(self._size)
+                self._write_line(file, line)
         except OSError as error:
-            raise ConfigError(f"cannot write {show(str(self._path))}: {error.strerror}") from error
+            raise WriteError(f"cannot write {show(str(self._path))}: {error.strerror}") from error
+        self._size += len(line)
+
+    def _write_line(self, file: FileIO, line: bytes) -> None:
+        try:
+            while line:
+                line = line[file.write(line) :]
+        except BaseException:
+            file.truncate(self._size)
+            raise
+
+    def describe(self) -> str:
+        """Return how many runs an interruption leaves, for a note."""
+        if self._path is None:
+            return "no run is kept; with --journal FILE they are"
+        num = len(self._path.read_bytes().splitlines()) if self._path.exists() else 0
+        return f"{num} runs are in {show(str(self._path))}, and the next run continues"
+
+
+def _keep_complete_lines(raw: bytes) -> bytes:
+    """Return a journal without the part of a line that a killed run left at its end."""
+    complete, newline, rest = raw.rpartition(b"\n")
+    is_cut = rest[: len(_LINE_START)] == _LINE_START[: len(rest)]
+    return complete + newline if is_cut else raw
 
 
 def _render_line(task: RunTask, outcome: RunResult) -> dict[str, Any]:
@@ -146,12 +179,13 @@ def run_tasks(
     """
     results = {task: outcome for task in tasks if (outcome := journal.find_result(task))}
     ordered = sorted((task for task in tasks if task not in results), key=_count_hcas)
-    for batch in _split_batches(ordered):
-        fitting = memory_bytes // (_BASE_BYTES + _BYTES_PER_HCA * _count_hcas(batch[0]))
-        for task, outcome in _run_batch(batch, max(1, min(jobs, fitting))):
-            journal.append(task, outcome)
-            results[task] = outcome
-            on_run(task, outcome)
+    with noting_interruption(journal.describe):
+        for batch in _split_batches(ordered):
+            fitting = memory_bytes // (_BASE_BYTES + _BYTES_PER_HCA * _count_hcas(batch[0]))
+            for task, outcome in _run_batch(batch, max(1, min(jobs, fitting))):
+                journal.append(task, outcome)
+                results[task] = outcome
+                on_run(task, outcome)
     return results
 
 
@@ -174,15 +208,29 @@ def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, R
     # Spawn, because a fork would copy the threads and locks of the caller.
     pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
     try:
-        futures: Mapping[Future[RunResult], RunTask] = {
-            pool.submit(_run_task, task): task for task in tasks
-        }
+        with _block_stop_signals():  # its processes inherit that: this process ends them
+            futures: Mapping[Future[RunResult], RunTask] = {
+                pool.submit(_run_task, task): task for task in tasks
+            }
         for future in as_completed(futures):
             yield futures[future], future.result()
     except BrokenProcessPool as error:
         raise TopologyError("a process died, probably out of memory: use fewer --jobs") from error
+    except KeyboardInterrupt:
+        for process in active_children():
+            process.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _block_stop_signals() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _run_task(task: RunTask) -> RunResult:

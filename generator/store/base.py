@@ -55,6 +55,14 @@ class ServedStore(Protocol):
         ...
 
     @property
+    def has_agent_tokens(self) -> bool:
+        """Whether each report is from an agent with a token of its own, which may write no other.
+
+        In a folder, whoever can write a report can write everything else as well.
+        """
+        ...
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Why some objects may not be current at the moment; already logged."""
         ...

@@ -159,6 +159,11 @@ class FollowedCluster:
         }
 
     @property
+    def has_agent_tokens(self) -> bool:
+        """Return True: a policy binds each report to the node of the agent's token."""
+        return True
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Why kinds cannot be followed at the moment; empty while all are current."""
         return tuple(reflector.problem for _, reflector in self._reflectors if reflector.problem)

@@ -1,12 +1,15 @@
-"""Reads local files up to a size limit, and the inventory of nodes from a file."""
+"""Reads local files up to a size limit, and the inventory of nodes from a file; writes files."""
 
 from __future__ import annotations
 
+import os
+import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from generator.objects.inventory import Inventory, parse_nodes
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, WriteError, show
 
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
 
@@ -48,3 +51,38 @@ def read_regular_file(file: Path, limit: int) -> bytes | ParseError:
     if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
     return read_whole_file(file, limit)
+
+
+def write_whole_file(file: Path, text: str) -> None:
+    """Write a file, completely or not at all; a device or a pipe is written as it is.
+
+    Raises:
+        WriteError: the file cannot be written; the earlier file is unchanged.
+    """
+    try:
+        if _is_regular_or_missing(file):
+            _replace_file(Path(os.path.realpath(file)), text.encode())
+        else:
+            file.write_bytes(text.encode())
+    except OSError as error:
+        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+
+
+def _is_regular_or_missing(file: Path) -> bool:
+    try:
+        return stat.S_ISREG(file.stat().st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def _replace_file(file: Path, raw: bytes) -> None:
+    temporary = file.parent / f".{os.getpid()}.toponaut.tmp"
+    try:
+        with temporary.open("xb") as stream:
+            stream.write(raw)
+        with suppress(FileNotFoundError):
+            temporary.chmod(stat.S_IMODE(file.stat().st_mode))
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

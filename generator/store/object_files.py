@@ -16,7 +16,7 @@ import yaml
 
 from generator.objects.yaml_document import parse_documents
 from generator.outputs.hypernode import HyperNode, is_object_name
-from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, show
+from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
 from topology.reports.neighbor_report import NeighborReport
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
@@ -159,7 +159,8 @@ def write_object(folder: Path, name: str, text: str) -> bool:
     """Write an object's file; return False if the file has this content already.
 
     Raises:
-        StoreError: the name is not valid for an object, or the folder cannot be written.
+        StoreError: the name is not valid for an object.
+        WriteError: the folder cannot be written.
     """
     path = object_path(folder, name)
     raw = text.encode()
@@ -169,7 +170,7 @@ def write_object(folder: Path, name: str, text: str) -> bool:
         folder.mkdir(parents=True, exist_ok=True)
         _replace_file(path, raw)
     except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        raise WriteError(f"cannot write {path}: {error.strerror}") from error
     return True
 
 
@@ -182,7 +183,7 @@ def delete_file(folder: Path, name: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise StoreError(f"cannot remove {path}: {error.strerror}") from error
+        raise WriteError(f"cannot remove {path}: {error.strerror}") from error
     return True
 
 

@@ -48,6 +48,11 @@ class WatchedDirectory:
         return True
 
     @property
+    def has_agent_tokens(self) -> bool:
+        """Return False: a folder does not know who wrote a file."""
+        return False
+
+    @property
     def problems(self) -> tuple[str, ...]:
         """Return no problems: an unreadable file raises, or is a problem of the returned value."""
         return ()

@@ -257,7 +257,7 @@ def test_it_sweeps_while_elected_and_withdraws_once_another_node_has_swept(
     rounds.tick()
     assert (agent.swept, agent.outcomes["ib_sweep"]) == ({}, "no-data")
     assert agent.report.status.sweeping == SweepStanding(able=True)
-    elections.tell((A, "node01", "spare"), (A, "node02", "elected"))
+    elections.tell((A, "node02", "elected"), (A, "node03", "spare"))
     rounds.tick()
     assert agent.swept == {}
     elections.tell((A, "node01", "elected"), (B, "node01", "elected"))
@@ -275,12 +275,13 @@ def test_it_sweeps_while_elected_and_withdraws_once_another_node_has_swept(
     assert agent.swept == {1: B}
 
 
-def test_it_takes_over_while_its_predecessors_sweep_still_counts(
-    agent: Agent, elections: Elections
+@pytest.mark.parametrize("role", ["elected", "spare"])
+def test_it_sweeps_while_the_sweep_of_another_node_counts(
+    agent: Agent, elections: Elections, role: str
 ) -> None:
     agent.answers["ibnetdiscover"] = FABRIC
     rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
-    elections.tell((A, "node01", "elected"), counted={A: "node02"})
+    elections.tell((A, "node01", role), counted={A: "node02"})
     for _ in range(2):
         rounds.tick()
         assert agent.swept == {0: A}

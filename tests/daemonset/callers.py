@@ -69,10 +69,10 @@ def make_node(api: ApiServer) -> dict[str, Any]:
     return api.expect("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
 
 
-def on_node(api: ApiServer, account: str, node: str) -> Caller:
+def on_node(api: ApiServer, account: str, node: str, *, pod: str = "pod") -> Caller:
     """Return a caller with the token that a kubelet mounts into this account's pod on this node."""
-    name = f"pod-{secrets.token_hex(4)}"
-    pod = {
+    name = f"{pod}-{secrets.token_hex(4)}"
+    body = {
         "metadata": {"name": name},
         "spec": {
             "serviceAccountName": account,
@@ -80,7 +80,7 @@ def on_node(api: ApiServer, account: str, node: str) -> Caller:
             "containers": [{"name": "main", "image": "main"}],
         },
     }
-    made = api.expect("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", pod)
+    made = api.expect("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body)
     bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": made["metadata"]["uid"]}
     return _caller(api, account, {"expirationSeconds": 3600, "boundObjectRef": bound})
 

@@ -43,7 +43,7 @@ def report(owner: Mapping[str, Any] | None = None, **owners: str) -> Object:
 def placed(cluster: ApiServer) -> Placed:
     """An agent after its admission policy took effect."""
     node, other = make_node(cluster), make_node(cluster)
-    agent = on_node(cluster, AGENT, node["metadata"]["name"])
+    agent = on_node(cluster, AGENT, node["metadata"]["name"], pod="toponaut-sweeper")
     probe = REPORTS.path(other["metadata"]["name"])
     wait_until(
         lambda: agent.apply(probe, report(), query="&dryRun=All").status != 403,

@@ -5,13 +5,13 @@ from pathlib import Path
 import click
 import pytest
 
-import agent.cli.main
-import generator.cli.main
+import agent.cli.commands
+import generator.cli.group
 from tests.daemonset.cases import CASES, Renderings
 from tests.daemonset.tools import DEADLINE_S
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
-PROGRAMS = {"agent": agent.cli.main.cli, "generator": generator.cli.main.cli}
+PROGRAMS = {"agent": agent.cli.commands.cli, "generator": generator.cli.group.cli}
 
 
 def options_of(program: click.Group, command: str) -> set[str]:

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from generator.ingest.claims import build_claims
 from generator.jobs.running_jobs import find_job, parse_job_pod
 from generator.manifests.manifest_request import translate, translate_sbatch
-from generator.manifests.sbatch import is_script, parse_script_options
+from generator.manifests.sbatch_options import is_script, parse_script_options
 from generator.objects.inventory import parse_nodes
 from generator.objects.plane_config import parse_planes
 from generator.objects.yaml_document import YamlDocument, parse_documents

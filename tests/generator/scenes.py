@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from click.testing import CliRunner
 
-from generator.cli.main import cli
+from generator.cli.group import cli
 from generator.store.directory import DirectoryStore
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import build_report

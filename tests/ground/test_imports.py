@@ -36,19 +36,19 @@ def loaded_by(module: str, *, without: tuple[str, ...] = ()) -> set[str]:
 
 
 def test_it_starts_the_agent_without_the_packages_of_the_generator() -> None:
-    assert "agent" in loaded_by("agent.cli.main", without=(*GENERATOR_ONLY, "scapy"))
+    assert "agent" in loaded_by("agent.cli.commands", without=(*GENERATOR_ONLY, "scapy"))
 
 
 def test_it_keeps_the_agent_light_even_where_everything_is_installed() -> None:
-    assert not loaded_by("agent.cli.main") & {*GENERATOR_ONLY, "scapy", "generator"}
+    assert not loaded_by("agent.cli.commands") & {*GENERATOR_ONLY, "scapy", "generator"}
 
 
 def test_it_starts_the_generator_without_scapy() -> None:
-    assert "generator" in loaded_by("generator.cli.main", without=("scapy",))
+    assert "generator" in loaded_by("generator.cli.group", without=("scapy",))
 
 
 def test_it_loads_numpy_and_grpc_only_when_a_command_needs_them() -> None:
-    assert not loaded_by("generator.cli.main") & {"numpy", "grpc", "rich", "agent"}
+    assert not loaded_by("generator.cli.group") & {"numpy", "grpc", "rich", "agent"}
 
 
 @pytest.mark.parametrize("program", ["agent", "generator"])

@@ -226,7 +226,10 @@ class _Liar:
             device for device in (*self.true.values(), *self.swept) if device.name != name
         ]
         self.heard = [
-            neighbor for device in self.others for port in device.ports for neighbor in port.neighbors
+            neighbor
+            for device in self.others
+            for port in device.ports
+            for neighbor in port.neighbors
         ] or [self.invent()]
 
     def invent(self) -> Neighbor:
@@ -300,7 +303,9 @@ def _claim_ids(author: _Liar, device: Device) -> Device:
 
 def _claim_port_ids(author: _Liar, device: Device) -> Device:
     return _each_port(
-        author, device, lambda port: port._replace(ids=tuple(sorted({*port.ids, *author.any_ids()})))
+        author,
+        device,
+        lambda port: port._replace(ids=tuple(sorted({*port.ids, *author.any_ids()}))),
     )
 
 

@@ -79,7 +79,9 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
 @settings(max_examples=examples(600))
 @given(scenes(), st.randoms(use_true_random=False), st.booleans())
 def test_no_honest_node_changes_its_place(
-    scene: Scene, rng: random.Random, has_history: bool  # noqa: FBT001 - hypothesis passes it so
+    scene: Scene,
+    rng: random.Random,
+    has_history: bool,  # noqa: FBT001 - hypothesis passes it so
 ) -> None:
     liar = rng.choice(scene.nodes)
     assert moved_nodes(scene, liar, rng, has_history=has_history) == []

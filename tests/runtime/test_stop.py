@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from runtime.stop import STOP_SIGNALS, Stop, call_on_sigterm, stop_signals
+from runtime.stop import STOP_SIGNALS, Stop, call_on_stop_signal, stop_signals
 
 SOON_S = 10.0
 
@@ -37,12 +37,26 @@ def test_it_is_not_stopped_by_other_signals() -> None:
     assert seen == [signal.SIGUSR1]
 
 
-def test_it_calls_back_at_sigterm_within_the_context() -> None:
-    before, stop = signal.getsignal(signal.SIGTERM), Stop()
-    with call_on_sigterm(stop.set):
-        os.kill(os.getpid(), signal.SIGTERM)
+@pytest.mark.parametrize("number", STOP_SIGNALS)
+def test_it_calls_back_at_a_stop_signal_within_the_context(number: signal.Signals) -> None:
+    before, stop = signal.getsignal(number), Stop()
+    with call_on_stop_signal(stop.set) as received:
+        assert received() is None
+        os.kill(os.getpid(), number)
         assert stop.wait(SOON_S)
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert received() is number
+    assert signal.getsignal(number) == before
+
+
+def test_it_goes_on_without_its_terminal_under_nohup() -> None:
+    before, stop = signal.signal(signal.SIGHUP, signal.SIG_IGN), Stop()
+    try:
+        with call_on_stop_signal(stop.set) as received:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not stop.wait(0.1)
+        assert received() is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_it_stays_set() -> None:
@@ -87,7 +101,7 @@ def test_it_can_be_set_by_a_signal_while_its_thread_cancels() -> None:
     def cancel() -> None:
         cancelled.append("cancelled")
 
-    with call_on_sigterm(stop.set), stop.on_set(cancel):
+    with call_on_stop_signal(stop.set), stop.on_set(cancel):
         os.kill(os.getpid(), signal.SIGTERM)
         assert stop.wait(SOON_S)
     assert cancelled == ["cancelled"]

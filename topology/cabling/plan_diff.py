@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from topology.cabling.other_names import find_other_names
 from topology.cabling.plan_names import PlanPorts, UnknownReason
 from topology.cabling.repair import AddStep, MoveStep, Pair, RemoveStep, Repair, Step, plan_repairs
 from topology.model.cabling_plan import (
@@ -21,7 +22,7 @@ from topology.model.cabling_plan import (
     show_cable,
     show_end,
 )
-from topology.model.errors import ParseError
+from topology.model.errors import ParseError, show
 from topology.model.fabric import Fabric, Link
 from topology.model.facts import PortName
 
@@ -42,6 +43,8 @@ class DifferenceKind(StrEnum):
     """A cable in a planned port that is not in the plan."""
     UNKNOWN_DEVICE = "unknown-device"
     """No report covers an end of the cable, so nothing is known about it."""
+    OTHER_NAME = "other-name"
+    """A device has its planned cables, and another name than in the plan."""
 
 
 class MoveKind(StrEnum):
@@ -80,12 +83,15 @@ class Difference(NamedTuple):
     """What was observed, and what a person should do."""
     group: int | None
     """Number of the group of moves that repairs it, None where no move can."""
+    names: tuple[str, str] | None = None
+    """The name of the device in the plan, and in the fabric, if only the names differ."""
 
     @property
     def ends(self) -> tuple[PortName, ...]:
         """All ports of the difference, as the plan spells them and as observed."""
         planned = [end for cable in self.planned for end in cable.ends]
-        return (*planned, *(end for cable in self.observed for end in cable))
+        devices = (PortName(name, "") for name in self.names or ())
+        return (*planned, *(end for cable in self.observed for end in cable), *devices)
 
 
 class Move(NamedTuple):
@@ -131,6 +137,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     Deterministic in the plan and the fabric. Cost: O(n log n) in cables.
     """
     ports = PlanPorts(fabric, plan.cables)
+    other_names = _use_other_names(plan, fabric, ports)
     resolved = _resolve_plan(plan, ports)
     observed = _select_observed(fabric.links, set(resolved.cables))
     _mark_unobservable(resolved, observed, fabric=fabric, ports=ports)
@@ -140,6 +147,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     rows = [
         *(row for group, repair in enumerate(repairs) for row in builder.build_rows(repair, group)),
         *(builder.unknown_row(cable, reason) for cable, reason in resolved.unknown),
+        *other_names,
     ]
     return CablingDiff(
         differences=tuple(sorted(rows, key=_row_order)),
@@ -152,6 +160,28 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
         num_as_planned=sum(observed.peer_by_port.get(a) == b for a, b in resolved.cables),
         errors=tuple(resolved.errors),
     )
+
+
+def _use_other_names(plan: CablingPlan, fabric: Fabric, ports: PlanPorts) -> list[Difference]:
+    """Let planned names mean the devices with their cables; return a difference for each."""
+    observed = _select_observed(fabric.links, set())
+    found = find_other_names(plan.cables, ports, observed.peer_by_port)
+    taken = {name.device for name in found}
+    for cable in plan.cables:
+        for end in cable.ends:
+            if ports.find_device(end.device) in taken:
+                ports.use_name(end.device, None)
+    rows = []
+    for name in found:
+        ports.use_name(name.planned, name.device)
+        seen = fabric.devices[name.device].name
+        message = (
+            f"The device that the plan names {show(name.planned)} is known as {show(seen)}: it has "
+            "the planned cables. Correct the name in the plan, or on the device."
+        )
+        row = Difference(DifferenceKind.OTHER_NAME, (), (), message, None, (name.planned, seen))
+        rows.append(row)
+    return rows
 
 
 @dataclass(slots=True)
@@ -347,7 +377,7 @@ class _DiffBuilder:
 
 def _row_order(row: Difference) -> tuple[object, ...]:
     lines = [cable.line for cable in row.planned]
-    return (not lines, min(lines, default=0), row.kind, row.observed)
+    return (not lines, min(lines, default=0), row.kind, row.observed, row.names or ())
 
 
 def _find_unplanned(

@@ -39,6 +39,7 @@ class UnknownReason(StrEnum):
     UNSEEN = "no report shows a device of this name"
     SILENT = "no report shows its ports"
     SHARED = "several devices have this name"
+    TAKEN = "the device of this name has the cables of another one"
 
 
 class PlanPorts:
@@ -58,6 +59,7 @@ class PlanPorts:
         self._port_by_name: dict[tuple[int, str], int] = {}
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
         self._plan_only_ports: dict[tuple[int, str], int] = {}
+        self._other_names: dict[str, int | None] = {}
         self._index_devices()
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
@@ -84,8 +86,21 @@ class PlanPorts:
             for form in {_loose_form(port.name, port), _rdma_device(port)} - {""}:
                 _add_unique(self._port_by_loose_name, (port.device, form), port_number)
 
+    def name_key(self, name: str) -> str:
+        """Return the form of a name that all spellings of one planned device share."""
+        short = short_name(name)
+        return short if len(self._domains[short]) < 2 else _normalize_name(name)  # noqa: PLR2004 - one or none
+
+    def use_name(self, name: str, device: int | None) -> None:
+        """Let a name in the plan mean this device; None: no device, although one has the name."""
+        self._other_names[self.name_key(name)] = device
+
     def find_device(self, name: str) -> int | UnknownReason:
         """Return the number of a device in the fabric, or why there is none."""
+        key = self.name_key(name)
+        if key in self._other_names:
+            other = self._other_names[key]
+            return UnknownReason.TAKEN if other is None else other
         short = short_name(name)
         device_number = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
         if device_number == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one or none
@@ -97,15 +112,17 @@ class PlanPorts:
             return UnknownReason.SHARED
         return device_number if device_number in self._with_ports else UnknownReason.SILENT
 
-    def find_port(self, device: int, name: str) -> int:
-        """Return the number of a port; a port that is not in the fabric gets a new number."""
+    def find_seen_port(self, device: int, name: str) -> int | None:
+        """Return the number of a port of the fabric, None if no single port matches the name."""
         loose = [
             self._port_by_loose_name.get((device, form), _AMBIGUOUS) for form in _name_forms(name)
         ]
         candidates = (self._port_by_name.get((device, name), _AMBIGUOUS), *loose)
-        port_number = next(
-            (port_number for port_number in candidates if port_number != _AMBIGUOUS), None
-        )
+        return next((port_number for port_number in candidates if port_number != _AMBIGUOUS), None)
+
+    def find_port(self, device: int, name: str) -> int:
+        """Return the number of a port; a port that is not in the fabric gets a new number."""
+        port_number = self.find_seen_port(device, name)
         if port_number is not None:
             return port_number
         key = (device, _loose_form(name))

@@ -1,4 +1,4 @@
-"""Cables that are absent although symmetry expects them.
+"""Cables that are absent although symmetry expects them, and an end would report them.
 
 The expected number is what most peers have: hosts of one leaf group have the same number of links,
 and leaves below one group of spines have the same number of up-links.
@@ -143,13 +143,14 @@ def _find_missing_uplinks(
         table = np.zeros((len(lowers), len(uppers)), np.intp)
         table[rows, np.searchsorted(uppers, up.right)] = up.counts
         for row, column in np.argwhere(table < usual).tolist():
-            num_present = int(table[row, column])
-            yield _pair_finding(fabric, (lowers[row], uppers[column]), num_present, usual)
+            pair = (lowers[row], uppers[column])
+            if any(fabric.devices[switch].is_reporting for switch in pair):
+                yield _pair_finding(fabric, pair, int(table[row, column]), usual)
         return
     totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
     most = _most_frequent(Counter(totals))
     for low, total in zip(lowers, totals, strict=True):
-        if total < most:
+        if total < most and fabric.devices[low].is_reporting:
             yield _total_finding(fabric, low, total, most)
 
 

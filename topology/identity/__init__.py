@@ -2,10 +2,13 @@
 
     claim_facts        what identity needs of each claim; each claim is read once
     quarantine         removes ids from claims that contradict the cabling, with findings
+    dispute_findings   one finding per cause of disputed ids
+    testimony          limits what one host says about other devices
     disputed_ids       finds the ids that `quarantine` must check, by arrays of hashes
     device_resolution  joins claims with common strong ids or names to devices
     device_kinds       decides host or switch if the source does not, and names hosts after nodes
     device_names       unique display names, and the order of devices
+    device_evidence    the words in descriptions of devices, and what contradicts them
     device_ids         the sorted ids of a device, read from its claims
     id_index           strong id to device, as arrays
     id_owners          strong id to node, for the next generation

@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topology.model.claims import Claim, claim_keys, strong_key
-from topology.model.facts import Device, DeviceKind
+from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind, parse_node_name
 
 MAX_STORED_IDS: Final = 6
 """Ids stored per device: a switch has two or three, a host with eight HCAs has thirty-four."""
 
 
+_GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
 _SPREAD: Final = 0x1E3779B97F4A7C15
 """Spreads the numbers of speakers over 64 bits, so that a key and a speaker make one number."""
 
@@ -49,6 +50,11 @@ class ClaimFacts(NamedTuple):
     num_ids: int
     images: tuple[int, ...] = ()
     """Hashes of the system image GUIDs."""
+    has_guid: bool = True
+    """Whether the device's own ids contain a node GUID or a port GUID."""
+    has_chassis_id: bool = False
+    shows_ethernet: bool = False
+    """Whether a report with these ports would show Ethernet cables; see `shows_ethernet`."""
 
     @property
     def has_hardware_id(self) -> bool:
@@ -76,13 +82,27 @@ def read_facts(device: Device) -> ClaimFacts:
         images=tuple(
             hash(found.value) for found in device.ids if found.kind is IdKind.SYSTEM_IMAGE_GUID
         ),
+        has_guid=any(found.kind in _GUIDS for found in device.ids),
+        has_chassis_id=any(found.kind is IdKind.CHASSIS_ID for found in device.ids),
+        shows_ethernet=shows_ethernet(device),
     )
+
+
+def shows_ethernet(device: Device) -> bool:
+    """Return whether a report about the device would show its Ethernet cables.
+
+    A report that lists ports and none of Ethernet does not show the cables of its NICs.
+    """
+    return not device.ports or any(port.medium is Medium.ETHERNET for port in device.ports)
 
 
 def node_of(device: Device) -> str | None:
     """Return the first node name among the ids of a device."""
     names = (found.value for found in device.ids if found.kind is IdKind.NODE_NAME)
     return next(names, None)
+
+
+NO_SPEAKER: Final = -1
 
 
 class HashRows(NamedTuple):
@@ -94,6 +114,11 @@ class HashRows(NamedTuple):
     def where(self, chosen: NDArray[Any]) -> HashRows:
         """Return the chosen rows."""
         return HashRows(self.hashes[chosen], self.speakers[chosen])
+
+    def of(self, speakers: NDArray[np.int64]) -> HashRows:
+        """Return the rows with other numbers of their speakers, without those of NO_SPEAKER."""
+        rows = HashRows(self.hashes, speakers[self.speakers])
+        return rows.where(rows.speakers != NO_SPEAKER)
 
     def find_repeated(self) -> NDArray[np.int64]:
         """Return the ids that two or more speakers mention."""

@@ -123,6 +123,8 @@ class _KindEvidence:
 def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     """Name the hosts after their nodes; without an inventory, a host's own name is its node name.
 
+    A device that is known only as a neighbor never takes the name of one that a source describes.
+
     Returns:
         One finding per host without a node name, and one finding if kinds had to be guessed.
     """
@@ -131,22 +133,26 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     if is_listed:
         _clear_unlisted_nodes(entities)
     findings: list[Finding] = []
-    carriers = Counter(
-        entity.node or next((name.lower() for name in entity.names), "")
-        for entity in entities
-        if entity.kind is DeviceKind.HOST
-    )
+    hosts = [entity for entity in entities if entity.kind is DeviceKind.HOST]
+    carriers = Counter(_lower_name(host) for host in hosts if host.origins)
+    claimed_names = {_lower_name(entity) for entity in entities if entity.origins}
+    carriers |= Counter(_lower_name(host) for host in hosts if not host.origins)
     for entity in entities:
         if entity.kind is not DeviceKind.HOST or entity.node is not None:
             continue
         name = parse_node_name(entity.names[0].lower()) if entity.names else None
-        if name is None or carriers[name] > 1:  # two hosts named localhost both stay unknown
+        is_shadowed = not entity.origins and name in claimed_names
+        if name is None or carriers[name] > 1 or is_shadowed:  # such as two hosts named localhost
             findings.append(_unresolved_finding(entity))
         elif not is_listed:
             entity.node = name
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed_finding(entities))
     return findings
+
+
+def _lower_name(host: DeviceDraft) -> str:
+    return host.node or next((name.lower() for name in host.names), "")
 
 
 def _clear_unlisted_nodes(entities: Sequence[DeviceDraft]) -> None:

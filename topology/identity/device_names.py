@@ -34,11 +34,22 @@ class DeviceDraft(Protocol):
 
 
 def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
-    """Return a unique name per device: its node, else its own name, else its lowest id."""
+    """Return a unique name per device: its node, else its own name, else its lowest id.
+
+    A device that is known only as a neighbor never changes the name of one that a source describes.
+    """
     titles = [entity.node or next(map(show, entity.names), "") for entity in entities]
     counts = Counter(titles)
+    described = Counter(
+        title
+        for title, entity in zip(titles, entities, strict=True)
+        if counts[title] > 1 and entity.origins
+    )
     names = [
-        title if title and (counts[title] == 1 or entity.node) else _with_id(title, entity, index)
+        title
+        if title
+        and (counts[title] == 1 or entity.node or (described[title] == 1 and entity.origins))
+        else _with_id(title, entity, index)
         for index, (title, entity) in enumerate(zip(titles, entities, strict=True))
     ]
     counts_of_names = Counter(names)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from topology.identity.claim_facts import ClaimTable
+from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.model.claims import Claim, Key, Origin, claim_keys, duplicate_name_finding
 from topology.model.errors import show
-from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
-from topology.model.ids import Id, short_name
+from topology.model.facts import DeviceKind, Finding
+from topology.model.ids import Id, IdKind, short_name
 
 AMBIGUOUS: Final = -1
 
@@ -34,18 +35,48 @@ class Entity:
     """The numbers of its claims in the table of all claims, in the order of `claims`."""
     is_mention: bool = False
     """Known only as a neighbor of other devices."""
+    has_no_key: bool = False
+    """Whether its claims have no strong id: a capture is named after its file."""
+    is_loose: bool = False
+    """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
 
     def absorb(self, table: ClaimTable, number: int) -> None:
         """Add a claim about this device; a known kind and the first name stay."""
-        facts = table.facts[number]
-        self.claims.append(table.claims[number])
+        claim, facts = table.claims[number], table.facts[number]
+        self.claims.append(claim)
         self.numbers.append(number)
         if self.kind is DeviceKind.UNKNOWN:
             self.kind = facts.kind
-        if facts.name and facts.name not in self.names:
+        is_description = claim.origin is Origin.SWEEP and self.node is not None
+        if facts.name and facts.name not in self.names and not is_description:
             self.names.append(facts.name)
         if self.node is None:
             self.node = facts.node
+
+    def ranked_names(self) -> Iterator[tuple[int, str]]:
+        """Yield the short names that entries may use for it, each with its rank; 0 is best."""
+        if self.node:
+            yield 0, short_name(self.node)
+        if self.kind is DeviceKind.HOST and self.origins <= {Origin.SWEEP}:
+            return
+        rank = 2 if self.kind is DeviceKind.HOST else 1
+        yield from ((rank, short_name(name)) for name in self.names if name)
+
+    def unite(self, other: Entity) -> None:
+        """Add what another entity says about the same device; a known kind and node stay."""
+        self.claims += other.claims
+        self.numbers += other.numbers
+        self.heard_ids |= other.heard_ids
+        if self.has_no_key and not other.has_no_key and other.names:
+            self.names = []  # the name of a file, which may be any
+        names = other.names if other.claims or not self.names else ()
+        self.names += [name for name in names if name not in self.names]
+        self.heard_ids |= {Id(IdKind.HOSTNAME, name) for name in other.names if name}
+        self.kind = other.kind if self.kind is DeviceKind.UNKNOWN else self.kind
+        self.node = self.node or other.node
+        self.has_no_key = self.has_no_key and other.has_no_key
+        self.is_loose = self.is_loose and other.is_loose and bool(other.claims)
+        self.is_mention = self.is_mention and other.is_mention
 
     @property
     def ids(self) -> set[Id]:
@@ -79,6 +110,8 @@ class Identities:
     owner: dict[int, int] = field(default_factory=dict)
     """64-bit hash of a key to entity, or AMBIGUOUS. Half a million keys as text are too large."""
     findings: list[Finding] = field(default_factory=list)
+    disputes: list[Dispute] = field(default_factory=list)
+    """Ids that two devices claim and that no evidence decides."""
     by_name: dict[str, int] = field(default_factory=dict)
     """Short name to entity, AMBIGUOUS if several share it; filled by `index_names`."""
 
@@ -88,11 +121,21 @@ class Identities:
         self.by_name.clear()
 
     def index_names(self) -> None:
-        """Fill `by_name` from the names of all entities."""
+        """Fill `by_name` from the names of all entities.
+
+        The name of a node comes first, then the name of a device that is not a host, then the name
+        that a host gives itself: a host may name itself as another device is named. The description
+        of an HCA in a sweep is no name in an LLDP frame.
+        """
         self.by_name.clear()
+        ranks: dict[str, int] = {}
         for entity_index, entity in enumerate(self.entities):
-            for name in {short_name(name) for name in [*entity.names, entity.node or ""] if name}:
-                self.by_name[name] = AMBIGUOUS if name in self.by_name else entity_index
+            for rank, name in set(entity.ranked_names()):
+                best = ranks.get(name, rank)
+                if rank < best or name not in ranks:
+                    ranks[name], self.by_name[name] = rank, entity_index
+                elif rank == best and self.by_name[name] != entity_index:
+                    self.by_name[name] = AMBIGUOUS
 
 
 def resolve_claims(table: ClaimTable) -> Identities:
@@ -116,15 +159,20 @@ def resolve_claims(table: ClaimTable) -> Identities:
         _add_swept(identities, number)
     _join_names(identities)
     identities.index_names()
+    identities.findings += describe_disputes(identities.disputes)
     return identities
 
 
 def _add_anchor(identities: Identities, number: int) -> None:
-    keys = identities.table.facts[number].keys
+    facts = identities.table.facts[number]
+    keys = facts.keys
     owned = {key: owner for key in keys if (owner := identities.owner.get(key)) is not None}
     target_index = _find_entity(identities, number, owned)
     entity_index = _new_entity(identities) if target_index is None else target_index
-    identities.entities[entity_index].absorb(identities.table, number)
+    entity = identities.entities[entity_index]
+    entity.absorb(identities.table, number)
+    entity.has_no_key = not keys
+    entity.is_loose = entity.node is None and not facts.has_chassis_id
     disputed = {key: rival for key, rival in owned.items() if rival != entity_index}
     for key in keys:
         if key not in disputed:
@@ -141,14 +189,15 @@ def _find_entity(identities: Identities, number: int, owned: Mapping[int, int]) 
     """Return the device that a claim describes, or None for a new device.
 
     The node name decides. A claim without a node name (a file that a person collected) describes
-    the single device that already has its ids, unless that device has a claim of the same origin.
+    the single device that already has its ids, unless that device has another claim of the same
+    origin that describes other cables.
 
     Args:
         identities: all devices.
         number: the claim.
         owned: the device that has each of the claim's keys already, by the hash of the key.
     """
-    facts, origin = identities.table.facts[number], identities.table.claims[number].origin
+    claim, facts = identities.table.claims[number], identities.table.facts[number]
     for key in facts.name_keys:
         if key in owned:
             return owned[key]
@@ -157,9 +206,27 @@ def _find_entity(identities: Identities, number: int, owned: Mapping[int, int]) 
         return None
     target_index = owners.pop()
     is_twin = any(
-        earlier_claim.origin is origin for earlier_claim in identities.entities[target_index].claims
+        earlier_claim.origin is claim.origin and not _is_same_description(earlier_claim, claim)
+        for earlier_claim in identities.entities[target_index].claims
     )
     return None if is_twin else target_index
+
+
+def _is_same_description(first: Claim, second: Claim) -> bool:
+    """Return whether two claims of one origin are of one device that was read twice.
+
+    They then have the same name, and most ports of the shorter one hear the same as in the other.
+    """
+    rows = [
+        {
+            (port.name, neighbor.device_ids, neighbor.port_ids)
+            for port in claim.device.ports
+            for neighbor in port.neighbors
+        }
+        for claim in (first, second)
+    ]
+    is_named_alike = short_name(first.name) == short_name(second.name) != ""
+    return is_named_alike and 2 * len(rows[0] & rows[1]) > min(map(len, rows))
 
 
 def _record_disputed_id(
@@ -181,27 +248,13 @@ def _record_disputed_id(
     )
     if not is_listed:
         identities.owner[hash(key)] = AMBIGUOUS
-    names = sorted(
-        _display_name(identities.entities[index]) for index in rivals if index != AMBIGUOUS
-    )
-    claimants_text = (
-        f"{' and '.join(names)} both claim" if len(names) > 1 else f"{names[0]} also claims"
-    )
-    identities.findings.append(
-        Finding(
-            kind=FindingKind.DUPLICATE_ID,
-            device=_display_name(identities.entities[entity_index]),
-            port=None,
-            severity=Severity.ERROR,
-            message=(
-                f"{claimants_text} {key[0]} {show(key[1])}; "
-                + (
-                    "it stays with the device that the inventory lists it for. "
-                    if is_listed
-                    else "it identifies neither. "
-                )
-                + "Check for cloned firmware or a misbehaving node."
-            ),
+    rival = "" if rival_index == AMBIGUOUS else _display_name(identities.entities[rival_index])
+    identities.disputes.append(
+        Dispute(
+            Verdict.KEPT_AS_LISTED if is_listed else Verdict.NEITHER,
+            _display_name(identities.entities[entity_index]),
+            rival,
+            key,
         )
     )
 
@@ -250,16 +303,16 @@ def _join_one_name(
     identities: Identities, name: str, parts: list[int], nodes: list[int]
 ) -> Iterator[tuple[int, int]]:
     """Yield (entity, entity to merge it into) for the entities that share one name."""
-    entities, facts = identities.entities, identities.table.facts
+    entities, table = identities.entities, identities.table
+    if not any(Origin.SWEEP in entities[part].origins for part in parts) and (
+        len(parts) + len(nodes) > 1
+    ):
+        return  # `same_devices` compares what hears them
     labels = [
-        label
-        for entity_index in parts
-        for label in set(_hca_labels(identities.table, entities[entity_index]))
+        label for entity_index in parts for label in set(_hca_labels(table, entities[entity_index]))
     ]
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
-    has_objection = len(nodes) == 1 and any(
-        facts[number].has_hardware_id for number in entities[nodes[0]].numbers
-    )
+    has_objection = len(nodes) == 1 and _has_other_hcas(table, entities[nodes[0]])
     if not is_one_host or len(nodes) > 1 or has_objection:
         _record_shared_name(identities, name, parts)
         return
@@ -267,6 +320,20 @@ def _join_one_name(
     yield from (
         (entity_index, target_index) for entity_index in parts if entity_index != target_index
     )
+
+
+def _has_other_hcas(table: ClaimTable, node: Entity) -> bool:
+    """Return whether the ids of a node say that no further HCA is its own.
+
+    An inventory that lists no GUID says nothing about HCAs; a node's own report lists all of them.
+    """
+    every = [table.facts[number] for number in node.numbers]
+    if any(facts.has_guid for facts in every):
+        return True
+    is_only_named = any(facts.name_keys for facts in every) and not any(
+        facts.has_hardware_id for facts in every
+    )
+    return Origin.REPORT in node.origins and not is_only_named
 
 
 def _hca_labels(table: ClaimTable, entity: Entity) -> list[str]:

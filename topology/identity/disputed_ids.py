@@ -14,37 +14,42 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.identity.claim_facts import ClaimFacts, ClaimTable
+from topology.identity.claim_facts import NO_SPEAKER, ClaimFacts, ClaimTable
 from topology.model.claims import Key, Origin, strong_key
 from topology.model.facts import DeviceKind, Neighbor
+from topology.model.ids import short_name
 
 MIN_HOSTS: Final = 2
 """A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
 of them."""
-_NO_CLAIMANT: Final = -1
 
 
 def find_disputed_hashes(table: ClaimTable) -> frozenset[int]:
     """Return the hashes of all keys that may be disputed, and some more.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
-    that the host itself hears, and keys of a host that two nodes hear. Cost: O(n log n) in ids and
-    neighbors, 1 µs each; 16 bytes each.
+    that the host itself hears, keys of a host that two nodes hear, and keys that the inventory
+    lists for one node and a sweep describes as another. Cost: O(n log n) in ids and neighbors, 1 µs
+    each; 16 bytes each.
     """
-    keys, origins = table.column(attrgetter("keys")), [claim.origin for claim in table.claims]
-    is_swept = np.array(origins) == Origin.SWEEP
+    keys = table.column(attrgetter("keys"))
+    origins = np.array([claim.origin for claim in table.claims], np.uint8)
+    is_swept = origins == Origin.SWEEP
     is_switch = np.array([facts.kind is DeviceKind.SWITCH for facts in table.facts], np.bool_)
     is_host = np.array([facts.kind is DeviceKind.HOST for facts in table.facts], np.bool_)
-    swept = keys.where((is_swept & is_switch)[keys.speakers]).hashes
+    is_node = np.array([facts.node_name is not None for facts in table.facts], np.bool_)
     own = keys.where(~is_swept[keys.speakers])
     own = own.where(~np.isin(own.hashes, table.column(attrgetter("name_keys")).hashes))
-    claimed = own._replace(speakers=_find_claimants(table, is_swept)[own.speakers])
+    claimed = own.of(_find_claimants(table, is_swept))
+    described = keys.of(_find_descriptions(table, origins))
     heard = table.heard_rows()
-    is_node = np.array([facts.node_name is not None for facts in table.facts], np.bool_)
-    contested = np.concatenate([heard.where(is_node[heard.speakers]).find_repeated(), swept])
+    swept_switches = keys.where((is_swept & is_switch)[keys.speakers])
+    heard_by_nodes = heard.where(is_node[heard.speakers])
+    contested = np.concatenate([heard_by_nodes.find_repeated(), swept_switches.hashes])
     of_hosts = own.hashes[is_host[own.speakers]]
     disputed = [
-        claimed.where(claimed.speakers != _NO_CLAIMANT).find_repeated(),
+        claimed.find_repeated(),
+        described.find_repeated(),
         of_hosts[np.isin(of_hosts, contested)],
         heard.find_common(own) if len(heard.hashes) else heard.hashes,
     ]
@@ -52,14 +57,35 @@ def find_disputed_hashes(table: ClaimTable) -> frozenset[int]:
 
 
 def _find_claimants(table: ClaimTable, is_swept: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Return a number for the claimant of each claim; _NO_CLAIMANT for none, and for sweeps."""
+    """Return a number for the claimant of each claim; NO_SPEAKER for none, and for sweeps."""
     numbers: dict[str, int] = {}
-    claimants = np.full(len(table), _NO_CLAIMANT)
+    claimants = np.full(len(table), NO_SPEAKER)
     for number in np.flatnonzero(~is_swept).tolist():
         claimant = claimant_of(table.facts[number], number)
         if claimant is not None:
             claimants[number] = numbers.setdefault(claimant, len(numbers))
     return claimants
+
+
+def _find_descriptions(table: ClaimTable, origins: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Return a number for the listed node that each claim lists, or describes in a sweep."""
+    listed: dict[str, int] = {}
+    described = np.full(len(table), NO_SPEAKER)
+    for number in np.flatnonzero(origins == Origin.INVENTORY).tolist():
+        claimant = claimant_of(table.facts[number], number)
+        if claimant is not None:
+            described[number] = listed.setdefault(short_name(claimant), len(listed))
+    if not listed:
+        return described
+    node_by_name: dict[str, int] = {}
+    for number in np.flatnonzero(origins == Origin.SWEEP).tolist():
+        facts = table.facts[number]
+        if facts.name and facts.kind is not DeviceKind.SWITCH:
+            node = node_by_name.get(facts.name)
+            if node is None:
+                node = node_by_name[facts.name] = listed.get(short_name(facts.name), NO_SPEAKER)
+            described[number] = node
+    return described
 
 
 def claimant_of(facts: ClaimFacts, claim_number: int) -> str | None:

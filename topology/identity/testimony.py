@@ -81,16 +81,17 @@ class Hearsay:
 
     def _add_entry(self, neighbor: Neighbor, node: str | None) -> None:
         description = _describe(neighbor)
-        for identifier in description.ids:
-            if self.first.setdefault(identifier, description) != description:
-                self.contested.add(identifier)
+        for subject in description.ids:
+            if self.first.setdefault(subject, description) != description:
+                self.contested.add(subject)
         name = short_name(neighbor.device_name)
-        if name:
-            subject = _subject_of(description)
-            if self.first_by_name.setdefault(name, subject) != subject:
-                self.shared_names.add(name)
-            if node is not None and self.heard_by_hosts.setdefault(name, node) != node:
-                self.heard_by_hosts[name] = ""
+        if not name:
+            return
+        subject_of_name = _subject_of(description)
+        if self.first_by_name.setdefault(name, subject_of_name) != subject_of_name:
+            self.shared_names.add(name)
+        if node is not None and self.heard_by_hosts.setdefault(name, node) != node:
+            self.heard_by_hosts[name] = ""
 
     @property
     def is_consistent(self) -> bool:

@@ -67,6 +67,8 @@ def update_fabric(joined: JoinedFabric, change: ClaimChange) -> FabricUpdate | N
     device, claim_index = position
     if any(key in joined.contested_keys for key in claim_keys(old)):
         return None
+    if _may_settle(joined, device):
+        return None
     claims = joined.claims[device]
     claims = (*claims[:claim_index], change.new, *claims[claim_index + 1 :])
     updater = _FabricUpdater(joined, device, claims)
@@ -78,13 +80,26 @@ def update_fabric(joined: JoinedFabric, change: ClaimChange) -> FabricUpdate | N
     neighbor_update = NeighborUpdater(joined, device).resolve(
         removed_rows, old_entries, new_entries
     )
-    if neighbor_update is None or not updater.resolve_ends(neighbor_update):
+    if neighbor_update is None or not joined.unsettled.isdisjoint(
+        [*neighbor_update.peers, *joined.neighbor_rows.peer[removed_rows].tolist()]
+    ):
+        return None
+    if not updater.resolve_ends(neighbor_update):
         return None
     return apply_device_update(
         joined,
         DeviceUpdate(device, claims, updater.facts, updater.slots, updater.ends),
         neighbor_update,
     )
+
+
+def _may_settle(joined: JoinedFabric, device: int) -> bool:
+    """Return whether the entries of a device may change which descriptions are of one device."""
+    if device in joined.unsettled or device in joined.loose:
+        return True
+    rows = joined.neighbor_rows
+    viewers = rows.device[rows.peer == device] if joined.loose else ()
+    return not joined.loose.isdisjoint(viewers)
 
 
 def _has_same_ports(old_device: Device, new_device: Device) -> bool:

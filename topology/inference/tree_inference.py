@@ -26,12 +26,18 @@ from topology.inference.nvlink_domains import (
     find_clique_problems,
     find_cliques,
 )
-from topology.model.errors import ConfigError, show
+from topology.model.errors import ConfigError
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, sort_findings
 from topology.model.ids import IdKind
 from topology.model.lazy_rows import rows_at
-from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.tree import (
+    DomainSpec,
+    TopologyTree,
+    Unplaced,
+    build_tree,
+    find_tier_name_problem,
+)
 from topology.planes.plane import Plane, select_compute_plane
 from topology.planes.policy import COMPUTE
 from topology.tiers.domain_links import DomainLinks, find_domain_links
@@ -53,21 +59,27 @@ class Inference:
 def tier_names(
     num_tiers: int, configured: Sequence[str] = (), *, has_cliques: bool = False
 ) -> tuple[str, ...]:
-    """Return the tier names bottom-up: leaf, spine, core, core2 …, or the configured names.
+    """Return the tier names bottom-up: the configured names, then the default names.
 
-    A tier of cliques below the leaves is named `nvlink`.
+    The default names are leaf, spine, core, core2 and so on; a tier of cliques below the leaves is
+    named `nvlink`. A tier without a configured name keeps
+    its default name, or is `tier-N` if that name is configured for a lower tier: a cable must not
+    take the tree away because it adds a tier.
 
     Raises:
-        ConfigError: fewer configured names than tiers, or a name that is listed twice.
+        ConfigError: a name is reserved or listed twice.
     """
-    if configured:
-        if len(set(configured)) < len(configured) or len(configured) < num_tiers:
-            names = show(", ".join(configured))
-            raise ConfigError(f"{num_tiers} tiers need {num_tiers} different names, got {names}")
-        return tuple(configured[:num_tiers])
+    problem = find_tier_name_problem(configured)
+    if problem is not None:
+        raise ConfigError(f"names of tiers: {problem}")
     lowest = ("nvlink",) if has_cliques else ()
     later = (f"core{number}" for number in range(2, num_tiers))
-    return (*lowest, *_TIER_NAMES, *later)[:num_tiers]
+    default_names = (*lowest, *_TIER_NAMES, *later)[:num_tiers]
+    further = (
+        f"tier-{tier}" if name in configured else name
+        for tier, name in enumerate(default_names[len(configured) :], len(configured) + 1)
+    )
+    return (*configured, *further)[:num_tiers]
 
 
 def infer_tree(

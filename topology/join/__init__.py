@@ -8,6 +8,8 @@
     fabric_rows          the rows of all claims under one numbering
     claim_ids            the ids of devices, from the facts of their claims
     neighbor_resolution  which device each neighbor entry means
+    same_devices         which descriptions are of one device although no strong id connects them
+    port_ends            what is at the other end of a port
     port_numbers         which claims describe the same port, and the keys of a port
     port_numbering       numbers the ports of all devices, as arrays where no port shares a key
     link_pairs           finds both ports of each neighbor entry

@@ -26,6 +26,7 @@ from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_links import NeighborRows
 from topology.join.neighbor_resolution import Mention, NeighborResolver
 from topology.join.port_table import PortTable
+from topology.join.same_devices import join_same_devices
 from topology.model.claims import (
     Claim,
     Key,
@@ -84,6 +85,10 @@ class JoinedFabric:
     """Devices known only as neighbors, if all entries describe them alike."""
     inconsistent_mentions: frozenset[int]
     """Devices known only as neighbors that entries describe differently."""
+    unsettled: frozenset[int]
+    """Devices whose descriptions are joined, or may be, because of what neighbor entries say."""
+    loose: frozenset[int]
+    """Devices that are compared with others by their ports."""
     contested_keys: frozenset[Key]
     """Ids whose owner a new cable may change."""
     previous_owners: Mapping[Key, str | None]
@@ -106,7 +111,7 @@ def join_claims(
     identities = resolve_claims(columns.table)
     resolver = NeighborResolver(identities, len(identities.entities))
     rows = build_rows(columns)
-    entries = resolver.resolve_all(rows)
+    entries = join_same_devices(resolver, rows, resolver.resolve_all(rows))
     entities = identities.entities
     identities.forget_keys()
     is_guessed = [entity.node is None and entity.kind is DeviceKind.UNKNOWN for entity in entities]
@@ -151,6 +156,8 @@ def join_claims(
             number_by_entity[entity_index]
             for entity_index in resolver.find_inconsistent(limited.contested_ids)
         ),
+        unsettled=frozenset(number_by_entity[index] for index in resolver.unsettled),
+        loose=frozenset(number_by_entity[index] for index in resolver.loose),
         contested_keys=undisputed.contested_keys | limited.contested_keys,
         previous_owners={key: previous_owners.get(key) for key in undisputed.contested_keys},
     )

@@ -74,13 +74,21 @@ def pair_entries(
     )
 
 
-def reported_media(claims: Iterable[Claim]) -> tuple[bool, bool]:
+def reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:
     """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
 
     Only a sweep shows the cables of an HCA; the host's own report does not.
+
+    Args:
+        claims: the claims about the device.
+        show_ethernet: for each claim, the result of `shows_ethernet` for a report.
     """
     origins = {claim.origin for claim in claims}
-    return bool(origins & {Origin.REPORT, Origin.CAPTURE}), Origin.SWEEP in origins
+    is_ethernet = Origin.CAPTURE in origins or any(
+        claim.origin is Origin.REPORT and is_shown
+        for claim, is_shown in zip(claims, show_ethernet, strict=True)
+    )
+    return is_ethernet, Origin.SWEEP in origins
 
 
 class _EntryPairer:
@@ -202,9 +210,14 @@ class _EntryPairer:
         """Return all entries as rows, given the port that each entry refers to."""
         entries, place = self._entries, self._place
         are_swept = self._rows.is_swept()[entries.numbers]
-        can_confirm = np.array(
-            [reported_media(entity.claims) for entity in self._entities], np.bool_
-        )
+        facts = self._rows.columns.table.facts
+        media = [
+            reported_media(
+                entity.claims, [facts[number].shows_ethernet for number in entity.numbers]
+            )
+            for entity in self._entities
+        ]
+        can_confirm = np.array(media, np.bool_)
         return NeighborRows(
             order=entries.devices.astype(np.int32),
             device=place[entries.devices],

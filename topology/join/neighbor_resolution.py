@@ -1,7 +1,7 @@
 """Resolve neighbor entries: which device each means, and which devices only entries mention.
 
-Strong ids decide. A name decides only if the entry has no strong id, or if the device of that name
-has none. An entry is independent if only its own ids and the claims decide it, so that other
+Strong ids decide. A name decides only if the entry has no strong id; `same_devices` compares the
+names of the others. An entry is independent if only its own ids and the claims decide it, so that other
 entries have no effect on it.
 """
 
@@ -20,7 +20,7 @@ from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import Id, IdKind, short_name
+from topology.model.ids import Id, short_name
 
 Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
 """All that an entry says about a device without claims: its ids, name and kind."""
@@ -42,6 +42,23 @@ class NeighborEntries(NamedTuple):
     is_independent: Flags
     """Whether other entries have no effect on the peer."""
 
+    def renumber(self, numbers: Sequence[int], joined: Collection[int]) -> NeighborEntries:
+        """Return the entries after entities were joined, sorted by the entity that hears.
+
+        Args:
+            numbers: by old number of an entity: the new number.
+            joined: old numbers of the entities that were joined; entries about them depend on
+                other entries.
+        """
+        new_numbers = np.array(numbers, np.intp)
+        devices = new_numbers[self.devices]
+        is_settled = self.is_independent & ~np.isin(self.peers, list(joined))
+        renumbered = self._replace(
+            devices=devices, peers=new_numbers[self.peers], is_independent=is_settled
+        )
+        order = np.argsort(devices, kind="stable")
+        return NeighborEntries._make(column[order] for column in renumbered)
+
 
 @dataclass(slots=True)
 class NeighborResolver:
@@ -56,6 +73,10 @@ class NeighborResolver:
     """By entity known only as a neighbor: what its first entry says about it."""
     inconsistent: set[int] = field(default_factory=set)
     """Entities known only as neighbors that entries describe differently."""
+    unsettled: set[int] = field(default_factory=set)
+    """Entities that are joined with others, or may be, because of what entries say."""
+    loose: set[int] = field(default_factory=set)
+    """Entities that are compared with others by their ports."""
 
     def resolve_all(self, rows: FabricRows) -> NeighborEntries:
         """Return every entry that counts; LLDP wins over CDP and the like.
@@ -116,7 +137,7 @@ class NeighborResolver:
             if entity_index != AMBIGUOUS:
                 return self._add_heard_ids(entity_index, keys, neighbor), False
         entity_by_name = self.identities.by_name.get(short_name(neighbor.device_name), AMBIGUOUS)
-        if entity_by_name != AMBIGUOUS and (not keys or not self._has_strong_id(entity_by_name)):
+        if entity_by_name != AMBIGUOUS and not keys:
             return self._add_heard_ids(entity_by_name, keys, neighbor), False
         return self._mention(keys, neighbor)
 
@@ -161,14 +182,6 @@ class NeighborResolver:
             owner.setdefault(hash(key), index)
         self.mentions[index] = build_mention(neighbor)
         return index, not is_shared
-
-    def _has_strong_id(self, entity_index: int) -> bool:
-        entity, facts = self.identities.entities[entity_index], self.identities.table.facts
-        return any(facts[number].has_hardware_id for number in entity.numbers) or any(
-            strong_key(identifier)
-            for identifier in entity.heard_ids
-            if identifier.kind is not IdKind.NODE_NAME
-        )
 
 
 def build_mention(neighbor: Neighbor) -> Mention:

@@ -12,6 +12,7 @@
     │  ├─ SwitchSilent
     │  └─ SwitchRefused
     ├─ StoreError               a folder or file of the store cannot be read or written
+    │  └─ WriteError            a file cannot be written
     ├─ KubeError                the Kubernetes API refused a request, or did not answer
     │  ├─ KubeNotFound          404
     │  ├─ KubeConflict          409: changed since it was read, or another manager owns a field
@@ -126,6 +127,10 @@ class SwitchRefused(SwitchError):  # noqa: N818 - reads as what happened
 
 class StoreError(TopologyError):
     """A folder or file of the store cannot be read or written."""
+
+
+class WriteError(StoreError):
+    """A file cannot be written: the disk is full, the folder is read-only, or the like."""
 
 
 class KubeError(TopologyError):

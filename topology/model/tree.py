@@ -6,7 +6,7 @@ or padding; an output that needs them adds them itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -16,6 +16,8 @@ from topology.model.ids import natural_key
 
 API_VERSION = "toponaut.io/v1alpha1"
 TREE_KIND = "TopologyTree"
+RESERVED_TIER_NAMES = frozenset({"node", "cluster", "host", "hostname"})
+"""Names that mean a single node or all nodes, in requests of Toponaut and of other systems."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +41,21 @@ class Domain:
     """Sorted names (ids of unnamed switches) of the switches that reach exactly this domain."""
     margin: float = 1.0
     """0 to 1, to four digits: how far the decisions behind this domain were from a tie."""
+
+
+def find_tier_name_problem(names: Sequence[str]) -> str | None:
+    """Return why names cannot be the names of tiers; None if they can."""
+    for index, name in enumerate(names):
+        if not name:
+            return "a name is empty"
+        if name.isdecimal():
+            return f"'{show(name)}' is a number, which means the tier of this number"
+        if name.lower() in RESERVED_TIER_NAMES:
+            means = "all nodes" if name.lower() == "cluster" else "a single node"
+            return f"'{show(name)}' always means {means}"
+        if name in names[:index]:
+            return f"'{show(name)}' is listed twice"
+    return None
 
 
 class Unplaced(NamedTuple):
@@ -245,13 +262,17 @@ def _parse(document: object) -> TopologyTree:
     rows = _rows(root["tiers"])
     if [row["tier"] for row in rows] != list(range(1, len(rows) + 1)):
         raise ValueError("tiers are not numbered from 1")
+    names = tuple(_text(tier["name"]) for tier in rows)
+    problem = find_tier_name_problem(names)
+    if problem is not None:
+        raise ValueError(f"tiers: {problem}")
     return build_tree(
         [
             _spec(row, tier_number)
             for tier_number, tier in enumerate(rows, 1)
             for row in _rows(tier["domains"])
         ],
-        tiers=tuple(_text(tier["name"]) for tier in rows),
+        tiers=names,
         plane=_text(root.get("plane", "compute")),
         unplaced=[
             Unplaced(_text(row["node"]), _text(row["reason"])) for row in _rows(root["unplaced"])

@@ -215,7 +215,8 @@ def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str
     """Return the InfiniBand subnets of each switch, as the hosts that are linked there report.
 
     Routers separate subnets and are not switches, so connected switches are in one subnet. If hosts
-    report several subnets for connected switches, all of them are returned.
+    report several subnets for connected switches, all of them are returned, without those that only
+    one host reports and more hosts report another.
     Cost: O(links) per subnet.
     """
     edges = EdgeRows.of(
@@ -224,12 +225,21 @@ def subnets_by_switch(fabric: Fabric, cables: Cables) -> dict[int, frozenset[str
         if fabric.ports[edge.a_port].medium is Medium.INFINIBAND
     )
     starts: dict[str, set[int]] = defaultdict(set)
+    hosts: dict[str, set[int]] = defaultdict(set)
     for edge in cables.host_edges:
         subnet = fabric.ports[edge.a_port].subnet
         if subnet:
             starts[subnet].add(edge.b)
+            hosts[subnet].add(edge.a)
     subnets_of_switch: dict[int, set[str]] = defaultdict(set)
     for subnet, switches in starts.items():
         for switch in find_reachable(switches, edges):
             subnets_of_switch[switch].add(subnet)
-    return {switch: frozenset(subnets) for switch, subnets in subnets_of_switch.items()}
+    return {
+        switch: frozenset(
+            subnet
+            for subnet in subnets
+            if len(hosts[subnet]) > 1 or all(len(hosts[other]) == 1 for other in subnets)
+        )
+        for switch, subnets in subnets_of_switch.items()
+    }

@@ -64,15 +64,23 @@ def plane_in_name(name: str) -> str | None:
     return next((plane for plane, plane_words in _WORDS if words & plane_words), None)
 
 
-def has_plane_names(plane_by_port: Mapping[int, str | None]) -> bool:
+def has_plane_names(
+    plane_by_port: Mapping[int, str | None], host_by_port: Mapping[int, int]
+) -> bool:
     """Return whether switch names are evidence for planes.
 
-    If every name contains a plane, no network would be left for jobs, so the names are ignored.
+    If every name contains a plane, no network would be left for jobs, so the names are ignored. The
+    word of one host about a switch without a plane changes nothing for several others.
 
     Args:
         plane_by_port: the plane in the switch's name, for each port with a link to a switch.
+        host_by_port: the host of each of these ports.
     """
-    return any(plane_by_port.values()) and not all(plane_by_port.values())
+    if not any(plane_by_port.values()):
+        return False
+    others = {host_by_port[port] for port, plane in plane_by_port.items() if plane is None}
+    num_hosts = len({host_by_port[port] for port in plane_by_port})
+    return len(others) >= MIN_HOSTS or (bool(others) and num_hosts <= MIN_HOSTS)
 
 
 def assign_by_switch_names(

@@ -173,7 +173,8 @@ def _assign_by_names(
     plane_by_port = {
         port: plane_of_switch.get(switch) for port, switch in links if port not in port_planes
     }
-    if not has_plane_names(plane_by_port):
+    host_by_port = dict(zip(ends.a_port.tolist(), ends.a.tolist(), strict=True))
+    if not has_plane_names(plane_by_port, host_by_port):
         return {}
     unassigned_ports = cables.host_ports[~port_planes.is_assigned()[cables.host_ports]]
     return assign_by_switch_names(

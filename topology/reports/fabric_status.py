@@ -36,9 +36,10 @@ class SweepRole(StrEnum):
     """The role of a node in the sweep of a subnet."""
 
     ELECTED = "elected"
-    """The node sweeps."""
+    """The node sweeps, and its sweep is used."""
     SPARE = "spare"
-    """The node is elected if the elected node falls silent; it does not sweep until then."""
+    """The node sweeps too: its sweep confirms that of the elected node, and replaces it if the
+    elected node falls silent."""
 
 
 class _Model(WireModel):
@@ -58,7 +59,7 @@ class Sweeper(_Model):
 
 
 class CountedSweep(_Model):
-    """The node whose sweep of a subnet counts; all other nodes withdraw their sweeps."""
+    """The node whose sweep of a subnet counts; nodes that are not elected withdraw theirs."""
 
     subnet: Subnet
     node: Name

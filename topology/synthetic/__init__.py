@@ -1,7 +1,7 @@
 """Synthetic fabrics: devices and cables from a specification, faults, and the output of tools.
 
     spec ─> wiring ─> damage ─> truth
-                         └────> claims, lldp_text, host_files
+                         └────> claims, lldp_text, walk_text, host_files
 
 - spec: the parameters of a fabric, and the shape of its network
 - wiring: the switches, hosts and cables of a fabric without faults
@@ -14,6 +14,7 @@
 - device_views: the far end and the ids of each port, as devices see them
 - claims: the devices that agents, a subnet sweep and SNMP walks report
 - lldp_text: the output of `lldpcli` on each device
+- walk_text: the output of `snmpbulkwalk` on each switch
 - host_files: the /sys files of a host, and the inventory of nodes
 
 Imports `topology.model` and `topology.sources`. Pure: a seeded random source is an argument, and
@@ -35,6 +36,7 @@ from topology.synthetic.host_files import render_inventory, sysfs_files
 from topology.synthetic.lldp_text import render_lldpcli
 from topology.synthetic.spec import FabricKind, NamePolicy, SyntheticSpec, derive_shape
 from topology.synthetic.truth import derive_truth, render_truth
+from topology.synthetic.walk_text import render_snmpwalks
 from topology.synthetic.wiring import Cable, Host, Nic, Switch, Wiring, build_wiring
 
 __all__ = [
@@ -59,6 +61,7 @@ __all__ = [
     "derive_truth",
     "render_inventory",
     "render_lldpcli",
+    "render_snmpwalks",
     "render_truth",
     "report_claims",
     "subnet_of",

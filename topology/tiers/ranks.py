@@ -19,6 +19,8 @@ from topology.planes.plane import Plane
 
 STRONG_SHARE = 0.25
 """Share of its switch links from which a switch is firmly above a rank; half in a full Clos."""
+ROUNDING = 1e-6
+"""Above the rounding error of a sum of shares, and below any share that matters."""
 PEER_SHARE = 0.125
 """Ratio of links among switches of one rank to their links upwards, above which they are peers.
 Between two MLAG spines there is one cable for eight or more."""
@@ -87,27 +89,63 @@ def mark_leaves(plane: Plane) -> Flags:
 
     A leaf has hosts on half of its links, or half as many hosts as its peers (the leaf of the
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
-    that are not leaves. This distinguishes the last leaf of a row, with one host and all its
-    up-links, from a spine with one misplaced host.
+    that are not leaves; with one host, three quarters of them. This distinguishes the last leaf of
+    a row, with one host and all its up-links, from a spine with one misplaced host. One host makes
+    no more such leaves than the typical host has.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
     # Hosts are counted, not their cables: one host may report any number of cables to a spine.
-    num_hosts = np.bincount(plane.host_edges.pairs.right, minlength=size)
+    pairs = plane.host_edges.pairs
+    num_hosts = np.bincount(pairs.right, minlength=size)
     num_links = switch_pairs.count_to(np.ones(size, np.bool_))
-    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(num_hosts))
+    is_busy = (num_hosts >= num_links) | (2 * num_hosts >= _typical_num_hosts(pairs, num_hosts))
     is_leaf = (num_hosts > 0) & is_busy
     is_unclear = (num_hosts > 0) & ~is_leaf
     if is_unclear.any():
-        is_leaf |= is_unclear & (2 * switch_pairs.count_to(is_leaf) < num_links)
+        num_to_leaves = switch_pairs.count_to(is_leaf)
+        is_most = np.where(
+            num_hosts > 1, 2 * num_to_leaves < num_links, 4 * num_to_leaves <= num_links
+        )
+        is_leaf |= is_unclear & is_most & ~_mark_flooded(pairs, is_unclear & (num_hosts == 1))
     return is_leaf
 
 
-def _typical_num_hosts(num_hosts: Index) -> int:
-    """Return the number of hosts on the leaf of the median host."""
-    counts = np.sort(num_hosts)
-    cumulative_hosts = np.cumsum(counts)
-    return int(counts[np.searchsorted(cumulative_hosts, cumulative_hosts[-1] / 2)])
+def _mark_flooded(pairs: PairCounts, is_lone: Flags) -> Flags:
+    """Return which switches with one host have a host that is on more switches than is typical.
+
+    Such a host reports cables to spines and cores; they are no leaves because of it.
+
+    Args:
+        pairs: hosts and switches that share cables.
+        is_lone: the switches with one host, by switch number.
+    """
+    degrees = np.bincount(pairs.left)
+    typical = np.median(degrees[degrees > 0])
+    is_chosen = is_lone[pairs.right]
+    num_lone = np.bincount(pairs.left[is_chosen], minlength=len(degrees))
+    is_flooded = np.zeros_like(is_lone)
+    is_flooded[pairs.right[is_chosen & (num_lone[pairs.left] > typical)]] = True
+    return is_flooded
+
+
+def _typical_num_hosts(pairs: PairCounts, num_hosts: Index) -> int:
+    """Return the number of hosts on the leaf of the median host.
+
+    A host on several switches counts for each of them in part, and so once in all.
+
+    Args:
+        pairs: hosts and switches that share cables.
+        num_hosts: the number of hosts on each switch.
+    """
+    if not len(pairs.left):
+        return 0
+    counts = num_hosts[pairs.right]
+    weights = 1 / np.bincount(pairs.left)[pairs.left]
+    order = np.argsort(counts, kind="stable")
+    cumulative_hosts = np.cumsum(weights[order])
+    middle = int(np.searchsorted(cumulative_hosts, cumulative_hosts[-1] / 2 - ROUNDING))
+    return int(counts[order][min(middle, len(order) - 1)])
 
 
 def _are_next(ranks: Index, level: int, switch_pairs: PairCounts) -> Flags:

@@ -8,6 +8,6 @@
 - simulate, simulate_jobs, verify: synthetic fabrics, replays of job traces, and scores
 - schema: JSON schemas
 
-`generator.cli.main` imports a module when its subcommand is called. May import `generator.cli` and
+`generator.cli.group` imports a module when its subcommand is called. May import `generator.cli` and
 what it imports. `apply` also prints with `plan`, and `simulate` adds the command `simulate jobs`.
 """

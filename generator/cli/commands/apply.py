@@ -16,7 +16,8 @@ from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import PlanStore, open_plan_store
 from generator.objects.write_policy import parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
-from generator.reconcile.plan import render_action
+from generator.reconcile.plan import Action, render_action
+from runtime.program import noting_interruption
 
 
 @click.command(name="apply")
@@ -69,12 +70,23 @@ def command(
 
 
 def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
-    """Write the actions, print those that were done, and use up the approval of a finished plan."""
-    result = apply_plan(plan.actions, store)
+    """Write the actions, use up the approval of a finished plan, and print what was done."""
+    num_done = 0
+
+    def count_action(_: Action) -> None:
+        nonlocal num_done
+        num_done += 1
+
+    def describe() -> str:
+        total = show_count(len(plan.actions), "action")
+        return f"{num_done} of {total} done; the next run continues"
+
+    with noting_interruption(describe):
+        result = apply_plan(plan.actions, store, on_done=count_action)
+        if result.error is None:
+            store.consume_approval(plan.verdict.hash)
     document = [render_action(action) for action in result.done]
     print_document(
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
     )
-    if result.error is None:
-        store.consume_approval(plan.verdict.hash)
     return result

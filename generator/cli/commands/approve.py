@@ -9,6 +9,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.option_types import InputFolder
 from generator.cli.output import MAX_MESSAGE
 from generator.cli.store_options import open_plan_store
 from topology.model.errors import KubeError, StoreError, show
@@ -18,7 +19,7 @@ from topology.model.errors import KubeError, StoreError, show
 @click.argument("plan", metavar="HASH")
 @click.option(
     "--store",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=InputFolder(),
     help="Folder whose HyperNodes the plan changes.",
 )
 @kube_options("Approve a plan of a cluster instead of a folder.")

@@ -72,7 +72,7 @@ def command(
     )
     output_format = output or ("text" if sys.stdout.isatty() else "json")
     print_document(render_comparison(rows), output_format, text=lambda: _render_text(rows))
-    exit_with_problems(ctx, cluster.problems)
+    exit_with_problems(ctx, cluster.problems, loaded.code)
 
 
 def _render_text(rows: tuple[PresetResult, ...]) -> str:

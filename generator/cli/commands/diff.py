@@ -10,6 +10,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
+from generator.cli.option_types import InputFile
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
@@ -48,7 +49,7 @@ class _DiffResult(NamedTuple):
 @source_options
 @click.option(
     "--cabling",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     required=True,
     help="Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
     "JSON), an ibdm topology file, or a topology.dot.",
@@ -145,6 +146,7 @@ def _render_row(row: Difference) -> dict[str, Any]:
         "planned": [_render_planned(cable) for cable in row.planned],
         "observed": [_render_cable(cable) for cable in row.observed],
         "message": row.message,
+        **({"names": {"plan": row.names[0], "fabric": row.names[1]}} if row.names else {}),
     }
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from generator.cli.exit_codes import ExitCode, code_for
+from generator.cli.option_types import InputFile
 from generator.cli.output import (
     MAX_PROBLEMS_SHOWN,
     output_option,
@@ -30,9 +31,7 @@ _CONTENT_COUNTS = (
 
 
 @click.command(name="inspect")
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True, type=InputFile())
 @click.option(
     "--strict", is_flag=True, help="Refuse a file that has any problem, and list all its problems."
 )

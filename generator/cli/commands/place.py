@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -67,7 +68,7 @@ def command(
     loaded = read_request(options)
     if options["translate"]:
         print_document(loaded.document, "yaml" if output == "text" else output, text=str)
-        return
+        exit_with_problems(ctx, (), loaded.code)
     request = loaded.to_request(preset)
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
@@ -87,7 +88,7 @@ def command(
     )
     if check and not placement.is_feasible:
         ctx.exit(ExitCode.CHECK_FAILED)
-    exit_with_problems(ctx, cluster.problems if cluster else ())
+    exit_with_problems(ctx, cluster.problems if cluster else (), loaded.code)
 
 
 def _place_on_server(
@@ -100,7 +101,7 @@ def _place_on_server(
 
 
 def _place_locally(
-    cluster: ClusterInput, request: PlacementRequest, *, running: str | None, timeout_s: float
+    cluster: ClusterInput, request: PlacementRequest, *, running: Path | None, timeout_s: float
 ) -> Placement:
     snapshot = build_input_snapshot(cluster, running)
     return place(snapshot, request.with_deadline(timeout_s), clock=time.monotonic)

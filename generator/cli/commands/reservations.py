@@ -10,6 +10,7 @@ import click
 
 from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.observation import exit_with_problems
+from generator.cli.option_types import InputFolder
 from generator.cli.output import output_option, print_document, render_table, shorten_names
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation
@@ -18,7 +19,7 @@ from generator.reservations.rules import expire_if_due
 from runtime.clock import utc_now
 from topology.model.errors import ParseError, show
 
-_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+_FOLDER = InputFolder()
 
 
 @click.command(name="reservations")

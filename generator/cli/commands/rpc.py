@@ -12,6 +12,7 @@ import click
 
 from generator.cli.client_options import parse_server_endpoint, server_options
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
+from generator.cli.option_types import WholeNumber
 from generator.cli.options import parse_duration
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError, show
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     help="Deadline of the call; a watch ends then.",
 )
 @click.option(
-    "--count", type=click.IntRange(min=1), metavar="N", help="End a stream after N answers."
+    "--count", type=WholeNumber(1, 1_000_000_000), metavar="N", help="End a stream after N answers."
 )
 def command(
     method: str,

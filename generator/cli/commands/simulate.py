@@ -11,11 +11,13 @@ import click
 
 from generator.cli.commands.simulate_jobs import jobs
 from generator.cli.fabric_options import (
+    MAX_SEED,
     fabric_options,
     open_progress,
     parse_fabric_spec,
     parse_fault_spec,
 )
+from generator.cli.option_types import WholeNumber
 from generator.cli.output import show_count
 from generator.simulation.fabric_files import FabricSimulation, render_fabric_files, write_folder
 
@@ -29,7 +31,13 @@ def command() -> None:
 
 @command.command(name="fabric")
 @fabric_options
-@click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the faults.")
+@click.option(
+    "--seed",
+    type=WholeNumber(-MAX_SEED, MAX_SEED),
+    default=0,
+    show_default=True,
+    help="Random seed of the faults.",
+)
 @click.option(
     "--out",
     required=True,
@@ -39,13 +47,13 @@ def command() -> None:
 @click.option("--force", is_flag=True, help="Replace an earlier simulation.")
 @click.option(
     "--sysfs-hosts",
-    type=click.IntRange(min=0),
+    type=WholeNumber(0, 1_000_000),
     default=32,
     show_default=True,
     help="Number of hosts whose sysfs is written.",
 )
 def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Write a fabric as reports/, nodes.yaml, ibnetdiscover/, lldpcli/, sysfs/ and truth.json.
+    """Write a fabric as files: reports/, nodes.yaml, what tools print of it, and truth.json.
 
     truth.json contains the faults, and the true tree of the fabric with these faults. The same
     options always give the same files.

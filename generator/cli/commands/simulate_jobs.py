@@ -12,8 +12,9 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import code_for
-from generator.cli.fabric_options import open_progress
+from generator.cli.fabric_options import MAX_SEED, open_progress
 from generator.cli.observation import read_tree
+from generator.cli.option_types import OutputFile, WholeNumber
 from generator.cli.options import parse_share
 from generator.cli.output import output_option, print_document, print_problems, render_table
 from generator.jobs.cluster import SlotCluster
@@ -32,7 +33,7 @@ from generator.simulation.replay.strategies import (
     make_strategy,
 )
 from generator.simulation.replay.trace import Job, Trace, parse_trace, scale_jobs
-from generator.store.local_files import read_whole_file
+from generator.store.local_files import read_whole_file, write_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.tree import TopologyTree
 
@@ -74,9 +75,13 @@ class ReplayInput(NamedTuple):
     metavar="FILE",
     help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates a trace.",
 )
-@click.option("--num-jobs", type=click.IntRange(min=1), help="Number of jobs to replay.")
+@click.option("--num-jobs", type=WholeNumber(1, 1_000_000), help="Number of jobs to replay.")
 @click.option(
-    "--seed", type=int, default=0, show_default=True, help="Random seed of a generated trace."
+    "--seed",
+    type=WholeNumber(-MAX_SEED, MAX_SEED),
+    default=0,
+    show_default=True,
+    help="Random seed of a generated trace.",
 )
 @click.option(
     "--fabric",
@@ -87,7 +92,7 @@ class ReplayInput(NamedTuple):
 )
 @click.option(
     "--slots",
-    type=click.IntRange(1, 1024),
+    type=WholeNumber(1, 1024),
     default=8,
     show_default=True,
     help="GPUs of each node.",
@@ -107,7 +112,7 @@ class ReplayInput(NamedTuple):
 )
 @click.option(
     "--scale-sizes",
-    type=click.IntRange(1, 10_000),
+    type=WholeNumber(1, 10_000),
     default=1,
     show_default=True,
     help="Factor for the number of GPUs of each job.",
@@ -143,7 +148,7 @@ class ReplayInput(NamedTuple):
 )
 @click.option(
     "--html",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="HTML file to write, with the table and charts.",
 )
 @output_option
@@ -175,7 +180,7 @@ def jobs(
     ]  # built before the first replay, so that a wrong preset is refused at once
     results = [_run_replay(replay_input, run) for run in runs]
     if html is not None:
-        _write_file(html, render_page(results, _render_title(options["trace"], replay_input)))
+        write_whole_file(html, render_page(results, _render_title(options["trace"], replay_input)))
     print_document(
         {"jobs": len(replay_input.jobs), "presets": [result.to_document() for result in results]},
         output,
@@ -275,11 +280,3 @@ def _render_title(trace: str, replay_input: ReplayInput) -> str:
     num_jobs, num_nodes = len(replay_input.jobs), len(replay_input.tree.nodes)
     fabric = f"{num_nodes:,} nodes of {replay_input.slots} GPUs"
     return f"{num_jobs:,} jobs of {Path(trace).name} on {fabric}"
-
-
-def _write_file(file: Path, text: str) -> None:
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        problem = f"cannot write {show(str(file), 1024)}: {error.strerror}"
-        raise ConfigError(f"--html: {problem}") from error

@@ -13,8 +13,15 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
+from generator.cli.option_types import InputFile, WholeNumber
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, print_problems, render_table
+from generator.cli.output import (
+    output_option,
+    print_document,
+    print_problems,
+    render_table,
+    show_count,
+)
 from generator.store.directory import write_report
 from generator.switches.config import read_targets
 from generator.switches.discovery import Frontier
@@ -22,6 +29,7 @@ from generator.switches.reports import build_reports, is_complete
 from generator.switches.targets import TargetList
 from generator.switches.walk import MAX_PARALLEL, SwitchWalk, WalkOutcome, walk_all, walk_switch
 from runtime.clock import utc_now
+from runtime.program import noting_interruption
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
 
@@ -30,7 +38,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 @click.option(
     "--config",
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     help="YAML file with the switches, the files of their credentials, and networks to discover "
     "more in.",
 )
@@ -49,7 +57,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 )
 @click.option(
     "--parallel",
-    type=click.IntRange(1, 256),
+    type=WholeNumber(1, 256),
     default=MAX_PARALLEL,
     show_default=True,
     help="Switches that are walked at the same time.",
@@ -90,9 +98,9 @@ def command(
     if not reports:
         print_problems(problems)
         raise TopologyError("no switch returned any data; the reports are unchanged")
+    failure = _write_reports(out, reports) if out else None
     document = {"apiVersion": "v1", "kind": "List", "items": [render_report(r) for r in reports]}
     print_document(document, output, text=partial(_render_walks, walks))
-    failure = _write_reports(out, reports) if out else None
     if failure is not None:
         click.echo(f"error: {failure}", err=True)
     exit_with_problems(ctx, problems, ExitCode.INTERNAL if failure else None)
@@ -121,10 +129,13 @@ def _write_reports(folder: Path, reports: Iterable[NeighborReport]) -> StoreErro
 
     Stops at the first write that fails, and returns its error.
     """
+    num_done = 0
     try:
-        for report in reports:
-            if is_complete(report) or not (folder / f"{report.metadata.name}.yaml").exists():
-                write_report(folder, report)
+        with noting_interruption(lambda: f"{show_count(num_done, 'report')} done in {folder}"):
+            for report in reports:
+                if is_complete(report) or not (folder / f"{report.metadata.name}.yaml").exists():
+                    write_report(folder, report)
+                num_done += 1
     except StoreError as error:
         return error
     return None

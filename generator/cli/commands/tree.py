@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
+from generator.cli.option_types import InputFile
 from generator.cli.output import output_option, print_document, shorten_names, show_count
 from generator.cli.source_options import parse_sources, source_options
 from topology.model.errors import show
@@ -21,7 +22,7 @@ from topology.model.tree import Domain, TopologyTree, render_tree
 )
 @click.option(
     "--previous",
-    type=click.Path(exists=True, dir_okay=False),
+    type=InputFile(),
     help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
 )
 @output_option

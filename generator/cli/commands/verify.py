@@ -14,11 +14,13 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.fabric_options import (
+    MAX_SEED,
     fabric_options,
     open_progress,
     parse_fabric_spec,
     parse_fault_spec,
 )
+from generator.cli.option_types import OutputFile, Quantity, WholeNumber
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.simulation.fabric_words import render_fault_options
 from generator.simulation.verify import RunScore, TreeVerdict
@@ -35,6 +37,7 @@ from generator.simulation.verify_grid import (
 from generator.simulation.verify_runs import Journal, RunResult, RunTask, render_command, run_tasks
 
 _GIB: Final = 1 << 30
+_MAX_GIB: Final = float(1 << 20)
 _FREE_MEMORY_SHARE: Final = 0.8
 _FALLBACK_BYTES: Final = 4 << 30
 _PROGRESS_PERIOD_S: Final = 60.0
@@ -68,25 +71,31 @@ _HEADER: Final = (
 )
 @click.option(
     "--seeds",
-    type=click.IntRange(min=1),
+    type=WholeNumber(1, 100_000),
     default=5,
     show_default=True,
     help="Number of runs of each fabric, each with different random faults.",
 )
-@click.option("--first-seed", type=int, default=0, show_default=True, help="Seed of the first run.")
+@click.option(
+    "--first-seed",
+    type=WholeNumber(-MAX_SEED, MAX_SEED),
+    default=0,
+    show_default=True,
+    help="Seed of the first run.",
+)
 @click.option(
     "--journal",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=OutputFile(),
     help="File to which each run appends a line of JSON; runs in the file are not repeated.",
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=WholeNumber(1, 1024),
     help="Maximum number of processes.  [default: one per core]",
 )
 @click.option(
     "--memory",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Quantity(_MAX_GIB),
     metavar="GIB",
     help="Memory limit of all processes; at least one runs.  [default: 80 % of the free memory]",
 )

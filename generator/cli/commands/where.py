@@ -16,6 +16,7 @@ import click
 
 from generator.cli.input_files import MAX_RUNNING_BYTES, read_input, read_running_gangs
 from generator.cli.observation import exit_with_problems, read_observation, read_tree
+from generator.cli.option_types import InputFile
 from generator.cli.options import parse_duration
 from generator.cli.output import (
     output_option,
@@ -76,7 +77,7 @@ class JobInput(NamedTuple):
 @source_options
 @click.option(
     "--tree",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=InputFile(),
     help="TopologyTree to look in: output of `toponaut tree -o json`.",
 )
 @click.option(
@@ -87,7 +88,7 @@ class JobInput(NamedTuple):
 )
 @click.option(
     "--running",
-    type=click.Path(exists=True, dir_okay=False),
+    type=InputFile(),
     help="Running gangs, in the format of `toponaut place --running`.",
 )
 @click.option(
@@ -151,7 +152,7 @@ class _LoadedJob(NamedTuple):
     reserved_nodes: ReservedNodes = NO_RESERVED_NODES
 
 
-def _load_from_gangs(name: str, file: str) -> _LoadedJob:
+def _load_from_gangs(name: str, file: Path) -> _LoadedJob:
     return _LoadedJob(find_job_in_gangs(name, read_running_gangs(file)))
 
 

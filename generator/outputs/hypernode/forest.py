@@ -13,7 +13,13 @@ from generator.outputs.hypernode.lint import find_cycle_problems
 from generator.outputs.hypernode.model import HyperNode
 from topology.model.errors import show
 from topology.model.ids import natural_key
-from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.tree import (
+    DomainSpec,
+    TopologyTree,
+    Unplaced,
+    build_tree,
+    find_tier_name_problem,
+)
 
 MAX_TIER = 64
 """Far above any fabric. A limit is needed because a tree has an entry for every tier."""
@@ -165,7 +171,10 @@ def _find_tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tu
     for hypernode in hypernodes:
         if not hypernode.tier_name or chosen.get(hypernode.tier) == hypernode.tier_name:
             continue
-        if hypernode.tier in chosen or hypernode.tier_name in chosen.values():
+        problem = find_tier_name_problem((hypernode.tier_name,))
+        if problem is not None:
+            problems.append(f"{hypernode.name}: tier name of tier {hypernode.tier}: {problem}")
+        elif hypernode.tier in chosen or hypernode.tier_name in chosen.values():
             problems.append(
                 f"{hypernode.name}: tier name {show(hypernode.tier_name)} of tier {hypernode.tier} "
                 "conflicts with another HyperNode"

@@ -7,6 +7,9 @@ misses first; one line counts the rest.
 
 from __future__ import annotations
 
+from itertools import chain
+from typing import Final
+
 import numpy as np
 
 from generator.placement.answer import DomainVerdict, VerdictKind
@@ -14,9 +17,11 @@ from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.candidate import PlacementCandidate
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 
 MAX_SHOWN_DOMAINS = 16
+MAX_SHOWN_RESOURCES = 12
+SLOTS: Final = "slots"
 
 
 def judge_domains(
@@ -35,18 +40,47 @@ def judge_domains(
         start = candidate.objective.values[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
         num_pods = candidate.objective.values[ObjectiveKey.PLACED][0]
-    rows = _judge_tier(problem, tier, chosen, num_pods)
-    return tuple(rows + (_judge_tier(problem, tier - 1, -1, num_pods) if tier > 1 else []))
+    shortage = find_shortage(problem) if candidate is None else ""
+    rows = _judge_tier(problem, tier, chosen, num_pods, shortage)
+    if tier > 1:
+        rows += _judge_tier(problem, tier - 1, -1, num_pods, shortage)
+    return tuple(rows)
 
 
-def _judge_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list[DomainVerdict]:
+def find_shortage(problem: Problem) -> str:
+    """Return the resource that no node lists as a pod needs it; empty if there is none.
+
+    A node that lists no slots is one slot, which its first pod with devices takes. So a request in
+    slots rarely fits nodes that list other resources, and the answer says what they list.
+
+    Cost: O(nodes × resources).
+    """
+    snapshot = problem.snapshot
+    listed = sorted({name for spec in snapshot.specs for name in spec.capacity} - {SLOTS})
+    offered = list_some(map(show, listed), MAX_SHOWN_RESOURCES)
+    for name, need in chain.from_iterable(group.request for group in problem.request.groups):
+        largest = max(snapshot.quantities(name, counts_free=False), default=0)
+        if name == SLOTS and listed and largest <= 1 and need:
+            return f"nodes list no slots, and an unused node counts as one; they list {offered}"
+        if largest < need and not largest:
+            return f"no node lists {show(name)}; nodes list {offered or SLOTS}"
+        if largest < need:
+            return f"a pod needs {need} {show(name)}, and the largest node lists {largest}"
+    return ""
+
+
+def _judge_tier(
+    problem: Problem, tier: int, chosen: int, num_pods: int, shortage: str
+) -> list[DomainVerdict]:
     slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
     rank = np.arange(len(slots)) - np.minimum(slots, num_pods) * len(slots)
     nearest = np.argpartition(rank, min(MAX_SHOWN_DOMAINS, len(rank) - 1))[: MAX_SHOWN_DOMAINS + 1]
     nearest_first = nearest[np.argsort(rank[nearest])]
     order = [chosen, *(int(unit) for unit in nearest_first if unit != chosen)]
     shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
-    rows = [_judge_domain(problem, tier, unit, slots, (chosen, num_pods)) for unit in shown]
+    rows = [
+        _judge_domain(problem, tier, unit, slots, (chosen, num_pods, shortage)) for unit in shown
+    ]
     if len(slots) > len(shown):
         hidden_slots = np.delete(slots, shown)
         rows.append(
@@ -60,15 +94,20 @@ def _judge_tier(problem: Problem, tier: int, chosen: int, num_pods: int) -> list
 
 
 def _judge_domain(
-    problem: Problem, tier: int, unit: int, slots: IntArray, chosen_and_pods: tuple[int, int]
+    problem: Problem,
+    tier: int,
+    unit: int,
+    slots: IntArray,
+    chosen_pods_and_shortage: tuple[int, int, str],
 ) -> DomainVerdict:
-    chosen, num_pods = chosen_and_pods
+    chosen, num_pods, shortage = chosen_pods_and_shortage
     name, num_slots = unit_name(problem, tier, unit), int(slots[unit])
     if unit == chosen:
         return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {num_slots} slots")
     if num_slots < num_pods:
         short = num_pods - num_slots
-        needs = f"{name}: {num_slots} of {num_pods} slots; needs {short} more"
+        more = shortage or f"needs {short} more"
+        needs = f"{name}: {num_slots} of {num_pods} slots; {more}"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
     if chosen < 0:
         needs = (

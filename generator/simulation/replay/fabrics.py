@@ -9,7 +9,8 @@ from typing import Final
 from topology.model.errors import ConfigError, show
 from topology.model.tree import DomainSpec, TopologyTree, build_tree
 
-_SHAPE = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
+_SHAPE = re.compile(r"[0-9]+(?:x[0-9]+)+\Z", re.ASCII)
+_LEVELS = re.compile(r"[1-9][0-9]{0,5}(?:x[1-9][0-9]{0,5}){1,4}\Z", re.ASCII)
 _NAMES: Final = ("leaf", "spine", "core", "tier4")
 _MAX_NODES: Final = 200_000
 
@@ -23,8 +24,13 @@ def build_tree_of_shape(text: str) -> TopologyTree:
     """Return the tree of `8x5x16`: 8 domains at the top, of 5 leaves each, of 16 nodes each.
 
     Raises:
-        ConfigError: the tree is too large.
+        ConfigError: a number is 0, or the tree is too large or too high.
     """
+    if not _LEVELS.match(text):
+        raise ConfigError(
+            f"{show(text)}: expected 2 to 5 numbers from 1 to 999999, such as 8x5x16; for a file "
+            "of this name, give its folder too, such as ./NAME"
+        )
     counts = [int(part) for part in text.split("x")]
     total = 1
     for count in counts:

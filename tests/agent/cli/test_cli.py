@@ -18,7 +18,7 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from agent.cli.main import cli
+from agent.cli.commands import cli
 from agent.collectors.frames import SystemInterfaces
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering, write_program
@@ -98,15 +98,18 @@ def test_it_sweeps_if_the_store_elects_it(bench: Bench) -> None:
     store = bench.root / "store"
     words = ("--store", str(store), "--sweep-command", str(program), "-o", "json")
     seen = []
-    for role in ("spare", "elected"):
+    for name, role in (("node02", "elected"), ("node01", "spare"), ("node01", "elected")):
         (store / "fabrics").mkdir(parents=True, exist_ok=True)
-        status = FabricStatus.model_validate({"sweepers": [sweeper | {"role": role}]})
+        row = sweeper | {"node": name, "role": role}
+        status = FabricStatus.model_validate({"sweepers": [row]})
         (store / "fabrics" / "default.yaml").write_text(json.dumps(render_fabric(status)))
         result = bench.once(*words)
         assert result.exit_code == 0, result.output
         seen.append([parse_report(item) for item in json.loads(result.stdout)["items"]])
-    (spare,), (elected, part) = seen
-    assert spare.status.sweeping == elected.status.sweeping == SweepStanding(able=True)
+    (other,), (spare, confirmation), (elected, part) = seen
+    assert other.status.sweeping == spare.status.sweeping == elected.status.sweeping
+    assert other.status.sweeping == SweepStanding(able=True)
+    assert confirmation.spec == part.spec
     assert part.spec.sweep is not None
     assert part.spec.sweep.subnet == "fe80000000000009"
 
@@ -325,7 +328,7 @@ def test_it_loads_nothing_heavy_to_collect_once(bench: Bench) -> None:
     code = (
         "import sys\n"
         "from click.testing import CliRunner\n"
-        "from agent.cli.main import cli\n"
+        "from agent.cli.commands import cli\n"
         f"CliRunner().invoke(cli, {['once', *bench.options, '-o', 'json']!r})\n"
         "heavy = {'numpy', 'grpc', 'rich', 'apscheduler', 'yaml', 'generator'}\n"
         "print(sorted(heavy & set(sys.modules)))\n"

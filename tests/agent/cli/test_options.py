@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from agent.cli.main import cli
+from agent.cli.commands import cli
 from agent.cli.options import options_of, read_group
 from agent.settings import Option, parse_delay
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from agent.cli.main import cli
+from agent.cli.commands import cli
 from tests.agent.cli.test_cli import own_logging
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.main import cli
+from generator.cli.group import cli
 from tests.generator.scenes import run
 from topology.model.errors import (
     ConfigError,

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.main import cli
+from generator.cli.group import cli
 from generator.placement.answer import render_placement
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place

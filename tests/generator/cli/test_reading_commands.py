@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess  # noqa: TID251 - runs the program under test
 import sys
 from collections.abc import Callable
@@ -185,12 +186,27 @@ def test_it_keeps_only_listed_nodes_of_hypernodes(rails: Scene) -> None:
 @pytest.mark.parametrize(
     ("names", "says"),
     [
-        ("leaf", "need 3 different names, got leaf"),
-        ("leaf,leaf,leaf,leaf", "need 3 different names"),
+        ("leaf", "this tree has 3 tiers, lowest first, so give 3 names; got 1: leaf"),
+        ("a,b,c,d,e", "so give 3 names; got 5: a, b, c, d, e"),
+        ("leaf,leaf,leaf,leaf", "'leaf' is listed twice"),
+        ("node,row,hall", "'node' always means a single node"),
+        ("rack,row,Cluster", "'Cluster' always means all nodes"),
+        ("hostname,row,hall", "'hostname' always means a single node"),
+        ("", "empty"),
         ("rack,,hall,site", "empty"),
         ("1,2,3", "number"),
     ],
-    ids=["too few", "one name for all", "an empty name", "numbers, which mean tiers"],
+    ids=[
+        "too few",
+        "too many",
+        "one name for all",
+        "the node",
+        "the cluster",
+        "the host",
+        "empty",
+        "an empty name",
+        "numbers, which mean tiers",
+    ],
 )
 def test_it_refuses_tier_names_that_are(rails: Scene, names: str, says: str) -> None:
     ran = run("tree", rails.sweep(), "--tier-names", names)
@@ -275,12 +291,13 @@ def test_it_says_in_one_line_that_stdout_is_full(words: list[str]) -> None:
     assert done.stderr == b"error: cannot write to stdout: No space left on device\n"
 
 
-def test_it_exits_with_0_if_stdout_is_closed(rails: Scene) -> None:
+def test_it_exits_with_1_if_stdout_is_closed(rails: Scene) -> None:
     words = [sys.executable, "-m", "generator", "findings", "--check", str(rails.sweep())]
     done = subprocess.run(
         ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, capture_output=True
     )
-    assert (done.returncode, done.stderr) == (ExitCode.OK, b"")
+    assert done.returncode == ExitCode.INTERNAL
+    assert done.stderr == b"error: cannot write to stdout: Bad file descriptor\n"
 
 
 def test_it_ends_without_a_traceback_if_its_reader_is_gone(rails: Scene) -> None:
@@ -290,4 +307,4 @@ def test_it_ends_without_a_traceback_if_its_reader_is_gone(rails: Scene) -> None
         done = program("tree", rails.sweep(), "-o", "json", stdout=write_end)
     finally:
         os.close(write_end)
-    assert b"Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (128 + signal.SIGPIPE, b"")

@@ -63,7 +63,7 @@ def test_it_exits_with_5_and_prints_the_command_that_repeats_a_silently_wrong_tr
         ),
         pytest.param(("--swap", "101%"), "more than 100%", id="more cables than there are"),
         pytest.param(("--swap", "-1"), "not a share", id="a negative number of swaps"),
-        pytest.param(("--hosts", "999999", "--radix", "4"), "do not fit", id="too many hosts"),
+        pytest.param(("--hosts", "9999", "--radix", "4"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-host", "65"), "0 to 64 hosts", id="more hosts than there are"),
         pytest.param(("--jobs", "0"), "--jobs", id="no process"),
         pytest.param(("--lose", "x"), "got x", id="an unknown device"),

@@ -10,7 +10,8 @@ from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import Relevance
 from generator.manifests.manifest_request import translate_sbatch
 from generator.manifests.resource_units import fit_units
-from generator.manifests.sbatch import GPU, is_script, split_options
+from generator.manifests.sbatch import GPU
+from generator.manifests.sbatch_options import is_script, split_options
 from generator.manifests.tier_names import LevelNames
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.manifests.manifest_request import translate, translate_sbatch
-from generator.manifests.sbatch import split_options
+from generator.manifests.sbatch_options import split_options
 from tests.effort import examples
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 from topology.model.errors import PlacementRequestError

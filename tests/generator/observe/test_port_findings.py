@@ -6,6 +6,7 @@ Four hosts with two NICs each, both cabled to one pair of switches, unless a tes
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -14,6 +15,7 @@ from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.observe.observation import ObservationCache, observe, observe_fabric
 from generator.observe.port_findings import HostPortCache
+from topology.model.claims import SweptClaims
 from topology.model.facts import (
     Device,
     DeviceKind,
@@ -32,6 +34,14 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     ReportStatus,
     build_report,
+)
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_undamaged,
+    build_wiring,
+    report_claims,
+    sweep_devices,
 )
 
 HOSTS = ("n1", "n2", "n3", "n4")
@@ -235,3 +245,32 @@ def test_it_reads_again_only_the_report_that_changed() -> None:
     second = memory.read_hosts([reports[0], changed, *reports[2:]])
     assert [one is two for one, two in zip(first, second, strict=True)] == [True, False, True, True]
     assert second[1].down_ports == ("eth1",)
+
+
+def observe_hcas(change: Callable[[Port], Port]) -> list[Finding]:
+    """Return the down-port findings of a swept fabric; one port of one host is changed."""
+    whole = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)))
+    reports = []
+    for row in report_claims(whole):
+        ports = row.device.ports
+        if row.report == "node-0003":
+            ports = (change(ports[0]), *ports[1:])
+        reports.append(build_report(replace(row.device, ports=ports), name=row.report))
+    swept = SweptClaims(tuple(sweep_devices(whole)))
+    inputs = Inputs((*build_claims(reports).claims, swept), tuple(reports))
+    seen = observe_fabric(inputs)
+    assert seen is not None
+    assert seen.tree.unplaced == ()
+    return [one for one in seen.findings if one.kind is FindingKind.DOWN_PORT]
+
+
+def test_it_finds_a_port_that_its_agent_reports_down_and_a_sweep_lists() -> None:
+    (finding,) = observe_hcas(lambda port: port._replace(state=PortState.DOWN, rate_bps=None))
+    assert (finding.device, finding.port) == ("node-0003", "mlx5_0/1")
+    assert "reports port mlx5_0/1 down, but the sweep lists its cable to" in finding.message
+    assert next(end.device for end in finding.ports) == "node-0003"
+    assert "The cable counts until a sweep no longer lists it." in finding.message
+
+
+def test_it_finds_no_down_port_where_the_agent_and_the_sweep_agree() -> None:
+    assert observe_hcas(lambda port: port) == []

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from generator.observe.sweep_election import elect_sweepers
-from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node, swept
+from generator.ingest.named_sweepers import NamedSweepers
+from generator.ingest.sweep_choice import UsedSweep
+from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
+from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node
 from topology.model.facts import DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.reports.fabric_status import FabricStatus
+from topology.reports.fabric_status import CountedSweep, FabricStatus
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
 
 STALE = timedelta(minutes=4)
@@ -23,7 +25,8 @@ REFUSED = SweepStanding(able=True, refused=(A,))
 def elected(
     *reports: NeighborReport, previous: FabricStatus | None = None
 ) -> tuple[FabricStatus, list[str]]:
-    found = elect_sweepers(reports, previous=previous or FabricStatus(), now=NOW, period=PERIOD)
+    named = NamedSweepers(previous or FabricStatus())
+    found = elect_sweepers(reports, named=named, now=NOW, period=PERIOD)
     return found, [
         f"{one.subnet[-1]} {one.node} {one.device}/{one.port} {one.role}" for one in found.sweepers
     ]
@@ -142,19 +145,67 @@ def test_it_changes_sweepers_only_when_needed(
     assert elected(*reports, previous=after)[0] == after
 
 
-def test_it_names_the_node_whose_sweep_counts() -> None:
-    half = swept("n3", text="half")
-    assert half.spec.sweep is not None
-    part = half.spec.sweep.model_copy(update={"of": 2})
-    half = half.model_copy(update={"spec": half.spec.model_copy(update={"sweep": part})})
-    status, _ = elected(
-        node("n1"),
-        swept("n1", age=timedelta(hours=1)),
-        swept("n2", text="newer"),
-        half,
-        swept("n9", B),
-    )
-    assert [(one.subnet, one.node) for one in status.sweeps] == [(A, "n2")]
+COUNTED = FabricStatus(
+    sweepers=elected(node("n1"), node("n2"))[0].sweepers,
+    sweeps=(CountedSweep(subnet=A, node="n0"),),
+)
+
+
+@pytest.mark.parametrize(
+    ("used", "is_in_sync", "counted"),
+    [
+        pytest.param(UsedSweep(A, "n1", is_confirmed=True), False, "n1", id="confirmed"),
+        pytest.param(UsedSweep(A, "n1", is_confirmed=False), True, "n1", id="in the HyperNodes"),
+        pytest.param(UsedSweep(A, "n1", is_confirmed=False), False, "n0", id="neither"),
+        pytest.param(UsedSweep(B, "n1", is_confirmed=True), True, "n0", id="of another subnet"),
+        pytest.param(None, True, "n0", id="absent"),
+    ],
+)
+def test_the_sweep_of_a_new_node_counts_if_it_is(
+    used: UsedSweep | None,
+    is_in_sync: bool,  # noqa: FBT001 - a table's column
+    counted: str,
+) -> None:
+    status = confirm_sweeps(COUNTED, [used] if used else [], is_in_sync=is_in_sync)
+    assert [(one.subnet, one.node) for one in status.sweeps] == [(A, counted)]
+    assert status.sweepers == COUNTED.sweepers
+
+
+def test_it_keeps_the_nodes_whose_sweeps_count() -> None:
+    found, _ = elected(node("n1"), previous=COUNTED)
+    assert found.sweeps == COUNTED.sweeps
+
+
+def in_cluster(
+    *reports: NeighborReport, listed: tuple[str, ...] = (), status: FabricStatus | None = None
+) -> list[tuple[str, str]]:
+    """Return the elected nodes of a cluster, where agents have tokens of their own."""
+    named = NamedSweepers(status or FabricStatus(), listed, has_agent_tokens=True)
+    found = elect_sweepers(reports, named=named, now=NOW, period=None)
+    return [(one.subnet, one.node) for one in found.sweepers]
+
+
+def test_in_a_cluster_a_node_cannot_elect_itself_for_a_subnet_of_its_own() -> None:
+    liar = node("n0", hca(B), hca("fe80000000000bad", "mlx5_1/1"))
+    assert in_cluster(liar, node("n1"), node("n2")) == [(A, "n1"), (A, "n2")]
+
+
+def test_in_a_cluster_a_listed_node_may_sweep_a_subnet_alone() -> None:
+    reports = [node("n0", hca(B)), node("n1"), node("n2")]
+    assert in_cluster(*reports, listed=("n0", "n2")) == [(A, "n2"), (B, "n0")]
+
+
+def test_in_a_cluster_a_subnet_that_was_swept_before_stays_elected() -> None:
+    status = FabricStatus(sweeps=(CountedSweep(subnet=B, node="n0"),))
+    reports = [node("n0", hca(B)), node("n1"), node("n2")]
+    assert (B, "n0") in in_cluster(*reports, status=status)
+
+
+def test_only_listed_nodes_stay_elected() -> None:
+    before, _ = elected(node("n1"), node("n2"))
+    reports = [node("n1"), node("n2"), node("n3")]
+    assert in_cluster(*reports, listed=("n3",), status=before) == [(A, "n3")]
+    assert in_cluster(*reports, listed=("n9",), status=before) == []
 
 
 nodes = st.builds(

@@ -37,7 +37,8 @@ class ElectionScene:
         self.election = SweepElection(self.status.write_sweepers, period=PERIOD, now=lambda: NOW)
 
     def hold(self, *reports: NeighborReport) -> dict[str, Any] | None:
-        self.election.run(self.status.read(), reports)
+        if self.election.read(self.status.read()):
+            self.election.elect(reports)
         return json.loads(self.file.read_text()) if self.file.exists() else None
 
 
@@ -111,7 +112,7 @@ def test_it_logs_an_unusable_object_once_and_leaves_it_unchanged(
     place.file.write_text(text)
     with caplog.at_level(logging.INFO):
         for _ in range(2):
-            place.election.run(place.status.read(), [node("n1")])
+            assert not place.election.read(place.status.read())
     assert [one.message for one in caplog.records] == ["election failed"]
     assert place.file.read_text() == text
 

@@ -25,7 +25,7 @@ from topology.model.fabric import Fabric
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 
-SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN = DifferenceKind
+SWAPPED, WRONG_PORT, MISSING, EXTRA, UNKNOWN, OTHER_NAME = DifferenceKind
 
 
 def end(text: str) -> tuple[str, str]:

@@ -30,6 +30,7 @@ from tests.topology.incremental.changes import (
     without_report,
 )
 from topology.identity.id_owners import index_id_owners
+from tests.topology.source_views import DIALECTS, VIEWS, fabric_of, speak
 from topology.incremental.incremental_tree import (
     MAX_CHANGES,
     PreviousGeneration,
@@ -117,6 +118,24 @@ def test_it_checks_a_host_again_if_its_switch_reports_another_rate() -> None:
 @pytest.mark.parametrize("seed", first_of(range(3)))
 def test_it_updates_reports_beside_a_sweep(seed: int) -> None:
     walk(swept(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
+
+
+WORDY_VIEWS = (
+    ("agents", "walks without a chassis id"),
+    ("agents", "captures of switches in files of other names"),
+    ("agents", "half of the walks", "captures without a chassis"),
+    ("agents", "polls", "a list of names"),
+)
+
+
+@pytest.mark.parametrize("dialect", first_of(("MAC addresses", "no names", "names as chassis ids")))
+@pytest.mark.parametrize("views", WORDY_VIEWS, ids=" and ".join)
+def test_it_updates_sources_that_describe_devices_in_different_words(
+    views: tuple[str, str], dialect: str
+) -> None:
+    fabric = fabric_of("rails")
+    claims = (claim for view in views for claim in VIEWS[view](fabric))
+    walk(speak(claims, fabric, DIALECTS[dialect]), 7, num_changes=8)
 
 
 RAILS = SyntheticSpec(FabricKind.RAIL, 64, rails=8, radix=32)

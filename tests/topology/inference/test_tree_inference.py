@@ -267,6 +267,8 @@ def test_it_renders_the_same_document_for_claims_in_any_order() -> None:
         pytest.param(1, (), ("leaf",), id="one tier"),
         pytest.param(5, (), ("leaf", "spine", "core", "core2", "core3"), id="more than three"),
         pytest.param(2, ("rack", "row", "hall"), ("rack", "row"), id="as configured"),
+        pytest.param(3, ("rack",), ("rack", "spine", "core"), id="later ones by default"),
+        pytest.param(2, ("spine",), ("spine", "tier-2"), id="a default name for another tier"),
     ],
 )
 def test_it_names_tiers(
@@ -275,7 +277,16 @@ def test_it_names_tiers(
     assert tier_names(num_tiers, configured) == names
 
 
-@pytest.mark.parametrize("configured", [("rack",), ("rack", "rack")], ids=["too few", "twice"])
-def test_it_refuses_tier_names_that_are_too_few_or_repeated(configured: tuple[str, ...]) -> None:
-    with pytest.raises(ConfigError, match="2 tiers"):
+@pytest.mark.parametrize(
+    ("configured", "problem"),
+    [
+        (("rack", "rack"), "'rack' is listed twice"),
+        (("rack", ""), "empty"),
+        (("1", "rack"), "'1' is a number"),
+        (("node", "rack"), "a single node"),
+        (("rack", "CLUSTER"), "all nodes"),
+    ],
+)
+def test_it_refuses_tier_names(configured: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
         tier_names(2, configured)

@@ -160,7 +160,7 @@ def test_it_never_joins_a_node_guid_with_an_equal_port_guid() -> None:
 def test_it_does_not_join_by_an_id_that_two_reporters_claim() -> None:
     shared = Id(IdKind.MAC, mac_of("cloned"))
     reporters = [with_ids(name, node(name), shared) for name in ("h1", "h2", "h3")]
-    chassis = heard_from("h1", "eth0")._replace(device_ids=(shared,), port_ids=())
+    chassis = heard_from("h1", "eth0", "")._replace(device_ids=(shared,), port_ids=())
     leaf = report("leaf", {"1": [chassis], "2": [chassis]})
     fabric = build_fabric([*reporters, leaf])
     messages = [finding.message for finding in fabric.findings if "mac" in finding.message]

@@ -188,6 +188,53 @@ def test_it_reports_the_missing_slots_of_each_rack() -> None:
     ]
 
 
+SLOTS_NOT_LISTED = "nodes list no slots, and an unused node counts as one; they list cpu, gpu"
+FULL = {"slots": 8, "cpu": 64, "gpu": 8}
+KUBE = FULL | {"slots": 1}
+"""A Node of a cluster, which lists no slots: it counts as one."""
+
+
+@pytest.mark.parametrize(
+    ("capacity", "free", "per_pod", "why"),
+    [
+        pytest.param(KUBE, KUBE, {"slots": 2}, SLOTS_NOT_LISTED, id="slots that are not listed"),
+        pytest.param(
+            KUBE, KUBE | {"slots": 0}, {"slots": 1}, SLOTS_NOT_LISTED, id="slots of used nodes"
+        ),
+        pytest.param(
+            KUBE, KUBE, {"cpu": 1, "tpu": 1}, "no node lists tpu; nodes list cpu, gpu", id="others"
+        ),
+        pytest.param(
+            FULL, FULL, {"gpu": 9}, "a pod needs 9 gpu, and the largest node lists 8", id="too much"
+        ),
+        pytest.param({"slots": 1}, None, {"gpu": 1}, "no node lists gpu; nodes list slots", id="-"),
+        pytest.param(FULL, {"gpu": 0}, {"gpu": 1}, "needs 4 more", id="no shortage of capacity"),
+        pytest.param(
+            FULL, FULL | {"slots": 0}, {"slots": 8}, "needs 4 more", id="slots that are listed"
+        ),
+    ],
+)
+def test_it_says_which_resources_nodes_list(
+    capacity: dict[str, int], free: dict[str, int] | None, per_pod: dict[str, int], why: str
+) -> None:
+    tree = racks(4)
+    nodes = {name: NodeSpec(name, capacity, free) for name in tree.nodes}
+    found = place(cluster(tree, nodes), request(groups=workers(4, request=per_pod)))
+    assert {row.needs for row in found.domain_verdicts} == {
+        f"{row.name}: 0 of 4 slots; {why}" for row in found.domain_verdicts
+    }
+
+
+def test_it_says_so_for_any_group() -> None:
+    tree = racks(4)
+    groups = [
+        {"name": "a", "count": 1},
+        {"name": "b", "count": 1, "request": {"tpu": 1}},
+    ]
+    found = place(cluster(tree), request(groups=groups))
+    assert all("no node lists tpu" in row.needs for row in found.domain_verdicts)
+
+
 def test_it_reports_the_chosen_domain_and_why_no_lower_one_fits() -> None:
     found = place(cluster(racks(3, 2, 4, 4)), request(groups=workers(5)))
     assert [(row.name, row.verdict.value) for row in found.domain_verdicts] == [

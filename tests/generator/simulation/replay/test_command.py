@@ -139,4 +139,4 @@ def test_it_refuses_a_page_that_it_cannot_write(trace: Path, tmp_path: Path) -> 
         "--trace", trace, "--preset", "first-fit", "--html", tmp_path / "no" / "page.html"
     )
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert f"--html: cannot write {tmp_path / 'no' / 'page.html'}: No such file" in ran.err
+    assert f"'--html': '{tmp_path / 'no'}' is no folder" in ran.err

@@ -138,9 +138,16 @@ def test_it_names_the_nodes_of_a_shape_by_their_positions() -> None:
     assert tree.nodes[:3] == ("node-1-1-1", "node-1-1-2", "node-1-2-1")
 
 
-@pytest.mark.parametrize("text", ["8", "0x2", "2x", "ax2", "2x2x2x2x2x2", "tree.json"])
+@pytest.mark.parametrize("text", ["8", "2x", "ax2", "./2x2", "tree.json"])
 def test_it_treats_as_a_file(text: str) -> None:
     assert not is_shape(text)
+
+
+@pytest.mark.parametrize("text", ["0x2", "0x0x0", "2x2x2x2x2x2", "1x1000000", "9" * 400 + "x2"])
+def test_it_refuses_as_a_shape(text: str) -> None:
+    assert is_shape(text)
+    with pytest.raises(ConfigError, match="expected 2 to 5 numbers from 1 to 999999"):
+        build_tree_of_shape(text)
 
 
 def test_it_refuses_an_overlarge_shape() -> None:

@@ -1,0 +1,137 @@
+"""The command `toponaut`: the command group, its errors and its exit codes.
+
+Each command is a module of `generator.cli.commands`. It is imported when it is called, so that
+`--help` and small commands load neither numpy nor gRPC.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Final
+
+import click
+
+from generator.cli.exit_codes import ExitCode
+from generator.cli.output import MAX_MESSAGE
+from runtime.program import interruptible, start_command
+from topology.model.errors import (
+    ConfigError,
+    PlacementRequestError,
+    TopologyError,
+    WriteError,
+    show,
+)
+
+_PLUGIN: Final = "kubectl toponaut"
+_SOURCE_OPTIONS: Final = (
+    *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
+    *("store", "tree", "server"),
+)
+"""Parameters that name the input of a command, or the server that it calls."""
+_COMMANDS: Final = {
+    "tree": "Print the tree inferred from the cabling.",
+    "planes": "List the networks, and the ports of each.",
+    "findings": "List what is wrong with the cabling, and what to do.",
+    "diff": "Compare the fabric with a cabling plan, and list the repairs.",
+    "switches": "Walk switches by SNMP, and report their neighbors.",
+    "inspect": "Show the content of files: format, counts, bad lines.",
+    "plan": "Print what apply would change, in order.",
+    "apply": "Write the HyperNodes of the tree.",
+    "approve": "Approve a plan that is held because it is too large.",
+    "place": "Place a gang, or say why it does not fit.",
+    "compare": "Place a gang under each preset, and compare the results.",
+    "where": "Show where a job runs, and a better place.",
+    "reservations": "List the nodes reserved for gangs whose pods do not run yet.",
+    "rpc": "Call any method of a server, with JSON or YAML.",
+    "serve": "Keep HyperNodes correct and answer placement queries.",
+    "simulate": "Simulate fabrics, and replay jobs on fabrics.",
+    "verify": "Compare inferred trees with the true trees of simulated fabrics.",
+    "schema": "Print a JSON schema of a document.",
+}
+
+
+class _CommandGroup(click.Group):
+    """A command group that lists its commands by name, and loads each when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order in which a user needs them."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load the module of a command."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"generator.cli.commands.{cmd_name}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; as a kubectl plugin it reads the cluster unless a source is given."""
+        name, command, rest = super().resolve_command(ctx, args)
+        start_command()
+        if (
+            ctx.info_name == _PLUGIN
+            and command is not None
+            and _names_no_source(ctx, command, rest)
+        ):
+            return name, command, ["--kube", *rest]
+        return name, command, rest
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; a TopologyError becomes one line on stderr and an exit code."""
+        try:
+            with interruptible():
+                return super().invoke(ctx)
+        except (ConfigError, PlacementRequestError) as error:
+            _print_error(error)
+            ctx.exit(ExitCode.USAGE)
+        except WriteError as error:
+            _print_error(error)
+            ctx.exit(ExitCode.INTERNAL)
+        except TopologyError as error:
+            _print_error(error)
+            ctx.exit(ExitCode.NOTHING)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without loading them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]) -> bool:
+    """Return whether a command can read the cluster, and no other source is given."""
+    if command.name == "serve" or "kube" not in {param.name for param in command.params}:
+        return False
+    with command.make_context(
+        command.name, list(args), parent=ctx, resilient_parsing=True
+    ) as parsed:
+        return not any(parsed.params.get(name) for name in _SOURCE_OPTIONS)
+
+
+def _print_error(error: TopologyError) -> None:
+    click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
+
+
+@click.group(
+    cls=_CommandGroup,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "auto_envvar_prefix": "TOPONAUT",
+    },
+)
+@click.version_option(package_name="toponaut", prog_name="toponaut")
+def cli() -> None:
+    """Discover how a GPU cluster is wired, keep HyperNodes correct, and place gangs of pods.
+
+    Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
+    toponaut tree --reports fabric/reports. Each option has an environment variable, such as
+    TOPONAUT_TREE_REPORTS. Exit codes: 0 answered, 1 internal error or failed write, 2 wrong usage
+    or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check or
+    verify failed, or the plan is held, 130 interrupted.
+    """

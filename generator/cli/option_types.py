@@ -1,0 +1,120 @@
+"""The types of option values: numbers with bounds, and files and folders to read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import click
+
+from runtime.values import parse_number, parse_whole_number
+from topology.model.errors import ConfigError, show
+
+MAX_PATH_SHOWN = 1024
+
+
+class WholeNumber(click.IntRange):
+    """A whole number between two bounds, both included."""
+
+    def __init__(self, minimum: int, maximum: int) -> None:
+        """Store the bounds."""
+        super().__init__(minimum, maximum)
+        self.bounds = (minimum, maximum)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> int:
+        """Return the number of a text."""
+        try:
+            return parse_whole_number(str(value), *self.bounds)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
+class Quantity(click.FloatRange):
+    """A finite number above 0, up to a maximum."""
+
+    def __init__(self, maximum: float) -> None:
+        """Store the maximum."""
+        super().__init__(0, maximum, min_open=True)
+        self.maximum = maximum
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> float:
+        """Return the number of a text."""
+        try:
+            return parse_number(str(value), self.maximum)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+
+
+class _InputPath(click.Path):
+    """A path that exists; any other problem with it is reported as what it is."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path of a text."""
+        shown = show(os.fspath(value), MAX_PATH_SHOWN)
+        try:
+            is_folder = stat.S_ISDIR(Path(value).stat().st_mode)
+        except FileNotFoundError:
+            self.fail(f"{self.name.title()} '{shown}' does not exist.", param, ctx)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            self.fail(f"{self.name.title()} '{shown}' cannot be read: {reason}.", param, ctx)
+        if is_folder is not self.dir_okay:
+            other = "folder" if is_folder else "file"
+            self.fail(f"{self.name.title()} '{shown}' is a {other}.", param, ctx)
+        if not os.access(value, os.R_OK):
+            self.fail(f"{self.name.title()} '{shown}' is not readable.", param, ctx)
+        return Path(value)
+
+
+class InputFile(_InputPath):
+    """A file to read; a pipe counts as one."""
+
+    def __init__(self) -> None:
+        """Accept no folder."""
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+
+class OutputFile(click.Path):
+    """A file to write, in a folder that exists: a long run must not end with a wrong path."""
+
+    def __init__(self) -> None:
+        """Accept no folder."""
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path of a text."""
+        super().convert(value, param, ctx)
+        file = Path(value)
+        if not file.parent.is_dir():
+            self.fail(f"'{show(str(file.parent), MAX_PATH_SHOWN)}' is no folder.", param, ctx)
+        return file
+
+
+class InputFolder(_InputPath):
+    """A folder to read."""
+
+    def __init__(self) -> None:
+        """Accept no file."""
+        super().__init__(exists=True, file_okay=False, path_type=Path)

@@ -1,0 +1,105 @@
+"""Which nodes' sweeps count: those that the Fabric object names. Pure.
+
+In a cluster every agent can write a sweep under the name of its node, so a sweep counts only if
+the generator elected its node, or a person listed it. In a folder, whoever can write a report can
+write the Fabric object as well, so every sweep counts until a person lists nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final
+
+from generator.ingest.subnets import find_subnets
+from topology.reports.compact_reports import Report
+from topology.reports.fabric_status import FabricStatus, SweepRole
+
+MIN_HOSTS: Final = 2
+"""So many hosts must report a port in a subnet before it is a subnet for more than its reporter."""
+
+
+class SweepRank(IntEnum):
+    """Why a sweep counts. Of several sweeps of a subnet, the lowest rank is used."""
+
+    ELECTED = 0
+    SPARE = 1
+    COUNTED = 2
+    """The predecessor of a new sweeper: its sweep counts until its successor's is confirmed."""
+    LISTED = 3
+    """A person lists the node in the spec of the Fabric object."""
+    UNNAMED = 4
+    """Any node of a folder."""
+
+
+_NOTHING: Final = FabricStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSweepers:
+    """The nodes that the Fabric object names."""
+
+    status: FabricStatus = _NOTHING
+    """The elected nodes, and the nodes whose sweeps counted last."""
+    listed: tuple[str, ...] = ()
+    """Nodes that a person allows to sweep; empty: no restriction. Only they are elected."""
+    has_agent_tokens: bool = False
+    """Whether reports come from agents with tokens of their own, as in a cluster."""
+
+    def rank(self, subnet: str, node: str) -> SweepRank | None:
+        """Return why the sweep of a subnet by a node counts; None if it does not count."""
+        if self.listed and node not in self.listed:
+            return None
+        key = (subnet, node)
+        for sweeper in self.status.sweepers:
+            if (sweeper.subnet, sweeper.node) == key:
+                is_elected = sweeper.role is SweepRole.ELECTED
+                return SweepRank.ELECTED if is_elected else SweepRank.SPARE
+        if any((sweep.subnet, sweep.node) == key for sweep in self.status.sweeps):
+            return SweepRank.COUNTED
+        if self.listed:
+            return SweepRank.LISTED
+        return None if self.has_agent_tokens else SweepRank.UNNAMED
+
+    def counted_node(self, subnet: str) -> str | None:
+        """Return the node whose sweep of a subnet is confirmed; None if there is none."""
+        sweeps = (sweep.node for sweep in self.status.sweeps if sweep.subnet == subnet)
+        return next(sweeps, None)
+
+
+EVERY_SWEEPER: Final = NamedSweepers()
+"""Every sweep counts: saved files."""
+
+
+def find_attested_subnets(reports: Iterable[Report]) -> frozenset[str]:
+    """Return the subnets in which at least two hosts report a port that is up."""
+    hosts = Counter(
+        subnet for report in reports for subnet in {port.subnet for port in report.swept_ports}
+    )
+    return frozenset(subnet for subnet, num in hosts.items() if num >= MIN_HOSTS)
+
+
+def find_awaited_subnets(
+    reports: Sequence[Report], named: NamedSweepers, swept: Iterable[str]
+) -> frozenset[str]:
+    """Return the subnets that are unknown without a complete sweep.
+
+    A subnet that only one host reports, and a first sweep that only one node offers, withhold
+    nothing from the other nodes of a cluster, unless a person listed the node.
+
+    Args:
+        reports: all reports.
+        named: the nodes whose sweeps count.
+        swept: subnets of which there is a part of a sweep that counts.
+    """
+    participants = [report for report in reports if report.status.sweeping is not None]
+    if not named.has_agent_tokens:
+        return find_subnets(participants) | frozenset(swept)
+    counted = {sweep.subnet for sweep in named.status.sweeps}
+    trusted = find_subnets(
+        report for report in participants if report.metadata.name in named.listed
+    )
+    joined = find_attested_subnets(participants) | (find_subnets(participants) & counted)
+    return trusted | ((joined | frozenset(swept)) & find_attested_subnets(reports))

@@ -1,0 +1,167 @@
+"""Findings and doubts about sweeps: ignored, contradicted by hosts, in disagreement. Pure."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from generator.ingest.host_evidence import HostCheck
+from generator.ingest.inputs import DoubtKind, SweepDoubt
+from generator.ingest.sweep_views import SweepDifference
+from topology.model.errors import list_some, show
+from topology.model.facts import Finding, FindingKind, Severity, finding_about
+from topology.model.ids import natural_key
+
+_MAX_SHOWN: Final = 5
+
+
+class WhyIgnored(StrEnum):
+    """Why a sweep does not count."""
+
+    UNNAMED = "unnamed"
+    """The Fabric object does not name its node."""
+    LONE = "lone"
+    """No other host reports a port in its subnet."""
+    AHEAD = "ahead"
+    """It is dated ahead of our clock."""
+
+
+class IgnoredSweep(NamedTuple):
+    """A sweep, or the offer of one, that does not count."""
+
+    node: str
+    subnet: str
+    why: WhyIgnored
+    is_former: bool = False
+    """Whether the node was named before: it may not have withdrawn its sweep yet."""
+
+
+_IGNORED_TEXT: Final = {
+    WhyIgnored.UNNAMED: (
+        "published a sweep of {}, but the Fabric object does not name it as a sweeper there: the "
+        "sweep is ignored. If it may sweep, list it in spec.sweepers; if not, check who uses the "
+        "token of its agent, and delete the reports {}.sweep.*."
+    ),
+    WhyIgnored.LONE: (
+        "is the only node that reports a port in {}, so nothing is swept or expected there. If "
+        "this is right, list the node in spec.sweepers; if not, check who uses the token of its "
+        "agent."
+    ),
+    WhyIgnored.AHEAD: (
+        "published a sweep of {} that is dated in the future: the sweep is ignored. Check the "
+        "clock there (NTP)."
+    ),
+}
+
+
+def derive_ignored_findings(ignored: Iterable[IgnoredSweep]) -> list[Finding]:
+    """Return one finding per node and reason."""
+    subnets: dict[tuple[str, WhyIgnored, bool], set[str]] = defaultdict(set)
+    for row in ignored:
+        subnets[row.node, row.why, row.is_former].add(row.subnet)
+    return [
+        _build_ignored_finding(node, why, names, is_former=is_former)
+        for (node, why, is_former), names in sorted(subnets.items())
+    ]
+
+
+def _build_ignored_finding(
+    node: str, why: WhyIgnored, subnets: Collection[str], *, is_former: bool
+) -> Finding:
+    name = show(node, 253)
+    shown = list_some((show(subnet, 32) for subnet in sorted(subnets)), _MAX_SHOWN)
+    where = f"{'subnet' if len(subnets) == 1 else 'subnets'} {shown}"
+    is_leftover = is_former and why is WhyIgnored.UNNAMED
+    text = f"Node {name} {_IGNORED_TEXT[why].format(where, name)}"
+    if is_leftover:
+        text = (
+            f"Node {name} still has a sweep of {where}, which another node sweeps now. Its agent "
+            f"withdraws it. If the agent is gone for good, delete the reports {name}.sweep.*."
+        )
+    return finding_about(
+        FindingKind.SWEEP_IGNORED,
+        [name],
+        severity=Severity.INFO if is_leftover else Severity.WARNING,
+        message=text,
+    )
+
+
+def build_contradicted_finding(node: str, subnet: str, check: HostCheck) -> Finding:
+    """Return the finding about a sweep that hosts contradict."""
+    return finding_about(
+        FindingKind.SWEEP_CONTRADICTED,
+        [show(node, 253)],
+        severity=Severity.ERROR,
+        message=(
+            f"The sweep of subnet {subnet} by {show(node, 253)} contradicts the hosts: it "
+            f"{check.text}. It moves no node. Check that the sweep reaches the whole subnet, that "
+            "no other fabric has this prefix, and who uses the token of the agent there."
+        ),
+    )
+
+
+def build_contradicted_doubt(node: str, subnet: str, check: HostCheck) -> SweepDoubt:
+    """Return the doubt about a sweep that is used although hosts contradict it."""
+    message = f"the sweep of subnet {subnet} by {show(node, 253)} {check.text}"
+    return SweepDoubt(DoubtKind.SWEEP_CONTRADICTED, message)
+
+
+def describe_difference(difference: SweepDifference) -> str:
+    """Return how two sweeps differ, as a part of a sentence."""
+    rows = [
+        (difference.num_cables, "cables are in only one of them"),
+        (difference.num_moved, "ports of hosts are cabled to different ports"),
+        (difference.num_switches, "switches differ in many cables"),
+        (difference.num_renamed, "HCAs have different names"),
+    ]
+    return ", ".join(f"{num} {words}" for num, words in rows if num)
+
+
+def build_disagreement_finding(
+    nodes: tuple[str, str], subnet: str, difference: SweepDifference
+) -> Finding:
+    """Return the finding about two sweeps that differ; it names both nodes."""
+    first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
+    return finding_about(
+        FindingKind.SWEEPS_DISAGREE,
+        [first, second],
+        severity=Severity.WARNING,
+        message=(
+            f"The sweeps of subnet {subnet} by {first} and {second} disagree: "
+            f"{describe_difference(difference)}. No node whose cables are in doubt is moved. After "
+            "a change of cables this ends with their next sweeps. If it does not, run "
+            "ibnetdiscover on both, and list only the nodes that you trust in spec.sweepers."
+        ),
+    )
+
+
+def build_disagreement_doubt(
+    nodes: tuple[str, str], subnet: str, difference: SweepDifference, *, hosts: frozenset[str]
+) -> SweepDoubt:
+    """Return the doubt about a sweep from which another named node's sweep differs.
+
+    Args:
+        nodes: the node whose sweep is used, and the other one.
+        subnet: that both swept.
+        difference: how they differ.
+        hosts: the nodes at the cables in question.
+    """
+    first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
+    message = (
+        f"the sweeps of subnet {subnet} by {first} and {second} disagree: "
+        f"{describe_difference(difference)}"
+    )
+    scope = None if difference.num_switches else hosts
+    return SweepDoubt(DoubtKind.SWEEPS_DISAGREE, message, scope)
+
+
+def build_unconfirmed_doubt(node: str, subnet: str, predecessor: str | None) -> SweepDoubt:
+    """Return the doubt about the first sweep of a new sweeper."""
+    before = f"instead of {show(predecessor, 253)}" if predecessor else "for the first time"
+    message = (
+        f"node {show(node, 253)} sweeps subnet {subnet} {before}, and no other sweep confirms what "
+        "it found"
+    )
+    return SweepDoubt(DoubtKind.SWEEP_UNCONFIRMED, message)

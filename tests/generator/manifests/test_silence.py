@@ -1,0 +1,249 @@
+"""No reader drops a value in silence: it has an effect, a note or a place in the ignored fields.
+
+Each law changes one value of a fixture and requires that something of the translation changes, or
+that the value was listed as ignored.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.manifests.ignored_fields import Relevance
+from generator.manifests.manifest_request import Translation, translate, translate_sbatch
+from generator.manifests.sbatch_options import OPTIONS, SWITCHES, split_options
+from tests.generator.manifests.scenes import job, pod_spec
+from tests.generator.manifests.test_fixtures import CASES, FIXTURES
+from topology.model.errors import PlacementRequestError
+
+Path = tuple[str | int, ...]
+MANIFESTS = [case for case in CASES if not case.startswith("sbatch")]
+IDENTITY = frozenset({"apiVersion", "kind"})
+"""They select the reader. An unknown version of a known kind is read as the known one."""
+
+
+def documents_of(case: str) -> list[Any]:
+    (file,) = (FIXTURES / case).glob("input.*")
+    return [row for row in yaml.safe_load_all(file.read_text(encoding="utf-8")) if row]
+
+
+def outcome(documents: list[Any]) -> Translation | str:
+    try:
+        return translate(list(enumerate(documents, 1)))
+    except PlacementRequestError as error:
+        return str(error)
+
+
+def leaves(value: object, path: Path = ()) -> Iterator[Path]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield from leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from leaves(inner, (*path, index))
+    else:
+        yield path
+
+
+def mappings(value: object, path: Path = ()) -> Iterator[Path]:
+    if isinstance(value, dict):
+        yield path
+        for key, inner in value.items():
+            yield from mappings(inner, (*path, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from mappings(inner, (*path, index))
+
+
+def at(documents: list[Any], path: Path) -> Any:  # noqa: ANN401 - of a manifest
+    value: Any = documents
+    for key in path:
+        value = value[key]
+    return value
+
+
+def others(value: object) -> list[object]:
+    """Return other values of the same type, and one of another."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value * 7 + 3, "x"]
+    return [f"{value}x", f"other-{value}", "7", 7]
+
+
+def is_heard(case: str, path: Path) -> bool:
+    """Return whether any other value of a leaf has an effect, or is listed or refused."""
+    documents = documents_of(case)
+    before = outcome(documents)
+    for other in others(at(documents, path)):
+        changed = copy.deepcopy(documents)
+        at(changed, path[:-1])[path[-1]] = other
+        if outcome(changed) != before:
+            return True
+    assert isinstance(before, Translation)
+    shown = ".".join(str(key) for key in path[1:] if isinstance(key, str))
+    return any(is_below(shown, row.path) for row in before.ignored)
+
+
+def is_below(path: str, ignored: str) -> bool:
+    plain = "".join(ignored.partition(": ")[2].replace("['", ".").replace("']", "").split())
+    words = [word.partition("[")[0] for word in plain.split(".") if word]
+    return ".".join(words) == "" or f"{path}.".startswith(".".join(words) + ".")
+
+
+def is_mere_name(path: Path) -> bool:
+    """Return whether a value only names a container, a pod or a topology, or orders equal pods."""
+    is_name = path[-1] == "name" and (path[-2] == "metadata" or isinstance(path[-2], int))
+    return is_name or str(path[-1]).endswith("/network-topology-index")
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_it_hears_every_value_of(case: str) -> None:
+    deaf = [
+        path
+        for path in leaves(documents_of(case))
+        if path[-1] not in IDENTITY
+        and not is_mere_name(path)
+        and "weight" not in path  # of a single preference
+        and not is_heard(case, path)
+    ]
+    assert deaf == []
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_it_lists_an_unknown_key_anywhere_in(case: str) -> None:
+    documents = documents_of(case)
+    before = outcome(documents)
+    assert isinstance(before, Translation)
+    silent = []
+    for path in filter(None, mappings(documents)):
+        changed = copy.deepcopy(documents)
+        at(changed, path)["zzz"] = 5
+        shown = ".".join(str(key) for key in path[1:] if isinstance(key, str))
+        is_listed = any(is_below(shown, row.path) for row in before.ignored)
+        if outcome(changed) == before and not is_listed:
+            silent.append(path)
+    assert silent == []
+
+
+def affinity(**fields: object) -> dict[str, Any]:
+    return job(template={"spec": pod_spec(affinity={"nodeAffinity": fields})})
+
+
+def preferred(*rows: tuple[str, str]) -> list[dict[str, Any]]:
+    return [
+        {
+            "weight": 5,
+            "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},
+        }
+        for key, value in rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("document", "path"),
+    [
+        pytest.param(
+            affinity(
+                preferredDuringSchedulingIgnoredDuringExecution=preferred(("a", "1"), ("b", "2"))
+            ),
+            "weight",
+            id="weights of several preferences",
+        ),
+        pytest.param(
+            affinity(
+                preferredDuringSchedulingIgnoredDuringExecution=preferred(("a", "1"), ("a", "2"))
+            ),
+            "[1]",
+            id="a second preference for one label",
+        ),
+        pytest.param(
+            job(
+                template={
+                    "spec": pod_spec(
+                        nodeSelector={"a": "1"},
+                        affinity={
+                            "nodeAffinity": {
+                                "requiredDuringSchedulingIgnoredDuringExecution": {
+                                    "nodeSelectorTerms": [
+                                        {
+                                            "matchExpressions": [
+                                                {"key": "a", "operator": "In", "values": ["2"]}
+                                            ]
+                                        }
+                                    ]
+                                }
+                            }
+                        },
+                    )
+                }
+            ),
+            "matchExpressions",
+            id="a second condition on one label",
+        ),
+    ],
+)
+def test_it_lists_as_ignored(document: dict[str, Any], path: str) -> None:
+    found = translate([(1, document)])
+    assert any(path in row.path for row in found.ignored if row.relevance is Relevance.POSSIBLE)
+
+
+VALUES = {
+    "--nodes": "4", "--ntasks": "16", "--ntasks-per-node": "3", "--cpus-per-task": "2",
+    "--segment": "2", "--switches": "2", "--gpus": "8", "--gpus-per-node": "4",
+    "--gpus-per-task": "2", "--gres": "gpu:3", "--mem": "3G", "--job-name": "j",
+    "--priority": "9",
+}  # fmt: skip
+WORDS = [
+    *(f"{name}={VALUES.get(name, 'x')}" for name in OPTIONS),
+    *SWITCHES[:2],  # a whole node, as --exclusive says, is what a job gets by default
+    *("--exclusive=user", "--exclusive=topo", "--gres=gpu:2,license:1", "--gpus=h100:8"),
+    *("--mem=0", "--switches=1@9:00", "--unknown", "--unknown=x", "-Z", "run.sh"),
+]
+
+
+def sbatch(*words: str) -> Translation:
+    return translate_sbatch(split_options(" ".join(words)))
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_it_hears_the_option_of_sbatch(word: str) -> None:
+    assert sbatch(word) != sbatch()
+    if word.startswith("--") and word != "--nodes=4":
+        assert sbatch("--nodes=4", word) != sbatch("--nodes=4")
+
+
+@pytest.mark.parametrize("first", WORDS)
+def test_it_hears_the_second_option_of_sbatch_after(first: str) -> None:
+    deaf = [
+        word
+        for word in WORDS
+        if word.partition("=")[0] != first.partition("=")[0] and first != "run.sh"
+        if sbatch(first, word) == sbatch(first)
+    ]
+    assert deaf == []
+
+
+@pytest.mark.parametrize("word", ["--gpus=8", "--mem=3G", "--cpus-per-task=2"])
+def test_it_says_what_a_whole_node_of_sbatch_replaces(word: str) -> None:
+    assert sbatch(word, "--exclusive").document == sbatch().document
+    assert [note.path for note in sbatch(word, "--exclusive").notes] == ["--exclusive"]
+
+
+@pytest.mark.parametrize("word", ["--constraint=h100", "-C h100", "--exclude n1", "-w n1", "-Z"])
+def test_it_says_that_an_option_of_sbatch_may_matter(word: str) -> None:
+    (row,) = sbatch("--nodes=4", word).ignored
+    assert row.relevance is Relevance.POSSIBLE
+    assert row.path.endswith(word.rsplit(maxsplit=1)[-1])
+
+
+def test_it_leaves_the_arguments_of_a_script_to_the_script() -> None:
+    found = sbatch("--nodes=4", "-C", "h100", "train.sh", "--nodes=8", "--mem=x")
+    assert found.document == sbatch("--nodes=4").document
+    assert [str(row) for row in found.ignored] == [
+        "--constraint=h100", "train.sh", "--nodes=8", "--mem=x",
+    ]  # fmt: skip

@@ -1,0 +1,67 @@
+"""Plans that follow from a sweep in doubt are held; all other plans are not."""
+
+from __future__ import annotations
+
+import pytest
+
+from generator.ingest.inputs import DoubtKind, SweepDoubt
+from generator.outputs.hypernode import HyperNode
+from generator.reconcile.guard import HoldKind
+from generator.reconcile.plan import plan_changes
+from generator.reconcile.sweep_holds import find_sweep_holds
+from tests.generator.reconcile.cluster import hypernode
+
+
+def leaf(name: str, *nodes: str) -> HyperNode:
+    return hypernode(name, 1, *nodes)
+
+
+BEFORE = (leaf("a", "n1", "n2"), leaf("b", "n3", "n4"))
+MOVED = (leaf("a", "n1"), leaf("b", "n2", "n3", "n4"))
+JOINED = (leaf("a", "n1", "n2", "n5"), leaf("b", "n3", "n4"))
+
+
+def doubt(kind: DoubtKind, *nodes: str) -> SweepDoubt:
+    return SweepDoubt(kind, "why", frozenset(nodes) if nodes else None)
+
+
+@pytest.mark.parametrize(
+    ("after", "given", "kinds"),
+    [
+        pytest.param(MOVED, doubt(DoubtKind.SWEEPS_DISAGREE, "n2"), ["SweepsDisagree"],
+                     id="moves a node in question"),
+        pytest.param(MOVED, doubt(DoubtKind.SWEEPS_DISAGREE, "N2.example.com"), ["SweepsDisagree"],
+                     id="moves a node that the sweep spells differently"),
+        pytest.param(MOVED, doubt(DoubtKind.SWEEPS_DISAGREE, "n4"), [],
+                     id="moves another node"),
+        pytest.param(JOINED, doubt(DoubtKind.SWEEPS_DISAGREE, "n5"), ["SweepsDisagree"],
+                     id="adds a node in question"),
+        pytest.param(JOINED, doubt(DoubtKind.SWEEPS_DISAGREE), ["SweepsDisagree"],
+                     id="changes anything while all is in question"),
+        pytest.param(MOVED, doubt(DoubtKind.SWEEP_CONTRADICTED), ["SweepContradicted"],
+                     id="follows from a sweep that hosts contradict"),
+        pytest.param(MOVED, doubt(DoubtKind.SWEEP_UNCONFIRMED), ["SweepUnconfirmed"],
+                     id="moves a node by an unconfirmed sweep"),
+        pytest.param(JOINED, doubt(DoubtKind.SWEEP_UNCONFIRMED), [],
+                     id="adds a node by an unconfirmed sweep"),
+        pytest.param(BEFORE, doubt(DoubtKind.SWEEP_CONTRADICTED), [], id="changes nothing"),
+    ],
+)  # fmt: skip
+def test_it_judges_a_plan_that(
+    after: tuple[HyperNode, ...], given: SweepDoubt, kinds: list[str]
+) -> None:
+    holds = find_sweep_holds([given], plan_changes(after, BEFORE), BEFORE)
+    assert [hold.kind.value for hold in holds] == kinds
+    assert all(hold.message.startswith("why; the plan would move n") for hold in holds)
+
+
+def test_it_holds_the_first_plan_only_if_sweeps_disagree() -> None:
+    actions = plan_changes(BEFORE, ())
+    doubts = [doubt(DoubtKind.SWEEP_UNCONFIRMED), doubt(DoubtKind.SWEEPS_DISAGREE, "n1")]
+    assert [hold.kind for hold in find_sweep_holds(doubts, actions, ())] == [
+        HoldKind.SWEEPS_DISAGREE
+    ]
+
+
+def test_every_doubt_has_a_hold() -> None:
+    assert {kind.value for kind in DoubtKind} <= {kind.value for kind in HoldKind}

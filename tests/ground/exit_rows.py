@@ -1,0 +1,113 @@
+"""Every command of both programs, and a run of it that works; a new command needs a row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import click
+
+from agent.cli.commands import cli as agent
+from generator.cli.group import cli as toponaut
+from generator.simulation.replay.fabrics import build_tree_of_shape
+from tests.agent.nodes import card, plant
+from tests.generator.scenes import RAILS, Scene
+from topology.model.tree import API_VERSION, render_tree
+
+PROGRAMS = {"toponaut": toponaut, "toponaut-agent": agent}
+MODULES = {"toponaut": "generator", "toponaut-agent": "agent"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How to call a command; words in braces are files of `write_inputs`."""
+
+    words: str
+    codes: frozenset[int] = frozenset({0})
+    """How it ends."""
+    prints: bool = True
+    """Whether it writes to stdout."""
+    output: str = ""
+    """The option that names a file or folder to write."""
+    waits: bool = field(default=False)
+    """Whether it runs until a signal."""
+
+
+_NODE = "--node-name n --sysfs-root {sysfs} --frames never --lldpcli no --nvidia-smi no"
+ROWS = {
+    "toponaut tree": Row("{sweep}"),
+    "toponaut planes": Row("{sweep}"),
+    "toponaut findings": Row("{sweep}"),
+    "toponaut diff": Row("{sweep} --cabling {cabling}"),
+    "toponaut switches": Row(
+        "--config {switches} --deadline 200ms", frozenset({4}), prints=False
+    ),
+    "toponaut inspect": Row("{sweep}"),
+    "toponaut plan": Row("--store {store} --nodes {nodes}"),
+    "toponaut apply": Row("{sweep} --nodes {nodes}", output="--store"),
+    "toponaut approve": Row("0123456789abcdef", prints=False, output="--store"),
+    "toponaut place": Row("-f {request} --tree {tree}"),
+    "toponaut compare": Row("-f {request} --tree {tree}"),
+    "toponaut where": Row("job --tree {tree} --running {running}"),
+    "toponaut reservations": Row("--store {store}"),
+    "toponaut rpc": Row(
+        "GetTopology --server 127.0.0.1:9 --timeout 200ms", frozenset({4}), prints=False
+    ),
+    "toponaut serve": Row(
+        "--store {store} --listen 127.0.0.1:0 --insecure-loopback", prints=False, waits=True
+    ),
+    "toponaut simulate fabric": Row(
+        "--hosts 16 --rails 2 --radix 8", prints=False, output="--out"
+    ),
+    "toponaut simulate jobs": Row("--num-jobs 20 --fabric 2x2x4", output="--html"),
+    "toponaut verify": Row("--hosts 8 --rails 2 --radix 8 --seeds 2", output="--journal"),
+    "toponaut schema": Row("tree"),
+    "toponaut-agent once": Row(f"{_NODE} -o json", frozenset({0, 3, 4})),
+    "toponaut-agent run": Row(f"{_NODE} --period 1h", prints=False, output="--publish", waits=True),
+    "toponaut-agent collectors": Row(_NODE),
+}  # fmt: skip
+
+
+def commands(
+    group: click.Group | None = None, path: str = ""
+) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command that users type, by its words."""
+    if group is None:
+        for name, program in PROGRAMS.items():
+            yield from commands(program, name)
+        return
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path} {name}")
+        else:
+            yield f"{path} {name}", command
+
+
+def write_inputs(root: Path) -> dict[str, str]:
+    """Write the files that rows name, and return their paths."""
+    scene = Scene.of(root, RAILS)
+    request = {"gang": "g", "groups": [{"name": "w", "count": 4}]}
+    pods = [{"node": "node-1-1-1"}, {"node": "node-1-2-1"}]
+    files = {
+        "sweep": scene.sweep(),
+        "nodes": scene.nodes(),
+        "store": scene.store(),
+        "cabling": scene.write("plan.csv", "device_a,port_a,device_b,port_b\na,1,b,1\n"),
+        "switches": scene.write(
+            "switches.yaml", "switches: [{addresses: [127.0.0.1], communityFile: community}]\n"
+        ),
+        "tree": scene.write("tree.json", json.dumps(render_tree(build_tree_of_shape("2x2x4")))),
+        "request": scene.write(
+            "request.json",
+            json.dumps({"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": request}),
+        ),
+        "running": scene.write("running.json", json.dumps([{"gang": "job", "pods": pods}])),
+        "sysfs": plant(root / "sys", card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01")),
+    }
+    scene.write("community", "public\n")
+    return {name: str(path) for name, path in files.items()}

@@ -1,0 +1,382 @@
+"""Every command under the conditions of a bad machine: README's table of exit codes holds.
+
+Each command of `exit_rows` runs as a program of its own. Whatever happens, stderr has no
+traceback, and a file that was not written completely does not exist.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effort import first_of
+from tests.ground.exit_rows import MODULES, ROWS, commands, write_inputs
+
+pytestmark = pytest.mark.timeout(120)
+END_S = 30.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+QUICK = frozenset({"toponaut tree", "toponaut simulate jobs", "toponaut-agent collectors"})
+OUTPUTS = {name: row for name, row in ROWS.items() if row.output}
+
+
+def has_mounts() -> bool:
+    """Return whether this user may mount file systems, out of sight of all others."""
+    try:
+        return not subprocess.run(
+            ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
+            capture_output=True,
+            check=False,
+        ).returncode
+    except FileNotFoundError:
+        return False
+
+
+needs_mounts = pytest.mark.skipif(not has_mounts(), reason="mounting needs root: run as root")
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def command_line(name: str, inputs: dict[str, str], *more: object) -> list[str]:
+    program, *words = name.split()
+    own = ROWS[name].words.format(**inputs).split()
+    return [sys.executable, "-m", MODULES[program], *words, *own, *map(str, more)]
+
+
+def with_output(name: str, inputs: dict[str, str], folder: Path) -> list[str]:
+    """Return a command line that writes to `folder`, where it has an option for that."""
+    option = ROWS[name].output
+    return command_line(name, inputs, *([option, folder / "out"] if option else []))
+
+
+def shell(script: str, words: Iterable[str]) -> subprocess.CompletedProcess[str]:
+    """Run a script that runs the words as "$@"."""
+    return subprocess.run(
+        ["sh", "-c", script, "sh", *words],
+        check=False,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=END_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def check_text(text: str) -> None:
+    assert "Traceback" not in text, text
+    assert "Aborted" not in text, text
+    assert "Exception ignored" not in text, text
+
+
+def names_of(rows: Iterable[str]) -> list[object]:
+    """Return the rows, with a few of every kind first."""
+    ordered = sorted(rows, key=lambda name: name not in QUICK)
+    return first_of(ordered, num_quick=sum(name in QUICK for name in ordered))
+
+
+def ending(*, prints: bool | None = None) -> list[str]:
+    return [
+        name
+        for name, row in ROWS.items()
+        if not row.waits and (prints is None or row.prints is prints)
+    ]
+
+
+def prepare(name: str, folder: Path) -> None:
+    """Create what a command expects to exist where it writes."""
+    if name == "toponaut approve":
+        (folder / "out").mkdir()
+
+
+def test_it_has_a_row_for_every_command() -> None:
+    assert {name for name, _ in commands()} == ROWS.keys()
+
+
+@pytest.mark.parametrize("name", names_of(ending()))
+def test_it_works_in(name: str, inputs: dict[str, str], tmp_path: Path) -> None:
+    prepare(name, tmp_path)
+    done = shell('exec "$@"', with_output(name, inputs, tmp_path))
+    assert done.returncode in ROWS[name].codes, done.stderr
+    assert bool(done.stdout) is ROWS[name].prints
+    check_text(done.stderr)
+
+
+BAD_OUTPUTS = {
+    ">/dev/full": "No space left on device",
+    ">&-": "Bad file descriptor",
+    ">&- 2>&-": "",
+    ">/dev/full 2>/dev/full": "",
+    "</dev/null >/dev/full": "No space left on device",
+}
+
+
+@pytest.mark.parametrize("to", first_of(BAD_OUTPUTS, num_quick=2))
+@pytest.mark.parametrize("name", names_of(ending()))
+def test_it_exits_with_1_if_it_cannot_print_in(
+    name: str, to: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    prepare(name, tmp_path)
+    done = shell(f'exec "$@" {to}', with_output(name, inputs, tmp_path))
+    check_text(done.stderr)
+    if not ROWS[name].prints:
+        assert done.returncode in ROWS[name].codes, done.stderr
+        return
+    assert done.returncode == 1
+    if BAD_OUTPUTS[to]:
+        last = done.stderr.splitlines()[-1]
+        assert last == f"error: cannot write to stdout: {BAD_OUTPUTS[to]}"
+
+
+@pytest.mark.parametrize("words", ["--help", "--version", "tree --help"])
+@pytest.mark.parametrize("to", [">/dev/full", ">&-"])
+def test_it_exits_with_1_if_it_cannot_print_help(words: str, to: str) -> None:
+    line = [sys.executable, "-m", "generator", *words.split()]
+    done = shell(f'exec "$@" {to}', line)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: cannot write to stdout: ")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", names_of(ending(prints=True)))
+def test_it_ends_in_silence_if_its_reader_has_left(
+    name: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    ran = subprocess.run(
+        with_output(name, inputs, tmp_path),
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        check=False,
+        timeout=END_S,
+    )
+    os.close(writing)
+    assert ran.returncode == 128 + signal.SIGPIPE, ran.stderr
+    check_text(ran.stderr)
+
+
+@pytest.mark.parametrize("to", first_of(["2>/dev/full", "2>&-", "<&-", "<&- 2>&-"]))
+@pytest.mark.parametrize("name", names_of(ending(prints=True)))
+def test_it_answers_without_stderr_or_stdin_in(
+    name: str, to: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    done = shell(f'exec "$@" {to}', with_output(name, inputs, tmp_path))
+    assert done.returncode in ROWS[name].codes
+    assert done.stdout
+
+
+@pytest.mark.parametrize("of", ["<&-", "</dev/null"], ids=["closed", "empty"])
+@pytest.mark.parametrize("command", ["place -f -", "rpc Place --server 127.0.0.1:9 -f -"])
+def test_it_refuses_a_stdin_that_it_cannot_read(
+    command: str, of: str, inputs: dict[str, str]
+) -> None:
+    more = ["--tree", inputs["tree"]] if command.startswith("place") else []
+    line = [sys.executable, "-m", "generator", *command.split(), *more]
+    done = shell(f'exec "$@" {of}', line)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith(("error: stdin", "error: "))
+    check_text(done.stderr)
+
+
+def started(line: list[str]) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        line,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_handler(process: subprocess.Popen[str]) -> None:
+    """Wait until the program, and not the interpreter, decides what SIGTERM does."""
+    status = Path(f"/proc/{process.pid}/status")
+    end_s = time.monotonic() + END_S
+    while time.monotonic() < end_s and process.poll() is None:
+        caught = next(line for line in status.read_text().splitlines() if "SigCgt" in line)
+        if int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+            return
+    raise AssertionError("it takes no signal")
+
+
+def end(process: subprocess.Popen[str], number: signal.Signals) -> tuple[int, str, str]:
+    process.send_signal(number)
+    try:
+        out, err = process.communicate(timeout=END_S)
+    finally:
+        process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("name", names_of(ROWS))
+def test_it_reports_a_signal_that_comes_at_once_in(
+    name: str, number: signal.Signals, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    process = started(with_output(name, inputs, tmp_path))
+    wait_for_handler(process)
+    code, out, err = end(process, number)
+    assert (code, out) == (128 + number, "")
+    assert err == f"interrupted by {number.name}; nothing was read or written\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+LATER_S = (0.1, 0.2, 0.3, 0.5, 0.8, 1.2, 2.0)
+
+
+@pytest.mark.parametrize("after_s", first_of(LATER_S))
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("name", names_of(ROWS))
+def test_it_reports_a_signal_that_comes_later_in(
+    name: str, number: signal.Signals, after_s: float, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    prepare(name, tmp_path)
+    process = started(with_output(name, inputs, tmp_path))
+    wait_for_handler(process)
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        code, _, err = end(process, number)
+    else:
+        code, err = process.wait(), process.communicate()[1]
+    check_text(err)
+    assert code in {128 + number, *ROWS[name].codes}, err
+    if code == 128 + number:
+        assert f"interrupted by {number.name}" in err.splitlines()[-1]
+    assert not [path for path in tmp_path.rglob(".*") if path.name.startswith(".")]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_it_names_the_runs_that_an_interrupted_verify_keeps(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    journal = tmp_path / "journal"
+    fabric = ["--hosts", "64", "--rails", "2", "--radix", "16", "--seeds", "5000"]
+    words = ["verify", *fabric, "--jobs", "2", "--journal"]
+    process = started([sys.executable, "-m", "generator", *words, str(journal)])
+    end_s = time.monotonic() + END_S
+    while time.monotonic() < end_s and not (journal.exists() and journal.stat().st_size):
+        os.sched_yield()
+    code, out, err = end(process, number)
+    assert (code, out) == (128 + number, "")
+    kept = len(journal.read_text().splitlines())
+    assert err == (
+        f"interrupted by {number.name}; {kept} runs are in {journal}, and the next run continues\n"
+    )
+    assert not list(processes_of(process.pid))
+
+
+def processes_of(session: int) -> Iterator[str]:
+    """Yield the processes of a session that have not ended."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[3]) == session and fields[0] != "Z":
+            yield stat.parent.name
+
+
+def test_it_says_that_an_interrupted_simulation_left_the_folder_as_it_was(tmp_path: Path) -> None:
+    out = tmp_path / "fabric"
+    words = ["simulate", "fabric", "--hosts", "2048", "--rails", "8", "--out", str(out)]
+    process = started([sys.executable, "-m", "generator", *words])
+    end_s = time.monotonic() + END_S
+    while time.monotonic() < end_s and not list(tmp_path.glob(".fabric.*/new/*")):
+        os.sched_yield()
+    code, _, err = end(process, signal.SIGINT)
+    assert (code, err) == (130, f"interrupted by SIGINT; {out} is as before\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def in_full_folder(
+    line: list[str], folder: Path, prepared: str
+) -> subprocess.CompletedProcess[str]:
+    """Run a command whose folder has no space left; list the folder at the end."""
+    script = (
+        f'mount -t tmpfs -o size=16k none "{folder}" && {prepared} '
+        f'head -c 16k /dev/zero > "{folder}/ballast" 2>/dev/null; "$@"; code=$?; '
+        f'find "{folder}" -mindepth 1 ! -name ballast ! -name out > "{folder}.left"; exit $code'
+    )
+    return subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *line],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=END_S,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@needs_mounts
+@pytest.mark.parametrize("name", names_of(OUTPUTS))
+def test_it_exits_with_1_and_leaves_nothing_on_a_full_disk_in(
+    name: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "full"
+    folder.mkdir()
+    prepared = f'mkdir "{folder}/out" &&' if name == "toponaut approve" else ""
+    if ROWS[name].waits:
+        pytest.skip("it reports a failed round in its log and tries again")
+    done = in_full_folder(with_output(name, inputs, folder), folder, prepared)
+    assert done.returncode == 1, done.stderr
+    assert "No space left on device" in done.stderr
+    check_text(done.stderr)
+    left = (tmp_path / "full.left").read_text().splitlines()
+    assert not [path for path in left if Path(path).is_file()], left
+    assert not [path for path in left if "tmp" in Path(path).name], left
+
+
+@needs_mounts
+@pytest.mark.parametrize("name", names_of(OUTPUTS))
+def test_it_exits_with_1_in_a_read_only_folder_in(
+    name: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    folder = tmp_path / "fixed"
+    folder.mkdir()
+    prepare(name, folder)
+    script = f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && "$@"'
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", script, "sh", *with_output(name, inputs, folder)],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=END_S,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "Read-only file system" in done.stderr
+    check_text(done.stderr)
+
+
+@pytest.mark.parametrize("name", names_of(name for name in OUTPUTS if not ROWS[name].waits))
+def test_it_exits_with_1_beyond_the_limit_on_file_sizes_in(
+    name: str, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    prepare(name, tmp_path)
+    done = shell('ulimit -f 0; exec "$@"', with_output(name, inputs, tmp_path))
+    assert done.returncode == 1, done.stderr
+    assert "File too large" in done.stderr
+    check_text(done.stderr)
+    left = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
+    assert not left
+    assert not list(tmp_path.rglob(".*"))
+
+
+def test_it_says_that_there_is_not_enough_memory(inputs: dict[str, str]) -> None:
+    line = [sys.executable, "-m", "generator", "tree", inputs["sweep"]]
+    done = shell('ulimit -v 90000; exec "$@"', line)
+    assert done.returncode in {0, 1}
+    check_text(done.stderr)

@@ -1,0 +1,215 @@
+"""Every option with a value, under values that make no sense: exit code 2 and one plain sentence.
+
+The options are taken from the commands themselves, so a new one is tried as well.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from generator.cli.option_types import InputFile, InputFolder, OutputFile, Quantity, WholeNumber
+from tests.effort import first_of
+from tests.ground.exit_rows import PROGRAMS, ROWS, commands, write_inputs
+
+NOT_FINITE = ("nan", "NaN", "inf", "-inf", "infinity", "1e308", "1e309", "-1e308")
+NOT_NUMBERS = ("", " ", "x", "0x10", "1_000", "1,5", "٣", "1 2", "--", "1" * 5000)
+HUGE = ("9" * 20, "9" * 30, "-" + "9" * 30)
+NUMBERS = (*NOT_FINITE, *NOT_NUMBERS, *HUGE, "-1", "9" * 12, "9" * 19)
+DURATIONS = (*NUMBERS, "1", "nans", "infs", "1e308s", "-1s", "999999999h", "9" * 30 + "s", "8761h")
+SHARES = (*NUMBERS, "101%", "nan%", "1", "-1%", "1e308%", "2")
+BY_PARSER = {
+    "parse_duration": DURATIONS,
+    "parse_share": SHARES,
+    "_parse_load": (*SHARES, "0", "0.0001"),
+    "parse_swaps": (*NUMBERS, "101%", "nan%", "-0.1"),
+}
+AGENT_VALUES = {
+    "parse_duration": (*DURATIONS, "0s"),
+    "parse_delay": DURATIONS,
+    "parse_size": (*NUMBERS, "1", "0B", "nanMiB", "-1MiB", "1e308GiB", "9" * 30 + "GiB"),
+}
+
+
+def values_of(param: click.Parameter) -> tuple[str, ...]:
+    """Return values that a parameter must refuse; empty if it takes no number."""
+    if isinstance(param.type, WholeNumber):
+        has_any_sign = param.type.bounds[0] < 0
+        return (*NOT_FINITE, *NOT_NUMBERS, *HUGE) if has_any_sign else NUMBERS
+    if isinstance(param.type, Quantity):
+        return NUMBERS
+    parse = getattr(param.type, "func", None)
+    if parse is not None:
+        return BY_PARSER[parse.__name__]
+    closure = getattr(param.callback, "__closure__", None) or ()
+    names = {getattr(cell.cell_contents, "__name__", "") for cell in closure}
+    return next((AGENT_VALUES[name] for name in names if name in AGENT_VALUES), ())
+
+
+def params() -> Iterator[tuple[str, click.Parameter]]:
+    for name, command in commands():
+        yield from ((name, param) for param in command.params)
+
+
+PARAMS = list(params())
+IDS = {(name, str(param.name)): param for name, param in PARAMS}
+NUMERIC = [key for key, param in IDS.items() if values_of(param)]
+FILES = [key for key, param in IDS.items() if isinstance(param.type, InputFile | InputFolder)]
+
+
+def once_each(keys: list[tuple[str, str]]) -> list[object]:
+    """Return the options; those of equal name are declared once, so the first of them is quick."""
+    names = [name for _, name in keys]
+    is_first = [names.index(name) == index for index, name in enumerate(names)]
+    ordered = sorted(zip(is_first, keys, strict=True), key=lambda row: not row[0])
+    return first_of([key for _, key in ordered], num_quick=sum(is_first))
+
+
+@pytest.fixture(autouse=True)
+def own_logging() -> Iterator[None]:
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    root.handlers[:], root.level = handlers, level
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+def ran(key: tuple[str, str], value: str, inputs: dict[str, str], out: Path) -> Result:
+    name, param = key
+    program, *words = name.split()
+    row, found = ROWS[name], IDS[key]
+    own = [*words, *row.words.format(**inputs).split()]
+    if row.output and found.name != row.output.lstrip("-"):
+        own += [row.output, str(out / "out")]
+    given = [f"{found.opts[0]}={value}"] if isinstance(found, click.Option) else ["--", value]
+    if isinstance(found, click.Option) and not found.opts[0].startswith("--"):
+        given = [f"--{param.replace('_', '-')}={value}"]
+    return CliRunner().invoke(PROGRAMS[program], [*own, *given])
+
+
+def check_refusal(result: Result, what: str) -> None:
+    assert isinstance(result.exception, SystemExit), (what, result.exception)
+    assert result.exit_code == 2, (what, result.output)
+    assert result.stdout == ""
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith(("Error: ", "error: ")), last
+    assert len(last) < 600, last
+
+
+def test_it_bounds_every_number() -> None:
+    unbounded = click.types.IntParamType, click.types.FloatParamType
+    loose = [
+        (name, param.name)
+        for name, param in PARAMS
+        if isinstance(param.type, unbounded) and not isinstance(param.type, WholeNumber | Quantity)
+    ]
+    assert not loose
+
+
+def test_it_names_the_true_problem_of_every_path_to_read() -> None:
+    plain = [
+        (name, param.name)
+        for name, param in PARAMS
+        if isinstance(param.type, click.Path)
+        and param.type.exists
+        and not isinstance(param.type, InputFile | InputFolder)
+    ]
+    assert not plain
+    files = [
+        (name, param.name)
+        for name, param in PARAMS
+        if name.startswith("toponaut ")
+        and isinstance(param.type, click.Path)
+        and not param.type.exists
+        and not param.type.dir_okay
+    ]
+    assert all(isinstance(IDS[name, str(param)].type, OutputFile) for name, param in files)
+
+
+@pytest.mark.parametrize("key", once_each(NUMERIC), ids=" ".join)
+def test_it_refuses_numbers_in(
+    key: tuple[str, str], inputs: dict[str, str], tmp_path: Path
+) -> None:
+    for value in values_of(IDS[key]):
+        check_refusal(ran(key, value, inputs, tmp_path), value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("key", once_each(FILES), ids=" ".join)
+def test_it_refuses_paths_in(key: tuple[str, str], inputs: dict[str, str], tmp_path: Path) -> None:
+    is_folder = isinstance(IDS[key].type, InputFolder)
+    loop, file, dangling = tmp_path / "loop", tmp_path / "file", tmp_path / "dangling"
+    loop.symlink_to(loop)
+    file.write_text("x")
+    dangling.symlink_to(tmp_path / "nothing")
+    problems = {
+        str(loop): "Too many levels of symbolic links",
+        str(file / "x"): "Not a directory",
+        str(tmp_path / ("x" * 300)): "File name too long",
+        str(tmp_path / "missing"): "does not exist",
+        str(dangling): "does not exist",
+        str(file if is_folder else tmp_path): "is a file" if is_folder else "is a folder",
+    }
+    for value, problem in problems.items():
+        result = ran(key, value, inputs, tmp_path / "out")
+        check_refusal(result, value)
+        assert problem in result.stderr
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything: run as another user")
+@pytest.mark.parametrize("key", once_each(FILES), ids=" ".join)
+def test_it_refuses_what_it_may_not_read_in(
+    key: tuple[str, str], inputs: dict[str, str], tmp_path: Path
+) -> None:
+    hidden = tmp_path / "hidden"
+    if isinstance(IDS[key].type, InputFolder):
+        hidden.mkdir(mode=0)
+    else:
+        hidden.touch(mode=0)
+    result = ran(key, str(hidden), inputs, tmp_path / "out")
+    check_refusal(result, str(hidden))
+    assert "not readable" in result.stderr
+
+
+CONTENTS = {
+    "nothing": b"",
+    "blanks": b" \n\n",
+    "zeros": bytes(4096),
+    "bytes": bytes(range(256)) * 64,
+    "a cut document": b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neighb',
+    "depth without end": b"[" * 100_000,
+    "an endless line": b"x" * (1 << 20),
+    "numbers that are none": b'{"nodes": [{"name": "n", "capacity": {"slots": 1e999}}]}',
+}
+
+
+@pytest.mark.parametrize("content", CONTENTS.values(), ids=CONTENTS.keys())
+@pytest.mark.parametrize("key", first_of(FILES, num_quick=6), ids=" ".join)
+def test_it_survives_in_every_input(
+    key: tuple[str, str], content: bytes, inputs: dict[str, str], tmp_path: Path
+) -> None:
+    path = tmp_path / "input"
+    if isinstance(IDS[key].type, InputFolder):
+        path.mkdir()
+        for name in ("a.yaml", "a.neighbors.json0", "a.snmpwalk.txt"):
+            (path / name).write_bytes(content)
+    else:
+        path.write_bytes(content)
+    if ROWS[key[0]].waits:
+        return  # it would serve
+    result = ran(key, str(path), inputs, tmp_path)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code in {0, 2, 3, 4}
+    if result.exit_code:
+        assert result.stderr.strip()
+        assert max(map(len, result.stderr.splitlines())) < 3000
