@@ -10,7 +10,7 @@ from generator.cli.observation import read_observation
 from generator.cli.plan_input import read_observed
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
-from generator.kube.resources import HYPERNODES, NODES, REPORTS
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.apply import apply_plan
 from generator.reconcile.desired import plan_tree_changes
@@ -41,6 +41,9 @@ class Cluster:
             node = kube_node(name)
             made = api.expect("POST", NODES.path(), node | {"status": {}})
             api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
+        fabric = {"metadata": {"name": "default"}, "spec": {"sweepers": [scene.hosts[0], "odd"]}}
+        head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
+        api.apply(f"{FABRICS.path('default')}?fieldManager=person", head | fabric)
         for report in read_reports(scene.reports()).reports:
             rendered = render_report(report.to_wire())
             made = api.expect("POST", REPORTS.path(), rendered)

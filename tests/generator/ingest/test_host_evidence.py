@@ -12,7 +12,7 @@ from topology.model.claims import Claim, Origin
 from topology.synthetic import report_claims
 
 VIEW = read_view(Claim(device, Origin.SWEEP) for device in DEVICES)
-TRUE: HostPorts = {claim.report: read_host_ports(claim.device) for claim in report_claims(FABRIC)}
+TRUE = {claim.report: read_host_ports(claim.device) for claim in report_claims(FABRIC)}
 OTHER = "fe80000000000bad"
 
 ports = st.builds(
@@ -39,7 +39,7 @@ def test_it_names_the_hosts_by_what_contradicts_them() -> None:
         second: (TRUE[third][0],),
         third: (TRUE[third][0]._replace(subnet=OTHER),),
     }
-    check = HostComparison(VIEW, SUBNET).check(TRUE | lying)
+    check = HostComparison(VIEW, SUBNET).check({**TRUE, **lying})
     assert (check.missing, check.renamed, check.foreign) == ((first,), (second,), (third,))
     assert check.is_contradicted
     assert all(name in check.text for name in (first, second, third))
