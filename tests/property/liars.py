@@ -5,6 +5,7 @@ rails, NVLink domains, ports by the hundred, another kind of device. It may also
 description of its own HCAs, which a sweep by an honest node shows.
 """
 
+import json
 import random  # noqa: TID251 - lies are drawn from a seed that hypothesis draws
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from generator.ingest.claims import build_claims
 from generator.ingest.inputs import Inputs
 from generator.objects.inventory import Inventory, parse_nodes
-from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.claims import SweptClaims
 from topology.model.errors import ConfigError
 from topology.model.facts import (
     Device,
@@ -87,22 +88,15 @@ class Scene:
         document = render_inventory(self.whole)
         if self.listing == "names":
             document = {"nodes": [{"name": row["name"]} for row in document["nodes"]]}
-        return parse_nodes(document_text(document), source="nodes")
+        return parse_nodes(json.dumps(document).encode(), source="nodes")
 
     def sweep(self) -> list[Device]:
         """Return the devices of the sweep of an honest node."""
         return sweep_devices(self.whole) if self.is_infiniband else []
 
 
-def document_text(document: object) -> bytes:
-    """Return a document as text."""
-    import json  # noqa: PLC0415
-
-    return json.dumps(document).encode()
-
-
 @dataclass(slots=True)
-class Testimony:
+class Witnesses:
     """Everything that all sources say; a lie changes what one node says."""
 
     scene: Scene
@@ -114,16 +108,16 @@ class Testimony:
     def inputs(self) -> Inputs:
         """Return the inputs of an observation."""
         reports = tuple(self.reports.values())
-        report_claims_ = build_claims(reports, frozenset(self.scene.nodes))
+        told = build_claims(reports, frozenset(self.scene.nodes))
         swept = (SweptClaims(tuple(self.sweep)),) if self.sweep else ()
         return Inputs(
-            claims=(*report_claims_.claims, *swept),
+            claims=(*told.claims, *swept),
             reports=reports,
             inventory=self.scene.inventory(),
         )
 
 
-def honest_testimony(scene: Scene, liar: str, *, is_silent: bool = False) -> Testimony:
+def honest_witnesses(scene: Scene, liar: str, *, is_silent: bool = False) -> Witnesses:
     """Return what is true; without the liar's report and HCAs if it is silent."""
     reports = {
         name: build_report(device, name=name)
@@ -132,7 +126,7 @@ def honest_testimony(scene: Scene, liar: str, *, is_silent: bool = False) -> Tes
     }
     own = own_guids(scene, liar) if is_silent else frozenset()
     swept = [_without(device, own) for device in scene.sweep() if not own & _guids(device)]
-    return Testimony(scene, liar, reports, swept)
+    return Witnesses(scene, liar, reports, swept)
 
 
 def own_guids(scene: Scene, node: str) -> frozenset[str]:
@@ -177,34 +171,34 @@ def scenes(draw: st.DrawFn) -> Scene:
     return Scene(whole, has_walks, draw(st.sampled_from(("ids", "names", "nothing"))))
 
 
-def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Testimony:
-    """Return the testimony of all sources, of which one node lies."""
-    testimony = honest_testimony(scene, liar)
+def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Witnesses:
+    """Return the witnesses of all sources, of which one node lies."""
+    witnesses = honest_witnesses(scene, liar)
     author = _Liar(scene, liar, rng)
     device = scene.devices()[liar]
     for lie in rng.sample(_LIES, rng.randint(1, 3)):
         device = lie(author, device)
-        testimony.lies.append(lie.__name__)
+        witnesses.lies.append(lie.__name__)
     report = build_report(device, name=liar)
     if rng.random() < 0.15:
-        testimony.lies.append("kind: switch")
+        witnesses.lies.append("kind: switch")
         report = _with_kind(report, DeviceKind.SWITCH)
-    testimony.reports[liar] = report
+    witnesses.reports[liar] = report
     if rng.random() < 0.15:
-        testimony.lies.append("device under the name of a sweep part")
+        witnesses.lies.append("device under the name of a sweep part")
         for number in range(rng.randint(1, 30)):
             name = f"{liar}.sweep.{number}"
             more = build_report(author.any_device(), name=name)
             kind = rng.choice((DeviceKind.SWITCH, DeviceKind.HOST))
-            testimony.reports[name] = _with_kind(more, kind)
+            witnesses.reports[name] = _with_kind(more, kind)
     if scene.is_infiniband and rng.random() < 0.4:
-        testimony.lies.append("description of its HCAs")
+        witnesses.lies.append("description of its HCAs")
         guids = own_guids(scene, liar)
-        testimony.sweep = [
+        witnesses.sweep = [
             author.redescribe(device) if guids & _guids(device) else device
-            for device in testimony.sweep
+            for device in witnesses.sweep
         ]
-    return testimony
+    return witnesses
 
 
 def _with_kind(report: NeighborReport, kind: DeviceKind) -> NeighborReport:
@@ -438,8 +432,3 @@ def _each_port(author: _Liar, device: Device, change: Callable[[Port], Port]) ->
     share = author.rng.choice((0.3, 1.0))
     ports = (change(port) if author.rng.random() <= share else port for port in device.ports)
     return replace(device, ports=tuple(ports))
-
-
-def swept_claims(devices: Sequence[Device]) -> list[Claim]:
-    """Return the claims of a sweep."""
-    return [Claim(device, Origin.SWEEP) for device in devices]
