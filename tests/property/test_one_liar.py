@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from generator.observe.observation import Observation, observe_fabric
 from tests.effort import examples
-from tests.property.liars import Scene, Witnesses, honest_witnesses, scenes, tell_lies
+from tests.property.liars import tell_lies
+from tests.property.witnesses import Scene, Witnesses, honest_witnesses, scenes
 from topology.model.facts import FindingKind
 from topology.model.tree import TopologyTree
 
