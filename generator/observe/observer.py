@@ -97,9 +97,13 @@ class FabricObserver:
             and last[1:] == evidence[1:]
         ):
             return True
-        listed = evidence.inventory.nodes if evidence.inventory else None
+        listed = evidence.inventory
         # The free capacity of a node has no effect on its cables.
-        nodes = None if listed is None else [(node.name, node.ids) for node in listed]
+        nodes = (
+            None
+            if listed is None
+            else (listed.lost, [(node.name, node.ids) for node in listed.nodes])
+        )
         facts = (_extract_facts(evidence.reports), nodes, evidence.tree_spec, evidence.named)
         is_same = is_same_time and facts == self._last_facts
         self._last_facts = facts

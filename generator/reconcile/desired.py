@@ -65,15 +65,16 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
     """Return the actions that write a tree's HyperNodes, and the problems that limit them.
 
     A tree without any domain means a failed sweep or missing captures, not a fabric without
-    switches; and the cables of a subnet without a complete sweep are unknown. In both cases the
-    existing HyperNodes stay unchanged.
+    switches; the cables of a subnet without a complete sweep are unknown; and of an input that is
+    known to be cut or unreadable in part, the rest may be missing too. In these cases the existing
+    HyperNodes stay unchanged.
 
     Raises:
         InvariantError: Volcano would refuse the rendered HyperNodes.
     """
     num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
-    if num_ours and unknown:
+    if unknown and (num_ours or observation.plan_stops):
         problem = f"{unknown}; {num_ours} HyperNodes stay unchanged"
         return (), (ParseError(problem, source="HyperNodes"),)
     desired = render_hypernodes(observation.tree)
@@ -104,6 +105,8 @@ def _build_overlap_problem(overlap: Overlap) -> ParseError:
 
 def describe_unknown(observation: Observation) -> str:
     """Return which part of the fabric is unknown, empty if all of it is known."""
+    if observation.plan_stops:
+        return "; ".join(observation.plan_stops)
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))
         return f"there is no complete sweep of subnet {subnets}, so its cables are unknown"

@@ -263,7 +263,8 @@ class ReconcileLoop:
         self, observation: Observation, observed: tuple[HyperNode, ...]
     ) -> PlannedChanges:
         """Return the plan; it is computed again only if its inputs changed."""
-        plan_inputs = (observation.tree, observation.unknown_subnets, observed)
+        unknown = (observation.unknown_subnets, observation.plan_stops)
+        plan_inputs = (observation.tree, unknown, observed)
         if self._last_plan is None or self._last_plan[0] != plan_inputs:
             self._last_plan = plan_inputs, plan_tree_changes(observation, observed)
         return self._last_plan[1]

@@ -7,6 +7,7 @@
     watched_directory   a folder, read again when its files change
     object_files        reads and writes object files with limits, atomically
     local_files         reads local files, such as the inventory of nodes
+    packed_bytes        unpacks gzip in bounded memory
     own_writes          our writes that a watch has not reported yet
     interned_reports    parses reports so that equal parts share memory
 

@@ -20,7 +20,7 @@ from generator.kube.credentials import find_credentials
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
-from generator.objects.inventory import Inventory, ListedNode, parse_node
+from generator.objects.inventory import Inventory, ListedNode, list_node_problems, parse_node
 from generator.objects.pod_resources import parse_pod_usage, subtract_usage
 from generator.objects.pods import Gang, find_gangs, parse_gang_pod
 from generator.objects.write_policy import (
@@ -146,7 +146,8 @@ class ClusterStore:
             KubeError: the objects cannot be listed.
         """
         listing = self.read_objects(NODES, parse_kube_node)
-        return Inventory(listing.values, listing.problems)
+        problems = (*listing.problems, *list_node_problems(listing.values))
+        return Inventory(listing.values, problems)
 
     def read_free_nodes(self) -> Inventory:
         """Return the nodes with their free capacity: without the resources of their pods.

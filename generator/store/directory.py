@@ -34,6 +34,7 @@ from generator.store.object_files import (
     find_newest,
     hypernode_name,
     list_files,
+    list_ignored_files,
     object_path,
     read_file,
     read_objects,
@@ -59,8 +60,8 @@ def read_reports(folder: Path) -> StoredReports:
     Raises:
         StoreError: the folder cannot be read.
     """
-    problems: list[ParseError] = []
     files = list_files(folder)
+    problems: list[ParseError] = [*list_ignored_files(folder)]
     rows = [
         (report.metadata.name, file, report)
         for file in files

@@ -17,7 +17,7 @@ from generator.kube.cache import Parse
 from generator.kube.reflector import Reflector, ReflectorConfig
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
 from generator.kube.transport import Transport
-from generator.objects.inventory import Inventory, ListedNode
+from generator.objects.inventory import Inventory, ListedNode, list_node_problems
 from generator.objects.pod_resources import FreeCapacity
 from generator.objects.pods import (
     BoundPod,
@@ -186,7 +186,8 @@ class FollowedCluster:
             _build_known_listing(NODES, self._nodes),
             _build_known_listing(PODS, self._pods),
         )
-        inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
+        own = list_node_problems(nodes.values)
+        inventory = Inventory(nodes.values, (*nodes.problems, *own, *pods.problems))
         return self._free_capacity.subtract(
             inventory, (pod.resource_usage for pod in pods.values if pod is not None)
         )

@@ -226,7 +226,7 @@ def test_it_logs_a_finding_when_it_appears_and_when_it_goes(
     logged = [
         (record.getMessage(), vars(record)["device"])
         for record in caplog.records
-        if vars(record).get("kind") == "stale-report"
+        if vars(record).get("kind") == "stale-report" and vars(record)["device"] == claim.report
     ]
     assert logged == [("finding appeared", claim.report), ("finding gone", claim.report)]
 

@@ -172,7 +172,7 @@ def test_it_reads_several_forms_of_one_folder(tmp_path: Path) -> None:
         (b"", "bad.yaml: contains no object"),
         (b"---\n", "bad.yaml: contains no object"),
         (b"\x00\x01\x02", "bad.yaml: not YAML: "),
-        (b"\xff\xfea\x00", "bad.yaml: not UTF-8 at byte 0"),
+        (b"\xff\xfea\x00", "bad.yaml:1: expected a NeighborReport object, got str"),
         (b'{"apiVersion": "toponaut.io/v1alpha1", "kind": "Neigh', "bad.yaml:1: not YAML: "),
         (
             b"a: b",
