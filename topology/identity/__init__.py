@@ -3,6 +3,7 @@
     quarantine         removes ids from claims that contradict the cabling, with findings
     disputed_ids       finds the ids that `quarantine` must check, by arrays of hashes
     device_resolution  joins claims with common strong ids or names to devices
+    device_evidence    the words in descriptions, and what contradicts that two are of one device
     device_kinds       decides host or switch if the source does not, and names hosts after nodes
     device_names       unique display names, and the order of devices
     device_ids         the sorted ids of a device, stored or read from its claims
