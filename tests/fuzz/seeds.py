@@ -11,6 +11,7 @@ from generator.cli.request_input import load_request
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
+from tests.topology.source_views import fabric_of
 from tests.topology.sources.lldp.frames import CASES, read_frame
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
@@ -24,9 +25,12 @@ from topology.reports.fabric_status import (
 )
 from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.sweep_parts import split_sweep
+from topology.synthetic import render_lldpcli, render_snmpwalks
 
 FIXTURES: Final = ROOT / "fixtures"
 _GUID: Final = "00a0000000000001"
+SOURCE_MARK: Final = b"\x1d"
+"""Between two sources in one input: ASCII's group separator."""
 _SYSFS_MARK: Final = "\x1e"
 """Between the files of a sysfs tree in one text: ASCII's record separator."""
 
@@ -57,6 +61,15 @@ def sysfs() -> Iterator[bytes]:
     for text in inputs("ib_sysfs"):
         files = json.loads(text)
         yield _SYSFS_MARK.join(f"{path}={content}" for path, content in files.items()).encode()
+
+
+def source_pairs() -> Iterator[bytes]:
+    """Yield a capture and a walk of each switch of a fabric."""
+    fabric = fabric_of("rails")
+    texts = dict(render_lldpcli(fabric))
+    for file, walk in render_snmpwalks(fabric):
+        name = file.removesuffix(".snmpwalk.txt")
+        yield SOURCE_MARK.join((texts[f"{name}.neighbors.json0"].encode(), walk.encode()))
 
 
 def sysfs_files(raw: bytes) -> Iterator[tuple[str, str]]:

@@ -31,7 +31,10 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.simulation.replay.trace import parse_trace
 from generator.switches.targets import parse_switches
 from tests.fuzz import seeds
+from tests.topology.source_views import listed_agents
 from topology.findings.silences import parse_silences
+from topology.join.fabric_join import build_fabric
+from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, ReportError
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.tree import parse_tree, render_tree
@@ -59,6 +62,8 @@ GRAPH_BYTES: Final = 256 << 10
 """A graph of nothing but marks takes 3 µs for each of them."""
 ANSWER_BYTES: Final = 128 << 10
 """A message in an answer may have only three bytes; decoding and encoding each takes 7 µs."""
+PAIR_BYTES: Final = 128 << 10
+"""A walk may be a port and a neighbor per line, which are parsed once and joined twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +257,32 @@ def _pcap(raw: bytes) -> None:
     _check_errors(parse_saved_frames(raw, source=SOURCE).errors)
 
 
+def _source_pairs(raw: bytes) -> None:
+    """Join two inputs as sources of one fabric: a capture and a walk.
+
+    The order has no effect, every true cable stays, and no two true devices are joined.
+    """
+    capture, _, walk = raw.partition(seeds.SOURCE_MARK)
+    found = parse_neighbors(capture, source=SOURCE)
+    ports = tuple(Port(name=name, neighbors=heard) for name, heard in found.ports)
+    walked, _ = parse_snmpwalk_text(walk, source=SOURCE)
+    own = (Device(DeviceKind.UNKNOWN, "capture", (), ports), walked)
+    more = [
+        Claim(device, origin)
+        for device, origin in zip(own, (Origin.CAPTURE, Origin.REPORT), strict=True)
+        if device is not None
+    ]
+    fabrics = [build_fabric(claims) for claims in ((*more, *_TRUE), (*_TRUE, *reversed(more)))]
+    first, second = ([fabric.devices, fabric.links, fabric.findings] for fabric in fabrics)
+    assert list(map(list, first)) == list(map(list, second)), "the order of sources matters"
+    nodes = {device.node for device in fabrics[0].devices}
+    assert nodes >= _TRUE_NODES, "a node was joined with another device"
+
+
+_TRUE: Final = listed_agents("rails")
+_TRUE_NODES: Final = frozenset(claim.name for claim in _TRUE if claim.origin is Origin.INVENTORY)
+
+
 def _node_texts(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     parse_firmware_lldp(text)
@@ -284,4 +315,5 @@ TARGETS: Final[Mapping[str, Target]] = {
     "silences": Target(_silences, seeds.silences, YAML_BYTES),
     "fabric_object": Target(_fabric_object, seeds.fabric_objects, YAML_BYTES),
     "node_texts": Target(_node_texts, seeds.node_texts),
+    "source_pairs": Target(_source_pairs, seeds.source_pairs, PAIR_BYTES),
 }
