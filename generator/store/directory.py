@@ -261,10 +261,12 @@ class DirectoryStore:
         """Return a lock on the Fabric object, which server and commands change."""
         return hold_lock(self.fabrics / _LOCK_FILE)
 
-    def _refuse_foreign(self, name: str, content: bytes = b"") -> None:
+    def _refuse_foreign(self, name: str, content: bytes | None = None) -> None:
         """Raise if a HyperNode's file exists and is neither ours nor equal to `content`."""
         path = object_path(self.hypernodes, name)
-        if not os.path.lexists(path) or read_file(path, str(path)) == content:
+        if not os.path.lexists(path):
+            return
+        if content is not None and read_file(path, str(path)) == content:
             return
         problems: list[ParseError] = []
         hypernode = _read_own_file(path, problems)
