@@ -82,6 +82,11 @@ class FusedStore:
         yield
         self.num_left = None
 
+    @property
+    def decided(self) -> tuple[HyperNode, ...] | None:
+        """The HyperNodes that were decided last."""
+        return parse_tree_record(self.record).hypernodes
+
     def put(self, hypernode: HyperNode) -> bool:
         self._count()
         done = self.cluster.put(hypernode)
@@ -146,4 +151,5 @@ def check_ends_alike(steps: Sequence[Step]) -> None:
         [*(step._replace(num_writes=None) for step in steps if step.num_writes != 0), last]
     )
     assert cut.cluster.state == whole.cluster.state
-    assert cut.record == whole.record
+    # What the budget remembers may differ: a node that was never moved was not moved back.
+    assert cut.decided == whole.decided
