@@ -14,8 +14,9 @@
 - `quantities`: Kubernetes quantities.
 - `reservation`: the PlacementReservation object.
 - `tree_document`: the printed TopologyTree, for its schema.
+- `tree_record`: the TreeRecord object: the HyperNodes that were decided last.
 - `yaml_document`: JSON and YAML text to plain documents.
 
-May import `topology` and `placement.cluster` (node specs). Pure; only `plane_config.read_planes`
-reads a file.
+May import `topology`, `outputs` and `placement.cluster` (node specs). Pure; only
+`plane_config.read_planes` reads a file.
 """

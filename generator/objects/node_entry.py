@@ -263,5 +263,3 @@ def _normalize_id(kind: IdKind, text: str, subtype: str) -> str | None:
 
 def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
     return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)
-
-

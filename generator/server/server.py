@@ -29,6 +29,7 @@ from generator.server.endpoints import Endpoints
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.base import ServedStore
+from generator.store.folder_lock import FolderLock
 from generator.store.local_files import write_whole_file
 from generator.store.watched_directory import WatchedDirectory
 from generator.switches.poller import SwitchPoller
@@ -90,11 +91,16 @@ class FolderBackend:
             nodes: the inventory file; None: there is none.
 
         Raises:
-            ConfigError: the inventory cannot be read.
-            StoreError: the folders of the store, or its reservations, cannot be read.
+            ConfigError: the inventory cannot be read, or another program writes the folder.
+            StoreError: the folders of the store, or its reservations, cannot be read or written.
         """
-        self.store = WatchedDirectory(root, nodes)
-        self.reservations = SqliteReservations(root / FILE_NAME)
+        self._lock = FolderLock(root)
+        try:
+            self.store = WatchedDirectory(root, nodes)
+            self.reservations = SqliteReservations(root / FILE_NAME)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def is_leader(self) -> bool:
         """Return True: a folder has one writer."""
@@ -111,8 +117,9 @@ class FolderBackend:
         """Do nothing: every write to a folder is atomic."""
 
     def release(self) -> None:
-        """Close the database of reservations; nothing would be lost without it."""
+        """Let another program write; nothing would be lost without it."""
         self.reservations.close()
+        self._lock.release()
 
 
 class GeneratorServer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -15,13 +14,16 @@ import yaml
 
 from generator.objects.yaml_document import parse_documents
 from generator.outputs.hypernode import HyperNode, is_object_name
+from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
 from topology.reports.neighbor_report import NeighborReport
 from topology.reports.observed_time import parse_observed_at
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
-SUFFIXES: Final = (".yaml", ".yml", ".json")
+SUFFIX: Final = ".yaml"
+"""Of the files that the programs write."""
+SUFFIXES: Final = (SUFFIX, ".yml", ".json")
 # A link could lead out of the folder, and opening a named pipe would wait for its writer.
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LAST_16_BIT: Final = "\uffff"
@@ -167,7 +169,7 @@ def object_path(folder: Path, name: str) -> Path:
     """
     if not is_object_name(name):
         raise StoreError(f"not the name of an object: '{show(name)}'")
-    return folder / f"{name}.yaml"
+    return folder / f"{name}{SUFFIX}"
 
 
 def write_object(folder: Path, name: str, text: str) -> bool:
@@ -204,8 +206,7 @@ def delete_file(folder: Path, name: str) -> bool:
 
 def _replace_file(path: Path, raw: bytes) -> None:
     """Replace the content of a file; a crash leaves the old or the new content, never a part."""
-    number, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
+    number, temporary = open_temporary(path.parent)
     try:
         with open(number, "wb") as stream:  # noqa: PTH123 - an open descriptor
             stream.write(raw)

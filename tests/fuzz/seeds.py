@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from generator.cli.request_input import load_request
+from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
+from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
@@ -185,6 +187,26 @@ def traces() -> Iterator[bytes]:
     """Yield traces of jobs."""
     yield b"submit_time_s,gpus,duration_s\n0,1,60\n7.5,16,1e4\n"
     yield b'duration_s,user,"gpus",submit_time_s\r\n3,"a,b",8,0\r\n'
+
+
+def tree_records() -> Iterator[bytes]:
+    """Yield a record of decided HyperNodes, and one without them."""
+    leaves = (
+        HyperNode("leaf-1", 1, "leaf", (Member(MemberType.NODE, "a"),)),
+        HyperNode("pod", 2, "pod", (Member(MemberType.HYPERNODE, "leaf-1"),)),
+    )
+    recent = RecentChanges({"a": 1_780_000_000}, {(1, "leaf-2"): 1_780_000_000})
+    yield json.dumps(render_tree_record(TreeRecord(leaves, recent))).encode()
+    yield json.dumps(render_tree_record(TreeRecord(None))).encode()
+
+
+def interrupted_applies() -> Iterator[bytes]:
+    """Yield steps: nodes by leaf, leaves by spine, and after how many writes the step is cut."""
+    first = bytes([1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 1, 1, 255])
+    exchanged = bytes([2, 2, 2, 1, 1, 1, 1, 2, 0, 0, 1, 1, 1, 3])
+    split = bytes([1, 1, 3, 3, 2, 2, 4, 4, 0, 1, 0, 1, 0, 5])
+    yield first + exchanged + split
+    yield first + split + first[:-1] + bytes([2]) + exchanged
 
 
 def request_messages() -> Iterator[bytes]:

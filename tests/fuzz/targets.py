@@ -1,4 +1,6 @@
-"""The targets: one per parser. A target takes any bytes and raises only on a defect.
+"""The targets: one per parser, and one that applies plans and cuts them off.
+
+A target takes any bytes and raises only on a defect.
 
 A target ignores the documented exceptions of its parser and checks its result: errors are one
 printable line, facts fit a report, and both parsers of a format give equal results.
@@ -21,6 +23,7 @@ from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch_options import is_script, parse_script_options
 from generator.objects.inventory import parse_nodes
 from generator.objects.plane_config import parse_planes
+from generator.objects.tree_record import parse_tree_record, render_tree_record
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.placement.request import parse_request
 from generator.rpc.messages.answers import decode_placement, encode_placement
@@ -31,6 +34,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.simulation.replay.trace import parse_trace
 from generator.switches.targets import parse_switches
 from tests.fuzz import seeds
+from tests.generator.reconcile.applies import Cabling, Step, check_ends_alike
 from tests.topology.source_views import listed_agents
 from topology.findings.silences import parse_silences
 from topology.join.fabric_join import build_fabric
@@ -56,6 +60,12 @@ from topology.sources.lldp.pcap import parse_saved_frames
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 SOURCE: Final = "fuzzed"
+NUM_NODES: Final = 8
+NUM_LEAVES: Final = 5
+STEP_BYTES: Final = NUM_NODES + NUM_LEAVES + 1
+MAX_STEPS: Final = 6
+NO_CUT: Final = 16
+"""From this value on, the last byte of a step means that it is not cut off."""
 YAML_BYTES: Final = 64 << 10
 """YAML takes its time, 1 MB of it a second or more; text that starts with `{` does not."""
 GRAPH_BYTES: Final = 256 << 10
@@ -253,6 +263,26 @@ def _fabric_object(raw: bytes) -> None:
             assert parse_fabric(render_fabric(status)) == status
 
 
+def _tree_record(raw: bytes) -> None:
+    for document in _documents(raw):
+        with suppress(ConfigError):
+            record = parse_tree_record(document)
+            assert parse_tree_record(render_tree_record(record)) == record
+
+
+def _interrupted_applies(raw: bytes) -> None:
+    """Read steps of 14 bytes: the leaf of each node, the spine of each leaf, and the cut."""
+    steps = []
+    for at in range(0, min(len(raw), MAX_STEPS * STEP_BYTES), STEP_BYTES):
+        row = raw[at : at + STEP_BYTES].ljust(STEP_BYTES, b"\0")
+        leaves = tuple(byte % NUM_LEAVES for byte in row[:NUM_NODES])
+        spines = tuple(byte % 2 for byte in row[NUM_NODES:-1])
+        if any(leaves):
+            steps.append(Step(Cabling(leaves, spines), row[-1] if row[-1] < NO_CUT else None))
+    if steps:
+        check_ends_alike(steps)
+
+
 def _pcap(raw: bytes) -> None:
     _check_errors(parse_saved_frames(raw, source=SOURCE).errors)
 
@@ -314,6 +344,10 @@ TARGETS: Final[Mapping[str, Target]] = {
     "planes": Target(_planes, seeds.planes, YAML_BYTES),
     "silences": Target(_silences, seeds.silences, YAML_BYTES),
     "fabric_object": Target(_fabric_object, seeds.fabric_objects, YAML_BYTES),
+    "tree_record": Target(_tree_record, seeds.tree_records, YAML_BYTES),
+    "interrupted_applies": Target(
+        _interrupted_applies, seeds.interrupted_applies, MAX_STEPS * STEP_BYTES
+    ),
     "node_texts": Target(_node_texts, seeds.node_texts),
     "source_pairs": Target(_source_pairs, seeds.source_pairs, PAIR_BYTES),
 }

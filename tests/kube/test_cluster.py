@@ -90,7 +90,7 @@ def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore)
     access = ClusterAccess(cluster.kubeconfig)
     observed = read_observed(None, None, access)
     seen = read_observation(Sources(cluster=access)).observation
-    actions, problems = plan_tree_changes(seen, observed.hypernodes)
+    actions, problems, _ = plan_tree_changes(seen, observed.hypernodes)
     assert not problems
     assert [one.name for one in actions] == [one["name"] for one in planned.document]
     earlier = len(cluster.api.writes_by(WRITER))

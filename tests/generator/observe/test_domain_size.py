@@ -35,6 +35,6 @@ def test_it_names_a_domain_that_is_too_large_and_plans_nothing() -> None:
     assert len(json.dumps(render_manifest(hypernode), separators=(",", ":"))) > MAX_MEMBER_BYTES
     stops = tuple(describe_large_domains(tree))
     assert "domain big has 25000 members" in stops[0]
-    actions, (problem,) = plan_tree_changes(Observation(tree, (), plan_stops=stops), ())
+    actions, (problem,), _ = plan_tree_changes(Observation(tree, (), plan_stops=stops), ())
     assert actions == ()
     assert "1.5 MiB" in str(problem)
