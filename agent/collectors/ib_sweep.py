@@ -17,9 +17,10 @@ from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, Swee
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
 from agent.node.sysfs import Sysfs
 from agent.settings import DEFAULT_SUBNET, AgentSettings, SweepSettings
-from topology.model.errors import CollectError, CommandFailed, ParseError, show
+from topology.model.errors import CollectError, CommandFailed, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import natural_key, parse_guid
+from topology.sources.ibnetdiscover.cut_sweep import find_cut
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
 _INFINIBAND = "class/infiniband"
@@ -131,6 +132,9 @@ def _run_sweep(sweep: _SubnetSweep, settings: SweepSettings, runner: Runner) -> 
         if num_lost:
             raise _SweepRefused(_refusal(num_lost) + tail_of(result.stderr))
         raise CollectError("the sweep found no switch" + tail_of(result.stderr))
+    cut = find_cut(result.stdout, parsed.devices, errors=parsed.errors)
+    if isinstance(cut, CutInput):
+        raise CollectError(cut.problem)
     return _SweepResult(
         SweepDump(sweep.subnet, render_ibnetdiscover(parsed.devices)),
         parsed.errors,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +15,19 @@ from generator.cli.observation import read_observation
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.pods import Gang
+from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import parse_tree_spec
 from generator.objects.write_policy import WritePolicy
-from generator.outputs.hypernode import HyperNode
-from generator.reconcile.desired import compute_coverage, derive_previous_tree, plan_tree_changes
+from generator.outputs.hypernode import HyperNode, build_hypernode_tree
+from generator.reconcile.desired import compute_coverage, plan_removal, plan_tree_changes
 from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
+from generator.reconcile.previous_tree import select_decided
 from generator.reconcile.sweep_holds import find_sweep_holds
+from generator.reconcile.tree_decision import TreeDecision, build_decision
+from generator.store.base import StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
+from runtime.clock import utc_now
 from topology.model.errors import KubeForbidden, ParseError
 
 
@@ -31,6 +37,10 @@ class Plan(NamedTuple):
     actions: tuple[Action, ...]
     problems: tuple[ParseError, ...]
     verdict: PlanVerdict
+    decision: TreeDecision
+    """The step from the last decision, which is recorded before the first action."""
+    is_adoptable: bool = True
+    """Whether the step may be recorded although it needs no action."""
 
 
 class ObservedHyperNodes(NamedTuple):
@@ -42,6 +52,8 @@ class ObservedHyperNodes(NamedTuple):
     """The Fabric object: budget, approvals, outputs."""
     gangs: tuple[Gang, ...] = ()
     """The running gangs, as far as they are known."""
+    record: TreeRecord | None = None
+    """The HyperNodes that were decided last."""
 
 
 def add_store_reports(
@@ -79,11 +91,13 @@ def read_observed(
         return ObservedHyperNodes(read.hypernodes, read.problems)
     opened = DirectoryStore(store)
     read = opened.read_hypernodes()
-    return ObservedHyperNodes(read.hypernodes, read.problems, opened.read_fabric())
+    stored = opened.read_record()
+    problems = (*read.problems, *stored.problems)
+    return ObservedHyperNodes(read.hypernodes, problems, opened.read_fabric(), record=stored.record)
 
 
 def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
-    """Read what a plan for a cluster depends on; warn if listing pods is forbidden.
+    """Read what a plan for a cluster depends on; name what this user may not read.
 
     Raises:
         KubeError: the cluster cannot be read.
@@ -92,12 +106,19 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
 
     with open_cluster(cluster, os.environ) as store:
         read, fabric = store.read_hypernodes(), store.read_fabric()
+        problems, stored = [*read.problems], StoredRecord()
+        gangs: tuple[Gang, ...] = ()
         try:
             gangs = store.read_gangs()
         except KubeForbidden as error:
-            problem = ParseError(f"running gangs are unknown: {error}", source="pods")
-            return ObservedHyperNodes(read.hypernodes, (*read.problems, problem), fabric)
-        return ObservedHyperNodes(read.hypernodes, read.problems, fabric, gangs)
+            problems.append(ParseError(f"running gangs are unknown: {error}", source="pods"))
+        try:
+            stored = store.read_record()
+        except KubeForbidden as error:
+            text = f"the last decision is unknown: {error}"
+            problems.append(ParseError(text, source="treerecords"))
+        problems += stored.problems
+        return ObservedHyperNodes(read.hypernodes, tuple(problems), fabric, gangs, stored.record)
 
 
 def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WritePolicy) -> Plan:
@@ -109,21 +130,37 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         click.UsageError: no source is given.
         TopologyError: there is no usable input, so nothing is planned.
     """
-    previous = derive_previous_tree(observed.hypernodes)
-    read = read_observation(sources, previous=previous)
     if not parse_tree_spec(observed.fabric)[0].has_hypernodes:
-        no_output = ParseError("spec.outputs has no HyperNodes", source="Fabric default")
-        return Plan((), (*read.problems, no_output), PlanVerdict(hash_plan(())))
-    actions, conflicts = plan_tree_changes(read.observation, observed.hypernodes)
+        return _build_removal(observed, policy)
+    decided = select_decided(observed.record, observed.hypernodes)
+    previous = build_hypernode_tree(decided).tree if decided else None
+    read = read_observation(sources, previous=previous)
+    planned = plan_tree_changes(read.observation, observed.hypernodes)
+    decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     verdict = judge_plan(
-        actions,
+        planned.actions,
         observed.hypernodes,
         budget=policy.budget,
         coverage=coverage,
         gangs=observed.gangs,
+        decision=decision,
     )
-    sweep_holds = find_sweep_holds(read.observation.doubts, actions, observed.hypernodes)
+    doubts = read.observation.doubts
+    sweep_holds = find_sweep_holds(doubts, planned.actions, observed.hypernodes, decision=decision)
     verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
-    problems = (*read.problems, *observed.problems, *policy.problems, *conflicts)
-    return Plan(actions, problems, verdict)
+    problems = (*read.problems, *observed.problems, *policy.problems, *planned.problems)
+    # Without a desired HyperNode the fabric is unknown; with conflicts, some were not written.
+    is_adoptable = bool(planned.desired) and (verdict.is_allowed or not planned.problems)
+    return Plan(planned.actions, problems, verdict, decision, is_adoptable=is_adoptable)
+
+
+def _build_removal(observed: ObservedHyperNodes, policy: WritePolicy) -> Plan:
+    """Return the plan that removes all of our HyperNodes, because the Fabric object wants none."""
+    planned = plan_removal(observed.hypernodes)
+    counts = Counter(action.op for action in planned.actions)
+    decision = build_decision(observed.record, (), budget=policy.budget, now=utc_now())
+    problems = (*observed.problems, *policy.problems, *planned.problems)
+    return Plan(
+        planned.actions, problems, PlanVerdict(hash_plan(planned.actions), counts=counts), decision
+    )

@@ -11,8 +11,10 @@ from typing import Protocol
 import click
 
 from generator.kube.access import ClusterAccess
+from generator.objects.tree_record import TreeRecord
 from generator.reconcile.apply import HyperNodeStore
 from generator.store.directory import DirectoryStore
+from generator.store.folder_lock import FolderLock
 
 
 class ApprovalStore(Protocol):
@@ -25,6 +27,10 @@ class ApprovalStore(Protocol):
 
 class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """A store to which a plan is applied."""
+
+    def write_record(self, record: TreeRecord) -> object:
+        """Record what was decided, before it is written."""
+        ...
 
     def consume_approval(self, plan: str) -> object:
         """Remove the approval of a plan that was applied."""
@@ -48,3 +54,19 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
 
     with open_cluster(cluster, os.environ) as opened:
         yield opened
+
+
+@contextmanager
+def hold_folder(store: Path | None) -> Iterator[None]:
+    """Hold the right to write a folder; a cluster needs none, as it checks each object's version.
+
+    Raises:
+        ConfigError: a server or another command writes the folder.
+        WriteError: the folder cannot be written.
+    """
+    lock = FolderLock(store) if store is not None else None
+    try:
+        yield
+    finally:
+        if lock is not None:
+            lock.release()

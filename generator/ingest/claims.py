@@ -30,7 +30,7 @@ from generator.ingest.sweep_choice import (
 from generator.ingest.sweep_findings import derive_ignored_findings
 from generator.ingest.sweeps import build_detached_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
-from topology.model.errors import ParseError, show
+from topology.model.errors import CutInput, ParseError, ReportError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
@@ -171,11 +171,14 @@ def _parse_sweep_report(sweep: ReportedSweep, last: ParsedSweep | None) -> Parse
     """Return the claims of a sweep; the previous object if its parts are unchanged.
 
     Raises:
-        ReportError: the sweep is incomplete or damaged.
+        ReportError: the sweep is incomplete, damaged or cut.
     """
     if last is not None and last.parts == sweep.parts:
         return last
     parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
+    cut = next((error for error in parsed.errors if isinstance(error, CutInput)), None)
+    if cut is not None:
+        raise ReportError(cut.problem)
     return ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
 from generator.ingest.sweeps import parse_sweep
+from topology.model.errors import CutInput
 from topology.model.facts import ParseResult
+from topology.sources.infiniband.cut_tables import (
+    find_cut_db_csv,
+    find_cut_lst,
+    find_cut_net_dump,
+)
 from topology.sources.infiniband.ibdiagnet_db import parse_ibdiagnet_db
 from topology.sources.infiniband.ibdiagnet_net_dump import parse_ibdiagnet_net_dump
 from topology.sources.infiniband.subnet_lst import parse_subnet_lst
@@ -53,14 +60,22 @@ def detect_dump_format(raw: bytes) -> DumpFormat | None:
 
 
 def parse_dump(raw: bytes, *, source: str) -> ParseResult:
-    """Return the devices of a dump in any format; an unknown one is parsed as ibnetdiscover's."""
-    parse = _PARSERS.get(detect_dump_format(raw) or DumpFormat.IBNETDISCOVER, parse_sweep)
-    return parse(raw, source=source)
+    """Return the devices of a dump in any format; an unknown one is parsed as ibnetdiscover's.
+
+    The first error of a dump whose end is missing is a `CutInput`.
+    """
+    form = detect_dump_format(raw)
+    if form is None or form is DumpFormat.IBNETDISCOVER:
+        return parse_sweep(raw, source=source)
+    parse, find_cut = _PARSERS[form]
+    parsed, cut = parse(raw, source=source), find_cut(raw, source=source)
+    return parsed if cut is None else replace(parsed, errors=(cut, *parsed.errors))
 
 
 _DumpParser = Callable[..., ParseResult]
-_PARSERS: Final[Mapping[DumpFormat, _DumpParser]] = {
-    DumpFormat.DB_CSV: parse_ibdiagnet_db,
-    DumpFormat.NET_DUMP: parse_ibdiagnet_net_dump,
-    DumpFormat.SUBNET_LST: parse_subnet_lst,
+_FindCut = Callable[..., CutInput | None]
+_PARSERS: Final[Mapping[DumpFormat, tuple[_DumpParser, _FindCut]]] = {
+    DumpFormat.DB_CSV: (parse_ibdiagnet_db, find_cut_db_csv),
+    DumpFormat.NET_DUMP: (parse_ibdiagnet_net_dump, find_cut_net_dump),
+    DumpFormat.SUBNET_LST: (parse_subnet_lst, find_cut_lst),
 }

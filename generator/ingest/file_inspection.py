@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from generator.ingest.dump_formats import DumpFormat, detect_dump_format, parse_dump
-from generator.objects.inventory import parse_nodes
+from generator.objects.inventory import count_nodes
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import parse_manifest
 from generator.placement.request import parse_request
-from topology.model.errors import ParseError, TopologyError
+from topology.model.errors import CutInput, ParseError, TopologyError
 from topology.model.facts import Device, DeviceKind, Neighbor, ParseResult
 from topology.model.ids import IdKind
+from topology.model.text import to_utf8
 from topology.model.tree import parse_tree
 from topology.reports.fabric_status import FABRIC_KIND, parse_fabric
 from topology.reports.neighbor_report import extract_device, parse_report
 from topology.sources.cabling.formats import parse_cabling
 from topology.sources.host.nvidia_smi import derive_clique, parse_gpu_fabrics
-from topology.sources.ibnetdiscover.parser import parse_strictly
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldp.pcap import is_saved_frames, parse_saved_frames
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
@@ -32,6 +32,7 @@ _GPUS = re.compile(
     rb"|^fabric\.state,", re.MULTILINE | re.IGNORECASE
 )  # fmt: skip
 _NETBOX = re.compile(rb'"(?:a_terminations|termination_a\w*)"\s*:')
+_NODE_LIST = re.compile(r'\s*\{\s*"nodes"\s*:\s*\[')
 _NVLINK: Final = "nvidia-smi"
 _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
 
@@ -53,6 +54,7 @@ class FileInspection:
 
 def inspect_bytes(raw: bytes, *, source: str) -> FileInspection:
     """Return the format and counts of a file; never raises on any bytes."""
+    raw = to_utf8(raw)
     if not raw.strip():
         return _build_unknown("empty: expected a capture or an object", source)
     return _inspect_frames(raw, source) if is_saved_frames(raw) else _inspect_text(raw, source)
@@ -60,7 +62,7 @@ def inspect_bytes(raw: bytes, *, source: str) -> FileInspection:
 
 def _inspect_text(raw: bytes, source: str) -> FileInspection:
     head = raw[:_HEAD_BYTES]
-    if _WALK.match(head.removeprefix(b"\xef\xbb\xbf")):
+    if _WALK.match(head):
         return _inspect_walk(raw, source)
     lldp = _LLDP.search(head)
     if lldp:
@@ -79,12 +81,6 @@ def inspect_strictly(raw: bytes, *, source: str) -> FileInspection:
 
     The problems contain every bad line. Such a file must not be relied on.
     """
-    if detect_dump_format(raw) is DumpFormat.IBNETDISCOVER:
-        try:
-            devices = parse_strictly(raw, source=source)
-        except ExceptionGroup as group:
-            return _build_refused(DumpFormat.IBNETDISCOVER.value, group.exceptions)
-        return _inspect_dump(DumpFormat.IBNETDISCOVER, ParseResult(devices))
     inspection = inspect_bytes(raw, source=source)
     return (
         _build_refused(inspection.format, inspection.problems)
@@ -93,9 +89,13 @@ def inspect_strictly(raw: bytes, *, source: str) -> FileInspection:
     )
 
 
-def _build_refused(form: str, problems: Iterable[Exception]) -> FileInspection:
-    errors = tuple(problem for problem in problems if isinstance(problem, ParseError))
-    return FileInspection(form, {"bad_lines": len(errors)}, (), errors)
+def _build_refused(form: str, problems: tuple[ParseError, ...]) -> FileInspection:
+    return FileInspection(form, {"bad_lines": _count_bad_lines(problems)}, (), problems)
+
+
+def _count_bad_lines(problems: Iterable[ParseError]) -> int:
+    """Return how many problems are about a line: a missing end has none."""
+    return sum(not isinstance(problem, CutInput) for problem in problems)
 
 
 def _build_unknown(problem: str, source: str) -> FileInspection:
@@ -112,7 +112,7 @@ def _inspect_dump(form: DumpFormat, parsed: ParseResult) -> FileInspection:
     counts = dict.fromkeys(names.values(), 0)
     for device in parsed.devices:
         counts[names[device.kind]] += 1
-    counts |= _count_wiring(parsed.devices) | {"bad_lines": len(parsed.errors)}
+    counts |= _count_wiring(parsed.devices) | {"bad_lines": _count_bad_lines(parsed.errors)}
     unresolved = tuple(
         id_.value
         for device in parsed.devices
@@ -212,6 +212,8 @@ def _inspect_cabling_plan(raw: bytes, source: str) -> FileInspection | None:
 
 
 def _inspect_objects(raw: bytes, source: str) -> FileInspection:
+    if _NODE_LIST.match(raw[:_HEAD_BYTES].decode("utf-8", "replace")):
+        return _inspect_nodes(raw, source)
     formats: dict[str, None] = {}
     counts: dict[str, int] = {}
     problems: list[ParseError] = []
@@ -222,8 +224,8 @@ def _inspect_objects(raw: bytes, source: str) -> FileInspection:
         else:
             documents.append(document)
     if any(_is_node_list(document.value) for document in documents):
-        listed = parse_nodes(raw, source=source)
-        return FileInspection("nodes", {"nodes": len(listed.nodes)}, (), listed.problems)
+        documents.clear()  # a large list must not be in memory twice
+        return _inspect_nodes(raw, source)
     for document in documents:
         try:
             name, more = _inspect_object(document.value)
@@ -237,6 +239,11 @@ def _inspect_objects(raw: bytes, source: str) -> FileInspection:
         return _build_unknown("the file contains no object", source)
     counts["bad_documents"] = len(problems)
     return FileInspection(", ".join(formats) or "unknown", counts, (), tuple(problems))
+
+
+def _inspect_nodes(raw: bytes, source: str) -> FileInspection:
+    num_nodes, problems = count_nodes(raw, source=source)
+    return FileInspection("nodes", {"nodes": num_nodes}, (), problems)
 
 
 def _is_node_list(value: object) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.errors import ParseError
+from topology.model.errors import CutInput, ParseError
 from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
 
@@ -53,6 +53,11 @@ class Inputs:
     """About the sweeps themselves: ignored, contradicted or in disagreement."""
     doubts: tuple[SweepDoubt, ...] = ()
     """What speaks against the sweeps that are used."""
+
+    @property
+    def cuts(self) -> tuple[CutInput, ...]:
+        """The inputs whose end is missing: what is absent from them may exist."""
+        return tuple(problem for problem in self.problems if isinstance(problem, CutInput))
 
     @property
     def all_claims(self) -> tuple[Claim | SweptClaims, ...]:

@@ -35,7 +35,7 @@ from generator.store.local_files import (
 )
 from runtime.clock import utc_now
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
@@ -46,7 +46,9 @@ NO_SOURCE_MESSAGE: Final = (
     "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
 )
 MAX_CAPTURE_BYTES: Final = 16 << 20  # a spine with 48 leaves prints 100 kB
-_CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)\Z")
+_CAPTURE = re.compile(r"(?P<device>.+)\.neighbors\.(?P<form>json0|json|keyvalue)(?:\.gz)?\Z")
+_CHASSIS = re.compile(r"(?P<device>.+)\.chassis\.(?:json0|json)(?:\.gz)?\Z")
+_CAPTURE_WORD = re.compile(r"\.(?:neighbors|chassis)\.|\.json0\b", re.IGNORECASE)
 
 
 class Sources(NamedTuple):
@@ -187,7 +189,8 @@ def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]
 def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
     """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
 
-    Other files in the folder are ignored.
+    Each may be packed with gzip. A file that looks like a capture and is not read is a problem;
+    other files are ignored.
     """
     claims: list[Claim] = []
     problems: list[ParseError] = []
@@ -195,11 +198,17 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
         files = sorted(folder.iterdir())
     except OSError as error:
         return [], [ParseError(f"cannot be read: {error.strerror}", source=show(str(folder)))]
+    chassis_files = {
+        name["device"]: file for file in files if (name := _CHASSIS.match(file.name)) is not None
+    }
+    problems += _list_ignored(files)
     for file in files:
         name = _CAPTURE.match(file.name)
         if name is None:
             continue
-        device, file_problems = _read_capture(file, name["device"])
+        device, file_problems = _read_capture(
+            file, name["device"], chassis_files.get(name["device"])
+        )
         problems += file_problems
         if device is not None:
             claims.append(Claim(device, Origin.CAPTURE))
@@ -212,14 +221,32 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
     return claims, problems
 
 
-def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError]]:
+def _list_ignored(files: Sequence[Path]) -> Iterator[ParseError]:
+    """Yield a problem per file that is a capture by its name, but is not read."""
+    captured = {name["device"] for file in files if (name := _CAPTURE.match(file.name))}
+    for file in files:
+        chassis = _CHASSIS.match(file.name)
+        problem = ""
+        if chassis is not None and chassis["device"] not in captured:
+            problem = "ignored: there is no file with the neighbors of this device"
+        elif chassis is None and not _CAPTURE.match(file.name) and _CAPTURE_WORD.search(file.name):
+            problem = "ignored: expected <device>.neighbors.json0, .json or .keyvalue, or with .gz"
+        if problem:
+            yield ParseError(problem, source=show(str(file), 1024))
+
+
+def _read_capture(
+    file: Path, name: str, chassis_file: Path | None
+) -> tuple[Device | None, list[ParseError]]:
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, [raw]
     parsed = parse_neighbors(raw, source=show(str(file), 1024))
+    cut = _find_capture_cut(raw, has_errors=bool(parsed.errors), source=show(str(file), 1024))
+    errors = [*([cut] if cut else []), *parsed.errors]
     if parsed.errors and not parsed.ports:
-        return None, list(parsed.errors)
-    chassis, problems = _read_chassis(file.with_name(f"{name}.chassis.json0"))
+        return None, errors
+    chassis, problems = _read_chassis(chassis_file) if chassis_file else (None, ())
     ports = tuple(
         Port(name=port, ids=(Id(IdKind.IFNAME, port),), neighbors=neighbors)
         for port, neighbors in parsed.ports
@@ -230,12 +257,20 @@ def _read_capture(file: Path, name: str) -> tuple[Device | None, list[ParseError
         ids=chassis.ids if chassis else (),
         ports=ports,
     )
-    return device, [*parsed.errors, *problems]
+    return device, [*errors, *problems]
+
+
+def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput | None:
+    """Return the problem of a capture whose end is missing, None if it looks whole."""
+    text = raw.strip()
+    is_json = text.startswith(b"{")
+    is_cut = has_errors and not text.endswith(b"}") if is_json else not raw.endswith(b"\n")
+    if not (text and is_cut):
+        return None
+    return CutInput("the capture is cut: its last line is incomplete; capture again", source=source)
 
 
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
-    if not file.exists():
-        return None, ()
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)

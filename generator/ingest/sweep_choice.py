@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from generator.ingest.host_evidence import HostCheck, HostPorts, check_hosts
+from generator.ingest.host_evidence import HostCheck, HostComparison, HostPorts
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import NamedSweepers, SweepRank
 from generator.ingest.sweep_findings import (
@@ -141,6 +141,7 @@ class _ReadSweep:
     sweep: ReportedSweep
     parsed: ParsedSweep
     view: SweepView
+    comparison: HostComparison
     check: HostCheck
 
 
@@ -253,9 +254,13 @@ class SweepChooser:
         """
         last = self._used.get(sweep.subnet)
         parsed = self._parse(sweep, last.parsed if last else None)
-        view = last.view if last and last.parsed is parsed else read_view(parsed.claims)
-        check = check_hosts(view, sweep.subnet, evidence.hosts)
-        return _ReadSweep(rank, sweep, parsed, view, check)
+        if last and last.parsed is parsed:
+            view, comparison = last.view, last.comparison
+        else:
+            view = read_view(parsed.claims)
+            comparison = HostComparison(view, sweep.subnet)
+        check = comparison.check(evidence.hosts)
+        return _ReadSweep(rank, sweep, parsed, view, comparison, check)
 
     def _judge(
         self,

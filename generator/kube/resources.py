@@ -40,6 +40,7 @@ LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 HYPERNODES: Final = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 REPORTS: Final = Resource("toponaut.io", "v1alpha1", "neighborreports", "NeighborReport")
 FABRICS: Final = Resource("toponaut.io", "v1alpha1", "fabrics", "Fabric")
+RECORDS: Final = Resource("toponaut.io", "v1alpha1", "treerecords", "TreeRecord")
 RESERVATIONS: Final = Resource(
     "toponaut.io", "v1alpha1", "placementreservations", "PlacementReservation"
 )

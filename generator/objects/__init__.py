@@ -5,14 +5,18 @@
 - `tree_spec`: its settings for the tree: planes, outputs, tier names.
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
+- `node_entry`: one node of that list, validated field by field.
+- `usable_fields`: the fields of a row that are valid; a wrong one costs only itself.
+- `row_stream`: the rows of a large JSON list, one at a time.
 - `document`: parts of a document that Kubernetes or a person wrote.
 - `pods`: running pods: gangs, bound pods, agents.
 - `pod_resources`: the resources that pods use, and the free capacity of nodes.
 - `quantities`: Kubernetes quantities.
 - `reservation`: the PlacementReservation object.
 - `tree_document`: the printed TopologyTree, for its schema.
+- `tree_record`: the TreeRecord object: the HyperNodes that were decided last.
 - `yaml_document`: JSON and YAML text to plain documents.
 
-May import `topology` and `placement.cluster` (node specs). Pure; only `plane_config.read_planes`
-reads a file.
+May import `topology`, `outputs` and `placement.cluster` (node specs). Pure; only
+`plane_config.read_planes` reads a file.
 """

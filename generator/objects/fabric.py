@@ -57,9 +57,11 @@ class ChangeBudget(WireModel):
     """How much may change at once without an approval."""
 
     nodes_percent: Percent = 10
-    """Share of all nodes that one plan may take out of a domain."""
+    """Share of all nodes that may be taken out of a domain within the window."""
     domains_percent: Percent = 25
-    """Share of the domains of a tier that one plan may delete."""
+    """Share of the domains of a tier that may be deleted within the window."""
+    window_seconds: Annotated[int, Field(ge=0, le=86_400)] = 3600
+    """For how long a change counts; 0: each plan counts alone."""
     release_after_seconds: Annotated[int, Field(ge=60, le=604_800)] | None = None
     """A plan that was held for this long is written; None: never by time alone."""
 

@@ -1,121 +1,55 @@
 """The inventory of a cluster's nodes: their ids for the fabric, their capacity for placement.
 
 Two forms are read: `kubectl get nodes -o json|yaml`, and Toponaut's own form `nodes: [{name, ids,
-capacity, free, labels, taints, schedulable}]`. A malformed node is left out and reported.
+capacity, free, labels, taints, schedulable}]`. A wrong field costs that field, is reported, and
+never admits pods that a good one would keep out; the node stays listed. Only an entry that names no
+node is left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-
-from generator.objects.quantities import parse_quantity
-from generator.objects.yaml_document import parse_documents
+from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
+from generator.objects.row_stream import stream_rows
+from generator.objects.yaml_document import (
+    ValueFault,
+    YamlDocument,
+    index_faults,
+    parse_documents,
+    refuse_repeated,
+)
 from generator.placement.cluster.snapshot import NodeSpec
 from topology.model.errors import ConfigError, ParseError, show
-from topology.model.facts import Device, DeviceKind
-from topology.model.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
-from topology.model.validation import describe_validation
+from topology.model.text import decode_text
 
-SLOTS: Final = "slots"
-
-
-@dataclass(frozen=True, slots=True)
-class ListedNode:
-    """One node of the cluster."""
-
-    name: str
-    ids: tuple[Id, ...]
-    """Sorted; the node name is one of them."""
-    spec: NodeSpec
-    """Its capacity, labels and taints."""
-
-    @property
-    def device(self) -> Device:
-        """The node as a host device with its ids."""
-        return Device(DeviceKind.HOST, self.name, self.ids)
+__all__ = [
+    "SLOTS",
+    "Inventory",
+    "ListedNode",
+    "build_node_specs",
+    "count_nodes",
+    "list_node_problems",
+    "parse_node",
+    "parse_nodes",
+]
+_MAX_FILE_PROBLEMS: Final = 1000
+"""Problems of one file that are kept; the number of the others is."""
 
 
 class Inventory(NamedTuple):
-    """All usable nodes, and the problems with others."""
+    """All nodes, and the problems with their entries."""
 
     nodes: tuple[ListedNode, ...]
     """Sorted by name."""
     problems: tuple[ParseError, ...]
+    lost: tuple[str, ...] = ()
+    """Why entries name no node, so that it is unknown which nodes they list."""
 
 
-Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]
-
-
-class _StrictModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class _LenientModel(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
-
-
-class _IdRow(_StrictModel):
-    type: IdKind
-    value: str
-    subtype: str = ""
-
-
-class _TaintRow(_LenientModel):
-    key: str
-    value: str = ""
-    effect: str = "NoSchedule"
-
-
-def _parse_taint(value: object) -> object:
-    """Return a taint object for the text form `key=value:Effect`."""
-    if not isinstance(value, str):
-        return value
-    pair, _, effect = value.rpartition(":") if ":" in value else (value, "", "NoSchedule")
-    key, _, text = pair.partition("=")
-    return {"key": key, "value": text, "effect": effect}
-
-
-Taints = list[Annotated[_TaintRow, BeforeValidator(_parse_taint)]]
-
-
-class _NodeRow(_StrictModel):
-    name: str
-    ids: list[_IdRow] = Field(default_factory=list)
-    capacity: Quantities = Field(default_factory=dict)
-    free: Quantities | None = None
-    labels: dict[str, str] = Field(default_factory=dict)
-    taints: Taints = Field(default_factory=list)
-    schedulable: bool = True
-
-
-class _KubeMetadata(_LenientModel):
-    name: str
-    labels: dict[str, str] = Field(default_factory=dict)
-
-
-class _KubeSpec(_LenientModel):
-    taints: Taints = Field(default_factory=list)
-    unschedulable: bool = False
-
-
-class _NodeAddress(_LenientModel):
-    type: str
-    address: str
-
-
-class _KubeStatus(_LenientModel):
-    allocatable: Quantities = Field(default_factory=dict)
-    addresses: list[_NodeAddress] = Field(default_factory=list)
-
-
-class _KubeNode(_LenientModel):
-    metadata: _KubeMetadata
-    spec: _KubeSpec = _KubeSpec()
-    status: _KubeStatus = _KubeStatus()
+_DOCUMENT_KEYS: Final = frozenset({"apiVersion", "kind", "metadata", "nodes"})
 
 
 def parse_nodes(raw: bytes, *, source: str) -> Inventory:
@@ -123,124 +57,142 @@ def parse_nodes(raw: bytes, *, source: str) -> Inventory:
 
     Cost: O(bytes).
     """
-    nodes: dict[str, ListedNode] = {}
-    problems: list[ParseError] = []
-    for document in parse_documents(raw, source=source):
-        if isinstance(document, ParseError):
-            problems.append(document)
-            continue
-        for path, row in _iterate_rows(document.value):
-            try:
-                node = _parse_row(row)
-            except (ValidationError, ValueError) as error:
-                problem = f"{path} is left out: {_describe_error(error)}"
-                problems.append(ParseError(problem, source=source, line=document.line))
-                continue
-            if node.name in nodes:
-                problem = f"{path} is left out: {node.name} is listed already"
-                problems.append(ParseError(problem, source=source, line=document.line))
-                continue
-            nodes[node.name] = node
-    return Inventory(tuple(nodes[name] for name in sorted(nodes)), tuple(problems))
+    return _collect_entries(raw, _EntryCollector(source)).build_inventory()
 
 
-def parse_node(document: Mapping[str, object]) -> ListedNode:
-    """Return the node of a decoded Node object.
+def count_nodes(raw: bytes, *, source: str) -> tuple[int, tuple[ParseError, ...]]:
+    """Return how many nodes `parse_nodes` returns, and its problems, without keeping the nodes."""
+    entries = _collect_entries(raw, _EntryCollector(source, is_count=True))
+    return len(entries.nodes), entries.build_inventory().problems
 
-    Raises:
-        ConfigError: it is not a Node, or a field that is read is malformed.
-    """
+
+def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
+    streamed = entries.copy_empty()
     try:
-        return _parse_row(document)
-    except (ValidationError, ValueError) as error:
-        raise ConfigError(_describe_error(error)) from error
+        rows = stream_rows(decode_text(raw), "nodes", refuse_repeated)
+        for index, row in enumerate(rows):
+            streamed.add_row(f"nodes[{index}]", row, (), 1)
+    except (ValueError, RecursionError):
+        _collect_documents(raw, entries)
+        return entries
+    return streamed
 
 
-def _describe_error(error: ValidationError | ValueError) -> str:
-    return (
-        "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
+def _collect_documents(raw: bytes, entries: _EntryCollector) -> None:
+    """Add the entries of a file in any form."""
+    for document in parse_documents(raw, source=entries.source, is_lenient=True):
+        if isinstance(document, ParseError):
+            entries.lose(document)
+            continue
+        for problem in _find_unknown_keys(document, entries.source):
+            entries.add_problem(problem)
+        for path, row, faults in _iterate_rows(document):
+            entries.add_row(path, row, faults, document.line)
+
+
+@dataclass(slots=True)
+class _EntryCollector:
+    """The entries of one file."""
+
+    source: str
+    is_count: bool = False
+    """Whether only names are kept."""
+    nodes: dict[str, ListedNode | None] = field(default_factory=dict)
+    """By name."""
+    problems: list[ParseError] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)
+    num_more: int = 0
+    """Problems beyond those that are kept."""
+
+    def copy_empty(self) -> _EntryCollector:
+        """Return an empty collector for the same file."""
+        return _EntryCollector(self.source, self.is_count)
+
+    def add_problem(self, problem: ParseError) -> None:
+        """Keep a problem, or count it if there are many."""
+        if len(self.problems) < _MAX_FILE_PROBLEMS:
+            self.problems.append(problem)
+        else:
+            self.num_more += 1
+
+    def lose(self, problem: ParseError) -> None:
+        """Count an entry that names no node."""
+        self.add_problem(problem)
+        if len(self.lost) < _MAX_FILE_PROBLEMS:
+            self.lost.append(str(problem))
+
+    def add_row(self, path: str, row: object, faults: tuple[ValueFault, ...], line: int) -> None:
+        """Add the node of a row; of a node that is listed already, only the problem."""
+        try:
+            node = parse_entry(row, faults)
+        except ConfigError as error:
+            self.lose(ParseError(f"{path} is left out: {error}", source=self.source, line=line))
+            return
+        if node.name in self.nodes:
+            repeated = f"{path} is left out: {node.name} is listed already"
+            self.add_problem(ParseError(repeated, source=self.source, line=line))
+            first = self.nodes[node.name]
+            if first is not None:
+                problems = (*first.problems, repeated)[: MAX_PROBLEMS + 1]
+                self.nodes[node.name] = replace(first, problems=problems)
+            return
+        self.nodes[node.name] = None if self.is_count else node
+        for problem in node.problems:
+            text = f"{path} ({node.name}): {problem}"
+            self.add_problem(ParseError(text, source=self.source, line=line))
+
+    def build_inventory(self) -> Inventory:
+        """Return the entries in order of their names."""
+        named = (self.nodes[name] for name in sorted(self.nodes))
+        nodes = tuple(node for node in named if node is not None)
+        problems = self.problems
+        if self.num_more:
+            text = f"{self.num_more} more problems with entries"
+            problems = [*problems, ParseError(text, source=self.source)]
+        return Inventory(nodes, tuple(problems), tuple(self.lost))
+
+
+def list_node_problems(nodes: Iterable[ListedNode]) -> tuple[ParseError, ...]:
+    """Return the problems of nodes that were read one by one."""
+    return tuple(
+        ParseError(problem, source=f"Node {node.name}")
+        for node in nodes
+        if node.problems
+        for problem in node.problems
     )
 
 
-def _iterate_rows(document: object) -> Iterator[tuple[str, object]]:
-    """Yield (path, node in either form); any other document is yielded as a whole, for an error."""
-    if isinstance(document, Mapping) and isinstance(document.get("nodes"), Sequence):
-        for index, row in enumerate(document["nodes"]):
-            yield f"nodes[{index}]", row
-    elif isinstance(document, Mapping) and document.get("kind") == "Node":
-        metadata = document.get("metadata")
+def _iterate_rows(
+    document: YamlDocument,
+) -> Iterator[tuple[str, object, tuple[ValueFault, ...]]]:
+    """Yield (path, node in either form, values left out of it).
+
+    Any other document is yielded as a whole, for an error.
+    """
+    value = document.value
+    if isinstance(value, Mapping) and isinstance(value.get("nodes"), list):
+        faults = index_faults(document.faults, "nodes")
+        for index, row in enumerate(value["nodes"]):
+            yield f"nodes[{index}]", row, faults.get(index, ())
+    elif isinstance(value, Mapping) and value.get("kind") == "Node":
+        metadata = value.get("metadata")
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
-        yield f"Node {show(str(name))}", document
+        yield f"Node {show(str(name))}", value, document.faults
     else:
-        yield "the document", document
+        yield "the document", value, document.faults
 
 
-def _parse_row(row: object) -> ListedNode:
-    if not isinstance(row, Mapping):
-        raise ValueError("expected `nodes: [...]` or Node objects")  # noqa: TRY004 - a bad row
-    if row.get("kind") == "Node":
-        return _build_from_kube(_KubeNode.model_validate(row))
-    if "name" not in row:
-        raise ValueError("expected `nodes: [{name: ...}]` or Node objects")
-    return _build_from_row(_NodeRow.model_validate(row))
-
-
-def _build_from_row(row: _NodeRow) -> ListedNode:
-    spec = NodeSpec(
-        name=_check_name(row.name),
-        capacity={SLOTS: 1} | row.capacity,
-        free=None if row.free is None else {SLOTS: 1} | row.capacity | row.free,
-        labels=row.labels,
-        taints=_render_taints(row.taints),
-        schedulable=row.schedulable,
-    )
-    return ListedNode(
-        row.name, _collect_ids(row.name, (_normalize_id(id_row) for id_row in row.ids)), spec
-    )
-
-
-def _build_from_kube(node: _KubeNode) -> ListedNode:
-    name = _check_name(node.metadata.name)
-    kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
-    ids = (
-        Id(kinds[address.type], address.address)
-        for address in node.status.addresses
-        if address.type in kinds
-    )
-    spec = NodeSpec(
-        name=name,
-        capacity={SLOTS: 1} | node.status.allocatable,
-        labels=node.metadata.labels,
-        taints=_render_taints(node.spec.taints),
-        schedulable=not node.spec.unschedulable,
-    )
-    return ListedNode(name, _collect_ids(name, ids), spec)
-
-
-def _check_name(name: str) -> str:
-    if parse_node_name(name) is None:
-        raise ValueError(f"name: expected a Kubernetes node name, got '{show(name, 64)}'")
-    return name
-
-
-def _normalize_id(row: _IdRow) -> Id:
-    """Return an id in canonical form, so that it equals the id that agents and sweeps report."""
-    value: str | None = row.value
-    if row.type in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
-        value = parse_guid(row.value)
-    elif row.type is IdKind.MAC or row.subtype == "mac":
-        value = parse_mac(row.value)
-    if not value:
-        raise ValueError(f"ids: expected a usable {row.type.value}, got '{show(row.value, 64)}'")
-    return Id(row.type, value, row.subtype)
-
-
-def _collect_ids(name: str, ids: Iterator[Id]) -> tuple[Id, ...]:
-    return tuple(sorted({Id(IdKind.NODE_NAME, name), *ids}))
-
-
-def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
-    return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)
+def _find_unknown_keys(document: YamlDocument, source: str) -> Iterator[ParseError]:
+    """Yield a problem per key beside `nodes` that nothing reads, and per refused value there."""
+    value = document.value
+    if not isinstance(value, Mapping) or not isinstance(value.get("nodes"), list):
+        return
+    for key in value:
+        if key not in _DOCUMENT_KEYS:
+            yield ParseError(f"{show(key)}: is not a known field", source=source)
+    for fault in document.faults:
+        if len(fault.path) == 1:
+            yield ParseError(show(f"{fault.path[0]}: {fault.problem}"), source=source)
 
 
 def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:

@@ -77,7 +77,8 @@ def parse_tree_spec(
         planes_of_outputs = [
             output.plane for output in outputs if output.type is OutputType.HYPERNODE
         ]
-        has_hypernodes = bool(planes_of_outputs) or "outputs" not in spec
+        # Only an explicit list without HyperNodes removes them: `outputs:` alone is null in YAML.
+        has_hypernodes = bool(planes_of_outputs) or spec.get("outputs") is None
         plane = planes_of_outputs[0] if planes_of_outputs else COMPUTE
     tier_names = last.tier_names if names is None else names
     choice = PlaneChoice(policies, plane)

@@ -4,6 +4,9 @@
 - `observer`: holds the last observation; infers again only when the facts changed.
 - `port_findings`: host ports that differ from the same ports of other hosts. Pure.
 - `freshness`: missing and stale reports, failed walks, refused sweeps. Pure.
+- `inventory_findings`: entries of the list of nodes that cannot be used. Pure.
+- `cut_inputs`: what may be concluded from inputs whose end is missing. Pure.
+- `domain_size`: domains that are too large for one HyperNode. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 
 May import `ingest`, `switches` (their report names), `objects` and `topology`. Never `reconcile`.

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import derive_refusal_findings
+from generator.observe.inventory_findings import derive_inventory_findings
 from generator.switches.reports import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.reports.compact_reports import Report
+from topology.reports.observed_time import parse_observed_at
 
 STALE_PERIODS = 3
 """A report is stale when it is older than this many collection periods."""
@@ -27,7 +29,8 @@ def derive_freshness_findings(
 ) -> list[Finding]:
     """Return a finding per listed node without a report, and per stale report.
 
-    A report that is as far ahead of the clock is stale too: its age would never show.
+    A report that is as far ahead of the clock is stale too, and so is one whose time is absent or
+    unusable: its age would never show.
 
     Args:
         reports: all reports. Without any report nothing is known, so no node is silent.
@@ -38,21 +41,27 @@ def derive_freshness_findings(
     """
     names = {report.metadata.name for report in reports if report.device_kind is not None}
     findings = [_build_silent_finding(name) for name in sorted(set(listed) - names) if names]
-    if period is not None:
-        limit = STALE_PERIODS * period
-        for report in reports:
-            age = _compute_age(report, now)
-            if age is not None and abs(age) > limit and report.device_kind is not None:
-                findings.append(_build_stale_finding(report, age, advice))
+    limit = None if period is None else STALE_PERIODS * period
+    findings += (
+        _build_stale_finding(report, now, advice)
+        for report in reports
+        if report.device_kind is not None and not _has_good_time(report, now, limit)
+    )
     return findings
 
 
-def _compute_age(report: Report, now: datetime) -> timedelta | None:
-    try:
-        observed = datetime.fromisoformat(report.status.observed_at or "")
-    except ValueError:
-        return None
-    return None if observed.tzinfo is None else now - observed
+def _has_good_time(report: Report, now: datetime, limit: timedelta | None) -> bool:
+    """Return whether a report is fresh; without a limit, whether its time, if any, is usable."""
+    if limit is not None:
+        return is_fresh(report, now=now, limit=limit)
+    text = report.status.observed_at
+    return text is None or parse_observed_at(text) is not None
+
+
+def is_fresh(report: Report, *, now: datetime, limit: timedelta) -> bool:
+    """Return whether the time of a report is usable and at most `limit` from `now`."""
+    observed = parse_observed_at(report.status.observed_at)
+    return observed is not None and abs(now - observed) <= limit
 
 
 def _build_silent_finding(name: str) -> Finding:
@@ -68,16 +77,25 @@ def _build_silent_finding(name: str) -> Finding:
     )
 
 
-def _build_stale_finding(report: Report, age: timedelta, advice: str) -> Finding:
-    name, age_s = report.metadata.name, int(age.total_seconds())
-    state, repair = (
-        (f"is {age_s} s old", advice)
-        if age_s >= 0
-        else (f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP).")
-    )
+def _build_stale_finding(report: Report, now: datetime, advice: str) -> Finding:
+    state, repair = _describe_age(report.status.observed_at, now, advice)
+    name = show(report.metadata.name, 253)
     return _build_report_finding(
-        report, f"The report of {show(name, 253)} {state}; its facts still count. {repair}"
+        report, f"The report of {name} {state}; its facts still count. {repair}"
     )
+
+
+def _describe_age(text: str | None, now: datetime, advice: str) -> tuple[str, str]:
+    """Return how old a report is, and what to do about it."""
+    observed = parse_observed_at(text)
+    if text is None:
+        return "has no time, so it counts as stale", advice
+    if observed is None:
+        return f"has the unusable time '{show(text, 64)}', so it counts as stale", advice
+    age_s = int((now - observed).total_seconds())
+    if age_s < 0:
+        return f"is {-age_s} s ahead of the clock here", "Check the clocks (NTP)."
+    return f"is {age_s} s old", advice
 
 
 def _build_report_finding(report: Report, message: str) -> Finding:
@@ -87,7 +105,7 @@ def _build_report_finding(report: Report, message: str) -> Finding:
         port=None,
         severity=Severity.WARNING,
         message=message,
-        since=report.status.observed_at,
+        since=report.status.observed_at if parse_observed_at(report.status.observed_at) else None,
     )
 
 
@@ -165,4 +183,5 @@ def derive_report_findings(
         advice="Check that it answers SNMP. If it is gone for good, remove its report.",
     )
     new_stale = (finding for finding in stale if finding.device not in failed_devices)
-    return [*refused, *failed, *agent_findings, *new_stale]
+    listed = derive_inventory_findings(inputs.inventory)
+    return [*refused, *failed, *agent_findings, *new_stale, *listed]

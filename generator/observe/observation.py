@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
 
 from generator.ingest.inputs import Inputs, SweepDoubt
 from generator.objects.inventory import Inventory
+from generator.observe.cut_inputs import describe_cuts, replace_blame
+from generator.observe.domain_size import describe_large_domains
 from generator.observe.freshness import derive_report_findings
+from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.port_findings import HostPortCache, derive_port_findings
 from topology.identity.id_owners import index_id_owners
 from topology.incremental.incremental_tree import (
@@ -37,6 +40,9 @@ class Observation:
     """What speaks against the sweeps that the tree follows from."""
     planes: tuple[str, ...] = ()
     """The networks that have ports."""
+    plan_stops: tuple[str, ...] = ()
+    """Why nothing may be planned from this observation: a part of its input is known to be lost, or
+    a HyperNode cannot be stored."""
     owners: PreviousOwners = field(default_factory=dict[Key, str], compare=False, repr=False)
     """The node that owns each id. It keeps the id when another node claims it. Empty without
     reports."""
@@ -130,14 +136,28 @@ def observe_fabric(
     port_findings = derive_port_findings(
         state.fabric, state.plane, inputs.reports, memory=memory.port_cache
     )
-    findings = sort_findings([*inference.findings, *port_findings, *inputs.findings])
+    findings: Iterable[Finding] = [*inference.findings, *port_findings, *inputs.findings]
+    if inputs.cuts:
+        findings = replace_blame(findings, inputs.cuts)
     owners: PreviousOwners = memory.find_owners(state) if inputs.reports else {}
     return Observation(
         inference.tree,
-        findings,
+        sort_findings(findings),
         inputs.unknown_subnets,
         inputs.doubts,
         state.split.names,
-        owners,
-        state.scope,
+        plan_stops=_list_plan_stops(inputs, previous, inference.tree),
+        owners=owners,
+        path=state.scope,
+    )
+
+
+def _list_plan_stops(
+    inputs: Inputs, previous: TopologyTree | None, tree: TopologyTree
+) -> tuple[str, ...]:
+    lost = describe_lost_entries(inputs.inventory, previous)
+    return (
+        *describe_cuts(inputs.cuts),
+        *([lost] if lost else []),
+        *describe_large_domains(tree),
     )

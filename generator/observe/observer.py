@@ -44,20 +44,23 @@ class FabricObserver:
         self._last_facts: object = None
         self._num_ahead = 0
         """The number of sweeps that are dated ahead of our clock."""
+        self._previous: TopologyTree | None = None
+        """The tree that gave its names to the last observation."""
         self._last_inputs: TreeInputs | None = None
 
     def update(
         self, evidence: TreeInputs, previous: TopologyTree | None, now: datetime | None = None
     ) -> None:
-        """Infer the tree and the findings if the facts changed since the last round.
+        """Infer the tree and the findings if the facts or the previous names changed.
 
         Args:
             evidence: the inputs of this round.
             previous: the tree whose names are carried over.
             now: with a time zone; sweeps that are dated later are ignored.
         """
-        if self._is_same(evidence, now):
+        if self._is_same(evidence, now) and self._is_same_previous(previous):
             return
+        self._previous = previous
         listed = evidence.inventory.nodes if evidence.inventory else ()
         report_claims = self._claim_builder.build_claims(
             evidence.reports,
@@ -86,6 +89,11 @@ class FabricObserver:
         self.problems = report_claims.problems
         self.used_sweeps = report_claims.used_sweeps
 
+    def _is_same_previous(self, previous: TopologyTree | None) -> bool:
+        """Return whether the last observation has the names that `previous` would give it."""
+        last = self.observation.tree if self.observation is not None else None
+        return previous is self._previous or (previous is not None and previous is last)
+
     def _is_same(self, evidence: TreeInputs, now: datetime | None) -> bool:
         last, self._last_inputs = self._last_inputs, evidence
         num_ahead, self._num_ahead = self._num_ahead, _count_ahead(evidence.reports, now)
@@ -97,9 +105,13 @@ class FabricObserver:
             and last[1:] == evidence[1:]
         ):
             return True
-        listed = evidence.inventory.nodes if evidence.inventory else None
+        listed = evidence.inventory
         # The free capacity of a node has no effect on its cables.
-        nodes = None if listed is None else [(node.name, node.ids) for node in listed]
+        nodes = (
+            None
+            if listed is None
+            else (listed.lost, [(node.name, node.ids) for node in listed.nodes])
+        )
         facts = (_extract_facts(evidence.reports), nodes, evidence.tree_spec, evidence.named)
         is_same = is_same_time and facts == self._last_facts
         self._last_facts = facts

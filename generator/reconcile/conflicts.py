@@ -22,6 +22,8 @@ class ConflictKind(StrEnum):
 
     NAME = "name"
     """It has the name of a desired HyperNode, which is not written."""
+    UNREADABLE = "unreadable"
+    """It has the name of a desired HyperNode, which is not written, and cannot be read."""
     CHILD = "child"
     """It lists one of our HyperNodes, which gets no second parent and is not deleted."""
 
@@ -49,12 +51,16 @@ def find_conflicts(
         for foreign in all_observed
         if not foreign.is_ours
         for conflict in (
-            Conflict(foreign.name, ConflictKind.NAME, foreign.name),
+            Conflict(foreign.name, _find_name_kind(foreign), foreign.name),
             *(Conflict(child, ConflictKind.CHILD, foreign.name) for child in foreign.children),
         )
         if conflict.name in our_names
     ]
     return tuple(sorted(set(conflicts), key=lambda row: (natural_key(row.name), row)))
+
+
+def _find_name_kind(foreign: HyperNode) -> ConflictKind:
+    return ConflictKind.UNREADABLE if foreign.is_unreadable else ConflictKind.NAME
 
 
 class Overlap(NamedTuple):
@@ -97,7 +103,7 @@ def without_conflicts(
     """
     conflicts = find_conflicts(desired, observed)
     unlisted = {conflict.name for conflict in conflicts}
-    blocked = {conflict.name for conflict in conflicts if conflict.kind is ConflictKind.NAME}
+    blocked = {conflict.name for conflict in conflicts if conflict.kind is not ConflictKind.CHILD}
     writable: dict[str, HyperNode] = {}
     for hypernode in sorted(desired, key=lambda hypernode: hypernode.tier):
         members = tuple(

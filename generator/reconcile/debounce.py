@@ -26,11 +26,13 @@ class DebounceConfig:
     """After its first write, an object is not written again for this long."""
     max_window_s: float = 240.0
     """The longest window; each write doubles the window up to this."""
+    restore_window_s: float = 0.25
+    """The same as `min_window_s`, after an object was restored to what was decided before."""
     window_reset_s: float = 480.0
     """After this long without a write, an object starts with the shortest window again."""
 
 
-NO_DEBOUNCE = DebounceConfig(0.0, 0.0, 0.0, 0.0, 0.0)
+NO_DEBOUNCE = DebounceConfig(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 class PendingPlan(NamedTuple):

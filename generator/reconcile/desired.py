@@ -7,11 +7,11 @@ whether it may be written: `guard` decides that.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from generator.objects.inventory import Inventory
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree, lint, render_hypernodes
+from generator.outputs.hypernode import HyperNode, lint, render_hypernodes
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
@@ -22,6 +22,7 @@ from topology.reports.compact_reports import Report
 _MAX_SHOWN: Final = 5
 _CONFLICT_TEXT: Final = {
     ConflictKind.NAME: "has the same name",
+    ConflictKind.UNREADABLE: "of this name cannot be read",
     ConflictKind.CHILD: "lists it as a child",
 }
 
@@ -51,35 +52,51 @@ def compute_coverage(
     return Coverage(len(listed), len(listed & (fresh | placed)))
 
 
-def derive_previous_tree(observed: Sequence[HyperNode]) -> TopologyTree | None:
-    """Return the previous generation's tree, None if no HyperNode of ours exists."""
-    ours = [hypernode for hypernode in observed if hypernode.is_ours]
-    return build_hypernode_tree(ours).tree if ours else None
+class PlannedChanges(NamedTuple):
+    """A plan and its goal."""
 
-
-PlannedChanges = tuple[tuple[Action, ...], tuple[ParseError, ...]]
-"""Ordered actions, and the problems that stop or limit them."""
+    actions: tuple[Action, ...] = ()
+    """In their order."""
+    problems: tuple[ParseError, ...] = ()
+    """What stops or limits the plan."""
+    desired: tuple[HyperNode, ...] = ()
+    """The HyperNodes of the tree, without regard to conflicts; empty if the fabric is unknown."""
 
 
 def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -> PlannedChanges:
     """Return the actions that write a tree's HyperNodes, and the problems that limit them.
 
     A tree without any domain means a failed sweep or missing captures, not a fabric without
-    switches; and the cables of a subnet without a complete sweep are unknown. In both cases the
-    existing HyperNodes stay unchanged.
+    switches; the cables of a subnet without a complete sweep are unknown; and of an input that is
+    known to be cut or unreadable in part, the rest may be missing too. In these cases the existing
+    HyperNodes stay unchanged.
 
     Raises:
         InvariantError: Volcano would refuse the rendered HyperNodes.
     """
     num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
-    if num_ours and unknown:
+    if unknown and (num_ours or observation.plan_stops):
         problem = f"{unknown}; {num_ours} HyperNodes stay unchanged"
-        return (), (ParseError(problem, source="HyperNodes"),)
+        return PlannedChanges(problems=(ParseError(problem, source="HyperNodes"),))
     desired = render_hypernodes(observation.tree)
     faults = lint(desired)
     if faults:
         raise InvariantError("; ".join(faults[:5]))
+    return PlannedChanges(
+        plan_changes(desired, observed), describe_conflicts(desired, observed), desired
+    )
+
+
+def plan_removal(observed: Sequence[HyperNode]) -> PlannedChanges:
+    """Return the actions that remove all of our HyperNodes, because nobody wants them."""
+    return PlannedChanges(plan_changes((), observed), describe_conflicts((), observed))
+
+
+def describe_conflicts(
+    desired: Sequence[HyperNode], observed: Sequence[HyperNode]
+) -> tuple[ParseError, ...]:
+    """Return the conflicts of desired HyperNodes with foreign ones, as problems."""
     conflicts = tuple(
         ParseError(
             f"HyperNode {conflict.name} is left out: the foreign HyperNode {conflict.foreign} "
@@ -89,7 +106,7 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
         for conflict in find_conflicts(desired, observed)
     )
     overlaps = tuple(map(_build_overlap_problem, find_overlaps(desired, observed)))
-    return plan_changes(desired, observed), (*conflicts, *overlaps)
+    return (*conflicts, *overlaps)
 
 
 def _build_overlap_problem(overlap: Overlap) -> ParseError:
@@ -104,6 +121,8 @@ def _build_overlap_problem(overlap: Overlap) -> ParseError:
 
 def describe_unknown(observation: Observation) -> str:
     """Return which part of the fabric is unknown, empty if all of it is known."""
+    if observation.plan_stops:
+        return "; ".join(observation.plan_stops)
     if observation.unknown_subnets:
         subnets = ", ".join(map(show, observation.unknown_subnets))
         return f"there is no complete sweep of subnet {subnets}, so its cables are unknown"

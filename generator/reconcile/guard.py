@@ -5,6 +5,9 @@ a plan is held if it takes more nodes out of their domains, or deletes more doma
 than the budget allows. The first plan is held if too few nodes are known. Approvals are not
 handled here: the caller knows them.
 
+The changes that `tree_decision` remembers count with those of the plan. A plan that only writes
+what was decided before is always allowed: it completes a plan, or undoes an edit by hand.
+
 Budgets are percentages, and a percentage of a small cluster is less than one node. So two nodes
 (one swapped pair of cables concerns two) and one domain of a tier are always allowed. These
 minimums stay below half of the total, and a budget of 0 % stays 0.
@@ -22,10 +25,17 @@ from typing import Final, NamedTuple
 
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
+from generator.objects.tree_record import RecentChanges
 from generator.outputs.hypernode import HyperNode, render_manifest
 from generator.reconcile.gang_splits import GangSplit, find_splits
-from generator.reconcile.node_domains import NodeDomains, find_node_domains, simulate_plan
+from generator.reconcile.node_domains import (
+    NodeDomains,
+    find_domain_chains,
+    find_node_domains,
+    simulate_plan,
+)
 from generator.reconcile.plan import Action, Op
+from generator.reconcile.tree_decision import TreeDecision
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 
@@ -35,6 +45,8 @@ trees carry over the name of a domain that keeps most of its nodes, so the first
 from most of the nodes."""
 ALWAYS_ALLOWED_NODES: Final = 2
 ALWAYS_ALLOWED_DOMAINS: Final = 1
+_NEVER_HELD: Final = 100
+"""A budget of 100 % holds nothing, although the changes of an hour may be more than all nodes."""
 _MAX_SHOWN: Final = 5
 _HASH_DIGITS: Final = 16
 
@@ -88,10 +100,17 @@ class PlanVerdict:
     """Hash of the ordered writes; an approval names it. The same writes have the same hash."""
     hold_reasons: tuple[HoldReason, ...] = ()
     """Empty if the plan may be written."""
-    num_moved: int = 0
-    """Nodes that would leave one of their domains."""
+    moved: tuple[str, ...] = ()
+    """Nodes that would leave one of their domains, in natural order."""
+    deleted: tuple[tuple[int, str], ...] = ()
+    """Domains that would be deleted, as (tier, name), sorted by both."""
     counts: Mapping[Op, int] = field(default_factory=dict)
     """Number of actions by operation."""
+
+    @property
+    def num_moved(self) -> int:
+        """Number of nodes that would leave one of their domains."""
+        return len(self.moved)
 
     @property
     def is_allowed(self) -> bool:
@@ -111,6 +130,7 @@ def judge_plan(
     budget: ChangeBudget,
     coverage: Coverage,
     gangs: Collection[Gang] = (),
+    decision: TreeDecision | None = None,
 ) -> PlanVerdict:
     """Return the verdict on a plan: its effect, and the reasons to hold it.
 
@@ -124,23 +144,39 @@ def judge_plan(
         budget: how much may change without an approval.
         coverage: how many of the listed nodes are known.
         gangs: running gangs.
+        decision: the step from the last decision to the desired HyperNodes; None: the observed
+            HyperNodes were decided, and nothing changed recently.
     """
-    before = {hypernode.name: hypernode for hypernode in observed if hypernode.is_ours}
-    after = simulate_plan(before, actions)
+    counts = Counter(action.op for action in actions)
+    if decision is not None and decision.is_restoration:
+        return PlanVerdict(hash_plan(actions), counts=counts)
+    before, after = find_states(actions, observed, decision)
     domains, domains_after = find_node_domains(before), find_node_domains(after)
-    moved = sorted(_find_moved(domains, domains_after), key=natural_key)
+    moved = tuple(sorted(_find_moved(before, domains_after), key=natural_key))
+    deleted = _find_deleted(before, after)
     holds: list[HoldReason] = []
     if actions and not before and not coverage.is_quorate:
         holds.append(_build_quorum_hold(coverage))
     if before:
-        holds += _check_node_budget(moved, len(domains), budget)
-        holds += _check_domain_budget(before, actions, budget)
+        recent = RecentChanges() if decision is None else decision.recent
+        holds += _check_node_budget(moved, recent.moved, num_nodes=len(domains), budget=budget)
+        holds += _check_domain_budget(before, deleted, recent.deleted, budget=budget)
         splits = find_splits(
             gangs, before=before, domains=domains, after=after, domains_after=domains_after
         )
         holds += _check_gang_splits(tuple(splits))
-    counts = Counter(action.op for action in actions)
-    return PlanVerdict(hash_plan(actions), tuple(holds), len(moved), counts)
+    return PlanVerdict(hash_plan(actions), tuple(holds), moved, deleted, counts)
+
+
+def find_states(
+    actions: Iterable[Action], observed: Iterable[HyperNode], decision: TreeDecision | None
+) -> tuple[Mapping[str, HyperNode], Mapping[str, HyperNode]]:
+    """Return our HyperNodes by name, before and after what a plan decides."""
+    if decision is not None and decision.last is not None:
+        before = {hypernode.name: hypernode for hypernode in decision.last}
+        return before, {hypernode.name: hypernode for hypernode in decision.desired}
+    before = {hypernode.name: hypernode for hypernode in observed if hypernode.is_ours}
+    return before, simulate_plan(before, actions)
 
 
 def hash_plan(actions: Iterable[Action]) -> str:
@@ -162,8 +198,24 @@ def compute_allowance(num: int, percent: int, *, always_allowed: int) -> int:
     return max(num * percent // 100, minimum)
 
 
-def _find_moved(before: NodeDomains, after: NodeDomains) -> list[str]:
-    return [node for node, domains in before.items() if not domains <= after.get(node, frozenset())]
+def _find_moved(before: Mapping[str, HyperNode], after: NodeDomains) -> set[str]:
+    """Return the nodes that are no longer in each domain above their leaf.
+
+    Of two leaves that list a node, one may lose it: a node has one place.
+    """
+    chains = find_domain_chains(before)
+    return {
+        node
+        for node, domains in chains.items()
+        if not any(domain <= after.get(node, frozenset()) for domain in domains)
+    }
+
+
+def _find_deleted(
+    before: Mapping[str, HyperNode], after: Mapping[str, HyperNode]
+) -> tuple[tuple[int, str], ...]:
+    rows = (before[name] for name in before.keys() - after.keys())
+    return tuple(sorted((row.tier, row.name) for row in rows if not row.is_padding))
 
 
 def _build_quorum_hold(coverage: Coverage) -> HoldReason:
@@ -175,39 +227,49 @@ def _build_quorum_hold(coverage: Coverage) -> HoldReason:
 
 
 def _check_node_budget(
-    moved: Sequence[str], num_nodes: int, budget: ChangeBudget
+    moved: Sequence[str], recent: Collection[str], *, num_nodes: int, budget: ChangeBudget
 ) -> Iterator[HoldReason]:
     allowed = compute_allowance(
         num_nodes, budget.nodes_percent, always_allowed=ALWAYS_ALLOWED_NODES
     )
-    if len(moved) > allowed:
+    num_earlier = len(set(recent).difference(moved))
+    is_limited = bool(moved) and budget.nodes_percent < _NEVER_HELD
+    if is_limited and len(moved) + num_earlier > allowed:
         yield HoldReason(
             HoldKind.TOO_MANY_NODES,
             f"{len(moved)} of {num_nodes} nodes would leave a domain, at most {allowed} may "
-            f"({budget.nodes_percent} %): {list_some(map(show, moved), _MAX_SHOWN)}",
+            f"({budget.nodes_percent} %){_describe_earlier(num_earlier, 'left one', budget)}: "
+            f"{list_some(map(show, moved), _MAX_SHOWN)}",
         )
 
 
 def _check_domain_budget(
-    before: Mapping[str, HyperNode], actions: Iterable[Action], budget: ChangeBudget
+    before: Mapping[str, HyperNode],
+    deleted: Sequence[tuple[int, str]],
+    recent: Collection[tuple[int, str]],
+    *,
+    budget: ChangeBudget,
 ) -> Iterator[HoldReason]:
-    deleted_names = {action.name for action in actions if action.op is Op.DELETE}
-    tiers: dict[int, list[str]] = {}
-    for hypernode in before.values():
-        if not hypernode.is_padding:
-            tiers.setdefault(hypernode.tier, []).append(hypernode.name)
-    for tier in sorted(tiers):
-        deleted = sorted(deleted_names.intersection(tiers[tier]), key=natural_key)
-        num = len(tiers[tier])
+    sizes = Counter(hypernode.tier for hypernode in before.values() if not hypernode.is_padding)
+    for tier in sorted({tier for tier, _ in deleted}):
+        names = sorted((name for on, name in deleted if on == tier), key=natural_key)
+        num_earlier = sum(on == tier for on, _ in set(recent).difference(deleted))
         allowed = compute_allowance(
-            num, budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
+            sizes[tier], budget.domains_percent, always_allowed=ALWAYS_ALLOWED_DOMAINS
         )
-        if len(deleted) > allowed:
+        if len(names) + num_earlier > allowed and budget.domains_percent < _NEVER_HELD:
             yield HoldReason(
                 HoldKind.TOO_MANY_DOMAINS,
-                f"tier {tier} would lose {len(deleted)} of {num} domains, at most {allowed} may "
-                f"({budget.domains_percent} %): {list_some(map(show, deleted), _MAX_SHOWN)}",
+                f"tier {tier} would lose {len(names)} of {sizes[tier]} domains, at most {allowed} "
+                f"may ({budget.domains_percent} %)"
+                f"{_describe_earlier(num_earlier, 'were deleted', budget)}: "
+                f"{list_some(map(show, names), _MAX_SHOWN)}",
             )
+
+
+def _describe_earlier(num: int, what: str, budget: ChangeBudget) -> str:
+    """Return how much of the budget is used up, empty if nothing is."""
+    return f", and {num} {what} in the last {budget.window_seconds} s" if num else ""
 
 
 def _check_gang_splits(splits: Sequence[GangSplit]) -> Iterator[HoldReason]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.plan import Action
@@ -16,11 +16,25 @@ def find_node_domains(hypernodes: Mapping[str, HyperNode]) -> NodeDomains:
 
     Cost: O(nodes times tiers).
     """
+    chains = find_domain_chains(hypernodes)
+    return {
+        node: domains[0] if len(domains) == 1 else frozenset().union(*domains)
+        for node, domains in chains.items()
+    }
+
+
+def find_domain_chains(
+    hypernodes: Mapping[str, HyperNode],
+) -> Mapping[str, Sequence[frozenset[str]]]:
+    """Return by node the domains above each HyperNode that lists it, without padding.
+
+    Cost: O(nodes times tiers).
+    """
     parents: dict[str, list[str]] = {}
     for hypernode in hypernodes.values():
         for child in hypernode.children:
             parents.setdefault(child, []).append(hypernode.name)
-    domains: dict[str, frozenset[str]] = {}
+    chains: dict[str, list[frozenset[str]]] = {}
     for hypernode in hypernodes.values():
         if not hypernode.nodes:
             continue
@@ -30,8 +44,8 @@ def find_node_domains(hypernodes: Mapping[str, HyperNode]) -> NodeDomains:
             if not hypernodes[name].is_padding
         )
         for node in hypernode.nodes:
-            domains[node] = domains[node] | above if node in domains else above
-    return domains
+            chains.setdefault(node, []).append(above)
+    return chains
 
 
 def simulate_plan(

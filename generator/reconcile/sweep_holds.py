@@ -7,9 +7,10 @@ from typing import Final
 
 from generator.ingest.inputs import DoubtKind, SweepDoubt
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.guard import HoldKind, HoldReason
-from generator.reconcile.node_domains import NodeDomains, find_node_domains, simulate_plan
+from generator.reconcile.guard import HoldKind, HoldReason, find_states
+from generator.reconcile.node_domains import NodeDomains, find_node_domains
 from generator.reconcile.plan import Action
+from generator.reconcile.tree_decision import TreeDecision
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key, short_name
 
@@ -17,7 +18,11 @@ _MAX_SHOWN: Final = 5
 
 
 def find_sweep_holds(
-    doubts: Sequence[SweepDoubt], actions: Sequence[Action], observed: Iterable[HyperNode]
+    doubts: Sequence[SweepDoubt],
+    actions: Sequence[Action],
+    observed: Iterable[HyperNode],
+    *,
+    decision: TreeDecision | None = None,
 ) -> tuple[HoldReason, ...]:
     """Return a reason to hold the plan for each doubt that it depends on.
 
@@ -29,12 +34,12 @@ def find_sweep_holds(
         doubts: what speaks against the sweeps that the plan follows from.
         actions: the plan.
         observed: the HyperNodes that exist.
+        decision: the step from the last decision, as for `judge_plan`.
     """
     if not (doubts and actions):
         return ()
-    before = {hypernode.name: hypernode for hypernode in observed if hypernode.is_ours}
-    domains = find_node_domains(before)
-    domains_after = find_node_domains(simulate_plan(before, actions))
+    before, after = find_states(actions, observed, decision)
+    domains, domains_after = find_node_domains(before), find_node_domains(after)
     changed = [
         node
         for node in domains.keys() | domains_after.keys()

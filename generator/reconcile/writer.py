@@ -1,24 +1,23 @@
 """Writes HyperNodes: in each round, decides whether the plan is written, waits or is held.
 
 The rules are in `guard`, `debounce` and `objects.write_policy`; this module applies them to the
-store. Nothing is written while the plan still changes, exceeds the budget or awaits an approval,
-while writing is paused, or by a replica that is not the leader.
+store. Nothing new is written while the plan still changes, exceeds the budget or awaits an
+approval, while writing is paused, or by a replica that is not the leader. What is written is
+recorded first (`tree_decision`); restoring it later needs no budget and no wait, also while
+another plan is held.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from generator.ingest.inputs import SweepDoubt
-from generator.objects.pods import Gang
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
-from generator.outputs.hypernode import HyperNode
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
     ConditionChange,
@@ -37,14 +36,18 @@ from generator.reconcile.debounce import (
     record_writes,
     update_pending,
 )
-from generator.reconcile.guard import Coverage, PlanVerdict, hash_plan, judge_plan
-from generator.reconcile.plan import Action
+from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
+from generator.reconcile.plan import Action, plan_changes
 from generator.reconcile.sweep_holds import find_sweep_holds
+from generator.reconcile.tree_decision import TreeDecision, build_decision, build_record
+from generator.reconcile.write_request import WriteRequest
 from generator.store.base import FabricRead, ServedStore
 from runtime.transition_log import TransitionLog
-from topology.model.errors import KubeFenced, ParseError
+from topology.model.errors import KubeFenced, ParseError, TopologyError
 
 log = logging.getLogger(__name__)
+
+_FOREIGN_REASON: Final = "ForeignHyperNodes"
 
 
 def always_leader() -> bool:
@@ -62,19 +65,6 @@ class WriteSettings(NamedTuple):
     """Whether planned changes are logged and not written."""
     is_leader: Callable[[], bool] = always_leader
     """Whether this replica is the leader, which alone writes."""
-
-
-class WriteRequest(NamedTuple):
-    """The planned changes of one round, and what they are judged by."""
-
-    actions: Sequence[Action]
-    observed: Sequence[HyperNode]
-    coverage: Coverage
-    conflicts: Sequence[ParseError] = ()
-    """Conflicts with foreign HyperNodes."""
-    gangs: Collection[Gang] = ()
-    doubts: Sequence[SweepDoubt] = ()
-    """What speaks against the sweeps that the plan follows from."""
 
 
 class WriteResult(NamedTuple):
@@ -129,7 +119,10 @@ class HyperNodeWriter:
         self._settings = settings
         self._document: Mapping[str, Any] | None = None
         self._pending: PendingPlan | None = None
+        self._last_restoration: tuple[object, tuple[Action, ...]] | None = None
+        """The record and the HyperNodes, and the actions that restore the record."""
         self._last_writes: Mapping[str, LastWrite] = {}
+        self._last_restores: Mapping[str, LastWrite] = {}
         self._hold_log = TransitionLog(log, "held plan", level=logging.WARNING)
         self._pause_log = TransitionLog(log, "pause of writing")
         self._dry_run_log = TransitionLog(log, "planned change")
@@ -163,7 +156,9 @@ class HyperNodeWriter:
 
         A follower writes nothing.
         """
+        decision = self._build_decision(request)
         if not request.actions:
+            self._adopt(request, decision)
             self._record_in_sync(request)
             return None
         now_s = self._settings.clock()
@@ -171,14 +166,17 @@ class HyperNodeWriter:
         if not self._settings.is_leader():
             self._clear_hold()
             return None
+        if decision.is_restoration:
+            return self._restore(request, request.actions) if self._can_write(request) else None
         wait_s = self._pending.compute_wait_s(now_s, self._settings.debounce)
-        if wait_s > 0 or not self._is_write_allowed(request):
-            return wait_s or None
+        verdict = self._judge(request, decision) if wait_s <= 0 else None
+        if verdict is None or not self._is_write_allowed(request, verdict):
+            return min(filter(None, (wait_s, self._restore_last(request))), default=None)
         names = [action.name for action in request.actions]
         wait_s = compute_damping_s(self._last_writes, names, now_s)
         if wait_s > 0:
             return wait_s
-        self._apply(request)
+        self._carry_out(request, decision, verdict)
         return None
 
     @property
@@ -186,38 +184,74 @@ class HyperNodeWriter:
         """Whether the HyperNodes agree with the last plan, as far as it can be written."""
         return self._pending is None
 
-    def _record_in_sync(self, request: WriteRequest) -> None:
-        """Record that nothing is left to write."""
-        self._pending = None
-        self._clear_hold()
-        message = "; ".join(conflict.problem for conflict in request.conflicts[:3])
-        reason = "ForeignHyperNodes" if request.conflicts else ""
-        self._conditions = (build_ready(reason=reason, message=message), build_change_blocked(None))
-        self._pause_log.update({})
-        self._dry_run_log.update({})
+    def _build_decision(self, request: WriteRequest) -> TreeDecision:
+        return build_decision(
+            request.record, request.planned.desired, budget=self.policy.budget, now=self._now()
+        )
 
-    def _is_write_allowed(self, request: WriteRequest) -> bool:
-        """Return whether a plan may be written: allowed, not paused, no dry run; record why not."""
+    def _judge(self, request: WriteRequest, decision: TreeDecision) -> PlanVerdict:
+        if request.is_removal:
+            counts = Counter(action.op for action in request.actions)
+            return PlanVerdict(hash_plan(request.actions), counts=counts)
         verdict = judge_plan(
             request.actions,
             request.observed,
             budget=self.policy.budget,
             coverage=request.coverage,
             gangs=request.gangs,
+            decision=decision,
         )
-        sweep_holds = find_sweep_holds(request.doubts, request.actions, request.observed)
-        verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
-        if not verdict.is_allowed and not self._is_approved(verdict):
-            self._held = verdict
-            self._hold_log.update(
-                {verdict.hash: {"plan": verdict.hash, "why": verdict.reason_text}}
-            )
-            blocked = build_change_blocked(verdict)
-            self._conditions = (
-                build_ready(reason="ChangeBlocked", message=blocked.message),
-                blocked,
-            )
-            return False
+        sweep_holds = find_sweep_holds(
+            request.doubts, request.actions, request.observed, decision=decision
+        )
+        return replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
+
+    def _record_in_sync(self, request: WriteRequest) -> None:
+        """Record that nothing is left to write."""
+        self._pending = None
+        self._clear_hold()
+        reason = _FOREIGN_REASON if request.conflicts else ""
+        self._conditions = (
+            build_ready(reason=reason, message=request.conflict_text),
+            build_change_blocked(None),
+        )
+        self._pause_log.update({})
+        self._dry_run_log.update({})
+
+    def _adopt(self, request: WriteRequest, decision: TreeDecision) -> None:
+        """Record the desired HyperNodes as decided if they exist already, as after an upgrade.
+
+        With conflicts, some of them do not exist, and their changes count as of any plan.
+        """
+        is_known = decision.is_restoration or (
+            request.record is not None and request.record.hypernodes is None
+        )
+        if is_known or not self._is_writing:
+            return
+        verdict = self._judge(request, decision) if request.conflicts else PlanVerdict("")
+        if verdict.is_allowed:
+            self._write_record(decision, verdict)
+
+    @property
+    def _is_writing(self) -> bool:
+        """Whether this replica may write anything at all."""
+        is_off = self.policy.is_paused or self._settings.is_dry_run
+        return self._settings.is_leader() and not is_off
+
+    def _is_write_allowed(self, request: WriteRequest, verdict: PlanVerdict) -> bool:
+        """Return whether a plan may be written: allowed, not paused, no dry run; record why not."""
+        if verdict.is_allowed or self._is_approved(verdict):
+            return self._can_write(request)
+        self._held = verdict
+        self._hold_log.update({verdict.hash: {"plan": verdict.hash, "why": verdict.reason_text}})
+        blocked = build_change_blocked(verdict)
+        message = _join(request.conflict_text, blocked.message)
+        reason = _FOREIGN_REASON if request.conflicts else "ChangeBlocked"
+        self._conditions = (build_ready(reason=reason, message=message), blocked)
+        return False
+
+    def _can_write(self, request: WriteRequest) -> bool:
+        """Return whether an allowed plan is written: not paused, no dry run; record why not."""
         self._clear_hold()
         block_reason = (
             "Paused" if self.policy.is_paused else "DryRun" if self._settings.is_dry_run else ""
@@ -225,9 +259,10 @@ class HyperNodeWriter:
         self._pause_log.update({block_reason: {"reason": block_reason}} if block_reason else {})
         if not block_reason:
             return True
-        message = f"plan {verdict.hash} of {len(request.actions)} changes is not written"
+        plan = hash_plan(request.actions)
+        message = f"plan {plan} of {len(request.actions)} changes is not written"
         self._conditions = (
-            build_ready(reason=block_reason, message=message),
+            build_ready(reason=block_reason, message=_join(message, request.conflict_text)),
             build_change_blocked(None),
         )
         if self._settings.is_dry_run:
@@ -248,34 +283,92 @@ class HyperNodeWriter:
         self._held = None
         self._hold_log.update({})
 
-    def _apply(self, request: WriteRequest) -> None:
-        plan = hash_plan(request.actions)
-        is_approved = self.policy.is_approved(plan)
-        result = apply_plan(request.actions, self._store)
-        failed = result.pending[0] if result.error is not None else None
-        completed_plan = plan if failed is None else ""
-        self.last_result = WriteResult(result.done, failed, completed_plan, is_approved)
+    def _carry_out(
+        self, request: WriteRequest, decision: TreeDecision, verdict: PlanVerdict
+    ) -> None:
+        """Record the decision, then write the plan.
+
+        The approval is used up with the record: after a stop, the rest needs no approval.
+        """
+        is_approved = self.policy.is_approved(verdict.hash)
+        try:
+            self._write_record(decision, verdict)
+            if is_approved:
+                self._store.consume_approval(verdict.hash)
+        except TopologyError as error:
+            self._record_failure(ApplyResult((), request.actions, error), error, request)
+            return
+        names = self._apply(request, request.actions, is_approved=is_approved)
         now_s, pace = self._settings.clock(), self._settings.debounce
-        names = [action.name for action in result.done]
         self._last_writes = record_writes(self._last_writes, names, now_s, pace=pace)
+
+    def _write_record(self, decision: TreeDecision, verdict: PlanVerdict) -> None:
+        """Write the record of a decision; what a person or the time released is not charged."""
+        is_charged = verdict.is_allowed
+        self._store.write_record(
+            build_record(
+                decision,
+                moved=verdict.moved if is_charged else (),
+                deleted=verdict.deleted if is_charged else (),
+                now=self._now(),
+            )
+        )
+
+    def _restore_last(self, request: WriteRequest) -> float | None:
+        """Undo edits of the last decided HyperNodes while another plan waits or is held."""
+        last = request.record.hypernodes if request.record is not None else None
+        if not last or not self._is_writing:
+            return None
+        key = (request.record, request.observed)
+        if self._last_restoration is None or self._last_restoration[0] != key:
+            self._last_restoration = key, plan_changes(last, request.observed)
+        actions = self._last_restoration[1]
+        return self._restore(request, actions) if actions else None
+
+    def _restore(self, request: WriteRequest, actions: tuple[Action, ...]) -> float | None:
+        """Write what was decided before; an object that is edited again and again waits longer.
+
+        Return the seconds until a retry, None if none is due.
+        """
+        now_s, pace = self._settings.clock(), self._settings.debounce
+        names = [action.name for action in actions]
+        wait_s = compute_damping_s(self._last_restores, names, now_s)
+        if wait_s > 0:
+            return wait_s
+        names = self._apply(request, actions)
+        pace = replace(pace, min_window_s=pace.restore_window_s)
+        self._last_restores = record_writes(self._last_restores, names, now_s, pace=pace)
+        return None
+
+    def _apply(
+        self, request: WriteRequest, actions: tuple[Action, ...], *, is_approved: bool = False
+    ) -> list[str]:
+        """Write actions, and return the names of the written HyperNodes."""
+        result = apply_plan(actions, self._store)
+        failed = result.pending[0] if result.error is not None else None
+        completed_plan = hash_plan(actions) if failed is None else ""
+        self.last_result = WriteResult(result.done, failed, completed_plan, is_approved)
         log.info("hypernodes written", extra=_count_by_op(result.done))
         if result.error is not None:
-            self._record_failure(result, result.error)
-            return
-        self._record_in_sync(request)
-        if is_approved:
-            self._store.consume_approval(plan)  # the same plan needs a new approval next time
+            self._record_failure(result, result.error, request)
+        elif actions == request.actions:
+            self._record_in_sync(request)
+        return [action.name for action in result.done]
 
-    def _record_failure(self, result: ApplyResult, error: Exception) -> None:
+    def _record_failure(self, result: ApplyResult, error: Exception, request: WriteRequest) -> None:
         fields = {"error": str(error), "pending": len(result.pending)}
         if isinstance(error, KubeFenced):
             log.info("writing hypernodes stopped", extra=fields)
             return
         log.error("writing hypernodes failed", extra=fields)
         self._conditions = (
-            build_ready(reason="WriteFailed", message=str(error)),
+            build_ready(reason="WriteFailed", message=_join(str(error), request.conflict_text)),
             build_change_blocked(None),
         )
+
+
+def _join(*messages: str) -> str:
+    return "; ".join(filter(None, messages))
 
 
 def _count_by_op(done: Iterable[Action]) -> dict[str, int]:

@@ -32,16 +32,18 @@ from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reconcile.desired import (
     PlannedChanges,
     compute_coverage,
-    derive_previous_tree,
     describe_unknown,
+    plan_removal,
     plan_tree_changes,
 )
 from generator.reconcile.guard import Coverage
+from generator.reconcile.previous_tree import PreviousTree
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.sweepers import SweepElection
-from generator.reconcile.writer import HyperNodeWriter, WriteRequest, WriteSettings
-from generator.store.base import ServedStore, StoredHyperNodes, StoredReports
+from generator.reconcile.write_request import WriteRequest
+from generator.reconcile.writer import HyperNodeWriter, WriteSettings
+from generator.store.base import ServedStore, StoredHyperNodes, StoredRecord, StoredReports
 from generator.switches.poller import SwitchPoller
 from generator.switches.reports import is_switch_report
 from generator.telemetry.round_log import RoundLog
@@ -87,6 +89,7 @@ class ClusterState(NamedTuple):
 
     reports: StoredReports
     hypernodes: StoredHyperNodes
+    record: StoredRecord
     bound_pods: tuple[BoundPod, ...]
     inventory: Inventory | None
     gangs: tuple[Gang, ...]
@@ -121,8 +124,7 @@ class ReconcileLoop:
         self._writer = HyperNodeWriter(store, now=now, settings=writing)
         self._observer = FabricObserver()
         self._listeners = (RoundLog().on_round, *config.round_listeners)
-        self._named_tree: TopologyTree | None = None
-        """The last tree that was written as HyperNodes; its names are carried over."""
+        self._previous = PreviousTree()
         self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
@@ -165,6 +167,7 @@ class ReconcileLoop:
             self._election.elect(state.reports.reports, state.unready_agents)
         observation = self._observe(state)
         problems += [*state.reports.problems, *self._observer.problems, *state.hypernodes.problems]
+        problems += state.record.problems
         problems += state.inventory.problems if state.inventory else ()
         self._is_in_sync = False
         wait_s, conflicts = self._publish_and_write(observation, state)
@@ -185,6 +188,7 @@ class ReconcileLoop:
         return ClusterState(
             store.read_reports(),
             store.read_hypernodes(),
+            store.read_record(),
             store.read_bound_pods(),
             store.read_inventory(),
             store.read_gangs(),
@@ -196,14 +200,22 @@ class ReconcileLoop:
         tree_spec = self._writer.tree_spec
         if self._config.planes is not None:
             tree_spec = tree_spec._replace(planes=self._config.planes)
-        previous = self._named_tree or derive_previous_tree(state.hypernodes.hypernodes)
         self._observer.update(
             TreeInputs(state.reports.reports, state.inventory, tree_spec, self._election.named),
-            previous,
+            self._find_previous(state),
             self._config.now(),
         )
         self._plane = tree_spec.planes.plane_name
         return self._observer.observation
+
+    def _find_previous(self, state: ClusterState) -> TopologyTree | None:
+        observation, planned = self._observer.observation, self._last_plan
+        return self._previous.find(
+            state.record.record,
+            state.hypernodes.hypernodes,
+            planned=planned[1] if planned is not None else None,
+            tree=observation.tree if observation is not None else None,
+        )
 
     def _publish_and_write(
         self, observation: Observation | None, state: ClusterState
@@ -212,6 +224,10 @@ class ReconcileLoop:
 
         Return the seconds until a retry, None if none is due, and the conflicts of the plan.
         """
+        if not self._writer.tree_spec.has_hypernodes:
+            if observation is not None and observation.tree.nodes:
+                self._publish_state(observation.tree, state)
+            return self._remove_hypernodes(state)
         if observation is None or not observation.tree.nodes:
             self._writer.record_not_ready("no node could be placed in the tree")
             return None, ()
@@ -238,32 +254,39 @@ class ReconcileLoop:
         self, observation: Observation, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         observed = state.hypernodes.hypernodes
-        if not self._writer.tree_spec.has_hypernodes:
+        planned = self._plan_changes(observation, observed)
+        unknown = describe_unknown(observation)
+        if planned.problems and unknown:
+            self._writer.record_not_ready(unknown)
+            return None, planned.problems
+        coverage = self._compute_coverage(observation.tree, state)
+        record = state.record.record
+        gangs, doubts = state.gangs, observation.doubts
+        request = WriteRequest(planned, observed, coverage, record, gangs=gangs, doubts=doubts)
+        wait_s = self._writer.write(request)
+        self._is_in_sync = self._writer.is_in_sync
+        return wait_s, planned.problems
+
+    def _remove_hypernodes(
+        self, state: ClusterState
+    ) -> tuple[float | None, tuple[ParseError, ...]]:
+        """Remove all HyperNodes of ours, because the Fabric object asks for none."""
+        observed = state.hypernodes.hypernodes
+        planned = plan_removal(observed)
+        record = state.record.record
+        wait_s = self._writer.write(WriteRequest(planned, observed, record=record, is_removal=True))
+        if self._writer.is_in_sync:
             message = "spec.outputs of the Fabric object has no entry of type hypernode"
             self._writer.record_not_ready(message, reason="NotWanted")
             self._is_in_sync = True
-            return None, ()
-        actions, conflicts = self._plan_changes(observation, observed)
-        unknown = describe_unknown(observation)
-        if conflicts and unknown:
-            self._writer.record_not_ready(unknown)
-            return None, conflicts
-        coverage = self._compute_coverage(observation.tree, state)
-        wait_s = self._writer.write(
-            WriteRequest(actions, observed, coverage, conflicts, state.gangs, observation.doubts)
-        )
-        self._is_in_sync = self._writer.is_in_sync
-        if self._writer.is_in_sync:
-            # Names are carried over from written trees only: when lost data comes back, the
-            # result must be the HyperNodes that exist.
-            self._named_tree = observation.tree
-        return wait_s, conflicts
+        return wait_s, planned.problems
 
     def _plan_changes(
         self, observation: Observation, observed: tuple[HyperNode, ...]
     ) -> PlannedChanges:
         """Return the plan; it is computed again only if its inputs changed."""
-        plan_inputs = (observation.tree, observation.unknown_subnets, observed)
+        unknown = (observation.unknown_subnets, observation.plan_stops)
+        plan_inputs = (observation.tree, unknown, observed)
         if self._last_plan is None or self._last_plan[0] != plan_inputs:
             self._last_plan = plan_inputs, plan_tree_changes(observation, observed)
         return self._last_plan[1]

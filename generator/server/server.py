@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -30,11 +29,12 @@ from generator.server.endpoints import Endpoints
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.base import ServedStore
+from generator.store.folder_lock import FolderLock
+from generator.store.local_files import write_whole_file
 from generator.store.watched_directory import WatchedDirectory
 from generator.switches.poller import SwitchPoller
 from runtime.clock import utc_now
 from runtime.periodic import PeriodicJob
-from topology.model.errors import ConfigError
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +91,16 @@ class FolderBackend:
             nodes: the inventory file; None: there is none.
 
         Raises:
-            ConfigError: the inventory cannot be read.
-            StoreError: the folders of the store, or its reservations, cannot be read.
+            ConfigError: the inventory cannot be read, or another program writes the folder.
+            StoreError: the folders of the store, or its reservations, cannot be read or written.
         """
-        self.store = WatchedDirectory(root, nodes)
-        self.reservations = SqliteReservations(root / FILE_NAME)
+        self._lock = FolderLock(root)
+        try:
+            self.store = WatchedDirectory(root, nodes)
+            self.reservations = SqliteReservations(root / FILE_NAME)
+        except BaseException:
+            self._lock.release()
+            raise
 
     def is_leader(self) -> bool:
         """Return True: a folder has one writer."""
@@ -112,8 +117,9 @@ class FolderBackend:
         """Do nothing: every write to a folder is atomic."""
 
     def release(self) -> None:
-        """Close the database of reservations; nothing would be lost without it."""
+        """Let another program write; nothing would be lost without it."""
         self.reservations.close()
+        self._lock.release()
 
 
 class GeneratorServer:
@@ -260,18 +266,11 @@ def report_address(address: str, ready_file: Path | None) -> None:
     """Log the bound address and write it into the ready file; the file appears atomically.
 
     Raises:
-        ConfigError: the file cannot be written.
+        WriteError: the file cannot be written.
     """
     log.info("generator ready", extra={"address": address})
-    if ready_file is None:
-        return
-    try:
-        descriptor, temporary = tempfile.mkstemp(prefix=".", dir=ready_file.parent)
-        with open(descriptor, "w", encoding="ascii") as stream:  # noqa: PTH123 - an open descriptor
-            stream.write(f"{address}\n")
-        Path(temporary).replace(ready_file)
-    except OSError as error:
-        raise ConfigError(f"cannot write {ready_file}: {error.strerror}") from error
+    if ready_file is not None:
+        write_whole_file(ready_file, f"{address}\n")
 
 
 def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPoller:

@@ -2,11 +2,14 @@
 
     base                the interface of a store that a server uses, and the values that it returns
     cluster             a cluster's objects, read and written with one request each
+    cluster_listing     lists of objects as the values that a store returns
     followed_cluster    a cluster's objects, kept current by watches
     directory           a folder with one file per object
     watched_directory   a folder, read again when its files change
     object_files        reads and writes object files with limits, atomically
+    folder_lock         one writer per folder, and unfinished files
     local_files         reads local files, such as the inventory of nodes
+    packed_bytes        unpacks gzip in bounded memory
     own_writes          our writes that a watch has not reported yet
     interned_reports    parses reports so that equal parts share memory
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
+from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
 from topology.model.errors import ParseError
 from topology.reports.compact_reports import Report
@@ -31,10 +32,19 @@ class StoredHyperNodes(NamedTuple):
     """The HyperNodes of a store."""
 
     hypernodes: tuple[HyperNode, ...]
-    """One HyperNode per name, sorted by name."""
+    """One HyperNode per name, sorted by name. An object that cannot be read is one without members:
+    its name is taken."""
     problems: tuple[ParseError, ...]
     num_files: int
     """The number of files or objects, good or bad."""
+
+
+class StoredRecord(NamedTuple):
+    """The HyperNodes that were decided last."""
+
+    record: TreeRecord | None = None
+    """None if there is no record, or it cannot be read."""
+    problems: tuple[ParseError, ...] = ()
 
 
 class FabricRead(NamedTuple):
@@ -143,6 +153,18 @@ class ServedStore(Protocol):
 
     def withdraw_report(self, name: str) -> None:
         """Delete the report of a switch that another report replaced, if it exists."""
+        ...
+
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last.
+
+        Raises:
+            TopologyError: it is not known whether there is a record.
+        """
+        ...
+
+    def write_record(self, record: TreeRecord) -> bool:
+        """Write the record; return False if this record is there already."""
         ...
 
     def put(self, hypernode: HyperNode) -> bool:

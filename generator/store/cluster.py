@@ -11,33 +11,56 @@ import random  # noqa: TID251 - this is an edge: it spreads retries
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from time import monotonic
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from generator.kube.access import ClusterAccess
 from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced, retry_request
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
+from generator.kube.resources import (
+    FABRICS,
+    HYPERNODES,
+    NODES,
+    PODS,
+    RECORDS,
+    REPORTS,
+    Resource,
+)
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
-from generator.objects.inventory import Inventory, ListedNode, parse_node
+from generator.objects.inventory import Inventory, list_node_problems
 from generator.objects.pod_resources import parse_pod_usage, subtract_usage
 from generator.objects.pods import Gang, find_gangs, parse_gang_pod
+from generator.objects.tree_record import (
+    RECORD_NAME,
+    TreeRecord,
+    render_tree_record,
+)
 from generator.objects.write_policy import (
     APPROVED_PLAN_ANNOTATION,
     parse_write_policy,
     with_approval,
 )
-from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
-from generator.store.base import StoredHyperNodes, StoredReports
+from generator.outputs.hypernode import (
+    HyperNode,
+    parse_manifest,
+    render_manifest,
+)
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
+from generator.store.cluster_listing import (
+    ObjectListing,
+    build_listing,
+    build_stored_hypernodes,
+    build_stored_record,
+    build_stored_reports,
+    parse_kube_node,
+)
 from generator.store.interned_reports import ReportInterner
 from runtime.retry import TokenBucket, WaitContext
 from runtime.stop import Stop
-from topology.model.errors import KubeConflict, KubeNotFound, ParseError
-from topology.reports.compact_reports import CompactReport
+from topology.model.errors import ConfigError, KubeConflict, KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, render_report
-from topology.reports.report_objects import is_withdrawn
 
 Value = TypeVar("Value")
 
@@ -67,40 +90,6 @@ class WrittenObject(NamedTuple):
     document: Mapping[str, Any]
     is_changed: bool
     """False if the object already had this content, and no write was sent."""
-
-
-class ObjectListing(NamedTuple, Generic[Value]):
-    """The known objects of a kind."""
-
-    values: tuple[Value, ...]
-    """Sorted by name."""
-    problems: tuple[ParseError, ...]
-    num_objects: int
-    """The number of objects, good or bad."""
-
-
-def build_listing(cache: Cache[Value], resource: Resource) -> ObjectListing[Value]:
-    """Return the objects of a cache; the source of each problem starts with the object's kind."""
-    problems = tuple(
-        ParseError(problem.problem, source=f"{resource.kind} {problem.source}")
-        for problem in cache.problems
-    )
-    return ObjectListing(cache.values, problems, len(cache.values) + len(problems))
-
-
-def build_stored_reports(listing: ObjectListing[CompactReport]) -> StoredReports:
-    """Return the reports of a listing, without withdrawn parts of sweeps."""
-    reports = tuple(report for report in listing.values if not is_withdrawn(report))
-    return StoredReports(reports, listing.problems, listing.num_objects)
-
-
-def parse_kube_node(item: Mapping[str, Any]) -> ListedNode:
-    """Return the node of a list item; items of built-in kinds have no `kind` field.
-
-    Raises:
-        ConfigError: a field that is used is malformed.
-    """
-    return parse_node({**item, "kind": NODES.kind})
 
 
 class ClusterStore:
@@ -137,7 +126,7 @@ class ClusterStore:
         Raises:
             KubeError: the objects cannot be listed.
         """
-        return StoredHyperNodes(*self.read_objects(HYPERNODES, parse_manifest))
+        return build_stored_hypernodes(self.read_objects(HYPERNODES, parse_manifest))
 
     def read_nodes(self) -> Inventory:
         """Return the nodes with the resources that jobs may use.
@@ -146,7 +135,8 @@ class ClusterStore:
             KubeError: the objects cannot be listed.
         """
         listing = self.read_objects(NODES, parse_kube_node)
-        return Inventory(listing.values, listing.problems)
+        problems = (*listing.problems, *list_node_problems(listing.values))
+        return Inventory(listing.values, problems)
 
     def read_free_nodes(self) -> Inventory:
         """Return the nodes with their free capacity: without the resources of their pods.
@@ -285,6 +275,29 @@ class ClusterStore:
         is_changed = answer is not known
         return WrittenObject(answer if is_changed else document, is_changed=is_changed)
 
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last.
+
+        Raises:
+            KubeError: the object cannot be read.
+        """
+        return build_stored_record(self._get(RECORDS, RECORD_NAME))
+
+    def write_record(self, record: TreeRecord) -> WrittenObject:
+        """Write the record, and return the server's object.
+
+        Raises:
+            KubeError: the server refused the request, or did not answer.
+        """
+        desired = render_tree_record(record)
+
+        def attempt() -> WrittenObject:
+            observed = self._get(RECORDS, RECORD_NAME)
+            document = self._applier.apply(RECORDS, desired, observed, is_ours=True)
+            return WrittenObject(document, document is not observed)
+
+        return _retry_on_conflict(attempt)
+
     def approve(self, plan: str) -> None:
         """Approve a held plan.
 
@@ -322,8 +335,8 @@ class ClusterStore:
     def _get_own(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, or None if there is none."""
         document = self._get(HYPERNODES, name)
-        if document is not None and not parse_manifest(document).is_ours:
-            raise ForeignObject(f"HyperNode {name} is not managed by Toponaut")
+        if document is not None and not _is_own(document):
+            raise ForeignObject(f"HyperNode {name} is not managed by Toponaut, or cannot be read")
         return document
 
     def _get(self, resource: Resource, name: str) -> Mapping[str, Any] | None:
@@ -352,6 +365,13 @@ class ClusterStore:
 
     def _retry_request(self, ask: Callable[[], Value]) -> Value:
         return retry_request(ask, pace=self._pace, policy=_RETRY_POLICY)
+
+
+def _is_own(document: Mapping[str, Any]) -> bool:
+    try:
+        return parse_manifest(document).is_ours
+    except ConfigError:
+        return False
 
 
 def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:

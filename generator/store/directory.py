@@ -12,21 +12,33 @@ for HyperNodes, which have no time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
+from generator.objects.tree_record import (
+    RECORD_NAME,
+    TreeRecord,
+    parse_tree_record,
+    render_tree_record,
+)
 from generator.objects.write_policy import parse_write_policy, with_approval, without_approval
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.outputs.hypernode import (
     HyperNode,
+    build_unreadable,
+    is_object_name,
     parse_manifest,
     render_manifest,
 )
-from generator.store.base import StoredHyperNodes, StoredReports
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
+from generator.store.folder_lock import hold_lock
 from generator.store.object_files import (
+    SUFFIX,
     YAML_DUMPER,
     choose_one_per_name,
     delete_file,
@@ -34,13 +46,14 @@ from generator.store.object_files import (
     find_newest,
     hypernode_name,
     list_files,
+    list_ignored_files,
     object_path,
     read_file,
     read_objects,
     render_json,
     write_object,
 )
-from topology.model.errors import ParseError, StoreError, show
+from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -51,6 +64,8 @@ from topology.reports.neighbor_report import (
 REPORTS: Final = "neighborreports"
 HYPERNODES: Final = "hypernodes"
 FABRICS: Final = "fabrics"
+RECORDS: Final = "treerecords"
+_LOCK_FILE: Final = ".lock"
 
 
 def read_reports(folder: Path) -> StoredReports:
@@ -59,8 +74,8 @@ def read_reports(folder: Path) -> StoredReports:
     Raises:
         StoreError: the folder cannot be read.
     """
-    problems: list[ParseError] = []
     files = list_files(folder)
+    problems: list[ParseError] = [*list_ignored_files(folder)]
     rows = [
         (report.metadata.name, file, report)
         for file in files
@@ -108,6 +123,7 @@ class DirectoryStore:
         self.reports = root / REPORTS
         self.hypernodes = root / HYPERNODES
         self.fabrics = root / FABRICS
+        self.records = root / RECORDS
 
     def read_reports(self) -> StoredReports:
         """Return all reports; empty before the first write."""
@@ -117,6 +133,7 @@ class DirectoryStore:
         """Return all HyperNodes; empty before the first write.
 
         Only a HyperNode in a file of its own name is used: others could not be replaced or removed.
+        The name of a file with any other content is taken.
         """
         if not self.hypernodes.exists():
             return StoredHyperNodes((), (), 0)
@@ -124,12 +141,11 @@ class DirectoryStore:
         files = list_files(self.hypernodes)
         used = []
         for file in files:
-            hypernodes = read_objects(file, parse_manifest, problems)
-            if [f"{hypernode.name}.yaml" for hypernode in hypernodes] == [file.name]:
-                used += hypernodes
-            elif hypernodes:
-                problem = "ignored: the store keeps one object per file, as NAME.yaml"
-                problems.append(ParseError(problem, source=show(str(file), 1024)))
+            hypernode = _read_own_file(file, problems)
+            if hypernode is not None:
+                used.append(hypernode)
+            elif file.suffix == SUFFIX and is_object_name(file.stem):
+                used.append(build_unreadable(file.stem))
         return StoredHyperNodes(
             tuple(sorted(used, key=hypernode_name)), tuple(problems), len(files)
         )
@@ -142,14 +158,38 @@ class DirectoryStore:
         """
         return write_report(self.reports, report)
 
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last; none before the first write.
+
+        A record that cannot be read is a problem, and the next one replaces it.
+        """
+        path = object_path(self.records, RECORD_NAME)
+        if not path.exists():
+            return StoredRecord()
+        try:
+            return StoredRecord(parse_tree_record(_read_document(path)))
+        except (ConfigError, StoreError) as error:
+            problem = ParseError(f"{error}; it is not used", source=show(str(path), 1024))
+            return StoredRecord(problems=(problem,))
+
+    def write_record(self, record: TreeRecord) -> bool:
+        """Write the record; return False if the file has this content already.
+
+        Raises:
+            StoreError: the folder cannot be written.
+        """
+        return write_object(self.records, RECORD_NAME, render_json(render_tree_record(record)))
+
     def put(self, hypernode: HyperNode) -> bool:
         """Write a HyperNode; return False if the file has this content already.
 
         Raises:
-            StoreError: the name is not valid for an object, or the folder cannot be written.
+            StoreError: the name is not valid for an object, the folder cannot be written, or the
+                file has content that is not ours or cannot be read.
         """
         manifest = render_manifest(hypernode)
         text: str = yaml.dump(manifest, Dumper=YAML_DUMPER, sort_keys=False)
+        self._refuse_foreign(hypernode.name, text.encode())
         return write_object(self.hypernodes, hypernode.name, text)
 
     def read_fabric(self) -> dict[str, Any] | None:
@@ -159,20 +199,7 @@ class DirectoryStore:
             StoreError: the file cannot be read, or does not hold exactly one object.
         """
         path = object_path(self.fabrics, FABRIC_NAME)
-        if not path.exists():
-            return None
-        raw = read_file(path, show(str(path), 1024))
-        documents = (
-            [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
-        )
-        if (
-            len(documents) == 1
-            and isinstance(documents[0], YamlDocument)
-            and isinstance(documents[0].value, dict)
-        ):
-            return documents[0].value
-        reason = next((str(item) for item in documents if isinstance(item, ParseError)), "")
-        raise StoreError(reason or f"{path}: not exactly one object")
+        return _read_document(path) if path.exists() else None
 
     def write_fabric(self, document: dict[str, Any]) -> bool:
         """Write the Fabric object; return False if the file has this content already.
@@ -188,9 +215,10 @@ class DirectoryStore:
         Raises:
             StoreError: the object cannot be read, or the folder cannot be written.
         """
-        return self.write_fabric(
-            fabric_head() | (self.read_fabric() or {}) | {"status": dict(status)}
-        )
+        with self._lock_fabric():
+            return self.write_fabric(
+                fabric_head() | (self.read_fabric() or {}) | {"status": dict(status)}
+            )
 
     def approve(self, plan: str) -> bool:
         """Approve a held plan; returns as `write_fabric` does.
@@ -199,7 +227,8 @@ class DirectoryStore:
             ConfigError: the text is not the hash of a plan.
             StoreError: the object cannot be read, or the folder cannot be written.
         """
-        return self.write_fabric(with_approval(self.read_fabric(), plan))
+        with self._lock_fabric():
+            return self.write_fabric(with_approval(self.read_fabric(), plan))
 
     def consume_approval(self, plan: str) -> bool:
         """Remove the approval of a plan that was applied; return whether there was one.
@@ -207,19 +236,74 @@ class DirectoryStore:
         Raises:
             StoreError: the object cannot be read, or the folder cannot be written.
         """
-        document = self.read_fabric()
-        if document is None or not parse_write_policy(document).is_approved(plan):
+        if not parse_write_policy(self.read_fabric()).is_approved(plan):
             return False
-        return self.write_fabric(without_approval(document))
+        with self._lock_fabric():
+            document = self.read_fabric()
+            if document is None or not parse_write_policy(document).is_approved(plan):
+                return False
+            return self.write_fabric(without_approval(document))
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode's file; return whether it existed.
 
         Raises:
-            StoreError: the name is not valid for an object, or the folder cannot be written.
+            StoreError: the name is not valid for an object, the folder cannot be written, or the
+                file has content that is not ours or cannot be read.
         """
+        self._refuse_foreign(name)
         return delete_file(self.hypernodes, name)
 
     def withdraw_report(self, name: str) -> None:
         """Delete a report's file if it exists; raises as `remove` does."""
         delete_file(self.reports, name)
+
+    def _lock_fabric(self) -> AbstractContextManager[None]:
+        """Return a lock on the Fabric object, which server and commands change."""
+        return hold_lock(self.fabrics / _LOCK_FILE)
+
+    def _refuse_foreign(self, name: str, content: bytes | None = None) -> None:
+        """Raise if a HyperNode's file exists and is neither ours nor equal to `content`."""
+        path = object_path(self.hypernodes, name)
+        if not os.path.lexists(path):
+            return
+        if content is not None and read_file(path, str(path)) == content:
+            return
+        problems: list[ParseError] = []
+        hypernode = _read_own_file(path, problems)
+        if hypernode is None or not hypernode.is_ours:
+            why = problems[0].problem if problems else "it is not a HyperNode of Toponaut"
+            raise WriteError(f"{show(str(path), 1024)} stays unchanged: {why}")
+
+
+def _read_own_file(file: Path, problems: list[ParseError]) -> HyperNode | None:
+    """Return the HyperNode of a file that has its name, else None and a problem."""
+    num_before = len(problems)
+    hypernodes = read_objects(file, parse_manifest, problems)
+    if len(problems) > num_before:
+        return None
+    if [f"{hypernode.name}{SUFFIX}" for hypernode in hypernodes] == [file.name]:
+        return hypernodes[0]
+    problem = "ignored: the store keeps one object per file, as NAME.yaml"
+    problems.append(ParseError(problem, source=show(str(file), 1024)))
+    return None
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """Return the one object of a file.
+
+    Raises:
+        StoreError: the file cannot be read, or does not hold exactly one object.
+    """
+    raw = read_file(path, show(str(path), 1024))
+    documents = (
+        [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
+    )
+    if (
+        len(documents) == 1
+        and isinstance(documents[0], YamlDocument)
+        and isinstance(documents[0].value, dict)
+    ):
+        return documents[0].value
+    reason = next((str(item) for item in documents if isinstance(item, ParseError)), "")
+    raise StoreError(reason or f"{path}: not exactly one object")

@@ -15,9 +15,17 @@ from typing import Any, Final, NamedTuple, Self, TypeVar
 from generator.kube.applier import Fence, never_fenced
 from generator.kube.cache import Parse
 from generator.kube.reflector import Reflector, ReflectorConfig
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, PODS, REPORTS, Resource
+from generator.kube.resources import (
+    FABRICS,
+    HYPERNODES,
+    NODES,
+    PODS,
+    RECORDS,
+    REPORTS,
+    Resource,
+)
 from generator.kube.transport import Transport
-from generator.objects.inventory import Inventory, ListedNode
+from generator.objects.inventory import Inventory, ListedNode, list_node_problems
 from generator.objects.pod_resources import FreeCapacity
 from generator.objects.pods import (
     BoundPod,
@@ -28,14 +36,14 @@ from generator.objects.pods import (
     find_unready_agents,
     parse_followed_pod,
 )
+from generator.objects.tree_record import RECORD_NAME, TreeRecord, parse_tree_record
 from generator.outputs.hypernode import HyperNode, parse_manifest
-from generator.store.base import StoredHyperNodes, StoredReports
-from generator.store.cluster import (
-    SMALL_PAGES,
-    UNENDED_PODS,
-    ClusterStore,
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
+from generator.store.cluster import SMALL_PAGES, UNENDED_PODS, ClusterStore
+from generator.store.cluster_listing import (
     ObjectListing,
     build_listing,
+    build_stored_hypernodes,
     build_stored_reports,
     parse_kube_node,
 )
@@ -105,9 +113,11 @@ class FollowedCluster:
         self._hypernodes: Reflector[HyperNode] = follow(HYPERNODES, parse_manifest)
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _add_kind)
         self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _POD_CONFIG)
+        self._records: Reflector[TreeRecord] = follow(RECORDS, _parse_record)
         self._free_capacity = FreeCapacity()
         self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
+        self._own_records: OwnWrites[TreeRecord] = _build_own_writes(self._records)
         self._threads = [
             Thread(target=reflector.run, name=f"follow {resource.plural}")
             for resource, reflector in self._reflectors
@@ -120,6 +130,7 @@ class FollowedCluster:
             (NODES, self._nodes),
             (HYPERNODES, self._hypernodes),
             (FABRICS, self._fabrics),
+            (RECORDS, self._records),
             (PODS, self._pods),
         )
 
@@ -186,7 +197,8 @@ class FollowedCluster:
             _build_known_listing(NODES, self._nodes),
             _build_known_listing(PODS, self._pods),
         )
-        inventory = Inventory(nodes.values, (*nodes.problems, *pods.problems))
+        own = list_node_problems(nodes.values)
+        inventory = Inventory(nodes.values, (*nodes.problems, *own, *pods.problems))
         return self._free_capacity.subtract(
             inventory, (pod.resource_usage for pod in pods.values if pod is not None)
         )
@@ -211,8 +223,9 @@ class FollowedCluster:
         if pending:
             by_name = {hypernode.name: hypernode for hypernode in listing.values} | pending
             current = (value for _, value in sorted(by_name.items()) if value is not None)
-            listing = listing._replace(values=tuple(current))
-        return StoredHyperNodes(*listing)
+            refused = tuple(name for name in listing.refused if name not in pending)
+            listing = listing._replace(values=tuple(current), refused=refused)
+        return build_stored_hypernodes(listing)
 
     def read_gangs(self) -> tuple[Gang, ...]:
         """Return the gangs that run on two nodes or more.
@@ -256,6 +269,24 @@ class FollowedCluster:
         self._record_fabric(document)
         return True
 
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last.
+
+        Raises:
+            KubeUnavailable: the objects were never listed.
+        """
+        listing = _build_known_listing(RECORDS, self._records)
+        pending = self._own_records.pending().get(RECORD_NAME)
+        record = pending or next(iter(listing.values), None)
+        return StoredRecord(record, () if pending else listing.problems)
+
+    def write_record(self, record: TreeRecord) -> bool:
+        """Write the record, as `ClusterStore` does."""
+        written = self._store.write_record(record)
+        version = written.document["metadata"]["resourceVersion"]
+        self._own_records.record(RECORD_NAME, version, record)
+        return written.is_changed
+
     def write_report(self, report: NeighborReport) -> bool:
         """Write a report of a switch, unless only its time would change."""
         known = {
@@ -295,6 +326,11 @@ class FollowedCluster:
 def _add_kind(item: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return a list item with its `apiVersion` and `kind`, which list items do not have."""
     return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind, **item}
+
+
+def _parse_record(item: Mapping[str, Any]) -> TreeRecord:
+    """Return the record of a list item, which has no `apiVersion` and `kind`."""
+    return parse_tree_record({"apiVersion": RECORDS.api_version, "kind": RECORDS.kind, **item})
 
 
 def _drop_time(report: CompactReport) -> tuple[object, ...]:

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from generator.objects.inventory import Inventory, parse_nodes
+from generator.store.packed_bytes import unpack_bytes
 from topology.model.errors import ConfigError, ParseError, WriteError, show
+from topology.model.text import to_utf8
 
 MAX_SWEEP_BYTES: Final = 1 << 30  # 100k HCAs print about 100 MB
 
@@ -34,7 +36,10 @@ def read_inventory(file: Path | None) -> Inventory | None:
 
 
 def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
-    """Return the content of a file, or the problem if it is unreadable or above the limit."""
+    """Return the content of a file, or the problem if it is unreadable or above the limit.
+
+    A gzip file is unpacked; text is returned as UTF-8 without a byte order mark.
+    """
     source = show(str(file), 1024)
     try:
         with file.open("rb") as stream:
@@ -43,7 +48,13 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
         return ParseError(f"cannot be read: {error.strerror}", source=source)
     if len(raw) > limit:
         return ParseError(f"larger than {limit} bytes", source=source)
-    return raw
+    return decode_file(raw, limit, source=source)
+
+
+def decode_file(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
+    """Return the content of a file that may be packed, as UTF-8 without a byte order mark."""
+    content = unpack_bytes(raw, limit, source=source)
+    return content if isinstance(content, ParseError) else to_utf8(content)
 
 
 def read_regular_file(file: Path, limit: int) -> bytes | ParseError:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -16,26 +14,48 @@ import yaml
 
 from generator.objects.yaml_document import parse_documents
 from generator.outputs.hypernode import HyperNode, is_object_name
+from generator.store.folder_lock import open_temporary
+from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
 from topology.reports.neighbor_report import NeighborReport
+from topology.reports.observed_time import parse_observed_at
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
-SUFFIXES: Final = (".yaml", ".yml", ".json")
+SUFFIX: Final = ".yaml"
+"""Of the files that the programs write."""
+SUFFIXES: Final = (SUFFIX, ".yml", ".json")
 # A link could lead out of the folder, and opening a named pipe would wait for its writer.
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 ObjectT = TypeVar("ObjectT", NeighborReport, HyperNode)
 
 
 def list_files(folder: Path) -> list[Path]:
-    """Return the YAML and JSON files, sorted; skip hidden files, which may be incomplete."""
+    """Return the YAML and JSON files, also packed ones, sorted.
+
+    Hidden files are skipped, because they may be incomplete.
+    """
     try:
         files = sorted(folder.iterdir())
     except OSError as error:
         raise StoreError(f"cannot read folder {show(str(folder))}: {error.strerror}") from error
-    return [file for file in files if file.name.endswith(SUFFIXES) and file.name[0] != "."]
+    return [file for file in files if _is_object_file(file.name)]
+
+
+def _is_object_file(name: str) -> bool:
+    return name.removesuffix(PACKED_SUFFIX).endswith(SUFFIXES) and name[0] != "."
+
+
+def list_ignored_files(folder: Path) -> Iterator[ParseError]:
+    """Yield a problem per file that holds objects by its name, but in a form that is not read."""
+    for file in sorted(folder.iterdir()):
+        name = file.name
+        if name[0] != "." and not _is_object_file(name) and _OBJECT_WORD.search(name):
+            problem = f"ignored: expected {', '.join(SUFFIXES)}, plain or with {PACKED_SUFFIX}"
+            yield ParseError(problem, source=show(str(file), 1024))
 
 
 def read_objects(
@@ -73,7 +93,7 @@ def read_file(file: Path, source: str) -> bytes | ParseError:
         return ParseError(f"cannot be read: {error.strerror}", source=source)
     if len(raw) > MAX_FILE_BYTES:
         return ParseError(f"larger than {MAX_FILE_BYTES} bytes", source=source)
-    return raw
+    return unpack_bytes(raw, MAX_FILE_BYTES, source=source)
 
 
 def choose_one_per_name(
@@ -112,19 +132,16 @@ def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
 
 def find_newest(objects: list[NeighborReport]) -> NeighborReport | None:
     """Return the report observed last; None if several have that time and their facts differ."""
-    times = [_parse_observed_at(report) for report in objects]
+    times = [_compute_time(report) for report in objects]
     newest = max(times)
     is_clear = times.count(newest) == 1 or all(report.spec == objects[0].spec for report in objects)
     return objects[times.index(newest)] if is_clear else None
 
 
-def _parse_observed_at(report: NeighborReport) -> float:
-    """Return seconds since 1970; minus infinity if the report has no valid time."""
-    try:
-        observed = datetime.fromisoformat(report.status.observed_at or "")
-    except ValueError:
-        return float("-inf")
-    return float("-inf") if observed.tzinfo is None else observed.timestamp()
+def _compute_time(report: NeighborReport) -> float:
+    """Return seconds since 1970; minus infinity if the report has no usable time."""
+    observed = parse_observed_at(report.status.observed_at)
+    return float("-inf") if observed is None else observed.timestamp()
 
 
 def hypernode_name(hypernode: HyperNode) -> str:
@@ -152,7 +169,7 @@ def object_path(folder: Path, name: str) -> Path:
     """
     if not is_object_name(name):
         raise StoreError(f"not the name of an object: '{show(name)}'")
-    return folder / f"{name}.yaml"
+    return folder / f"{name}{SUFFIX}"
 
 
 def write_object(folder: Path, name: str, text: str) -> bool:
@@ -189,8 +206,7 @@ def delete_file(folder: Path, name: str) -> bool:
 
 def _replace_file(path: Path, raw: bytes) -> None:
     """Replace the content of a file; a crash leaves the old or the new content, never a part."""
-    number, name = tempfile.mkstemp(prefix=".", suffix=".tmp", dir=path.parent)
-    temporary = Path(name)
+    number, temporary = open_temporary(path.parent)
     try:
         with open(number, "wb") as stream:  # noqa: PTH123 - an open descriptor
             stream.write(raw)

@@ -9,8 +9,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
+from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
-from generator.store.base import StoredHyperNodes, StoredReports
+from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.directory import DirectoryStore
 from generator.store.local_files import read_inventory
 from topology.model.errors import ConfigError, ParseError
@@ -38,6 +39,7 @@ class WatchedDirectory:
             partial(read_inventory, nodes), partial(read_file_stamps, *files)
         )
         self._reports = CachedReader(store.read_reports, partial(read_folder_stamps, store.reports))
+        self._record = CachedReader(store.read_record, partial(read_folder_stamps, store.records))
         self._hypernodes = CachedReader(
             store.read_hypernodes, partial(read_folder_stamps, store.hypernodes)
         )
@@ -115,6 +117,14 @@ class WatchedDirectory:
     def withdraw_report(self, name: str) -> None:
         """Delete a report's file, as `DirectoryStore` does."""
         self._store.withdraw_report(name)
+
+    def read_record(self) -> StoredRecord:
+        """Return the record of the HyperNodes that were decided last."""
+        return self._record.read_latest()
+
+    def write_record(self, record: TreeRecord) -> bool:
+        """Write the record, as `DirectoryStore` does."""
+        return self._store.write_record(record)
 
     def put(self, hypernode: HyperNode) -> bool:
         """Create or replace a HyperNode, as `DirectoryStore` does."""

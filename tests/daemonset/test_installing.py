@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group
 
 # Kinds of others that the lab does not have; their operators bring them.
 ABSENT = {"Certificate", "PodMonitor", "PrometheusRule"}
-KINDS = ("fabrics", "neighborreports", "placementreservations")
+KINDS = ("fabrics", "neighborreports", "placementreservations", "treerecords")
 
 
 def path_of(document: Mapping[str, Any], api: ApiServer) -> str:

@@ -6,6 +6,7 @@ instrumented when they are imported.
 
 from __future__ import annotations
 
+import logging
 import resource
 import sys
 import time
@@ -49,6 +50,7 @@ def main(name: str, corpus: str, failures: str, seconds: str) -> None:
 
     with atheris.instrument_imports(include=["agent", "generator", "topology"]):
         from tests.fuzz.targets import TARGETS  # noqa: PLC0415 - instrumented
+    logging.disable()  # what the programs log is no result
     folder = Path(corpus)
     options = {
         "max_total_time": seconds,
@@ -56,9 +58,11 @@ def main(name: str, corpus: str, failures: str, seconds: str) -> None:
         "timeout": HANG_S,
         "rss_limit_mb": MAX_MEMORY_MB,
         "artifact_prefix": f"{failures}/",
-        "dict": folder.parent / "words",
         "print_final_stats": 1,
     }
+    words = folder.parent / "words"
+    if words.stat().st_size:
+        options["dict"] = words
     arguments = [f"-{key}={value}" for key, value in options.items()]
     atheris.Setup(
         [sys.argv[0], *arguments, str(folder)], watched(TARGETS[name].run), internal_libfuzzer=True

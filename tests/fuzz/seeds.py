@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from generator.cli.request_input import load_request
+from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
+from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from tests.repository import ROOT
+from tests.topology.source_views import fabric_of
 from tests.topology.sources.lldp.frames import CASES, read_frame
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
@@ -24,9 +27,12 @@ from topology.reports.fabric_status import (
 )
 from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.sweep_parts import split_sweep
+from topology.synthetic import render_lldpcli, render_snmpwalks
 
 FIXTURES: Final = ROOT / "fixtures"
 _GUID: Final = "00a0000000000001"
+SOURCE_MARK: Final = b"\x1d"
+"""Between two sources in one input: ASCII's group separator."""
 _SYSFS_MARK: Final = "\x1e"
 """Between the files of a sysfs tree in one text: ASCII's record separator."""
 
@@ -57,6 +63,15 @@ def sysfs() -> Iterator[bytes]:
     for text in inputs("ib_sysfs"):
         files = json.loads(text)
         yield _SYSFS_MARK.join(f"{path}={content}" for path, content in files.items()).encode()
+
+
+def source_pairs() -> Iterator[bytes]:
+    """Yield a capture and a walk of each switch of a fabric."""
+    fabric = fabric_of("rails")
+    texts = dict(render_lldpcli(fabric))
+    for file, walk in render_snmpwalks(fabric):
+        name = file.removesuffix(".snmpwalk.txt")
+        yield SOURCE_MARK.join((texts[f"{name}.neighbors.json0"].encode(), walk.encode()))
 
 
 def sysfs_files(raw: bytes) -> Iterator[tuple[str, str]]:
@@ -172,6 +187,26 @@ def traces() -> Iterator[bytes]:
     """Yield traces of jobs."""
     yield b"submit_time_s,gpus,duration_s\n0,1,60\n7.5,16,1e4\n"
     yield b'duration_s,user,"gpus",submit_time_s\r\n3,"a,b",8,0\r\n'
+
+
+def tree_records() -> Iterator[bytes]:
+    """Yield a record of decided HyperNodes, and one without them."""
+    leaves = (
+        HyperNode("leaf-1", 1, "leaf", (Member(MemberType.NODE, "a"),)),
+        HyperNode("pod", 2, "pod", (Member(MemberType.HYPERNODE, "leaf-1"),)),
+    )
+    recent = RecentChanges({"a": 1_780_000_000}, {(1, "leaf-2"): 1_780_000_000})
+    yield json.dumps(render_tree_record(TreeRecord(leaves, recent))).encode()
+    yield json.dumps(render_tree_record(TreeRecord(None))).encode()
+
+
+def interrupted_applies() -> Iterator[bytes]:
+    """Yield steps: nodes by leaf, leaves by spine, and after how many writes the step is cut."""
+    first = bytes([1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0, 1, 1, 255])
+    exchanged = bytes([2, 2, 2, 1, 1, 1, 1, 2, 0, 0, 1, 1, 1, 3])
+    split = bytes([1, 1, 3, 3, 2, 2, 4, 4, 0, 1, 0, 1, 0, 5])
+    yield first + exchanged + split
+    yield first + split + first[:-1] + bytes([2]) + exchanged
 
 
 def request_messages() -> Iterator[bytes]:

@@ -1,4 +1,6 @@
-"""The targets: one per parser. A target takes any bytes and raises only on a defect.
+"""The targets: one per parser, and one that applies plans and cuts them off.
+
+A target takes any bytes and raises only on a defect.
 
 A target ignores the documented exceptions of its parser and checks its result: errors are one
 printable line, facts fit a report, and both parsers of a format give equal results.
@@ -21,6 +23,7 @@ from generator.manifests.manifest_request import translate, translate_sbatch
 from generator.manifests.sbatch_options import is_script, parse_script_options
 from generator.objects.inventory import parse_nodes
 from generator.objects.plane_config import parse_planes
+from generator.objects.tree_record import parse_tree_record, render_tree_record
 from generator.objects.yaml_document import YamlDocument, parse_documents
 from generator.placement.request import parse_request
 from generator.rpc.messages.answers import decode_placement, encode_placement
@@ -31,7 +34,11 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.simulation.replay.trace import parse_trace
 from generator.switches.targets import parse_switches
 from tests.fuzz import seeds
+from tests.generator.reconcile.applies import Cabling, Step, check_ends_alike
+from tests.topology.source_views import listed_agents
 from topology.findings.silences import parse_silences
+from topology.join.fabric_join import build_fabric
+from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, ReportError
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.tree import parse_tree, render_tree
@@ -53,12 +60,20 @@ from topology.sources.lldp.pcap import parse_saved_frames
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 SOURCE: Final = "fuzzed"
+NUM_NODES: Final = 8
+NUM_LEAVES: Final = 5
+STEP_BYTES: Final = NUM_NODES + NUM_LEAVES + 1
+MAX_STEPS: Final = 6
+NO_CUT: Final = 16
+"""From this value on, the last byte of a step means that it is not cut off."""
 YAML_BYTES: Final = 64 << 10
 """YAML takes its time, 1 MB of it a second or more; text that starts with `{` does not."""
 GRAPH_BYTES: Final = 256 << 10
 """A graph of nothing but marks takes 3 µs for each of them."""
 ANSWER_BYTES: Final = 128 << 10
 """A message in an answer may have only three bytes; decoding and encoding each takes 7 µs."""
+PAIR_BYTES: Final = 128 << 10
+"""A walk may be a port and a neighbor per line, which are parsed once and joined twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +263,54 @@ def _fabric_object(raw: bytes) -> None:
             assert parse_fabric(render_fabric(status)) == status
 
 
+def _tree_record(raw: bytes) -> None:
+    for document in _documents(raw):
+        with suppress(ConfigError):
+            record = parse_tree_record(document)
+            assert parse_tree_record(render_tree_record(record)) == record
+
+
+def _interrupted_applies(raw: bytes) -> None:
+    """Read steps of 14 bytes: the leaf of each node, the spine of each leaf, and the cut."""
+    steps = []
+    for at in range(0, min(len(raw), MAX_STEPS * STEP_BYTES), STEP_BYTES):
+        row = raw[at : at + STEP_BYTES].ljust(STEP_BYTES, b"\0")
+        leaves = tuple(byte % NUM_LEAVES for byte in row[:NUM_NODES])
+        spines = tuple(byte % 2 for byte in row[NUM_NODES:-1])
+        if any(leaves):
+            steps.append(Step(Cabling(leaves, spines), row[-1] if row[-1] < NO_CUT else None))
+    if steps:
+        check_ends_alike(steps)
+
+
 def _pcap(raw: bytes) -> None:
     _check_errors(parse_saved_frames(raw, source=SOURCE).errors)
+
+
+def _source_pairs(raw: bytes) -> None:
+    """Join two inputs as sources of one fabric: a capture and a walk.
+
+    The order has no effect, every true cable stays, and no two true devices are joined.
+    """
+    capture, _, walk = raw.partition(seeds.SOURCE_MARK)
+    found = parse_neighbors(capture, source=SOURCE)
+    ports = tuple(Port(name=name, neighbors=heard) for name, heard in found.ports)
+    walked, _ = parse_snmpwalk_text(walk, source=SOURCE)
+    own = (Device(DeviceKind.UNKNOWN, "capture", (), ports), walked)
+    more = [
+        Claim(device, origin)
+        for device, origin in zip(own, (Origin.CAPTURE, Origin.REPORT), strict=True)
+        if device is not None
+    ]
+    fabrics = [build_fabric(claims) for claims in ((*more, *_TRUE), (*_TRUE, *reversed(more)))]
+    first, second = ([fabric.devices, fabric.links, fabric.findings] for fabric in fabrics)
+    assert list(map(list, first)) == list(map(list, second)), "the order of sources matters"
+    nodes = {device.node for device in fabrics[0].devices}
+    assert nodes >= _TRUE_NODES, "a node was joined with another device"
+
+
+_TRUE: Final = listed_agents("rails")
+_TRUE_NODES: Final = frozenset(claim.name for claim in _TRUE if claim.origin is Origin.INVENTORY)
 
 
 def _node_texts(raw: bytes) -> None:
@@ -283,5 +344,10 @@ TARGETS: Final[Mapping[str, Target]] = {
     "planes": Target(_planes, seeds.planes, YAML_BYTES),
     "silences": Target(_silences, seeds.silences, YAML_BYTES),
     "fabric_object": Target(_fabric_object, seeds.fabric_objects, YAML_BYTES),
+    "tree_record": Target(_tree_record, seeds.tree_records, YAML_BYTES),
+    "interrupted_applies": Target(
+        _interrupted_applies, seeds.interrupted_applies, MAX_STEPS * STEP_BYTES
+    ),
     "node_texts": Target(_node_texts, seeds.node_texts),
+    "source_pairs": Target(_source_pairs, seeds.source_pairs, PAIR_BYTES),
 }

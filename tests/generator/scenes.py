@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from generator.cli.group import cli
 from generator.store.directory import DirectoryStore
 from topology.model.facts import Medium
-from topology.reports.neighbor_report import build_report
+from topology.reports.neighbor_report import ReportStatus, build_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
 from topology.synthetic import (
@@ -70,11 +70,12 @@ class Scene:
     def hosts(self) -> list[str]:
         return [host.name for host in self.damaged.wiring.hosts]
 
-    def store(self) -> Path:
-        """Write what the agents would have written; return the store."""
+    def store(self, observed_at: str | None = None) -> Path:
+        """Write what the agents would have written at this time; return the store."""
         store = DirectoryStore(self.root / "store")
+        status = ReportStatus(observed_at=observed_at)
         for claim in report_claims(self.damaged):
-            store.write_report(build_report(claim.device, name=claim.report))
+            store.write_report(build_report(claim.device, name=claim.report, status=status))
         if self.damaged.wiring.spec.medium is Medium.INFINIBAND:
             for part in split_sweep(
                 self.sweep_text(), node=self.hosts[0], subnet="fe80" + "0" * 12

@@ -11,7 +11,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from generator.kube.resources import FABRICS, HYPERNODES, LEASES, NODES, REPORTS, Resource
+from generator.kube.resources import (
+    FABRICS,
+    HYPERNODES,
+    LEASES,
+    NODES,
+    RECORDS,
+    REPORTS,
+    Resource,
+)
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, parse_manifest
 from generator.server.replica import LEASE_NAME
 from generator.store.directory import DirectoryStore
@@ -108,7 +116,7 @@ class Cluster:
 
     def clear(self) -> None:
         """Remove the leftovers of a test."""
-        for resource in (HYPERNODES, FABRICS, REPORTS, NODES):
+        for resource in (HYPERNODES, RECORDS, FABRICS, REPORTS, NODES):
             for found in self.items(resource):
                 self.api.request("DELETE", resource.path(found["metadata"]["name"]))
         for pod in self.api.expect("GET", "/api/v1/pods")["items"]:

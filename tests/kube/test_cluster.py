@@ -10,7 +10,7 @@ from generator.cli.observation import read_observation
 from generator.cli.plan_input import read_observed
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
-from generator.kube.resources import HYPERNODES, NODES, REPORTS
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import HyperNode, Member, MemberType
 from generator.reconcile.apply import apply_plan
 from generator.reconcile.desired import plan_tree_changes
@@ -41,6 +41,9 @@ class Cluster:
             node = kube_node(name)
             made = api.expect("POST", NODES.path(), node | {"status": {}})
             api.expect("PUT", f"{NODES.path(name)}/status", made | {"status": node["status"]})
+        fabric = {"metadata": {"name": "default"}, "spec": {"sweepers": [scene.hosts[0], "odd"]}}
+        head = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
+        api.apply(f"{FABRICS.path('default')}?fieldManager=person", head | fabric)
         for report in read_reports(scene.reports()).reports:
             rendered = render_report(report.to_wire())
             made = api.expect("POST", REPORTS.path(), rendered)
@@ -87,7 +90,7 @@ def test_it_applies_a_plan_and_then_rests(cluster: Cluster, store: ClusterStore)
     access = ClusterAccess(cluster.kubeconfig)
     observed = read_observed(None, None, access)
     seen = read_observation(Sources(cluster=access)).observation
-    actions, problems = plan_tree_changes(seen, observed.hypernodes)
+    actions, problems, _ = plan_tree_changes(seen, observed.hypernodes)
     assert not problems
     assert [one.name for one in actions] == [one["name"] for one in planned.document]
     earlier = len(cluster.api.writes_by(WRITER))

@@ -8,9 +8,10 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
+from generator.kube.resources import FABRICS, RECORDS, REPORTS, RESERVATIONS, Resource
 from generator.objects.fabric import FabricDocument
 from generator.objects.reservation import PlacementReservation
+from generator.objects.tree_record import TreeRecordDocument
 from tests.kube.shapes import differences, root_schema, shape_of_crd, shape_of_model, walk
 from tests.repository import ROOT
 from topology.reports.neighbor_report import NeighborReport
@@ -20,6 +21,7 @@ MODELS: Final[Mapping[Resource, type[BaseModel]]] = {
     FABRICS: FabricDocument,
     REPORTS: NeighborReport,
     RESERVATIONS: PlacementReservation,
+    RECORDS: TreeRecordDocument,
 }
 MOST_TEXT: Final = 256 * 1024
 

@@ -1,13 +1,14 @@
 """`toponaut serve --kube` on a real server: HyperNodes as cabled, quiet at rest, guarded."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import HYPERNODES
+from generator.kube.resources import HYPERNODES, RECORDS
 from tests.generator.scenes import PAIRS, Ran, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import Cluster, Generator, serving
@@ -17,6 +18,8 @@ from tests.topology.synthetic.fabrics import swap
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
 STATUS = "fabrics/status"
+REPAIR_S = 3.0
+"""Promised in docs/operations.md."""
 
 
 @pytest.fixture
@@ -62,8 +65,9 @@ def test_it_writes_what_is_cabled_and_nothing_at_rest(cluster: Cluster) -> None:
     written = [one for one in cluster.writes(before) if one.resource != "events"]
     changed = {name for name, version in cluster.versions().items() if version != versions[name]}
     assert len(changed) == 2
-    assert {one.resource for one in written} == {HYPERNODES.plural, STATUS}
-    assert {one.name for one in written if one.resource != STATUS} == changed
+    others = {RECORDS.plural, STATUS}
+    assert {one.resource for one in written} == {HYPERNODES.plural, *others}
+    assert {one.name for one in written if one.resource not in others} == changed
 
 
 @pytest.mark.long
@@ -80,6 +84,79 @@ def test_it_restores_its_hypernodes_after_foreign_changes(cluster: Cluster) -> N
     cluster.api.expect("POST", HYPERNODES.path(), orphan)
     cluster.await_that(lambda: cluster.hypernodes().get("orphan") is None, "the orphan is gone")
     cluster.await_tree()
+
+
+def edit(cluster: Cluster, name: str, members: list[object]) -> float:
+    """Replace the members of a HyperNode as a person does; return the time of it."""
+    path = HYPERNODES.path(name)
+    edited = cluster.api.expect("GET", path)
+    edited["spec"]["members"] = members
+    cluster.api.expect("PUT", path, edited)
+    return time.monotonic()
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_undoes_wrong_edits_within_moments_whatever_the_budget(cluster: Cluster) -> None:
+    cluster.want(changeBudget={"nodesPercent": 0, "domainsPercent": 0})
+    before = cluster.hypernodes()
+    leaf, other, *_ = (one for one in before.values() if one.tier == 1)
+    spine = next(one for one in before.values() if one.tier == 2)
+    members = {
+        name: cluster.api.expect("GET", HYPERNODES.path(name))["spec"]["members"]
+        for name in (leaf.name, other.name, spine.name)
+    }
+    edits: dict[str, tuple[str, list[object]]] = {
+        "the nodes of another leaf": (leaf.name, members[other.name]),
+        "a node in a second leaf": (leaf.name, members[leaf.name] + members[other.name][:1]),
+        "a spine with one child": (spine.name, members[spine.name][:1]),
+    }
+    took_s = {}
+    for what, (name, wrong) in edits.items():
+        started_s = edit(cluster, name, wrong)
+        cluster.await_that(lambda: cluster.hypernodes() == before, what)
+        took_s[what] = time.monotonic() - started_s
+    assert max(took_s.values()) < REPAIR_S, took_s
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_reports_a_foreign_parent_of_a_leaf(cluster: Cluster) -> None:
+    cluster.want(changeBudget={"nodesPercent": 0, "domainsPercent": 0})
+    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
+    theirs = {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": HYPERNODES.kind,
+        "metadata": {"name": "theirs"},
+        "spec": {
+            "tier": 2,
+            "members": [{"type": "HyperNode", "selector": {"exactMatch": {"name": leaf.name}}}],
+        },
+    }
+    cluster.api.expect("POST", HYPERNODES.path(), theirs)
+    cluster.await_that(
+        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the parent is named"
+    )
+    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
+    assert f"HyperNode {leaf.name} is left out: the foreign HyperNode theirs" in ready["message"]
+    parents = [one.name for one in cluster.hypernodes().values() if leaf.name in one.children]
+    assert parents == ["theirs"]
+    events = "/apis/events.k8s.io/v1/namespaces/default/events"
+    cluster.await_that(
+        lambda: [
+            one
+            for one in cluster.api.expect("GET", events)["items"]
+            if one["reason"] == "ForeignHyperNodes" and "theirs" in one["note"]
+        ],
+        "an Event names the parent",
+    )
+    cluster.api.expect("DELETE", HYPERNODES.path("theirs"))
+    cluster.await_tree()
+
+
+@pytest.mark.usefixtures("generator")
+def test_it_removes_its_hypernodes_when_nobody_wants_them(cluster: Cluster) -> None:
+    cluster.want(outputs=[])
+    cluster.await_that(lambda: not cluster.hypernodes(), "no HyperNode is left")
+    cluster.await_that(lambda: cluster.conditions()["Ready"] == "-NotWanted", "the reason is told")
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from generator.store.directory import read_reports
 from tests.lab.agents import AGENT, toponaut, write_objects
 from tests.lab.infiniband import IbFabric
 from tests.lab.tools import require_tools
@@ -128,7 +129,7 @@ def test_it_takes_a_fabric_that_refuses_for_an_unknown_one(
 
 
 @pytest.mark.long
-def test_it_sweeps_from_whom_the_generator_elects(
+def test_it_sweeps_from_both_nodes_that_the_generator_elects(
     ib_fabric: IbFabric, ib_wiring: Wiring, tmp_path: Path
 ) -> None:
     store = tmp_path / "store"
@@ -160,18 +161,20 @@ def test_it_sweeps_from_whom_the_generator_elects(
         def sweepers() -> list[str]:
             return sorted({part.name.split(".")[0] for part in parts.glob("*.sweep.*.yaml")})
 
-        def not_once() -> object:
-            return "" if len(sweepers()) == 1 else sweepers() or "nobody"
+        def are_two() -> object:
+            return "" if len(sweepers()) == 2 else sweepers() or "nobody"
 
-        wait_until(not_once, deadline_s=60, what="one node sweeps")
-        (first,) = sweepers()
+        wait_until(are_two, deadline_s=60, what="the elected node and its spare sweep")
+        first, second = sweepers()
+        ids = {one.sweep.sweep_id for one in read_reports(parts).reports if one.sweep}
+        assert len(ids) == 1, "both see the same, from different HCAs"
         agents[first].kill()
         agents[first].wait()
 
         def not_another() -> object:
-            return "" if set(sweepers()) - {first} else f"{first} alone"
+            return "" if set(sweepers()) - {first, second} else f"{first} and {second}"
 
-        wait_until(not_another, deadline_s=60, what="the spare takes over")
+        wait_until(not_another, deadline_s=60, what="another spare sweeps")
     found = parse_tree(toponaut("tree", "--reports", str(parts)))
     truth = host_partitions(derive_truth(build_undamaged(ib_wiring)))
     assert host_partitions(found) == truth

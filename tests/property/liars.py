@@ -1,4 +1,4 @@
-"""Fabrics, what their sources say, and one node whose agent says anything at all.
+"""One node whose agent says anything at all.
 
 A liar may write any NeighborReport under its own name: ids, names and neighbors of other devices,
 rails, NVLink domains, ports by the hundred, another kind of device. It may also set the
@@ -7,17 +7,10 @@ description of its own HCAs, which a sweep by an honest node shows.
 
 import random  # noqa: TID251 - lies are drawn from a seed that hypothesis draws
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
-from hypothesis import assume
-from hypothesis import strategies as st
-
-from generator.ingest.claims import build_claims
-from generator.ingest.inputs import Inputs
-from generator.objects.inventory import Inventory, parse_nodes
-from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.errors import ConfigError
+from tests.property.witnesses import Scene, Witnesses, honest_witnesses, node_guids, own_guids
 from topology.model.facts import (
     Device,
     DeviceKind,
@@ -36,175 +29,40 @@ from topology.reports.neighbor_report import (
     build_report,
 )
 from topology.sources.host.nvidia_smi import Clique, build_clique_port
-from topology.synthetic import (
-    DamagedFabric,
-    FabricKind,
-    NamePolicy,
-    SyntheticSpec,
-    build_undamaged,
-    build_wiring,
-    render_inventory,
-    report_claims,
-    sweep_devices,
-)
+from topology.synthetic import report_claims
 
 MAX_FLOOD: Final = 300
 NVLINK_CLUSTER: Final = "5c000000-0000-4000-8000-000000000000"
 
 
-@dataclass(frozen=True, slots=True)
-class Scene:
-    """A fabric, and the sources that describe it."""
-
-    whole: DamagedFabric
-    has_walks: bool
-    """Whether SNMP walks describe the switches; without them only hosts do."""
-    listing: str
-    """What the inventory lists: `ids`, `names` or `nothing`."""
-
-    @property
-    def is_infiniband(self) -> bool:
-        """Whether a sweep describes the fabric."""
-        return self.whole.wiring.spec.medium is Medium.INFINIBAND
-
-    @property
-    def nodes(self) -> list[str]:
-        """The names of all nodes."""
-        return sorted(host.name for host in self.whole.wiring.hosts)
-
-    def devices(self) -> dict[str, Device]:
-        """Return the true device of each report, by the report's name."""
-        return {
-            row.report: row.device
-            for row in report_claims(self.whole)
-            if self.has_walks or row.device.kind is DeviceKind.HOST
-        }
-
-    def inventory(self) -> Inventory | None:
-        """Return the list of nodes."""
-        if self.listing == "nothing":
-            return None
-        document = render_inventory(self.whole)
-        if self.listing == "names":
-            document = {"nodes": [{"name": row["name"]} for row in document["nodes"]]}
-        return parse_nodes(document_text(document), source="nodes")
-
-    def sweep(self) -> list[Device]:
-        """Return the devices of the sweep of an honest node."""
-        return sweep_devices(self.whole) if self.is_infiniband else []
-
-
-def document_text(document: object) -> bytes:
-    """Return a document as text."""
-    import json  # noqa: PLC0415
-
-    return json.dumps(document).encode()
-
-
-@dataclass(slots=True)
-class Testimony:
-    """Everything that all sources say; a lie changes what one node says."""
-
-    scene: Scene
-    liar: str
-    reports: dict[str, NeighborReport]
-    sweep: list[Device]
-    lies: list[str] = field(default_factory=list)
-
-    def inputs(self) -> Inputs:
-        """Return the inputs of an observation."""
-        reports = tuple(self.reports.values())
-        report_claims_ = build_claims(reports, frozenset(self.scene.nodes))
-        swept = (SweptClaims(tuple(self.sweep)),) if self.sweep else ()
-        return Inputs(
-            claims=(*report_claims_.claims, *swept),
-            reports=reports,
-            inventory=self.scene.inventory(),
-        )
-
-
-def honest_testimony(scene: Scene, liar: str, *, is_silent: bool = False) -> Testimony:
-    """Return what is true; without the liar's report and HCAs if it is silent."""
-    reports = {
-        name: build_report(device, name=name)
-        for name, device in scene.devices().items()
-        if not (is_silent and name == liar)
-    }
-    own = own_guids(scene, liar) if is_silent else frozenset()
-    swept = [_without(device, own) for device in scene.sweep() if not own & _guids(device)]
-    return Testimony(scene, liar, reports, swept)
-
-
-def own_guids(scene: Scene, node: str) -> frozenset[str]:
-    """Return the GUIDs of a node's HCAs."""
-    host = next(host for host in scene.whole.wiring.hosts if host.name == node)
-    return frozenset(nic.guid for nic in host.nics)
-
-
-def _guids(device: Device) -> set[str]:
-    return {id_.value for id_ in device.ids if id_.kind is IdKind.NODE_GUID}
-
-
-def _without(device: Device, guids: frozenset[str]) -> Device:
-    """Return a swept switch without its cables to some HCAs."""
-    ports = tuple(
-        port
-        for port in device.ports
-        if not any(id_.value in guids for one in port.neighbors for id_ in one.device_ids)
-    )
-    return replace(device, ports=ports)
-
-
-@st.composite
-def scenes(draw: st.DrawFn) -> Scene:
-    """Draw a fabric and its sources."""
-    medium = draw(st.sampled_from((Medium.ETHERNET, Medium.INFINIBAND)))
-    spec = SyntheticSpec(
-        draw(st.sampled_from(FabricKind)),
-        draw(st.integers(9, 40)),
-        rails=draw(st.sampled_from((1, 2, 4))),
-        radix=draw(st.sampled_from((8, 12, 16))),
-        medium=medium,
-        names=draw(st.sampled_from(NamePolicy)),
-        nvlink_hosts=draw(st.sampled_from((0, 0, 2, 4))),
-    )
-    try:
-        whole = build_undamaged(build_wiring(spec))
-    except ConfigError:
-        assume(condition=False)
-        raise
-    has_walks = medium is Medium.ETHERNET and draw(st.booleans())
-    return Scene(whole, has_walks, draw(st.sampled_from(("ids", "names", "nothing"))))
-
-
-def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Testimony:
-    """Return the testimony of all sources, of which one node lies."""
-    testimony = honest_testimony(scene, liar)
+def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Witnesses:
+    """Return the witnesses of all sources, of which one node lies."""
+    witnesses = honest_witnesses(scene, liar)
     author = _Liar(scene, liar, rng)
     device = scene.devices()[liar]
     for lie in rng.sample(_LIES, rng.randint(1, 3)):
         device = lie(author, device)
-        testimony.lies.append(lie.__name__)
+        witnesses.lies.append(lie.__name__)
     report = build_report(device, name=liar)
     if rng.random() < 0.15:
-        testimony.lies.append("kind: switch")
+        witnesses.lies.append("kind: switch")
         report = _with_kind(report, DeviceKind.SWITCH)
-    testimony.reports[liar] = report
+    witnesses.reports[liar] = report
     if rng.random() < 0.15:
-        testimony.lies.append("device under the name of a sweep part")
+        witnesses.lies.append("device under the name of a sweep part")
         for number in range(rng.randint(1, 30)):
             name = f"{liar}.sweep.{number}"
             more = build_report(author.any_device(), name=name)
             kind = rng.choice((DeviceKind.SWITCH, DeviceKind.HOST))
-            testimony.reports[name] = _with_kind(more, kind)
+            witnesses.reports[name] = _with_kind(more, kind)
     if scene.is_infiniband and rng.random() < 0.4:
-        testimony.lies.append("description of its HCAs")
+        witnesses.lies.append("description of its HCAs")
         guids = own_guids(scene, liar)
-        testimony.sweep = [
-            author.redescribe(device) if guids & _guids(device) else device
-            for device in testimony.sweep
+        witnesses.sweep = [
+            author.redescribe(device) if guids & node_guids(device) else device
+            for device in witnesses.sweep
         ]
-    return testimony
+    return witnesses
 
 
 def _with_kind(report: NeighborReport, kind: DeviceKind) -> NeighborReport:
@@ -438,8 +296,3 @@ def _each_port(author: _Liar, device: Device, change: Callable[[Port], Port]) ->
     share = author.rng.choice((0.3, 1.0))
     ports = (change(port) if author.rng.random() <= share else port for port in device.ports)
     return replace(device, ports=tuple(ports))
-
-
-def swept_claims(devices: Sequence[Device]) -> list[Claim]:
-    """Return the claims of a sweep."""
-    return [Claim(device, Origin.SWEEP) for device in devices]

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from generator.observe.observation import Observation, observe_fabric
 from tests.effort import examples
-from tests.property.liars import Scene, Testimony, honest_testimony, scenes, tell_lies
+from tests.property.liars import tell_lies
+from tests.property.witnesses import Scene, Witnesses, honest_witnesses, scenes
 from topology.model.facts import FindingKind
 from topology.model.tree import TopologyTree
 
@@ -17,9 +18,9 @@ Level = tuple[int, str, frozenset[str]]
 DOUBTS = {FindingKind.DUPLICATE_ID, FindingKind.DUPLICATE_NAME, FindingKind.UNDECIDABLE}
 
 
-def observed(testimony: Testimony, before: Observation | None = None) -> Observation:
+def observed(witnesses: Witnesses, before: Observation | None = None) -> Observation:
     observation = observe_fabric(
-        testimony.inputs(),
+        witnesses.inputs(),
         previous=before.tree if before else None,
         first_owners=before.owners if before else {},
     )
@@ -50,11 +51,11 @@ class Moved(NamedTuple):
 
 
 def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: bool) -> list[object]:
-    honest = observed(honest_testimony(scene, liar))
+    honest = observed(honest_witnesses(scene, liar))
     before = honest if has_history else None
-    silent = observed(honest_testimony(scene, liar, is_silent=True), before)
-    testimony = tell_lies(scene, liar, rng)
-    now = observed(testimony, before)
+    silent = observed(honest_witnesses(scene, liar, is_silent=True), before)
+    witnesses = tell_lies(scene, liar, rng)
+    now = observed(witnesses, before)
     others = frozenset(scene.nodes) - {liar}
     references = [
         places(observation.tree, others, has_names=has_history) for observation in (honest, silent)
@@ -73,10 +74,10 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
         )
         if place or not reasons.get(node) or not is_doubted:
             moved.append(Moved(node, allowed[0], place))
-    return [testimony.lies, *moved[:2]] if moved else []
+    return [witnesses.lies, *moved[:2]] if moved else []
 
 
-@settings(max_examples=examples(600))
+@settings(max_examples=examples(300), deadline=None)
 @given(scenes(), st.randoms(use_true_random=False), st.booleans())
 def test_no_honest_node_changes_its_place(
     scene: Scene,

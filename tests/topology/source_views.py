@@ -198,6 +198,12 @@ def ids_of_nodes(fabric: DamagedFabric) -> Claims:
     )
 
 
+def listed_agents(family: str) -> Claims:
+    """Return the list of nodes, and the reports of hosts and switches."""
+    fabric = fabric_of(family)
+    return (*ids_of_nodes(fabric), *polls(fabric, hosts=True))
+
+
 VIEWS: dict[str, Callable[[DamagedFabric], Claims]] = {
     "agents": agents,
     "polls": polls,

@@ -19,7 +19,7 @@ from topology.cabling.plan_names import PlanPorts, UnknownReason
 from topology.model.cabling_plan import PlannedCable
 
 _MAX_ROUNDS: Final = 16
-"""A round compares cables to devices that an earlier one recognized: one per tier of a fabric, or two."""
+"""A round compares cables to devices that an earlier one recognized: one or two per tier."""
 _MIN_CABLES: Final = 2
 _MIN_CABLES_OF_NAMESAKE: Final = 3
 

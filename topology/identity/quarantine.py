@@ -21,24 +21,18 @@ and describe its own HCAs, so no node can bring this about for the ids of anothe
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Final
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from topology.identity.claim_facts import ClaimFacts, ClaimTable, node_of
+from topology.identity.claim_facts import ClaimTable
+from topology.identity.dispute_evidence import NO_EVIDENCE, DisputeEvidence, gather_evidence
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
-from topology.identity.disputed_ids import (
-    MIN_HOSTS,
-    claimant_of,
-    find_disputed_hashes,
-    neighbor_keys,
-)
-from topology.model.claims import Claim, Key, Origin, PreviousOwners, claim_keys, strong_key
+from topology.identity.disputed_ids import find_disputed_hashes
+from topology.model.claims import Claim, Key, Origin, PreviousOwners, strong_key
 from topology.model.errors import show
-from topology.model.facts import Device, DeviceKind, Finding, Neighbor, Port
-from topology.model.ids import Id, IdKind, short_name
+from topology.model.facts import Device, DeviceKind, Finding
+from topology.model.ids import Id, IdKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,139 +47,6 @@ class UndisputedClaims:
     new cable may change their owner."""
 
 
-@dataclass
-class _DisputeEvidence:
-    """The evidence in all claims; claims are identified by their number in the input."""
-
-    claims: Mapping[int, Claim]
-    """The claims that mention a suspect id, with their devices built."""
-    claimants: Mapping[Key, dict[str, list[int]]]
-    """By key: claimant to the numbers of its claims. A node is identified by its name, a switch
-    that is not a node by name and claim number."""
-    hearing_ports: Mapping[Key, list[tuple[int, Port]]]
-    """By key: the ports that hear it, each with the number of its claim."""
-    swept: Mapping[Key, Device]
-    """By key: the swept device that has it."""
-    listed: Mapping[str, str] = field(default_factory=dict)
-    """By short name: the listed node, if only one has it."""
-    listings: Mapping[str, int] = field(default_factory=dict)
-    """By listed node: the number of its claim."""
-    reporting: Collection[str] = frozenset()
-    """The nodes that report an id of their own."""
-
-    @cached_property
-    def exchanged(self) -> frozenset[str]:
-        """Listed nodes with an HCA that the sweep describes as another node's."""
-        rows = ((self.find_listing(key), self.find_described(key)) for key in self.claimants)
-        return frozenset(
-            listed for listed, described in rows if listed and described not in (None, listed)
-        )
-
-    def confirms(self, key: Key, own_claims: Collection[int]) -> bool:
-        """Return whether the claimant hears a port that hears the key."""
-        entries = [
-            neighbor
-            for claim_number in own_claims
-            for port in self.claims[claim_number].device.ports
-            for neighbor in port.neighbors
-        ]
-        return any(
-            claim_number not in own_claims
-            and any(
-                _refers_to(neighbor, self.claims[claim_number].device, port) for neighbor in entries
-            )
-            for claim_number, port in self.hearing_ports.get(key, ())
-        )
-
-    def is_swept_as(self, key: Key, claimant: str) -> bool:
-        """Return whether a sweep found the key on a host of this name."""
-        swept_device = self.swept.get(key)
-        return (
-            swept_device is not None
-            and bool(swept_device.name)
-            and short_name(swept_device.name) == short_name(claimant)
-        )
-
-    def is_heard_as(self, key: Key, claimant: str) -> bool:
-        """Return whether another device hears the key under the claimant's name."""
-        return short_name(claimant) in self._heard_names(key, self.claimants[key][claimant])
-
-    def _heard_names(self, key: Key, own_claims: Collection[int]) -> set[str]:
-        return {
-            short_name(neighbor.device_name)
-            for claim_number, port in self.hearing_ports.get(key, ())
-            if claim_number not in own_claims
-            for neighbor in port.neighbors
-            if neighbor.device_name and key in neighbor_keys(neighbor)
-        }
-
-    def is_reported_by(self, key: Key, claimant: str) -> bool:
-        """Return whether the claimant's own report contains the key."""
-        return any(
-            self.claims[claim_number].origin is Origin.REPORT
-            for claim_number in self.claimants[key].get(claimant, ())
-        )
-
-    def find_listing(self, key: Key) -> str | None:
-        """Return the only node that the inventory lists the key for."""
-        nodes = [
-            claimant
-            for claimant, claim_numbers in self.claimants[key].items()
-            if any(self.claims[number].origin is Origin.INVENTORY for number in claim_numbers)
-        ]
-        return nodes[0] if len(nodes) == 1 else None
-
-    def find_described(self, key: Key) -> str | None:
-        """Return the listed node that the sweep describes the key's HCA as."""
-        swept_device = self.swept.get(key)
-        if swept_device is None or swept_device.kind is DeviceKind.SWITCH:
-            return None
-        return self.listed.get(short_name(swept_device.name)) if swept_device.name else None
-
-    def is_exchanged(self, node: str) -> bool:
-        """Return whether the sweep describes an HCA that is listed for the node as another's."""
-        return node in self.exchanged
-
-    def is_contested(self, key: Key, own_claims: Sequence[int]) -> bool:
-        """Return whether a key that only one host claims may belong to a switch.
-
-        This is so if a sweep says so, if at least MIN_HOSTS other nodes hear the key, or if both
-        the host and another device hear it.
-        """
-        if self._is_swept_switch(key):
-            return True
-        hearing = {claim_number for claim_number, _ in self.hearing_ports.get(key, ())}
-        others = hearing.difference(own_claims)
-        nodes = sum(
-            node_of(self.claims[claim_number].device) is not None for claim_number in others
-        )
-        return nodes >= MIN_HOSTS or 0 < len(others) < len(hearing)
-
-    def is_switch_key(self, key: Key, own_claims: Sequence[int]) -> bool:
-        """Return whether a disputed key of one host belongs to a switch.
-
-        This is so if a sweep says so, or if the host hears none of the ports that hear the key, or
-        if they hear it under other names than the host's. It does not if they hear it under the
-        name of the host's node.
-        """
-        names = self._heard_names(key, own_claims)
-        nodes = (node_of(self.claims[claim_number].device) for claim_number in own_claims)
-        if not names.isdisjoint(short_name(node) for node in nodes if node):
-            return self._is_swept_switch(key)
-        own_names = {
-            short_name(self.claims[claim_number].device.name) for claim_number in own_claims
-        }
-        return (
-            self._is_swept_switch(key)
-            or (bool(names) and names.isdisjoint(own_names))
-            or not self.confirms(key, own_claims)
-        )
-
-    def _is_swept_switch(self, key: Key) -> bool:
-        swept_device = self.swept.get(key)
-        return swept_device is not None and swept_device.kind is DeviceKind.SWITCH
-
-
 def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> UndisputedClaims:
     """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
@@ -194,7 +55,7 @@ def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> Undispu
         first_owners: the node that had each id in the last generation.
     """
     suspects = find_disputed_hashes(table)
-    evidence = _gather_evidence(table, suspects) if suspects else _NO_EVIDENCE
+    evidence = gather_evidence(table, suspects) if suspects else NO_EVIDENCE
     lost_keys: dict[int, set[Key]] = defaultdict(set)
     gained_keys: dict[int, set[Key]] = defaultdict(set)
     disputes: list[Dispute] = []
@@ -220,9 +81,7 @@ def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> Undispu
     return UndisputedClaims(changed_claims, tuple(describe_disputes(disputes)), frozenset(doubtful))
 
 
-def _describe_outcome(
-    evidence: _DisputeEvidence, key: Key, winner: str | None
-) -> Iterator[Dispute]:
+def _describe_outcome(evidence: DisputeEvidence, key: Key, winner: str | None) -> Iterator[Dispute]:
     listed, described = evidence.find_listing(key), evidence.find_described(key)
     for claimant in sorted(set(evidence.claimants[key]) - {winner}) if winner is not None else ():
         verdict = (
@@ -237,7 +96,7 @@ def _describe_outcome(
         yield Dispute(Verdict.LISTING_KEPT, listed, described, key)
 
 
-def _is_contested(evidence: _DisputeEvidence, key: Key) -> bool:
+def _is_contested(evidence: DisputeEvidence, key: Key) -> bool:
     """Return whether an id may have another owner.
 
     This is so if several devices claim it, if the inventory lists it for one node and a sweep
@@ -257,7 +116,7 @@ def _is_contested(evidence: _DisputeEvidence, key: Key) -> bool:
 
 
 def _find_rightful_owner(
-    evidence: _DisputeEvidence, key: Key, first_owners: PreviousOwners
+    evidence: DisputeEvidence, key: Key, first_owners: PreviousOwners
 ) -> str | None:
     """Return the owner of a key; empty for a switch without a claim, None if undecided."""
     claimants = evidence.claimants[key]
@@ -272,7 +131,7 @@ def _find_rightful_owner(
     return _narrow_down(evidence, key, claimants, first_owners)
 
 
-def _is_listed(evidence: _DisputeEvidence, key: Key) -> bool:
+def _is_listed(evidence: DisputeEvidence, key: Key) -> bool:
     """Return whether the inventory lists a key for any node."""
     return any(
         evidence.claims[claim_number].origin is Origin.INVENTORY
@@ -282,7 +141,7 @@ def _is_listed(evidence: _DisputeEvidence, key: Key) -> bool:
 
 
 def _find_owner_of_listed(
-    evidence: _DisputeEvidence, key: Key, listed: str, first_owners: PreviousOwners
+    evidence: DisputeEvidence, key: Key, listed: str, first_owners: PreviousOwners
 ) -> str:
     """Return the owner of a key that the inventory lists for one node."""
     if evidence.is_reported_by(key, listed):
@@ -298,7 +157,7 @@ def _find_owner_of_listed(
 
 
 def _narrow_down(
-    evidence: _DisputeEvidence,
+    evidence: DisputeEvidence,
     key: Key,
     claimants: Iterable[str],
     first_owners: PreviousOwners,
@@ -316,93 +175,6 @@ def _narrow_down(
         if len(remaining) > 1:
             remaining = [one for one in remaining if is_confirmed(one)] or remaining
     return remaining[0] if len(remaining) == 1 else None
-
-
-_NO_EVIDENCE: Final = _DisputeEvidence({}, {}, {}, {})
-
-
-def _gather_evidence(table: ClaimTable, suspects: Collection[int]) -> _DisputeEvidence:
-    """Return the evidence about suspect ids, given by the hashes of their keys.
-
-    Cost: O(claims); reads the claims that have or mention such an id.
-    """
-    draft = _EvidenceDraft(suspects)
-    for claim_number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
-        if claim.origin is not Origin.SWEEP:
-            draft.add_speaker(claim_number, claim.origin, facts)
-    for claim_number in table.find_mentions(suspects):
-        draft.add(claim_number, table.claims[claim_number], table.facts[claim_number])
-    return draft.build()
-
-
-@dataclass
-class _EvidenceDraft:
-    suspects: Collection[int]
-    claims: dict[int, Claim] = field(default_factory=dict)
-    claimants: dict[Key, dict[str, list[int]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
-    hearing_ports: dict[Key, list[tuple[int, Port]]] = field(
-        default_factory=lambda: defaultdict(list)
-    )
-    swept: dict[Key, Device] = field(default_factory=dict)
-    listings: dict[str, int] = field(default_factory=dict)
-    reporting: set[str] = field(default_factory=set)
-
-    def add_speaker(self, claim_number: int, origin: Origin, facts: ClaimFacts) -> None:
-        """Add the claimant of a claim of another origin than a sweep."""
-        claimant = claimant_of(facts, claim_number)
-        if claimant is not None:
-            if origin is Origin.INVENTORY:
-                self.listings[claimant] = claim_number
-            elif len(facts.keys) > len(facts.name_keys):
-                self.reporting.add(claimant)
-
-    def add(self, claim_number: int, claim: Claim, facts: ClaimFacts) -> None:
-        """Add the evidence in one claim that has or mentions a suspect id."""
-        device = claim.device
-        keys = [key for key in claim_keys(device) if hash(key) in self.suspects]
-        if claim.origin is Origin.SWEEP:
-            self.swept.update(dict.fromkeys(keys, device))
-            return
-        claimant = claimant_of(facts, claim_number)
-        if claimant is not None:
-            for key in keys:
-                if key[0] != IdKind.NODE_NAME:
-                    self.claimants[key][claimant].append(claim_number)
-                    self.claims[claim_number] = Claim(device, claim.origin)
-        for port in device.ports:
-            for key in {key for neighbor in port.neighbors for key in neighbor_keys(neighbor)}:
-                if hash(key) in self.suspects:
-                    self.hearing_ports[key].append((claim_number, port))
-                    self.claims[claim_number] = Claim(device, claim.origin)
-
-    def build(self) -> _DisputeEvidence:
-        """Return the evidence about ids that have a claimant."""
-        counts = Counter(map(short_name, self.listings))
-        claimed = self.claimants.keys()
-        return _DisputeEvidence(
-            self.claims,
-            self.claimants,
-            {key: rows for key, rows in self.hearing_ports.items() if key in claimed},
-            {key: device for key, device in self.swept.items() if key in claimed},
-            {short_name(node): node for node in self.listings if counts[short_name(node)] == 1},
-            self.listings,
-            frozenset(self.reporting),
-        )
-
-
-def _refers_to(neighbor: Neighbor, device: Device, port: Port) -> bool:
-    """Return whether a neighbor entry means this port of this device."""
-    device_keys = {key for identifier in device.ids if (key := strong_key(identifier))}
-    is_device = any(key in device_keys for key in neighbor_keys(neighbor)) or (
-        bool(device.name) and short_name(neighbor.device_name) == short_name(device.name)
-    )
-    heard_port_names = {identifier.value for identifier in neighbor.port_ids}
-    if neighbor.port_name:
-        heard_port_names.add(neighbor.port_name)
-    port_names = {identifier.value for identifier in port.ids} | {port.name}
-    return is_device and (not heard_port_names or not heard_port_names.isdisjoint(port_names))
 
 
 def _remove_ids(device: Device, lost_keys: Collection[Key]) -> Device:

@@ -65,9 +65,8 @@ def update_fabric(joined: JoinedFabric, change: ClaimChange) -> FabricUpdate | N
     if position is None or not are_reports or not _has_same_ports(old, new):
         return None
     device, claim_index = position
-    if any(key in joined.contested_keys for key in claim_keys(old)):
-        return None
-    if _may_settle(joined, device):
+    is_contested = any(key in joined.contested_keys for key in claim_keys(old))
+    if is_contested or _may_settle(joined, device):
         return None
     claims = joined.claims[device]
     claims = (*claims[:claim_index], change.new, *claims[claim_index + 1 :])
@@ -80,9 +79,7 @@ def update_fabric(joined: JoinedFabric, change: ClaimChange) -> FabricUpdate | N
     neighbor_update = NeighborUpdater(joined, device).resolve(
         removed_rows, old_entries, new_entries
     )
-    if neighbor_update is None or not joined.unsettled.isdisjoint(
-        [*neighbor_update.peers, *joined.neighbor_rows.peer[removed_rows].tolist()]
-    ):
+    if neighbor_update is None or _names_unsettled(joined, neighbor_update):
         return None
     if not updater.resolve_ends(neighbor_update):
         return None
@@ -100,6 +97,12 @@ def _may_settle(joined: JoinedFabric, device: int) -> bool:
     rows = joined.neighbor_rows
     viewers = rows.device[rows.peer == device] if joined.loose else ()
     return not joined.loose.isdisjoint(viewers)
+
+
+def _names_unsettled(joined: JoinedFabric, update: NeighborUpdate) -> bool:
+    """Return whether a changed entry is about a device that entries join with others."""
+    removed = joined.neighbor_rows.peer[list(update.removed_rows)].tolist()
+    return not joined.unsettled.isdisjoint((*update.peers, *removed))
 
 
 def _has_same_ports(old_device: Device, new_device: Device) -> bool:

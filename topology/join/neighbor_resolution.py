@@ -1,8 +1,8 @@
 """Resolve neighbor entries: which device each means, and which devices only entries mention.
 
 Strong ids decide. A name decides only if the entry has no strong id; `same_devices` compares the
-names of the others. An entry is independent if only its own ids and the claims decide it, so that other
-entries have no effect on it.
+names of the others. An entry is independent if only its own ids and the claims decide it, so that
+other entries have no effect on it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from topology.model.fabric_columns import Flags, Index
 
 FarPort = tuple[int, int]
 """The device of a port, and the hash of one of the port's keys."""
-_MAX_DESCRIPTIONS: Final = 6
+MAX_DESCRIPTIONS: Final = 6
 """More descriptions at the other end of one port are of devices behind an unmanaged switch."""
 
 
@@ -34,6 +34,8 @@ class PortEnds:
     entries: NeighborEntries
     _is_swept: Flags = field(init=False)
     _by_peer: Index = field(init=False)
+    _sorted_peers: Index = field(init=False)
+    _at_ports: dict[FarPort, list[int]] | None = field(init=False, default=None)
     _own_keys: dict[int, list[list[int]]] = field(init=False, default_factory=dict)
     """By claim: the keys of its ports."""
 
@@ -42,6 +44,19 @@ class PortEnds:
         self._is_swept = self.rows.is_swept()[self.entries.numbers]
         unswept = np.flatnonzero(~self._is_swept)
         self._by_peer = unswept[np.argsort(self.entries.peers[unswept], kind="stable")]
+        self._sorted_peers = self.entries.peers[self._by_peer]
+
+    def at_ports(self) -> Mapping[FarPort, Sequence[int]]:
+        """Return the entities at the other end of each port. Cost: O(entries), 10 µs each."""
+        if self._at_ports is None:
+            self._at_ports = defaultdict(list)
+            num_entities = 1 + max(
+                int(self.entries.devices.max(initial=-1)), int(self.entries.peers.max(initial=-1))
+            )
+            for entity in range(num_entities):
+                for end in self.far_ports(entity):
+                    self._at_ports[end].append(entity)
+        return self._at_ports
 
     def reporters(self, entity: int) -> set[int]:
         """Return the other devices that hear a device."""
@@ -78,7 +93,7 @@ class PortEnds:
         return own_rows
 
     def _rows_about(self, entity: int) -> Index:
-        first, stop = np.searchsorted(self.entries.peers[self._by_peer], [entity, entity + 1])
+        first, stop = np.searchsorted(self._sorted_peers, [entity, entity + 1])
         rows: Index = self._by_peer[first:stop]
         return rows
 
@@ -111,5 +126,5 @@ def _pairs_per_port(
         for end in far_ports[entity]:
             entities[end].append(entity)
     for end, ends in entities.items():
-        if len(ends) <= _MAX_DESCRIPTIONS:
+        if len(ends) <= MAX_DESCRIPTIONS:
             yield from ((end, pair) for pair in combinations(ends, 2))

@@ -31,7 +31,7 @@ from topology.identity.device_evidence import (
 from topology.identity.device_resolution import AMBIGUOUS, Entity
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
-from topology.join.port_ends import FarPort, PortEnds, count_shared_ends
+from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
 from topology.model.claims import duplicate_name_finding, strong_key
 from topology.model.facts import DeviceKind
 from topology.model.ids import short_name
@@ -114,17 +114,16 @@ class _DeviceJudge:
 
     def _find_same_cables(self, entity: int) -> int | None:
         """Return the only description at most of the far ports of an entity."""
-        neighbors = self.ends.heard_by(entity)
-        rivals = {rival for near in neighbors for rival in self.ends.heard_by(near)}
-        rivals |= {rival for near in neighbors for rival in self.ends.reporters(near)}
-        shared = self._shared_devices(
-            [entity, *(rival for rival in rivals if self._may_be_one(entity, rival))]
-        )
+        devices: dict[int, set[int]] = defaultdict(set)
+        for end in self.far_ports(entity):
+            rivals = self.ends.at_ports().get(end, ())
+            for rival in rivals if len(rivals) <= MAX_DESCRIPTIONS else ():
+                devices[rival].add(end[0])
         matches = [
             rival
-            for rival in sorted(rivals)
-            if 2 * shared.get((min(entity, rival), max(entity, rival)), 0)
-            > self._num_comparable(entity, rival)
+            for rival, shared in sorted(devices.items())
+            if self._may_be_one(entity, rival)
+            and 2 * len(shared) > self._num_comparable(entity, rival)
         ]
         named = [rival for rival in matches if not self.entities[rival].is_loose]
         matches = named or matches

@@ -3,6 +3,7 @@
     TopologyError
     ├─ ConfigError              a file, flag or variable is wrong
     ├─ ParseError               one bad line or field of an input; usually returned, not raised
+    │  └─ CutInput              the end of an input is missing
     ├─ ReportError              a report's version or content is refused
     ├─ CollectError             one collector failed
     │  ├─ CommandMissing
@@ -87,6 +88,18 @@ class ParseError(TopologyError):
         place = ":".join(str(part) for part in (self.source, self.line) if part not in ("", None))
         quoted = f": '{self.excerpt}'" if self.excerpt else ""
         return f"{place}: {self.problem}{quoted}" if place else f"{self.problem}{quoted}"
+
+
+class CutInput(ParseError):  # noqa: N818 - reads as what happened
+    """The end of an input is missing: what is absent from it may exist."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support pickling although the fields are keyword arguments."""
+        return _cut_input, (self.problem, self.source, self.line, self.excerpt)
+
+
+def _cut_input(problem: str, source: str, line: int | None, excerpt: str) -> CutInput:
+    return CutInput(problem, source=source, line=line, excerpt=excerpt)
 
 
 def _parse_error(problem: str, source: str, line: int | None, excerpt: str) -> ParseError:

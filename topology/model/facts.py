@@ -151,6 +151,8 @@ class FindingKind(StrEnum):
     NEAR_TIE = "near-tie"
     NOT_A_TREE = "not-a-tree"
     TIER_MISMATCH = "tier-mismatch"
+    UNUSABLE_FIELD = "unusable-field"
+    CUT_INPUT = "cut-input"
 
 
 class Severity(StrEnum):

@@ -5,6 +5,7 @@
     sweep_parts      a sweep split into numbered reports, and put together again
     fabric_status    the status of the Fabric object: which node sweeps which subnet
     compact_reports  reports as the generator stores them, with the facts as bytes
+    observed_time    the time of a report, if it can be compared with a clock
     packed_devices   a Device as bytes, and back
     packed_claims    claims whose device is stored as bytes
 

@@ -13,11 +13,14 @@ from generator.cli.observation import exit_with_problems
 from generator.cli.output import output_option, print_document, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import PlanStore, open_plan_store
+from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
 from generator.objects.write_policy import parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, render_action
+from generator.reconcile.tree_decision import build_record
+from runtime.clock import utc_now
 from runtime.program import noting_interruption
+from topology.model.errors import KubeError, StoreError
 
 
 @click.command(name="apply")
@@ -44,10 +47,12 @@ def command(
     Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the
     exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
-    object pauses writing, nothing is written either.
+    object pauses writing, nothing is written either. While `toponaut serve` runs on a folder, it
+    alone writes there.
     """
     sources = parse_sources(options)
-    with open_plan_store(store, None if store else sources.cluster) as opened:
+    cluster = None if store else sources.cluster
+    with hold_folder(store), open_plan_store(store, cluster) as opened:
         observed = read_observed(store, None, sources.cluster)
         policy = parse_write_policy(observed.fabric)
         if approve is not None:
@@ -70,7 +75,7 @@ def command(
 
 
 def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
-    """Write the actions, use up the approval of a finished plan, and print what was done."""
+    """Record what is decided, use up its approval, write the actions, and print the done ones."""
     num_done = 0
 
     def count_action(_: Action) -> None:
@@ -82,11 +87,30 @@ def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
         return f"{num_done} of {total} done; the next run continues"
 
     with noting_interruption(describe):
-        result = apply_plan(plan.actions, store, on_done=count_action)
-        if result.error is None:
-            store.consume_approval(plan.verdict.hash)
+        try:
+            _write_record(plan, store)
+        except (KubeError, StoreError) as error:
+            result = ApplyResult((), plan.actions, error)
+        else:
+            result = apply_plan(plan.actions, store, on_done=count_action)
     document = [render_action(action) for action in result.done]
     print_document(
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
     )
     return result
+
+
+def _write_record(plan: Plan, store: PlanStore) -> None:
+    """Record a decision that is new; what a person approved does not count in the budget."""
+    if not plan.decision.is_restoration and (plan.actions or plan.is_adoptable):
+        is_charged = plan.verdict.is_allowed
+        store.write_record(
+            build_record(
+                plan.decision,
+                moved=plan.verdict.moved if is_charged else (),
+                deleted=plan.verdict.deleted if is_charged else (),
+                now=utc_now(),
+            )
+        )
+    if plan.actions:
+        store.consume_approval(plan.verdict.hash)

@@ -35,6 +35,8 @@ from topology.sources.cabling.formats import parse_cabling
 
 MAX_PLAN_BYTES: Final = 256 << 20
 _MAX_UNPLANNED_SHOWN: Final = 20
+_MAX_ROWS_SHOWN: Final = 100
+"""Rows of a table in the text; `--all` and the other formats have all."""
 _MESSAGE_CHARS: Final = 600
 
 
@@ -56,6 +58,7 @@ class _DiffResult(NamedTuple):
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
+@click.option("--all", "is_all", is_flag=True, help="Print every row as text, not the first 100.")
 @output_option
 @click.pass_context
 def command(
@@ -66,6 +69,7 @@ def command(
     cabling: Path,
     silence: Path | None,
     check: bool,
+    is_all: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Compare the fabric with a cabling plan.
@@ -84,13 +88,22 @@ def command(
     inputs = read_inputs(sources)
     if not inputs.claims:
         exit_without_data(inputs.problems)
+    if inputs.cuts:
+        # A cable that is absent from a cut input is not missing, so no move can be advised.
+        not_compared = ParseError("not compared with the plan: an input is cut", source="diff")
+        exit_with_problems(ctx, (not_compared, *plan.errors, *inputs.problems))
     diff = compare_cabling(plan, build_fabric(inputs.all_claims))
     rows = split_silenced(
         diff.differences, silences, today=utc_now().date(), subject=_build_subject
     )
     groups = {row.group for row in rows.active}
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
-    print_document(_render_document(result), output, text=lambda: _render_text(result))
+    limit = None if is_all else _MAX_ROWS_SHOWN
+    print_document(
+        _render_document(result) if output != "text" else None,
+        output,
+        text=lambda: _render_text(result, limit),
+    )
     print_expired_silences(rows.expired)
     failed = ExitCode.CHECK_FAILED if check and rows.active else None
     exit_with_problems(ctx, (*plan.errors, *diff.errors, *inputs.problems), failed)
@@ -174,14 +187,18 @@ def _render_move(move: Move) -> dict[str, Any]:
     }
 
 
-def _render_text(result: _DiffResult) -> str:
+def _render_text(result: _DiffResult, limit: int | None) -> str:
+    """Return the tables, each with at most `limit` rows and the number of the others."""
+    active, moves = result.rows.active, result.moves
     parts = [
-        *_render_section("", ("KIND", "WHAT TO DO"), map(_render_row_cells, result.rows.active)),
+        *_render_section("", ("KIND", "WHAT TO DO"), map(_render_row_cells, active[:limit])),
+        *_render_more(active, limit),
         *_render_section(
             "moves, in this order:",
             ("STEP", "ACTION"),
-            [(str(step), _describe_move(move)) for step, move in enumerate(result.moves, 1)],
+            [(str(step), _describe_move(move)) for step, move in enumerate(moves[:limit], 1)],
         ),
+        *_render_more(moves, limit),
         *_render_section(
             "silenced:",
             ("KIND", "UNTIL", "REASON", "DIFFERENCE"),
@@ -192,13 +209,20 @@ def _render_text(result: _DiffResult) -> str:
                     show(silenced.silence.reason, _MESSAGE_CHARS),
                     show(silenced.row.message, _MESSAGE_CHARS),
                 )
-                for silenced in result.rows.silenced
+                for silenced in result.rows.silenced[:limit]
             ],
         ),
+        *_render_more(result.rows.silenced, limit),
         *_render_unplanned(result.diff),
         _render_total(result),
     ]
     return "\n".join(parts)
+
+
+def _render_more(rows: Sequence[object], limit: int | None) -> Iterable[str]:
+    """Return the line that counts the rows of a table that are not shown."""
+    more = 0 if limit is None else len(rows) - limit
+    return (f"and {more} more; --all prints them", "") if more > 0 else ()
 
 
 def _render_section(

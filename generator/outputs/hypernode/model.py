@@ -69,6 +69,8 @@ class HyperNode:
     """Sorted by key."""
     num_inexact_members: int = 0
     """Members by pattern, by labels or without a selector. Toponaut never writes them."""
+    is_unreadable: bool = False
+    """Whether only its name is known: an object of this name exists, and cannot be parsed."""
 
     @property
     def is_ours(self) -> bool:
@@ -103,6 +105,11 @@ class HyperNode:
             and _select_managed(self.labels) == _select_managed(desired.labels)
             and (self.members == desired.members or sorted(self.members) == sorted(desired.members))
         )
+
+
+def build_unreadable(name: str) -> HyperNode:
+    """Return a HyperNode of which only the name is known; it counts as foreign."""
+    return HyperNode(name, 0, "", (), (), is_unreadable=True)
 
 
 def _select_managed(labels: Labels) -> list[tuple[str, str]]:

@@ -168,7 +168,7 @@ def test_it_fails_if_it_cannot_read_whether_writing_is_paused(store: Store, comm
 
 
 def test_it_creates_nothing_before_half_of_the_listed_nodes_are_known(store: Store) -> None:
-    for file in store.place.hypernodes.iterdir():
+    for file in (*store.place.hypernodes.iterdir(), *store.place.records.iterdir()):
         file.unlink()
     document = yaml.safe_load(store.nodes.read_text())
     document["nodes"] += [{"name": f"other-{number}"} for number in range(9)]

@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.hypernode import lint, parse_manifest
-from generator.store.directory import read_hypernodes
+from generator.outputs.hypernode import HyperNode, lint, parse_manifest
+from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run
+from topology.model.errors import StoreError
 from topology.synthetic import FabricKind, SyntheticSpec
 
 pytestmark = pytest.mark.wheel
@@ -96,6 +97,7 @@ def test_it_keeps_the_names_of_the_observed_hypernodes(scene: Scene) -> None:
     run("apply", "--store", store)
     folder = store / "hypernodes"
     names = domain_names(run("tree", "--hypernodes", folder, "-o", "json").document)
+    (store / "treerecords" / "default.yaml").unlink()
     for file in list(folder.iterdir()):
         text = file.read_text()
         for name in sorted(names, key=len, reverse=True):
@@ -200,16 +202,24 @@ def test_it_plans_nothing_from_hypernodes_that_form_a_cycle(scene: Scene) -> Non
     assert "cycle: " in ran.err
 
 
-def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(scene: Scene) -> None:
+def test_it_stops_at_the_first_failed_write_and_continues_in_the_next_run(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = scene.store()
     names = [row["name"] for row in run("plan", "--store", store, "-o", "json").document]
-    obstacle = store / "hypernodes" / f"{names[1]}.yaml"
-    obstacle.mkdir(parents=True)
-    ran = run("apply", "--store", store, "-o", "json")
+    put = DirectoryStore.put
+
+    def refuse(folder: DirectoryStore, written: HyperNode) -> bool:
+        if written.name == names[1]:
+            raise StoreError("the disk is full")
+        return put(folder, written)
+
+    with monkeypatch.context() as full:
+        full.setattr(DirectoryStore, "put", refuse)
+        ran = run("apply", "--store", store, "-o", "json")
     assert ran.code == ExitCode.INTERNAL
     assert [row["name"] for row in ran.document] == names[:1]
     assert f"{len(names) - 1} actions not done" in ran.err
-    obstacle.rmdir()
     again = run("apply", "--store", store, "-o", "json")
     assert again.code == ExitCode.OK
     assert [row["name"] for row in again.document] == names[1:]

@@ -35,6 +35,8 @@ PERIOD = timedelta(seconds=60)
 SWEEP = (
     'Switch 2 "S-0002c9000000000{0}" # "leaf"\n'
     '[1] "H-0002c9000000000a"[1] # "node-1 mlx5_0" lid 1 4xNDR\n'
+    'Ca 1 "H-0002c9000000000a" # "node-1 mlx5_0"\n'
+    '[1] "S-0002c9000000000{0}"[1] # "leaf" lid 2 4xNDR\n'
 )
 
 
@@ -66,6 +68,17 @@ def guid(digit: int) -> str:
 
 def test_it_uses_the_newest_sweep_of_a_subnet() -> None:
     assert swept_switches([*sweep("a", 1, 1), *sweep("b", 2, 2)]) == [guid(2)]
+
+
+def test_a_cut_sweep_does_not_count() -> None:
+    text = SWEEP.format(2).partition("Ca ")[0]
+    status = ReportStatus(observed_at="2026-11-21T12:02:00+00:00")
+    (part,) = split_sweep(text, node="b", subnet="fe80")
+    cut = part.model_copy(update={"status": status})
+    assert swept_switches([*sweep("a", 1, 1), cut]) == [guid(1)]
+    read = build_claims([cut])
+    assert read.unknown_subnets == ("fe80",)
+    assert "the sweep is cut" in str(read.problems[0])
 
 
 def test_it_uses_one_sweep_of_each_subnet() -> None:

@@ -62,7 +62,7 @@ def see(found: Sequence[NeighborReport]) -> Observation:
 def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport], word: str) -> None:
     before = render_hypernodes(see(reports(*sweep("fe80000000000000"))).tree)
     assert before
-    actions, problems = plan_tree_changes(see(found), before)
+    actions, problems, _ = plan_tree_changes(see(found), before)
     assert actions == ()
     assert [word in str(problem) for problem in problems] == [True]
 
@@ -70,6 +70,6 @@ def test_it_plans_nothing_while_a_subnet_is_unknown(found: list[NeighborReport],
 def test_it_plans_again_once_the_sweep_is_complete() -> None:
     seen = see(reports(*sweep("fe80000000000000")))
     assert seen.unknown_subnets == ()
-    actions, problems = plan_tree_changes(seen, ())
+    actions, problems, _ = plan_tree_changes(seen, ())
     assert problems == ()
     assert [action.object for action in actions] == list(render_hypernodes(seen.tree))

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from generator.observe.freshness import derive_freshness_findings
+from tests.effort import examples
 from tests.generator.ingest.test_claims import NOW, PERIOD, report
 from topology.model.facts import FindingKind
 from topology.reports.neighbor_report import ReportStatus
+from topology.reports.observed_time import parse_observed_at
 
 
 @pytest.mark.parametrize(
@@ -19,7 +23,7 @@ from topology.reports.neighbor_report import ReportStatus
         (timedelta(seconds=181), True),
         (timedelta(seconds=-180), False),
         (timedelta(days=-1), True),
-        (None, False),
+        (None, True),
     ],
     ids=["three periods old", "older", "slightly ahead", "from the future", "of unknown age"],
 )
@@ -28,10 +32,32 @@ def test_it_finds_a_stale_report(age: timedelta | None, *, is_stale: bool) -> No
     assert [one.kind for one in found] == [FindingKind.STALE_REPORT] * is_stale
 
 
-@pytest.mark.parametrize("text", ["yesterday", "2026-11-21T11:00:00", "\x1b", ""])
-def test_it_ignores_an_unreadable_time(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    ["yesterday", "2026-11-21T11:00:00", "\x1b", "", "0000-01-01T00:00:00Z",
+     "0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "1970-01-01T00:00:00Z",
+     "9999-12-31T23:59:59-23:59", "2099-01-01T00:00:00Z", "1763722800", "2026-11-21"],
+)  # fmt: skip
+def test_a_report_without_a_usable_time_is_stale(text: str) -> None:
     odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
-    assert derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD) == []
+    (found,) = derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD)
+    assert found.kind is FindingKind.STALE_REPORT
+    assert found.message.isprintable()
+
+
+@given(st.text(max_size=40) | st.datetimes().map(str) | st.none())
+@settings(max_examples=examples(200))
+def test_a_report_is_fresh_or_stale_but_never_of_unknown_age(text: str | None) -> None:
+    odd = report("a").model_copy(update={"status": ReportStatus(observed_at=text)})
+    found = derive_freshness_findings([odd], listed=(), now=NOW, period=PERIOD)
+    observed = parse_observed_at(text)
+    assert bool(found) is (observed is None or abs(NOW - observed) > 3 * PERIOD)
+
+
+def test_an_unusable_time_is_a_finding_even_where_ages_mean_nothing() -> None:
+    odd = report("a").model_copy(update={"status": ReportStatus(observed_at="yesterday")})
+    (found,) = derive_freshness_findings([odd], listed=(), now=NOW, period=None)
+    assert "unusable time 'yesterday'" in found.message
 
 
 def test_it_ignores_the_age_of_saved_reports() -> None:

@@ -33,7 +33,7 @@ class Day:
         self, root: Path, spec: SyntheticSpec = FABRIC, *, is_listed: bool = False
     ) -> None:
         self.scene = Scene.of(root, spec)
-        self.root = self.scene.store()
+        self.root = self.scene.store(NOON.isoformat() if is_listed else None)
         self.store = DirectoryStore(self.root)
         self.nodes = self.scene.nodes() if is_listed else None
         self.now = NOON

@@ -169,7 +169,7 @@ def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
         pytest.param(["--listen", "0.0.0.0:0"], "is not a loopback address", id="another address"),
         pytest.param(["--listen", "nonsense"], "is not an address", id="no address"),
         pytest.param(["--period", "60"], "is not a duration", id="a period without a unit"),
-        pytest.param(["--ready-file", "/nowhere/file"], "cannot write", id="an unwritable file"),
+        pytest.param(["--ready-file", "/nowhere/file"], "is no folder", id="an unwritable file"),
         pytest.param(["--nodes", "absent"], "does not exist", id="no such inventory"),
     ],
 )

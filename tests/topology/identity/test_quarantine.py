@@ -9,6 +9,7 @@ from tests.topology.cables import (
     heard_from,
     hosts,
     infer_cables,
+    listed,
     mac_of,
     mesh,
     of_kind,
@@ -166,3 +167,101 @@ def test_the_order_of_claims_has_no_effect(shuffled: list[Claim], position: int)
     rest = [claim for claim in shuffled if claim.device.name != "h06"]
     expected = build_fabric([*[claim for claim in claims(POD) if claim.device.name != "h06"], bad])
     assert build_fabric([*rest[:position], bad, *rest[position:]]) == expected
+
+
+GUIDS = {
+    name: [f"0002c9030000{number}{at:03}" for at in range(4)]
+    for number, name in ((1, "h1"), (2, "h2"), (3, "h3"))
+}
+
+
+def named_row(name: str, guids: list[str]) -> Claim:
+    return listed(name, *(Id(IdKind.NODE_GUID, guid) for guid in guids))
+
+
+def swept_hcas(names: dict[str, str] | None = None) -> list[Claim]:
+    """Return the HCAs of all hosts, described as their hosts or as `names` says."""
+    return [
+        swept(
+            (names or {}).get(guid, name),
+            guid,
+            DeviceKind.HOST,
+            Port(f"mlx5_{at}/1", (Id(IdKind.NODE_GUID, guid, "1"),), rdma_device=f"mlx5_{at}"),
+        )
+        for name, guids in GUIDS.items()
+        for at, guid in enumerate(guids)
+    ]
+
+
+def reports_of_hcas() -> list[Claim]:
+    return [
+        liar(name, *(Id(IdKind.NODE_GUID, guid) for guid in guids)) for name, guids in GUIDS.items()
+    ]
+
+
+def owners_of_guids(fabric: Fabric) -> dict[str, set[str | None]]:
+    return {
+        guid: {device.node for device in fabric.devices if guid in {i.value for i in device.ids}}
+        for guids in GUIDS.values()
+        for guid in guids
+    }
+
+
+TRUE_OWNERS = {guid: {name} for name, guids in GUIDS.items() for guid in guids}
+ROWS = {
+    "two rows": {"h1": GUIDS["h2"], "h2": GUIDS["h1"], "h3": GUIDS["h3"]},
+    "one id of two rows": {
+        "h1": [GUIDS["h2"][0], *GUIDS["h1"][1:]],
+        "h2": [GUIDS["h1"][0], *GUIDS["h2"][1:]],
+        "h3": GUIDS["h3"],
+    },
+    "three rows": {"h1": GUIDS["h2"], "h2": GUIDS["h3"], "h3": GUIDS["h1"]},
+}
+
+
+@pytest.mark.parametrize("rows", ROWS.values(), ids=ROWS)
+@pytest.mark.parametrize("sources", ["sweep", "reports", "both"])
+def test_ids_exchanged_in_the_inventory_move_no_node(
+    rows: dict[str, list[str]], sources: str
+) -> None:
+    inventory = [named_row(name, guids) for name, guids in rows.items()]
+    others = [
+        *(swept_hcas() if sources != "reports" else ()),
+        *(reports_of_hcas() if sources != "sweep" else ()),
+    ]
+    fabric = build_fabric([*inventory, *others])
+    assert owners_of_guids(fabric) == TRUE_OWNERS
+    num_pairs = 3 if rows is ROWS["three rows"] else 1
+    assert len(fabric.findings) == num_pairs
+    assert all("Correct the inventory." in finding.message for finding in fabric.findings)
+
+
+def test_a_description_alone_moves_no_node() -> None:
+    guid = GUIDS["h1"][0]
+    inventory = [named_row(name, guids) for name, guids in GUIDS.items()]
+    fabric = build_fabric([*inventory, *swept_hcas({guid: "h2"})])
+    assert owners_of_guids(fabric) == TRUE_OWNERS
+    (finding,) = fabric.findings
+    assert "describes the HCA as h2's. It counts for h1." in finding.message
+
+
+def test_a_report_alone_takes_no_listed_id_of_a_silent_node() -> None:
+    inventory = [named_row(name, guids) for name, guids in GUIDS.items()]
+    thief = liar("h2", *(Id(IdKind.NODE_GUID, guid) for guid in (*GUIDS["h2"], GUIDS["h1"][0])))
+    fabric = build_fabric([*inventory, thief])
+    assert owners_of_guids(fabric) == TRUE_OWNERS
+    (finding,) = fabric.findings
+    assert "it stays with the device that the inventory lists it for" in finding.message
+
+
+def test_a_walked_switch_keeps_its_id_against_a_host_that_copies_its_cables() -> None:
+    honest = infer_cables(POD)
+    (leaf,) = [claim.device for claim in claims(POD) if claim.device.name == "leaf1"]
+    copy = Device(DeviceKind.HOST, "h99", (*leaf.ids, Id(IdKind.NODE_NAME, "h99")), leaf.ports)
+    inference = infer_cables(POD, more=[Claim(copy, Origin.REPORT)])
+    expected = [set(map(tuple, tier.values())) for tier in tiers_of(honest)]
+    found = [
+        {tuple(node for node in nodes if node != "h99") for nodes in tier.values()} - {()}
+        for tier in tiers_of(inference)
+    ]
+    assert found == expected

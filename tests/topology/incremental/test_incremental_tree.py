@@ -29,8 +29,8 @@ from tests.topology.incremental.changes import (
     with_port,
     without_report,
 )
-from topology.identity.id_owners import index_id_owners
 from tests.topology.source_views import DIALECTS, VIEWS, fabric_of, speak
+from topology.identity.id_owners import index_id_owners
 from topology.incremental.incremental_tree import (
     MAX_CHANGES,
     PreviousGeneration,

@@ -8,6 +8,7 @@ import pytest
 from tests.topology.cables import (
     End,
     claims,
+    heard_from,
     hosts,
     infer_cables,
     listed,
@@ -124,6 +125,26 @@ def test_it_keeps_to_the_network_where_cliques_cut_across_leaves() -> None:
 )
 def test_it_makes_no_tier_without_cliques(cliques: Mapping[int, Iterable[str]]) -> None:
     assert inferred(cliques).tree == infer_cables(CABLES).tree
+
+
+@pytest.mark.parametrize("host", ["h01", "h08"])
+def test_one_host_adds_no_tier_of_cliques(host: str) -> None:
+    assert inferred({1: [host]}).tree == infer_cables(CABLES).tree
+
+
+def test_one_host_in_a_foreign_clique_takes_no_tier_away() -> None:
+    inference = inferred({1: hosts(1, 3), 2: [*hosts(5, 8), "h04"]})
+    assert tiers_of(inference)[0][domain(1)] == hosts(1, 3)
+    assert tiers_of(inference)[1] == LEAVES
+
+
+def test_the_word_of_another_host_does_not_take_a_host_out_of_its_clique() -> None:
+    reports = in_cliques(claims(CABLES), {1: hosts(1, 4), 2: hosts(5, 8)})
+    port = Port("nvlink", medium=Medium.NVLINK, neighbors=(heard_from("h01", "eth0"),))
+    liar = next(claim for claim in reports if claim.device.name == "h08")
+    twisted = Claim(replace(liar.device, ports=(*liar.device.ports[:1], port)), liar.origin)
+    others = [claim for claim in reports if claim is not liar]
+    assert tiers_of(infer_from([*others, twisted]))[0][domain(1)] == hosts(1, 4)
 
 
 def test_it_makes_a_domain_for_a_host_in_two_cliques() -> None:

@@ -39,7 +39,7 @@ def own_claim(device: str) -> Claim:
 
 
 def capture(device: str, file: str = "", ids: Iterable[Id] = ()) -> Claim:
-    """Return a capture of a device, named after its file, without a chassis unless ids are given."""
+    """Return a capture of a device, named after its file; without ids it has no chassis."""
     own = own_claim(device).device
     ports = tuple(
         Port(port.name, (Id(IdKind.IFNAME, port.name),), neighbors=port.neighbors)

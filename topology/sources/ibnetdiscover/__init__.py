@@ -8,8 +8,10 @@
 - columns: the columns that both parsers fill, one row per port
 - devices: builds the devices and ports of these columns
 - lazy_devices: builds the devices when they are first read
+- cut_sweep: whether the end of an output is missing
+- one_ended_cables, one_ended_rows: cables in one record only, of devices and of columns
 - printer: prints devices in the format of `ibnetdiscover`
 
-Imports `topology.model` and `sources.infiniband`. Only `byte_words`, `array_parser` and `chunks`
-need numpy, so a node can run the others without it.
+Imports `topology.model` and `sources.infiniband`. Only `byte_words`, `array_parser`, `chunks`,
+`columns` and `one_ended_rows` need numpy, so a node can run the others without it.
 """

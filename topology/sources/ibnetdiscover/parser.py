@@ -7,11 +7,10 @@ does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeAlias
 
-from topology.model.errors import ParseError
-from topology.model.facts import Device, ParseResult
+from topology.model.facts import ParseResult
 from topology.sources.ibnetdiscover.devices import build_devices
 from topology.sources.ibnetdiscover.line_parser import LineParser
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
@@ -21,7 +20,6 @@ __all__ = [
     "FastParser",
     "host_name",
     "parse_ibnetdiscover",
-    "parse_strictly",
     "render_ibnetdiscover",
     "switch_name",
 ]
@@ -53,17 +51,3 @@ def parse_ibnetdiscover(
     reader.read(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
     reader.close(is_empty=not reader.records)
     return ParseResult(build_devices(reader.records), tuple(reader.errors))
-
-
-def parse_strictly(
-    raw: bytes, *, source: str = "", fast: FastParser | None = None
-) -> Sequence[Device]:
-    """Return the devices of a dump without any bad line.
-
-    Raises:
-        ExceptionGroup: all ParseErrors, in the order of lines, if there are any.
-    """
-    parsed = parse_ibnetdiscover(raw, source=source, fast=fast)
-    if parsed.errors:
-        raise ExceptionGroup[ParseError]("not a clean dump", parsed.errors)
-    return parsed.devices

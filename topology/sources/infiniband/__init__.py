@@ -3,6 +3,7 @@
 - ibdiagnet_db: `ibdiagnet2.db_csv`, the tables of ibdiagnet
 - ibdiagnet_net_dump: `ibdiagnet2.net_dump`, one line per port of a switch
 - subnet_lst: `*.lst` and `*.subnet.lst`, one line per link
+- cut_tables: whether a file of ibdiagnet or opensm is cut
 - dump_nodes: nodes and ports of a dump, and the devices they make
 - node_names: host and HCA names in a node description; link rates
 - sysfs: `/sys/class/infiniband` of a node

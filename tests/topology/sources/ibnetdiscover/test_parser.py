@@ -7,12 +7,10 @@ from hypothesis import strategies as st
 
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
-from topology.model.errors import ParseError
 from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import Id, IdKind
 from topology.sources.ibnetdiscover.parser import (
     parse_ibnetdiscover,
-    parse_strictly,
     render_ibnetdiscover,
 )
 
@@ -180,16 +178,10 @@ def test_rows_of_a_list_among_records_are_one_error() -> None:
     assert parsed(row * 3 + switch(link())) == (1, 1, 1)
 
 
-def test_strict_reading_raises_all_errors_at_once() -> None:
-    with pytest.raises(ExceptionGroup) as raised:
-        parse_strictly(switch("[1] cut", link(), "noise").encode(), source="dump")
-    errors = [error for error in raised.value.exceptions if isinstance(error, ParseError)]
+def test_an_error_names_the_source_and_the_line() -> None:
+    raw = switch("[1] cut", link(), "noise").encode()
+    errors = parse_ibnetdiscover(raw, source="dump").errors
     assert [(error.source, error.line) for error in errors] == [("dump", 4), ("dump", 6)]
-
-
-def test_strict_reading_of_a_clean_dump_returns_its_devices() -> None:
-    raw = switch(link()).encode()
-    assert parse_strictly(raw) == parse_ibnetdiscover(raw).devices
 
 
 def test_a_later_record_adds_the_image_that_an_earlier_one_lacks() -> None:

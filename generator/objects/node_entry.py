@@ -1,0 +1,265 @@
+"""One node of the list of nodes: its entry in either form, validated field by field. Pure.
+
+A wrong field costs that field, and never admits pods that a good one would keep out. Only an entry
+that names no node is refused.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Final
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from generator.objects.quantities import parse_quantity
+from generator.objects.usable_fields import FieldFault, Path, validate_fields
+from generator.objects.yaml_document import ValueFault
+from generator.placement.cluster.snapshot import NodeSpec
+from topology.model.errors import ConfigError, show
+from topology.model.facts import Device, DeviceKind
+from topology.model.ids import Id, IdKind, parse_guid, parse_mac, parse_node_name
+
+SLOTS: Final = "slots"
+MAX_PROBLEMS: Final = 5
+"""Problems of one node that are kept; the number of the others is."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNode:
+    """One node of the cluster."""
+
+    name: str
+    ids: tuple[Id, ...]
+    """Sorted; the node name is one of them."""
+    spec: NodeSpec
+    """Its capacity, labels and taints."""
+    problems: tuple[str, ...] = ()
+    """The fields of its entry that cannot be used and are left out."""
+
+    @property
+    def device(self) -> Device:
+        """The node as a host device with its ids."""
+        return Device(DeviceKind.HOST, self.name, self.ids)
+
+
+Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]
+
+
+class _StrictModel(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _LenientModel(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class _IdRow(_StrictModel):
+    type: IdKind
+    value: str
+    subtype: str = ""
+
+
+class _TaintRow(_LenientModel):
+    key: str
+    value: str = ""
+    effect: str = "NoSchedule"
+
+
+def _parse_taint(value: object) -> object:
+    """Return a taint object for the text form `key=value:Effect`."""
+    if not isinstance(value, str):
+        return value
+    pair, _, effect = value.rpartition(":") if ":" in value else (value, "", "NoSchedule")
+    key, _, text = pair.partition("=")
+    return {"key": key, "value": text, "effect": effect}
+
+
+Taints = list[Annotated[_TaintRow, BeforeValidator(_parse_taint)]]
+
+
+def _read_number_as_text(value: object) -> object:
+    """Return an integer as text: YAML reads the unquoted name 1001 as a number."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class _NodeRow(_StrictModel):
+    name: Annotated[str, BeforeValidator(_read_number_as_text)]
+    ids: list[_IdRow] = Field(default_factory=list)
+    capacity: Quantities = Field(default_factory=dict)
+    free: Quantities | None = None
+    labels: dict[str, str] = Field(default_factory=dict)
+    taints: Taints = Field(default_factory=list)
+    schedulable: bool = True
+
+
+class _KubeMetadata(_LenientModel):
+    name: str
+    labels: dict[str, str] = Field(default_factory=dict)
+
+
+class _KubeSpec(_LenientModel):
+    taints: Taints = Field(default_factory=list)
+    unschedulable: bool = False
+
+
+class _NodeAddress(_LenientModel):
+    type: str
+    address: str
+
+
+class _KubeStatus(_LenientModel):
+    allocatable: Quantities = Field(default_factory=dict)
+    addresses: list[_NodeAddress] = Field(default_factory=list)
+
+
+class _KubeNode(_LenientModel):
+    metadata: _KubeMetadata
+    spec: _KubeSpec = _KubeSpec()
+    status: _KubeStatus = _KubeStatus()
+
+
+_KUBE_NAME: Final = frozenset([("metadata", "name")])
+_ROW_NAME: Final = frozenset([("name",)])
+
+
+def parse_node(document: Mapping[str, object]) -> ListedNode:
+    """Return the node of a decoded Node object; wrong fields are in its problems.
+
+    Raises:
+        ConfigError: it is not a Node, or has no usable name.
+    """
+    return parse_entry(document, ())
+
+
+def parse_entry(row: object, value_faults: Sequence[ValueFault]) -> ListedNode:
+    """Return the node of a row without the fields that are refused.
+
+    Raises:
+        ConfigError: the row names no node.
+    """
+    if not isinstance(row, Mapping):
+        raise ConfigError("expected `nodes: [...]` or Node objects")
+    if row.get("kind") == "Node":
+        kube = validate_fields(_KubeNode, row, required=_KUBE_NAME)
+        node, paths = _build_from_kube(kube.model, kube.faults)
+        return _add_problems(node, [*value_faults, *kube.faults, *paths])
+    if "name" not in row:
+        raise ConfigError("expected `nodes: [{name: ...}]` or Node objects")
+    own = validate_fields(_NodeRow, row, required=_ROW_NAME)
+    node, id_faults = _build_from_row(own.model, [*value_faults, *own.faults])
+    return _add_problems(node, [*value_faults, *own.faults, *id_faults])
+
+
+def _add_problems(node: ListedNode, faults: Sequence[FieldFault | ValueFault]) -> ListedNode:
+    if not faults:
+        return node
+    texts = [
+        fault.problem
+        if isinstance(fault, FieldFault)
+        else show(f"{'.'.join(map(str, fault.path))}: {fault.problem}")
+        for fault in faults
+    ]
+    more = len(texts) - MAX_PROBLEMS
+    shown = [f"{text}; it is left out" for text in texts[:MAX_PROBLEMS]]
+    return replace(node, problems=(*shown, *([f"{more} more fields are left out"] * (more > 0))))
+
+
+def _build_from_row(
+    row: _NodeRow, faults: Sequence[FieldFault | ValueFault]
+) -> tuple[ListedNode, list[FieldFault]]:
+    capacity = {SLOTS: 1} | row.capacity
+    spec = NodeSpec(
+        name=_check_name(row.name),
+        capacity=capacity,
+        free=_compute_free(row, capacity, faults),
+        labels=row.labels,
+        taints=_render_taints(row.taints),
+        schedulable=row.schedulable and not _has_lost(faults, "schedulable", "taints"),
+    )
+    usable, id_faults = _collect_ids(
+        row.name, ((id_row.type, id_row.value, id_row.subtype) for id_row in row.ids)
+    )
+    return ListedNode(row.name, usable, spec), id_faults
+
+
+def _compute_free(
+    row: _NodeRow, capacity: Mapping[str, int], faults: Sequence[FieldFault | ValueFault]
+) -> dict[str, int] | None:
+    """Return the free capacity; what cannot be read counts as used."""
+    lost = [fault.path for fault in faults if fault.path[:1] == ("free",)]
+    if row.free is None and not lost:
+        return None
+    used = {str(path[1]): 0 for path in lost if len(path) > 1}
+    unread = dict.fromkeys(capacity, 0) if any(len(path) == 1 for path in lost) else {}
+    return {**capacity, **unread, **(row.free or {}), **used}
+
+
+def _has_lost(faults: Sequence[FieldFault | ValueFault], *keys: str) -> bool:
+    """Return whether a value at or below one of these keys was left out."""
+    return any(fault.path[:1] == (key,) for fault in faults for key in keys)
+
+
+def _build_from_kube(
+    node: _KubeNode, faults: Sequence[FieldFault]
+) -> tuple[ListedNode, list[FieldFault]]:
+    name = _check_name(node.metadata.name)
+    kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
+    usable, id_faults = _collect_ids(
+        name,
+        (
+            (kinds[address.type], address.address, "")
+            for address in node.status.addresses
+            if address.type in kinds
+        ),
+        path=("status", "addresses"),
+    )
+    spec = NodeSpec(
+        name=name,
+        capacity={SLOTS: 1} | node.status.allocatable,
+        labels=node.metadata.labels,
+        taints=_render_taints(node.spec.taints),
+        schedulable=not (node.spec.unschedulable or _has_lost(faults, "spec")),
+    )
+    return ListedNode(name, usable, spec), id_faults
+
+
+def _check_name(name: str) -> str:
+    if parse_node_name(name) is None:
+        raise ConfigError(f"name: expected a Kubernetes node name, got '{show(name, 64)}'")
+    return name
+
+
+def _collect_ids(
+    name: str, rows: Iterable[tuple[IdKind, str, str]], path: Path = ("ids",)
+) -> tuple[tuple[Id, ...], list[FieldFault]]:
+    """Return the usable ids, sorted, with the node's name, and the faults of the others."""
+    usable = {Id(IdKind.NODE_NAME, name)}
+    faults = []
+    for index, (kind, text, subtype) in enumerate(rows):
+        value = _normalize_id(kind, text, subtype)
+        if value:
+            usable.add(Id(kind, value, subtype))
+        else:
+            problem = f"{path[-1]}: expected a usable {kind.value}, got '{show(text, 64)}'"
+            faults.append(FieldFault((*path, index), problem))
+    return tuple(sorted(usable)), faults
+
+
+def _normalize_id(kind: IdKind, text: str, subtype: str) -> str | None:
+    """Return an id in canonical form, so that it equals the id that agents and sweeps report."""
+    if kind in (IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID):
+        return parse_guid(text)
+    if kind is IdKind.MAC or subtype == "mac":
+        return parse_mac(text)
+    if kind is IdKind.IP:
+        try:
+            ipaddress.ip_address(text)
+        except ValueError:
+            return None
+    return text if text.strip() else None
+
+
+def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:
+    return tuple(f"{taint.key}={taint.value}:{taint.effect}" for taint in taints)

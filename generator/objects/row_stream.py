@@ -1,0 +1,42 @@
+"""The rows of a large JSON list, one at a time; all of them at once take gigabytes. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+_OPEN = re.compile(r'\s*\{\s*"([A-Za-z]+)"\s*:\s*\[\s*')
+_NEXT = re.compile(r"\s*,\s*")
+_CLOSE = re.compile(r"\s*\]\s*\}\s*\Z")
+
+
+def stream_rows(
+    text: str, key: str, build: Callable[[list[tuple[str, Any]]], object] | None = None
+) -> Iterator[object]:
+    """Yield the rows of a JSON document whose only key is `key`, a list that is not empty.
+
+    Args:
+        text: the document; if it has another form, no row is yielded before the error.
+        key: the only key.
+        build: builds an object from its pairs; None: a dict.
+
+    Raises:
+        ValueError: the document has another form, or is no JSON; also after some rows.
+        RecursionError: a row is nested too deeply.
+    """
+    opened = _OPEN.match(text)
+    if opened is None or opened[1] != key:
+        raise ValueError(f"expected an object with the list {key} alone")
+    decode = json.JSONDecoder(object_pairs_hook=build).raw_decode
+    place = opened.end()
+    while True:
+        row, place = decode(text, place)
+        yield row
+        following = _NEXT.match(text, place)
+        if following is None:
+            break
+        place = following.end()
+    if _CLOSE.match(text, place) is None:
+        raise ValueError(f"expected the end of the list {key}")

@@ -1,0 +1,47 @@
+"""The plan of one round, and what it is judged by. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
+
+from generator.ingest.inputs import SweepDoubt
+from generator.objects.pods import Gang
+from generator.objects.tree_record import TreeRecord
+from generator.outputs.hypernode import HyperNode
+from generator.reconcile.desired import PlannedChanges
+from generator.reconcile.guard import Coverage
+from generator.reconcile.plan import Action
+from topology.model.errors import ParseError
+
+_MAX_SHOWN: Final = 3
+
+
+class WriteRequest(NamedTuple):
+    """The planned changes of one round, and what they are judged by."""
+
+    planned: PlannedChanges
+    observed: tuple[HyperNode, ...]
+    coverage: Coverage = Coverage()
+    record: TreeRecord | None = None
+    """The last decision."""
+    is_removal: bool = False
+    """Whether all HyperNodes are removed because the Fabric object says so: a person decided."""
+    gangs: Collection[Gang] = ()
+    doubts: Sequence[SweepDoubt] = ()
+    """What speaks against the sweeps that the plan follows from."""
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """The plan."""
+        return self.planned.actions
+
+    @property
+    def conflicts(self) -> tuple[ParseError, ...]:
+        """Conflicts with foreign HyperNodes."""
+        return self.planned.problems
+
+    @property
+    def conflict_text(self) -> str:
+        """The first conflicts as one line, for a condition."""
+        return "; ".join(conflict.problem for conflict in self.conflicts[:_MAX_SHOWN])

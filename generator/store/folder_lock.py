@@ -1,0 +1,114 @@
+"""Locks in a folder store: one program writes it, and files are changed by one program at a time.
+
+The kernel releases a lock when its process ends, however it ends. So a killed program leaves no
+lock, and the files that it did not finish are recognised: nobody holds their lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from topology.model.errors import ConfigError, WriteError, show
+
+LOCK_FILE: Final = ".toponaut.lock"
+TEMPORARY_PREFIX: Final = ".toponaut-"
+TEMPORARY_SUFFIX: Final = ".tmp"
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+_MAX_HOLDER: Final = 100
+
+
+class FolderLock:
+    """The right to write the HyperNodes of a folder; one process has it at a time."""
+
+    def __init__(self, root: Path) -> None:
+        """Take the lock, and remove files that killed programs did not finish.
+
+        Args:
+            root: the root folder of the store; created if it is missing.
+
+        Raises:
+            ConfigError: another process holds the lock; the message names it.
+            WriteError: the folder cannot be written.
+        """
+        file = root / LOCK_FILE
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            self._number = os.open(file, _OPEN_FLAGS, 0o644)
+        except OSError as error:
+            raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+        try:
+            fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._number, _MAX_HOLDER, 0).decode("ascii", "replace").strip()
+            os.close(self._number)
+            raise ConfigError(
+                f"{show(str(root), 1024)} is in use by another toponaut serve or apply "
+                f"(process {show(holder) or 'unknown'}): stop it first; to let a held plan "
+                "through, use `toponaut approve`"
+            ) from None
+        except OSError as error:
+            os.close(self._number)
+            raise WriteError(f"cannot lock {show(str(file), 1024)}: {error.strerror}") from error
+        os.ftruncate(self._number, 0)
+        os.pwrite(self._number, f"{os.getpid()}\n".encode(), 0)
+        remove_unfinished(root)
+
+    def release(self) -> None:
+        """Let another process write. The file stays: removing it would let two processes in."""
+        os.close(self._number)
+
+
+@contextmanager
+def hold_lock(file: Path) -> Iterator[None]:
+    """Wait for a lock that is held for the moment of one change, and hold it.
+
+    Raises:
+        WriteError: the folder cannot be written.
+    """
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(file, _OPEN_FLAGS, 0o644)
+    except OSError as error:
+        raise WriteError(f"cannot write {show(str(file), 1024)}: {error.strerror}") from error
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(number)
+
+
+def open_temporary(folder: Path) -> tuple[int, Path]:
+    """Create a temporary file that `remove_unfinished` leaves alone while this process has it open.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    while True:
+        path = folder / f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(8).hex()}{TEMPORARY_SUFFIX}"
+        number = os.open(path, _OPEN_FLAGS | os.O_EXCL, 0o600)
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX)
+        except OSError:
+            os.close(number)
+            raise
+        if os.fstat(number).st_nlink:
+            return number, path
+        os.close(number)  # removed as unfinished before it was locked
+
+
+def remove_unfinished(root: Path) -> None:
+    """Remove temporary files of ended programs, in a folder and in its folders."""
+    pattern = f"{TEMPORARY_PREFIX}*{TEMPORARY_SUFFIX}"
+    for file in (*root.glob(pattern), *root.glob(f"*/{pattern}")):
+        with suppress(OSError):
+            number = os.open(file, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                file.unlink()
+            finally:
+                os.close(number)

@@ -1,0 +1,108 @@
+"""What a report may say, by the name that it was written under."""
+
+from dataclasses import replace
+
+import pytest
+
+from generator.ingest.claims import build_claims
+from generator.ingest.report_scope import limit_to_scope
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.neighbor_report import build_report
+from topology.sources.host.nvidia_smi import Clique, build_clique_port
+
+LEAF = Neighbor(
+    (Id(IdKind.CHASSIS_ID, "02:5c:00:00:00:01", "mac"),),
+    "leaf-1",
+    (Id(IdKind.PORT_ID, "swp1", "ifname"),),
+    "swp1",
+    Source.LLDP,
+)
+HOST = Device(DeviceKind.HOST, "node-1", (Id(IdKind.NODE_NAME, "node-1"),), (Port("eth0"),))
+GUID = Id(IdKind.NODE_GUID, "0002c90000000001")
+CLIQUE = build_clique_port(Clique("5c000000-0000-4000-8000-000000000000", 1))
+
+
+def with_port(port: Port) -> Device:
+    return replace(HOST, ports=(port,))
+
+
+def kept(device: Device, name: str = "node-1", *, is_node: bool = True) -> Device | None:
+    return limit_to_scope(name, device, is_node=is_node).device
+
+
+@pytest.mark.parametrize(
+    "port",
+    [Port("eth0", neighbors=(LEAF,)), CLIQUE, Port("mlx5_0/1", medium=Medium.INFINIBAND)],
+    ids=["LLDP", "an NVLink domain", "an HCA"],
+)
+def test_it_keeps_what_an_agent_can_see(port: Port) -> None:
+    device = with_port(port)
+    assert kept(device) is device
+
+
+@pytest.mark.parametrize(
+    "neighbor",
+    [
+        LEAF._replace(source=Source.IB),
+        LEAF._replace(device_ids=(GUID,)),
+        LEAF._replace(device_ids=CLIQUE.neighbors[0].device_ids),
+    ],
+    ids=["an entry of a sweep", "a GUID alone", "an NVLink domain on a network port"],
+)
+def test_it_leaves_out_what_no_agent_can_see(neighbor: Neighbor) -> None:
+    scoped = limit_to_scope(
+        "node-1", with_port(Port("eth0", neighbors=(neighbor, LEAF))), is_node=True
+    )
+    assert scoped.device is not None
+    assert scoped.device.ports[0].neighbors == (LEAF,)
+    assert "no agent can have seen" in scoped.problems[0]
+
+
+def test_it_keeps_an_entry_without_its_guids() -> None:
+    neighbor = LEAF._replace(device_ids=tuple(sorted((*LEAF.device_ids, GUID))))
+    device = kept(with_port(Port("eth0", neighbors=(neighbor,))))
+    assert device is not None
+    assert device.ports[0].neighbors == (LEAF,)
+
+
+def test_it_takes_no_switch_as_the_far_end_of_nvlink() -> None:
+    device = kept(with_port(CLIQUE._replace(neighbors=(LEAF,))))
+    assert device is not None
+    assert device.ports[0].neighbors == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "is_node", "counts"),
+    [
+        ("node-1", DeviceKind.SWITCH, True, False),
+        ("node-1", DeviceKind.SWITCH, False, False),
+        ("switch-025c00000001", DeviceKind.SWITCH, False, True),
+        ("switch-025c00000001", DeviceKind.SWITCH, True, False),
+        ("switch-1", DeviceKind.HOST, True, True),
+        ("node-1.sweep.0", DeviceKind.HOST, False, False),
+        ("node-1.sweep.12", DeviceKind.SWITCH, False, False),
+        ("node-1", DeviceKind.ROUTER, True, False),
+    ],
+)
+def test_it_takes_a_device_only_under_its_own_kind_of_name(
+    name: str,
+    kind: DeviceKind,
+    is_node: bool,  # noqa: FBT001 - one column of a table
+    counts: bool,  # noqa: FBT001 - one column of a table
+) -> None:
+    scoped = limit_to_scope(name, replace(HOST, kind=kind, ids=()), is_node=is_node)
+    assert (scoped.device is not None) is counts
+    assert bool(scoped.problems) is not counts
+
+
+def test_a_report_that_does_not_count_names_no_reporter() -> None:
+    taken = build_claims([build_report(HOST, name="node-1.sweep.0")])
+    assert (taken.claims, taken.reporters) == ((), frozenset())
+    assert "report node-1.sweep.0" in str(taken.problems[0])
+
+
+def test_a_switch_under_the_name_of_a_listed_node_does_not_count() -> None:
+    switch = build_report(replace(HOST, kind=DeviceKind.SWITCH, ids=()), name="switch-1")
+    assert len(build_claims([switch]).claims) == 1
+    assert build_claims([switch], frozenset({"switch-1"})).claims == ()

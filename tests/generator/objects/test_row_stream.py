@@ -1,0 +1,69 @@
+"""A large list of nodes is read row by row, with the result of reading it whole."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.objects.inventory import count_nodes, parse_nodes
+from generator.objects.row_stream import stream_rows
+from tests.effort import examples
+
+ROWS = st.lists(
+    st.none() | st.integers() | st.text(max_size=5)
+    | st.fixed_dictionaries(
+        {"name": st.sampled_from(["a", "b", "c", "NO"])},
+        optional={"capacity": st.dictionaries(st.text(max_size=3), st.integers() | st.text())},
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@given(ROWS, st.sampled_from([None, 1]), st.text(alphabet=" ]},\n", max_size=3))
+@settings(max_examples=examples(150))
+def test_rows_are_read_as_the_whole_document_is(
+    rows: list[object], indent: int | None, tail: str
+) -> None:
+    text = json.dumps({"nodes": rows}, indent=indent) + tail
+    raw = text.encode()
+    # A leading byte that JSON allows, but that hides the list, makes the parser read it whole.
+    whole = parse_nodes(b'{"kind": "x", ' + raw.lstrip()[1:], source="x")
+    streamed = parse_nodes(raw, source="x")
+    assert streamed.nodes == whole.nodes
+    assert [problem.problem for problem in streamed.problems] == [
+        problem.problem for problem in whole.problems
+    ]
+    num, problems = count_nodes(raw, source="x")
+    assert num == len(streamed.nodes)
+    assert len(problems) == len(streamed.problems)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"nodes": {}}', '{"items": [1]}', '{"nodes": [1]', '{"nodes": [1,]}']
+)
+def test_it_refuses_another_form(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - json's own error too
+        list(stream_rows(text, "nodes"))
+
+
+def test_counting_a_list_takes_little_more_memory_than_its_names() -> None:
+    row = '{"name": "node-%05d", "capacity": {"slots": 8}, "labels": {"rack": "r1"}}'
+    raw = ('{"nodes": [' + ",".join(row % number for number in range(20_000)) + "]}").encode()
+    tracemalloc.start()
+    try:
+        num, problems = count_nodes(raw, source="x")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (num, problems) == (20_000, ())
+    assert peak < len(raw) + 20_000 * 250
+
+
+def test_it_counts_problems_that_it_does_not_keep() -> None:
+    found = parse_nodes(json.dumps({"nodes": [{"nmae": 1}] * 5000}).encode(), source="x")
+    assert len(found.problems) == 1001
+    assert str(found.problems[-1]) == "x: 4000 more problems with entries"

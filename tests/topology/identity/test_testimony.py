@@ -1,0 +1,118 @@
+"""What most hosts hear describes a device, whatever one host says about it."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.topology.cables import claims, heard_from, hosts, mac_of, mesh, report, star
+from topology.identity.claim_facts import ClaimTable, read_facts
+from topology.identity.testimony import Hearsay, LimitedTestimony, limit_testimony
+from topology.join.fabric_join import build_fabric
+from topology.model.claims import Claim
+from topology.model.facts import DeviceKind, Neighbor
+from topology.model.ids import Id, IdKind
+
+CABLES = [
+    *star("leaf1", hosts(1, 4)),
+    *star("leaf2", hosts(5, 8)),
+    *mesh(["leaf1", "leaf2"], ["s1"]),
+]
+HONEST = claims(CABLES, silent=("leaf1", "leaf2", "s1"))
+LEAF = heard_from("leaf1", "to-h00-eth0")
+OTHER_LEAF = Id(IdKind.CHASSIS_ID, mac_of("leaf2"), "mac")
+
+
+class Limited(NamedTuple):
+    """All claims after the limit, in the order given."""
+
+    claims: list[Claim]
+    testimony: LimitedTestimony
+
+
+def limit(given: Sequence[Claim]) -> Limited:
+    hearsay = Hearsay()
+    for claim in given:
+        hearsay.add(claim.origin, claim.device)
+    table = ClaimTable(list(given), [read_facts(claim.device) for claim in given])
+    testimony = limit_testimony(table, hearsay)
+    claims = [testimony.changed_claims.get(number, claim) for number, claim in enumerate(given)]
+    return Limited(claims, testimony)
+
+
+def first_liar(*heard: Neighbor, name: str = "") -> Claim:
+    """Return the report of the node that comes first in every order."""
+    claim = report("h00", {f"eth{number}": [one] for number, one in enumerate(heard)})
+    device = claim.device
+    return Claim(replace(device, name=name or device.name), claim.origin)
+
+
+def switches(*more: Claim) -> dict[str, set[str]]:
+    """Return the hosts that have a cable to each switch, by the name of the switch."""
+    fabric = build_fabric([*HONEST, *more])
+    found: dict[str, set[str]] = {}
+    for link in fabric.links:
+        low, high = sorted(
+            (fabric.devices[fabric.ports[end].device] for end in (link.a, link.b)),
+            key=lambda device: device.kind is DeviceKind.SWITCH,
+        )
+        if high.kind is DeviceKind.SWITCH:
+            found.setdefault(high.name, set()).add(low.name)
+    return {name: nodes - {"h00"} for name, nodes in found.items() if nodes - {"h00"}}
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        LEAF._replace(device_name="evil"),
+        LEAF._replace(kind=DeviceKind.HOST),
+        LEAF._replace(device_ids=tuple(sorted((*LEAF.device_ids, OTHER_LEAF)))),
+        LEAF._replace(
+            device_ids=tuple(sorted((*LEAF.device_ids, Id(IdKind.MAC, "00:00:00:00:00:01"))))
+        ),
+        LEAF._replace(device_ids=(Id(IdKind.CHASSIS_ID, "02:00:00:00:00:01", "mac"),)),
+        LEAF._replace(device_ids=()),
+    ],
+    ids=["a name", "a kind", "two switches as one", "another id", "a twin", "no id"],
+)
+def test_one_host_changes_no_switch(lie: Neighbor) -> None:
+    expected = {"leaf1": set(hosts(1, 4)), "leaf2": set(hosts(5, 8))}
+    assert switches(first_liar(lie)) == expected
+
+
+@pytest.mark.parametrize("name", ["leaf1", "h05", "LEAF1.example"])
+def test_a_host_has_not_the_name_of_another_device(name: str) -> None:
+    limited = limit([first_liar(LEAF, name=name), *HONEST])
+    assert limited.claims[0].device.name == "h00"
+    assert limited.claims[1:] == list(HONEST)
+
+
+def test_a_host_keeps_a_name_of_its_own() -> None:
+    claim = first_liar(LEAF, name="gpu-17")
+    assert limit([claim, *HONEST]).claims[0] is claim
+
+
+def test_claims_without_a_contradiction_are_the_same_objects() -> None:
+    limited = limit(HONEST)
+    assert all(new is old for new, old in zip(limited.claims, HONEST, strict=True))
+    assert limited.testimony.contested_ids == frozenset()
+
+
+def test_it_names_the_contested_ids() -> None:
+    limited = limit([*HONEST, first_liar(LEAF._replace(device_name="evil"))])
+    assert limited.testimony.contested_ids == frozenset(LEAF.device_ids)
+    assert limited.testimony.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
+
+
+@given(st.permutations([*HONEST, first_liar(LEAF._replace(device_name="evil"))]))
+def test_the_order_of_claims_has_no_effect_on_testimony(shuffled: list[Claim]) -> None:
+    names = {
+        neighbor.device_name
+        for claim in limit(shuffled).claims
+        for port in claim.device.ports
+        for neighbor in port.neighbors
+    }
+    assert names == {"leaf1", "leaf2"}

@@ -1,0 +1,125 @@
+"""Finds out whether the dump of a sweep is cut: whether its end is missing. Pure.
+
+`ibnetdiscover` prints every cable twice, once in the record of each end, and prints all switches
+before all CAs. So a cable at one end only, whose other end has no record or is in the last record,
+shows that the rest of the text is missing. A node that does not answer a sweep is in no record and
+is no peer either, so a partial sweep is not taken for a cut one.
+
+Source: infiniband-diags 44, ibnetdiscover.c, `dump_topology`; libibnetdisc, `link_ports`. None of
+the collected whole dumps has such a cable.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from topology.model.errors import CutInput, ParseError
+from topology.model.facts import Device, DeviceKind
+from topology.sources.ibnetdiscover.one_ended_cables import (
+    OneEndedCables,
+    count_one_ended_cables,
+    has_both_ends,
+)
+
+_TAIL_BYTES: Final = 1 << 16
+"""More than the largest record."""
+_HEAD: Final = re.compile(
+    rb'^[ \t]*(?:Switch|Ca|Rt)[ \t]+[0-9]*[ \t]*"?[SHR]-([0-9a-fA-F]{16})'
+    rb"|^[ \t]*(?:SW|CA|RT)[ \t]+-?[0-9]+[ \t]+[0-9]+[ \t]+0x([0-9a-fA-F]{1,16})\b",
+    re.MULTILINE,
+)
+_ID_LINE: Final = re.compile(
+    rb"^[ \t]*(?:vendid|devid|sysimgguid|switchguid|caguid|rtguid)=", re.MULTILINE
+)
+
+
+_NUM_QUOTES: Final = 4
+"""Of a port line: around the peer and around the description."""
+
+
+class _Ending(NamedTuple):
+    """The end of a dump."""
+
+    guid: str
+    """Of the node of the last record, empty if there is none."""
+    is_within_record: bool
+    """Whether id lines follow whose record is missing."""
+    is_within_line: bool
+
+
+CountOneEnded = Callable[[str], OneEndedCables]
+"""Returns the counts of a sweep, by the GUID of the last node in its text."""
+
+
+def find_cut(
+    raw: bytes,
+    devices: Sequence[Device],
+    *,
+    errors: Iterable[ParseError] = (),
+    count: CountOneEnded | None = None,
+    source: str = "",
+) -> ParseError | None:
+    """Return the problem of an ibnetdiscover dump whose end is missing, None if it looks whole.
+
+    It is a `CutInput`, except of a dump without any cable, which may be whole. Cost: O(devices),
+    unless `count` is given.
+
+    Args:
+        raw: the dump.
+        devices: the devices in it.
+        errors: the problems found by its parser.
+        count: counts the cables of these devices faster; a caller that may load numpy has one.
+        source: the name of the input in the problem.
+    """
+    ending = _find_ending(raw)
+    last_line = raw.count(b"\n") + 1
+    if ending.is_within_line and (
+        _has_open_quote(raw) or any(error.line == last_line for error in errors)
+    ):
+        return _build_problem("its last line is incomplete", source)
+    if ending.is_within_record:
+        return _build_problem("its last record is incomplete", source)
+    if count is None and not ending.is_within_line and has_both_ends(devices):
+        return None
+    cables = count(ending.guid) if count else count_one_ended_cables(devices, ending.guid)
+    return _judge_cables(cables, devices, ending, source)
+
+
+def _judge_cables(
+    cables: OneEndedCables, devices: Iterable[Device], ending: _Ending, source: str
+) -> ParseError | None:
+    if cables.num_unknown:
+        text = f"{cables.num_unknown} cable{'s end' if cables.num_unknown > 1 else ' ends'}"
+        return _build_problem(f"{text} at a device without a record", source)
+    if cables.num_missing:
+        return _build_problem("cables of its last record are missing", source)
+    if ending.is_within_line and cables.has_other_rate:
+        return _build_problem("its last line is incomplete", source)
+    if cables.num_ends:
+        return None
+    if any(device.kind is DeviceKind.SWITCH for device in devices):
+        return _build_problem("it has switches but no cable", source)
+    # Not known to be cut, so it stops no plan: this is also what a port without a link shows.
+    problem = "no cable: the sweep was made at a port without a link, or is cut"
+    return ParseError(problem, source=source)
+
+
+def _find_ending(raw: bytes) -> _Ending:
+    tail = raw[-_TAIL_BYTES:]
+    heads = list(_HEAD.finditer(tail))
+    last = heads[-1] if heads else None
+    guid = (last[1] or last[2]).decode().lower().zfill(16) if last else ""
+    rest = tail[last.end() :] if last else tail
+    return _Ending(guid, _ID_LINE.search(rest) is not None, not raw.endswith(b"\n"))
+
+
+def _has_open_quote(raw: bytes) -> bool:
+    """Return whether the last line names a peer in quotes, but has no whole description."""
+    line = raw[-_TAIL_BYTES:].rpartition(b"\n")[2].strip()
+    return line.startswith(b"[") and 0 < line.count(b'"') < _NUM_QUOTES
+
+
+def _build_problem(reason: str, source: str) -> CutInput:
+    return CutInput(f"the sweep is cut: {reason}; sweep again", source=source)
