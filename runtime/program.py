@@ -84,7 +84,8 @@ class _StopSignals:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
-        signal.signal(signal.SIGALRM, lambda _number, frame: self._on_signal(self._pending, frame))
+        # Whoever waits for the signal by then gets it.
+        signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(self._pending))
         sys.unraisablehook = self._on_unraisable
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:

@@ -103,7 +103,8 @@ fabric_options: Final = combine_options(
         type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
         show_default=True,
-        help="Medium in reports and sysfs. Output of ibnetdiscover, lldpcli and snmpbulkwalk is always written.",
+        help="Medium in reports and sysfs. Output of ibnetdiscover, lldpcli and snmpbulkwalk is "
+        "always written.",
     ),
     click.option(
         "--names",

@@ -23,7 +23,7 @@ from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
 from generator.reservations.documents import parse_stored_reservation, render_spec, render_status
 from generator.reservations.records import Refusal, RefusalKind, Reservation
-from generator.store.cluster_listing import build_listing
+from generator.store.listed_objects import build_listing
 from generator.store.own_writes import OwnWrites
 from runtime.retry import Backoff, TokenBucket, WaitContext
 from topology.model.errors import ConfigError, KubeConflict, KubeError, KubeFenced, show

@@ -2,7 +2,7 @@
 
     base                the interface of a store that a server uses, and the values that it returns
     cluster             a cluster's objects, read and written with one request each
-    cluster_listing     lists of objects as the values that a store returns
+    listed_objects      lists of objects as the values that a store returns
     followed_cluster    a cluster's objects, kept current by watches
     directory           a folder with one file per object
     watched_directory   a folder, read again when its files change

@@ -47,7 +47,8 @@ from generator.outputs.hypernode import (
     render_manifest,
 )
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
-from generator.store.cluster_listing import (
+from generator.store.interned_reports import ReportInterner
+from generator.store.listed_objects import (
     ObjectListing,
     build_listing,
     build_stored_hypernodes,
@@ -55,7 +56,6 @@ from generator.store.cluster_listing import (
     build_stored_reports,
     parse_kube_node,
 )
-from generator.store.interned_reports import ReportInterner
 from runtime.retry import TokenBucket, WaitContext
 from runtime.stop import Stop
 from topology.model.errors import ConfigError, KubeConflict, KubeNotFound

@@ -40,14 +40,14 @@ from generator.objects.tree_record import RECORD_NAME, TreeRecord, parse_tree_re
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.cluster import SMALL_PAGES, UNENDED_PODS, ClusterStore
-from generator.store.cluster_listing import (
+from generator.store.interned_reports import ReportInterner
+from generator.store.listed_objects import (
     ObjectListing,
     build_listing,
     build_stored_hypernodes,
     build_stored_reports,
     parse_kube_node,
 )
-from generator.store.interned_reports import ReportInterner
 from generator.store.own_writes import OwnWrites
 from runtime.retry import WaitContext
 from topology.model.errors import KubeUnavailable

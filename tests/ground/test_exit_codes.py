@@ -252,9 +252,10 @@ def test_it_reports_a_signal_that_comes_later_in(
     else:
         code, err = process.wait(), process.communicate()[1]
     check_text(err)
-    assert code in {128 + number, *ROWS[name].codes}, err
+    # The interpreter itself ends by the signal once it has ended the program.
+    assert code in {128 + number, -number, *ROWS[name].codes}, err
     if code == 128 + number:
-        assert f"interrupted by {number.name}" in err.splitlines()[-1]
+        assert f"interrupted by {number.name}" in err
     assert not [path for path in tmp_path.rglob(".*") if path.name.startswith(".")]
 
 

@@ -51,29 +51,30 @@ class Moved(NamedTuple):
 
 
 def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: bool) -> list[object]:
+    """Return the lies and the honest nodes that they moved; empty if they moved none.
+
+    A node may lose its place, with a reason and a finding about it or the liar. A place is the same
+    as that without lies, or as that without the liar: a liar may be silent, or move its own cables.
+    """
     honest = observed(honest_witnesses(scene, liar))
     before = honest if has_history else None
     silent = observed(honest_witnesses(scene, liar, is_silent=True), before)
     witnesses = tell_lies(scene, liar, rng)
     now = observed(witnesses, before)
-    others = frozenset(scene.nodes) - {liar}
-    references = [
-        places(observation.tree, others, has_names=has_history) for observation in (honest, silent)
-    ]
+    doubts = [finding.message for finding in now.findings if finding.kind in DOUBTS]
+    unplaced = {
+        node
+        for node, reason in now.tree.unplaced
+        if reason and any(node in message or liar in message for message in doubts)
+    }
+    others = frozenset(scene.nodes) - {liar} - unplaced
+    allowed = [places(one.tree, others, has_names=has_history) for one in (honest, silent)]
     found = places(now.tree, others, has_names=has_history)
-    reasons = dict(now.tree.unplaced)
-    moved: list[object] = []
-    for node in scene.nodes:
-        allowed = [reference.get(node, ()) for reference in references]
-        place = found.get(node, ())
-        if node == liar or place in allowed:
-            continue
-        is_doubted = any(
-            finding.kind in DOUBTS and (node in finding.message or liar in finding.message)
-            for finding in now.findings
-        )
-        if place or not reasons.get(node) or not is_doubted:
-            moved.append(Moved(node, allowed[0], place))
+    moved = [
+        Moved(node, allowed[0].get(node, ()), found.get(node, ()))
+        for node in sorted(others)
+        if all(found.get(node, ()) != reference.get(node, ()) for reference in allowed)
+    ]
     return [witnesses.lies, *moved[:2]] if moved else []
 
 

@@ -78,7 +78,7 @@ class _BestMatch(NamedTuple):
     """The seen device that has most cables of a planned device."""
 
     device: int
-    count: int
+    num_cables: int
     is_well_known: bool
     """Whether a third of the planned cables could be compared."""
 
@@ -122,7 +122,7 @@ class _NameSearch:
         best = self._find_all_best()
         num_claims = Counter(match.device for match in best.values())
         accepted: dict[str, int] = {}
-        for key in sorted(best, key=lambda key: (-best[key].count, key)):
+        for key in sorted(best, key=lambda key: (-best[key].num_cables, key)):
             device = best[key].device
             is_beside_accepted = any(end.peer in accepted for end in self.ends[key])
             if num_claims[device] == 1 and not is_beside_accepted and self._is_free(device, best):

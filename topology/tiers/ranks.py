@@ -91,7 +91,7 @@ def mark_leaves(plane: Plane) -> Flags:
     typical host). A switch with fewer hosts is a leaf only if most of its cables lead to switches
     that are not leaves; with one host, three quarters of them. This distinguishes the last leaf of
     a row, with one host and all its up-links, from a spine with one misplaced host. One host makes
-    no more such leaves than the typical host has.
+    no more such leaves than another host has switches.
     """
     switch_pairs = plane.switch_edges.pairs_both_ways
     size = max(plane.switches, default=0) + 1
@@ -112,20 +112,21 @@ def mark_leaves(plane: Plane) -> Flags:
 
 
 def _mark_flooded(pairs: PairCounts, is_lone: Flags) -> Flags:
-    """Return which switches with one host have a host that is on more switches than is typical.
+    """Return which switches with one host have a host that is alone on more switches than usual.
 
-    Such a host reports cables to spines and cores; they are no leaves because of it.
+    That is more switches than any other host is on. Such a host reports cables to spines and cores;
+    they are no leaves because of it.
 
     Args:
         pairs: hosts and switches that share cables.
         is_lone: the switches with one host, by switch number.
     """
     degrees = np.bincount(pairs.left)
-    typical = np.median(degrees[degrees > 0])
+    usual = np.sort(degrees)[-2:].min()  # the second highest: one host does not change it
     is_chosen = is_lone[pairs.right]
     num_lone = np.bincount(pairs.left[is_chosen], minlength=len(degrees))
     is_flooded = np.zeros_like(is_lone)
-    is_flooded[pairs.right[is_chosen & (num_lone[pairs.left] > typical)]] = True
+    is_flooded[pairs.right[is_chosen & (num_lone[pairs.left] > max(int(usual), 1))]] = True
     return is_flooded
 
 

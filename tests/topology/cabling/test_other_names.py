@@ -64,7 +64,7 @@ def test_it_names_the_device_that_has_all_planned_cables() -> None:
     assert kinds(diff) == [OTHER_NAME]
     assert names_in(diff) == {"tor-7": "leaf"}
     assert diff.num_as_planned == 3
-    assert diff.moves == diff.unplanned == ()
+    assert (diff.moves, diff.unplanned) == ((), ())
     assert "the plan names tor-7 is known as leaf" in diff.differences[0].message
 
 

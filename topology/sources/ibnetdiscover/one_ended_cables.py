@@ -22,7 +22,7 @@ class OneEndedCables(NamedTuple):
     """Whether the last device lists a cable with another rate than its other end does."""
 
 
-class _End(NamedTuple):
+class _SeenEnd(NamedTuple):
     """One end of a cable, as the record of this end reports it."""
 
     own: tuple[Id, ...]
@@ -56,13 +56,15 @@ def count_one_ended_cables(devices: Iterable[Device], last_guid: str) -> OneEnde
         last_guid: GUID of the last device in the text.
     """
     known: set[Id] = set()
-    ends: list[_End] = []
+    ends: list[_SeenEnd] = []
     for device in devices:
         known.update(device.ids)
         for port in device.ports:
             known.update(port.ids)
             ends += (
-                _End(port.ids, neighbor.port_ids, port.rate_bps, device.ids, neighbor.device_ids)
+                _SeenEnd(
+                    port.ids, neighbor.port_ids, port.rate_bps, device.ids, neighbor.device_ids
+                )
                 for neighbor in port.neighbors
             )
     rates = {(own, far): end.rate_bps for end in ends for own in end.own for far in end.far}
