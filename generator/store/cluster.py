@@ -54,11 +54,12 @@ from generator.store.listed_objects import (
     build_stored_hypernodes,
     build_stored_record,
     build_stored_reports,
+    is_own_hypernode,
     parse_kube_node,
 )
 from runtime.retry import TokenBucket, WaitContext
 from runtime.stop import Stop
-from topology.model.errors import ConfigError, KubeConflict, KubeNotFound
+from topology.model.errors import KubeConflict, KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, render_report
 
@@ -335,7 +336,7 @@ class ClusterStore:
     def _get_own(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, or None if there is none."""
         document = self._get(HYPERNODES, name)
-        if document is not None and not _is_own(document):
+        if document is not None and not is_own_hypernode(document):
             raise ForeignObject(f"HyperNode {name} is not managed by Toponaut, or cannot be read")
         return document
 
@@ -365,13 +366,6 @@ class ClusterStore:
 
     def _retry_request(self, ask: Callable[[], Value]) -> Value:
         return retry_request(ask, pace=self._pace, policy=_RETRY_POLICY)
-
-
-def _is_own(document: Mapping[str, Any]) -> bool:
-    try:
-        return parse_manifest(document).is_ours
-    except ConfigError:
-        return False
 
 
 def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
