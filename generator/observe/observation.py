@@ -104,7 +104,8 @@ class ObservationCache:
     def find_owners(self, known: TreeState) -> PreviousOwners:
         """Return the owner of each id; the previous result if only cables changed."""
         if known.scope is RebuildScope.WHOLE or self._owners is None:
-            self._owners = index_id_owners(known.fabric)
+            ids = known.joined.ids if known.joined is not None else None
+            self._owners = index_id_owners(known.fabric, ids)
         return self._owners
 
 

@@ -36,7 +36,7 @@ def write_dump(folder: Path, num_hcas: int) -> Dump:
     spec = SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS, radix=RADIX)
     damaged = build_undamaged(build_wiring(spec))
     dump = Dump(num_hcas, folder / f"{num_hcas}.txt", folder / f"{num_hcas}.json")
-    text = _as_printed(render_ibnetdiscover(sweep_devices(damaged)))
+    text = as_printed(render_ibnetdiscover(sweep_devices(damaged)))
     dump.sweep.write_text(text, encoding="utf-8")
     partitions = [
         sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(derive_truth(damaged))
@@ -45,7 +45,7 @@ def write_dump(folder: Path, num_hcas: int) -> Dump:
     return dump
 
 
-def _as_printed(text: str) -> str:
+def as_printed(text: str) -> str:
     """Return a rendered dump with the id lines that the tool prints and our rendering leaves out.
 
     Source: infiniband-diags 44, ibnetdiscover.c; 65,536 HCAs give 0.8 M lines.

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final, overload
+from collections.abc import Collection, Sequence
+from typing import overload
 
 from topology.model.claims import Claim
 from topology.model.ids import Id
 from topology.model.lazy_rows import LazyTuple
-
-_MAX_STORED_IDS: Final = 6
-"""Ids stored per device: a switch has two or three, a host with eight HCAs has thirty-four."""
 
 
 class ClaimedIds(LazyTuple[Id]):
@@ -29,7 +26,7 @@ class ClaimedIds(LazyTuple[Id]):
         self._heard_ids = frozenset(heard_ids)
 
     def _all(self) -> tuple[Id, ...]:
-        return tuple(sorted(self._heard_ids.union(*(claim.device.ids for claim in self._claims))))
+        return tuple(sorted(self._heard_ids.union(*(claim.ids for claim in self._claims))))
 
     def __len__(self) -> int:
         """Return the number of ids."""
@@ -46,17 +43,3 @@ class ClaimedIds(LazyTuple[Id]):
     def __repr__(self) -> str:
         """Return the representation of a tuple of the ids."""
         return repr(self._all())
-
-
-def store_ids(
-    ids: Iterable[Id], claims: Sequence[Claim], heard_ids: Collection[Id]
-) -> tuple[Id, ...] | ClaimedIds:
-    """Return the sorted ids of a device: stored if they are few, else read from its claims.
-
-    Args:
-        ids: all ids of the device.
-        claims: the claims about the device.
-        heard_ids: ids that neighbors report for the device.
-    """
-    sorted_ids = tuple(sorted(ids))
-    return sorted_ids if len(sorted_ids) <= _MAX_STORED_IDS else ClaimedIds(claims, heard_ids)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
-from topology.identity.disputed_ids import MIN_HOSTS, claimant_of, neighbor_keys, node_of
+from topology.identity.claim_facts import ClaimFacts, ClaimTable, node_of
+from topology.identity.disputed_ids import MIN_HOSTS, claimant_of, neighbor_keys
 from topology.model.claims import Claim, Key, Origin, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.model.ids import IdKind, short_name
@@ -150,11 +151,17 @@ class DisputeEvidence:
 NO_EVIDENCE: Final = DisputeEvidence({}, {}, {}, {})
 
 
-def gather_evidence(ordered: Sequence[Claim], suspects: Collection[int]) -> DisputeEvidence:
-    """Return the evidence about suspect ids, given by the hashes of their keys."""
+def gather_evidence(table: ClaimTable, suspects: Collection[int]) -> DisputeEvidence:
+    """Return the evidence about suspect ids, given by the hashes of their keys.
+
+    Cost: O(claims); reads the claims that have or mention such an id.
+    """
     draft = _EvidenceDraft(suspects)
-    for claim_number, claim in enumerate(ordered):
-        draft.add(claim_number, claim)
+    for claim_number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
+        if claim.origin is not Origin.SWEEP:
+            draft.add_speaker(claim_number, claim.origin, facts)
+    for claim_number in table.find_mentions(suspects):
+        draft.add(claim_number, table.claims[claim_number], table.facts[claim_number])
     return draft.build()
 
 
@@ -172,20 +179,24 @@ class _EvidenceDraft:
     listings: dict[str, int] = field(default_factory=dict)
     reporting: set[str] = field(default_factory=set)
 
-    def add(self, claim_number: int, claim: Claim) -> None:
-        """Add the evidence in one claim."""
+    def add_speaker(self, claim_number: int, origin: Origin, facts: ClaimFacts) -> None:
+        """Add the claimant of a claim of another origin than a sweep."""
+        claimant = claimant_of(facts, claim_number)
+        if claimant is not None:
+            if origin is Origin.INVENTORY:
+                self.listings[claimant] = claim_number
+            elif len(facts.keys) > len(facts.name_keys):
+                self.reporting.add(claimant)
+
+    def add(self, claim_number: int, claim: Claim, facts: ClaimFacts) -> None:
+        """Add the evidence in one claim that has or mentions a suspect id."""
         device = claim.device
-        all_keys = claim_keys(device)
-        keys = [key for key in all_keys if hash(key) in self.suspects]
+        keys = [key for key in claim_keys(device) if hash(key) in self.suspects]
         if claim.origin is Origin.SWEEP:
             self.swept.update(dict.fromkeys(keys, device))
             return
-        claimant = claimant_of(device, claim_number)
+        claimant = claimant_of(facts, claim_number)
         if claimant is not None:
-            if claim.origin is Origin.INVENTORY:
-                self.listings[claimant] = claim_number
-            elif any(kind != IdKind.NODE_NAME for kind, _ in all_keys):
-                self.reporting.add(claimant)
             for key in keys:
                 if key[0] != IdKind.NODE_NAME:
                     self.claimants[key][claimant].append(claim_number)

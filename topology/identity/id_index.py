@@ -5,14 +5,14 @@ An id is looked up by its hash; the device that is found must also claim the id.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.identity.claim_facts import HashRows
 from topology.model.claims import Claim, Key, claim_keys
 from topology.model.fabric_columns import Index
 
@@ -45,26 +45,18 @@ class KeyTable:
         return device if is_own else NO_DEVICE
 
 
-@dataclass(slots=True)
-class KeyTableBuilder:
-    """Collects the ids of devices for a `KeyTable`."""
+def build_key_table(rows: HashRows, claims: Sequence[Sequence[Claim]]) -> KeyTable:
+    """Return the table of strong ids. Cost: O(n log n) in ids.
 
-    hashes: array[int] = field(default_factory=lambda: array("q"))
-    devices: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, device: int, keys: Sequence[Key]) -> None:
-        """Add the keys of one claim about a device."""
-        self.hashes.extend(map(hash, keys))
-        self.devices.extend([device] * len(keys))
-
-    def build(self, claims: Sequence[Sequence[Claim]]) -> KeyTable:
-        """Return the table, given the claims about each device. Cost: O(n log n) in ids."""
-        hashes, devices = np.array(self.hashes, np.int64), np.array(self.devices, np.intp)
-        order = np.lexsort((devices, hashes))
-        hashes, devices = hashes[order], devices[order]
-        starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
-        last_of_run = np.append(starts[1:], len(hashes)) - 1
-        owners = devices[starts]
-        if len(starts):
-            owners[devices[last_of_run] != owners] = SEVERAL_DEVICES
-        return KeyTable(claims, hashes[starts], owners)
+    Args:
+        rows: the hashes of the keys, each with its device.
+        claims: the claims about each device.
+    """
+    order = np.lexsort((rows.speakers, rows.hashes))
+    hashes, devices = rows.hashes[order], rows.speakers[order]
+    starts = np.flatnonzero(np.concatenate([[True], hashes[1:] != hashes[:-1]])[: len(hashes)])
+    last_of_run = np.append(starts[1:], len(hashes)) - 1
+    owners = devices[starts]
+    if len(starts):
+        owners[devices[last_of_run] != owners] = SEVERAL_DEVICES
+    return KeyTable(claims, hashes[starts], owners)

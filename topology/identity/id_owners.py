@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.identity.claim_facts import HashRows
 from topology.model.claims import Key, strong_key
-from topology.model.fabric import Fabric
+from topology.model.fabric import Fabric, columns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +35,33 @@ class IdOwners:
         return self.nodes[int(self.node_indices[position])] if is_known else None
 
 
-def index_id_owners(fabric: Fabric) -> IdOwners:
-    """Return the owners of the ids in a fabric.
+def index_id_owners(fabric: Fabric, rows: HashRows | None = None) -> IdOwners:
+    """Return the owners of the ids in a fabric. Cost: O(n log n) in ids.
 
-    Cost: O(n log n) in ids; it reads all claims about hosts.
+    Args:
+        fabric: all devices.
+        rows: the ids of the devices; None to read them from the devices.
     """
+    rows = _read_ids(fabric) if rows is None else rows
     nodes: dict[str, int] = {}
-    hashes, node_indices = array("q"), array("i")
-    for device in fabric.devices:
-        if device.node is None:
-            continue
+    node_of_device = np.array(
+        [
+            -1 if node is None else nodes.setdefault(node, len(nodes))
+            for node in columns_of(fabric).nodes
+        ],
+        np.int32,
+    )
+    owners = node_of_device[rows.speakers]
+    return _build_owners(tuple(nodes), rows.hashes[owners >= 0], owners[owners >= 0])
+
+
+def _read_ids(fabric: Fabric) -> HashRows:
+    hashes, devices = array("q"), array("i")
+    for number, device in enumerate(fabric.devices):
         keys = [key for identifier in device.ids if (key := strong_key(identifier))]
         hashes.extend(map(hash, keys))
-        node_indices.extend([nodes.setdefault(device.node, len(nodes))] * len(keys))
-    return _build_owners(tuple(nodes), np.array(hashes, np.int64), np.array(node_indices, np.int32))
+        devices.extend([number] * len(keys))
+    return HashRows(np.array(hashes, np.int64), np.array(devices, np.int64))
 
 
 def _build_owners(

@@ -22,9 +22,10 @@ and describe its own HCAs, so no node can bring this about for the ids of anothe
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from topology.identity.claim_facts import ClaimTable
 from topology.identity.dispute_evidence import NO_EVIDENCE, DisputeEvidence, gather_evidence
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.identity.disputed_ids import find_disputed_hashes
@@ -36,25 +37,25 @@ from topology.model.ids import Id, IdKind
 
 @dataclass(frozen=True, slots=True)
 class UndisputedClaims:
-    """Claims without the ids that they lost."""
+    """The claims that lost or gained ids, and why."""
 
-    claims: tuple[Claim, ...]
+    changed_claims: Mapping[int, Claim]
+    """By the number of the claim: the claim with the ids that it has now."""
     findings: tuple[Finding, ...]
     contested_keys: frozenset[Key] = frozenset()
     """Ids that several devices claim, or that devices other than their claimant's neighbors hear; a
     new cable may change their owner."""
 
 
-def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> UndisputedClaims:
+def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> UndisputedClaims:
     """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
     Args:
-        claims: claims of all origins, in an order that depends only on their content.
+        table: claims of all origins, in an order that depends only on their content.
         first_owners: the node that had each id in the last generation.
     """
-    ordered = tuple(claims)
-    suspects = find_disputed_hashes(ordered)
-    evidence = gather_evidence(ordered, suspects) if suspects else NO_EVIDENCE
+    suspects = find_disputed_hashes(table)
+    evidence = gather_evidence(table, suspects) if suspects else NO_EVIDENCE
     lost_keys: dict[int, set[Key]] = defaultdict(set)
     gained_keys: dict[int, set[Key]] = defaultdict(set)
     disputes: list[Dispute] = []
@@ -68,18 +69,16 @@ def resolve_disputes(claims: Iterable[Claim], first_owners: PreviousOwners) -> U
                 lost_keys[claim_number].add(key)
         if winner and winner not in claimants:
             gained_keys[evidence.listings[winner]].add(key)
-    remaining_claims = (
-        Claim(
-            _add_ids(_remove_ids(claim.device, lost_keys[number]), gained_keys[number]),
-            claim.origin,
+    changed_claims = {
+        number: Claim(
+            _add_ids(
+                _remove_ids(table.claims[number].device, lost_keys[number]), gained_keys[number]
+            ),
+            table.claims[number].origin,
         )
-        if number in lost_keys or number in gained_keys
-        else claim
-        for number, claim in enumerate(ordered)
-    )
-    return UndisputedClaims(
-        tuple(remaining_claims), tuple(describe_disputes(disputes)), frozenset(doubtful)
-    )
+        for number in sorted({*lost_keys, *gained_keys})
+    }
+    return UndisputedClaims(changed_claims, tuple(describe_disputes(disputes)), frozenset(doubtful))
 
 
 def _describe_outcome(evidence: DisputeEvidence, key: Key, winner: str | None) -> Iterator[Dispute]:

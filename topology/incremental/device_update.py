@@ -13,13 +13,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.identity.claim_facts import shows_ethernet
 from topology.incremental.neighbor_update import NeighborUpdate
 from topology.join.claim_join import JoinedFabric, assemble_fabric, port_columns
 from topology.join.link_pairs import reported_media
 from topology.join.neighbor_links import HALF, NO_PORT, NeighborRows, Numbers, pair_ends
 from topology.join.port_numbers import far_port, port_row
 from topology.join.port_table import PortTable, splice
-from topology.model.claims import Claim
+from topology.model.claims import Claim, Origin
 from topology.model.fabric import FabricPort, columns_of
 from topology.model.fabric_columns import Flags, Index, LinkColumns, rate_column
 from topology.model.facts import Neighbor, Port, Source
@@ -227,7 +228,13 @@ class _DeviceUpdater:
             far = next(added) if end.far == NO_PORT else end.far
             order = int(self.joined.entity_numbers[device])
             claims = self.joined.claims[peer]
-            media = reported_media(claims, [claim.device for claim in claims])
+            media = reported_media(
+                claims,
+                [
+                    claim.origin is Origin.REPORT and shows_ethernet(claim.device)
+                    for claim in claims
+                ],
+            )
             can_report = media[slot.neighbor.source is Source.IB]
             is_claimed = end.far != NO_PORT
             own_rows.append(

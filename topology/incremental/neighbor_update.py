@@ -15,7 +15,8 @@ import numpy as np
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.id_index import NO_DEVICE, SEVERAL_DEVICES
 from topology.join.claim_join import JoinedFabric
-from topology.join.neighbor_resolution import build_mention, encode_style, port_name_style
+from topology.join.claim_rows import encode_style, port_name_style
+from topology.join.neighbor_resolution import build_mention
 from topology.model.claims import Claim, Key, Origin, strong_key
 from topology.model.fabric_columns import Index
 from topology.model.facts import DeviceKind, Neighbor

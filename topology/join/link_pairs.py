@@ -1,40 +1,29 @@
-"""Number the ports of all devices, and find both ports of every neighbor entry.
+"""Find both ports of every neighbor entry, and pair the entries to links.
 
-The claims of one device are built, read and dropped before those of the next; only arrays stay. An
-entry names a port in a way that only the port's owner can resolve, so all entries about a device
-are resolved while its ports are in memory.
+An entry names a port in a way that only the port's owner can resolve: by keys. An entry of a sweep
+names a port line, which is found by node and number. Only entries whose port its owner does not
+claim are read again.
 """
 
 from __future__ import annotations
 
-from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from topology.identity.device_ids import ClaimedIds, store_ids
 from topology.identity.device_resolution import Entity
-from topology.identity.id_index import KeyTableBuilder
+from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_ends
-from topology.join.neighbor_resolution import NeighborEntries, neighbor_entries
-from topology.join.port_numbers import (
-    SEVERAL_PORTS,
-    PortIndex,
-    PortNumbers,
-    far_port,
-    find_own_port,
-    find_port,
-    index_port,
-    port_keys,
-    port_row,
-)
-from topology.join.port_table import PortTable, PortTableBuilder
-from topology.model.claims import Claim, Origin, claim_keys
+from topology.join.neighbor_resolution import NeighborEntries
+from topology.join.port_numbering import KeyIndex, PortNumberer, find_codes
+from topology.join.port_numbers import far_port, find_port, index_port, port_keys, port_row
+from topology.join.port_table import PortTable, PortTableBuilder, join_tables
+from topology.model.claims import Claim, Origin
+from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import Flags, Index, LinkColumns
-from topology.model.facts import Device, Medium, Neighbor
-from topology.model.ids import Id, IdKind
+from topology.model.facts import Neighbor
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,186 +41,154 @@ class PairingResult:
     """The neighbor entry that added each of the ports from `num_claimed` on."""
     added_by: Index
     """The device that hears that entry."""
-    ids: Sequence[Sequence[Id]]
-    """By device: its ids, sorted."""
-    has_shared_image: Flags
-    """By device: whether another device has the same system image GUID."""
-    keys: KeyTableBuilder
 
 
 def pair_entries(
-    entities: Sequence[Entity], entries: NeighborEntries, order: Sequence[int]
+    rows: FabricRows, entities: Sequence[Entity], entries: NeighborEntries, order: Sequence[int]
 ) -> PairingResult:
     """Return the ports of all devices, and the links between them.
 
-    Cost: O(n log n) in ports and entries, 15 µs each; 60 bytes of each stay in memory.
+    Cost: O(n log n) in ports and entries, as arrays; 50 µs for an entry whose port its owner does
+    not claim.
 
     Args:
+        rows: the port rows and neighbor entries of all claims.
         entities: all devices.
-        entries: the neighbor entries of all devices.
+        entries: the neighbor entries of all devices, resolved.
         order: the entities in the order in which the fabric numbers them.
     """
-    pairer = _EntryPairer(entities, entries, np.array(order, np.intp))
-    pairer.number_ports()
-    entries.forget_names()
-    num_claimed = len(pairer.table)
-    rows = pairer.neighbor_rows(pairer.find_far_ends())
-    table = pairer.table.build()
-    cables = pair_ends(rows)
+    pairer = _EntryPairer(rows, entities, entries, np.array(order, np.intp))
+    neighbor_rows = pairer.neighbor_rows(pairer.find_far_ends())
+    table = pairer.build_table()
+    cables = pair_ends(neighbor_rows)
     is_confirmed = np.zeros(table.size, np.bool_)
     is_confirmed[cables.confirmed_ports] = True
     return PairingResult(
         table=table,
-        num_claimed=num_claimed,
-        neighbor_rows=rows,
+        num_claimed=pairer.num_claimed,
+        neighbor_rows=neighbor_rows,
         links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
         added=tuple(pairer.added),
         added_by=np.array(pairer.added_by, np.intp),
-        ids=pairer.ids,
-        has_shared_image=pairer.system_images.find_shared(len(order)),
-        keys=pairer.keys,
     )
 
 
-def reported_media(claims: Sequence[Claim], devices: Sequence[Device]) -> tuple[bool, bool]:
+def reported_media(claims: Sequence[Claim], show_ethernet: Iterable[bool]) -> tuple[bool, bool]:
     """Return whether the claims would report an Ethernet cable of a device, and an InfiniBand one.
 
-    Only a sweep shows the cables of an HCA; the host's own report does not. A report that lists
-    ports and none of Ethernet does not show the cables of its NICs.
+    Only a sweep shows the cables of an HCA; the host's own report does not.
 
     Args:
         claims: the claims about the device.
-        devices: the device of each claim.
+        show_ethernet: for each claim, the result of `shows_ethernet` for a report.
     """
     origins = {claim.origin for claim in claims}
     is_ethernet = Origin.CAPTURE in origins or any(
-        claim.origin is Origin.REPORT
-        and (not device.ports or any(port.medium is Medium.ETHERNET for port in device.ports))
-        for claim, device in zip(claims, devices, strict=True)
+        claim.origin is Origin.REPORT and is_shown
+        for claim, is_shown in zip(claims, show_ethernet, strict=True)
     )
     return is_ethernet, Origin.SWEEP in origins
 
 
-@dataclass(slots=True)
-class _SystemImages:
-    """The hashes of the system image GUIDs of devices."""
-
-    images: array[int] = field(default_factory=lambda: array("q"))
-    devices: array[int] = field(default_factory=lambda: array("q"))
-
-    def add(self, device: int, ids: Iterable[Id]) -> None:
-        for identifier in ids:
-            if identifier.kind is IdKind.SYSTEM_IMAGE_GUID:
-                self.images.append(hash(identifier.value))
-                self.devices.append(device)
-
-    def find_shared(self, num_devices: int) -> Flags:
-        """Return one flag per device: whether another device has the same system image GUID."""
-        images, devices = np.array(self.images, np.int64), np.array(self.devices, np.intp)
-        rank = np.lexsort((devices, images))
-        images, devices = images[rank], devices[rank]
-        shares = np.flatnonzero((images[1:] == images[:-1]) & (devices[1:] != devices[:-1]))
-        has_shared_image = np.zeros(num_devices, np.bool_)
-        has_shared_image[devices[shares]] = has_shared_image[devices[shares + 1]] = True
-        return has_shared_image
-
-
 class _EntryPairer:
-    def __init__(self, entities: Sequence[Entity], entries: NeighborEntries, order: Index) -> None:
-        size = np.arange(len(entities) + 1, dtype=np.int32)
-        self.table = PortTableBuilder()
-        self.system_images, self.keys = _SystemImages(), KeyTableBuilder()
-        self.ids: list[tuple[Id, ...] | ClaimedIds] = []
+    def __init__(
+        self,
+        rows: FabricRows,
+        entities: Sequence[Entity],
+        entries: NeighborEntries,
+        order: Index,
+    ) -> None:
         self.added: list[Neighbor] = []
         self.added_by: list[int] = []
-        self._entities, self._entries, self._order = entities, entries, order
+        self._added_ports: list[FabricPort] = []
+        self._rows, self._entities, self._entries = rows, entities, entries
+        self._numberer = PortNumberer(rows, entities, order)
+        self._ports = self._numberer.number_ports()
+        self.num_claimed = self._ports.table.size
         self._place = np.empty(len(order), np.int32)
         self._place[order] = np.arange(len(order))
-        self._devices = np.array(entries.devices, np.int32)
-        self._peers = np.array(entries.peers, np.int32)
-        self._starts = np.searchsorted(self._devices, size)
-        """By entity: the index of its first neighbor entry."""
-        self._by_peer = np.argsort(self._peers, kind="stable")
-        self._peer_starts = np.searchsorted(self._peers[self._by_peer], size)
-        self._first_ports = np.zeros(len(entities), np.intp)
-        self._can_report = np.zeros((len(entities), 2), np.bool_)
-        """By entity: whether it would report an Ethernet cable, and an InfiniBand one."""
-        self._near = np.full(len(entries), NO_PORT, np.int32)
-        self._claimed_far = np.full(len(entries), NO_PORT, np.int32)
-        self._heard: tuple[int, list[Neighbor]] = (NO_PORT, [])
-        """The entity that was read last, and its entries."""
+        self._near = self._ports.near[entries.rows]
+        self._claimed_far = self._find_claimed_ports()
 
-    def number_ports(self) -> None:
-        """Number the claimed ports, and find the ports that neighbor entries mean among them."""
-        for device, entity_index in enumerate(self._order.tolist()):
-            entity = self._entities[entity_index]
-            claimed = [claim.device for claim in entity.claims]
-            numbers = PortNumbers()
-            port_index = numbers.add_device(device, claimed)
-            self._can_report[entity_index] = reported_media(entity.claims, claimed)
-            self._first_ports[entity_index] = len(self.table)
-            self._find_near_ports(entity_index, claimed, port_index)
-            self._find_far_ports(entity_index, port_index)
-            self.table.extend(numbers.ports)
-            ids = entity.heard_ids.union(*(device_claim.ids for device_claim in claimed))
-            self.ids.append(store_ids(ids, entity.claims, entity.heard_ids))
-            self.system_images.add(device, ids)
-            for device_claim in claimed:
-                self.keys.add(device, claim_keys(device_claim))
-        self._claimed_far[self._near == NO_PORT] = NO_PORT
+    def build_table(self) -> PortTable:
+        """Return all ports: the claimed ones, then those that `find_far_ends` added."""
+        if not self._added_ports:
+            return self._ports.table
+        builder = PortTableBuilder()
+        builder.extend(self._added_ports)
+        return join_tables([self._ports.table, builder.build()])
 
-    def _find_near_ports(
-        self, entity_index: int, claimed: Sequence[Device], port_index: PortIndex
-    ) -> None:
-        """Store the hearing port of each entry of a device."""
-        near_ports: list[int] = []
-        first = int(self._first_ports[entity_index])
-        for port, neighbors in neighbor_entries(claimed):
-            if neighbors:
-                number = find_own_port(port_index, port)
-                near_ports += [NO_PORT if number is None else first + number] * len(neighbors)
-        self._near[self._starts[entity_index] : self._starts[entity_index + 1]] = near_ports
+    def _find_claimed_ports(self) -> Numbers:
+        """Return the claimed port that each entry means, or NO_PORT."""
+        entries, ports = self._entries, self._ports
+        far_rows = self._rows.far_rows()[entries.numbers]
+        is_line = (far_rows != NO_PORT) & (ports.entities[far_rows] == entries.peers)
+        is_line &= ports.is_named[far_rows]
+        claimed = np.where(is_line, ports.ports[far_rows], NO_PORT).astype(np.int32)
+        self._find_by_keys(claimed)
+        has_lines = self._have_lines()
+        for index in np.flatnonzero((claimed == NO_PORT) & has_lines[entries.peers]).tolist():
+            keys = self._rows.far_keys(entries.numbers.item(index))
+            port = find_port(self._numberer.index_of(entries.peers.item(index)), keys)
+            claimed[index] = NO_PORT if port is None else port
+        claimed[self._near == NO_PORT] = NO_PORT
+        return claimed
 
-    def _find_far_ports(self, entity_index: int, port_index: PortIndex) -> None:
-        """Store the port that each entry about a device refers to."""
-        rows = self._by_peer[self._peer_starts[entity_index] : self._peer_starts[entity_index + 1]]
-        first = int(self._first_ports[entity_index])
-        numbers = {
-            hash(key): number for key, number in port_index.items() if number != SEVERAL_PORTS
-        }
-        far_ports = [
-            next((first + numbers[key] for key in self._entries.keys_of(row) if key in numbers), -1)
-            for row in rows.tolist()
-        ]
-        self._claimed_far[rows] = far_ports
+    def _find_by_keys(self, claimed: Numbers) -> None:
+        """Fill in the ports that entries of claims that were read name by a key."""
+        entries, read = self._entries, self._rows.read.entries
+        codes = self._numberer.key_columns(self._ports)
+        chosen = np.flatnonzero((entries.numbers < len(read.rows)) & (claimed == NO_PORT))
+        numbers = entries.numbers[chosen]
+        stops = read.key_stops.astype(np.intp)
+        positions, stops = (stops - np.diff(stops, prepend=0))[numbers], stops[numbers]
+        while len(chosen):
+            is_left = positions < stops
+            chosen, positions, stops = chosen[is_left], positions[is_left], stops[is_left]
+            found = find_codes(codes, read.keys[positions], entries.peers[chosen])
+            claimed[chosen] = found
+            is_open = found == NO_PORT
+            chosen, positions, stops = chosen[is_open], positions[is_open] + 1, stops[is_open]
+
+    def _have_lines(self) -> Flags:
+        """Return one flag per entity: whether a sweep describes one of its ports."""
+        has_lines = np.zeros(len(self._entities), np.bool_)
+        owners = self._ports.entities[self._rows.num_read :]
+        has_lines[owners[owners != NO_PORT]] = True
+        # Entries of sweeps name their ports by keys that are not in the columns of keys.
+        is_swept = self._entries.numbers >= self._rows.num_read_entries
+        has_lines[np.unique(self._entries.peers[is_swept])] = True
+        return has_lines
 
     def find_far_ends(self) -> Numbers:
         """Return the port that each entry refers to; add a port that its owner does not claim."""
-        far_ports = self._claimed_far.copy()
+        entries, far_ports = self._entries, self._claimed_far.copy()
         missing = np.flatnonzero((self._claimed_far == NO_PORT) & (self._near != NO_PORT))
         answers = self._find_answers(missing)
-        port_indexes: dict[int, PortIndex] = {}
-        for entry_row in missing.tolist():
-            peer, neighbor = int(self._peers[entry_row]), self._neighbor(entry_row)
+        port_indexes: dict[int, KeyIndex] = {}
+        for entry in missing.tolist():
+            peer = entries.peers.item(entry)
+            neighbor = self._rows.neighbor(entries.claims.item(entry), entries.numbers.item(entry))
             if peer not in port_indexes:
-                port_indexes[peer] = self._claimed_ports(peer)
-            keys = port_keys(neighbor.port_ids, neighbor.port_name)
+                port_indexes[peer] = dict(self._numberer.index_of(peer))
+            keys = [hash(key) for key in port_keys(neighbor.port_ids, neighbor.port_name)]
             far_port_number = find_port(port_indexes[peer], keys)
-            answering_ports = answers.get((peer, int(self._near[entry_row])), set())
+            answering_ports = answers.get((peer, int(self._near[entry])), set())
             if far_port_number is None and len(answering_ports) == 1:
                 (far_port_number,) = answering_ports
             if far_port_number is None:
-                far_port_number = self._add(entry_row, neighbor)
+                far_port_number = self._add(entry, neighbor)
                 index_port(port_indexes[peer], far_port_number, keys)
-            far_ports[entry_row] = far_port_number
+            far_ports[entry] = far_port_number
         return far_ports
 
-    def _add(self, entry_row: int, neighbor: Neighbor) -> int:
-        port_number = len(self.table)
-        self.table.extend([port_row(int(self._place[self._peers[entry_row]]), far_port(neighbor))])
+    def _add(self, entry: int, neighbor: Neighbor) -> int:
+        port_number = self.num_claimed + len(self._added_ports)
+        device = int(self._place[self._entries.peers[entry]])
+        self._added_ports.append(port_row(device, far_port(neighbor)))
         self.added.append(neighbor)
-        self.added_by.append(int(self._place[self._devices[entry_row]]))
+        self.added_by.append(int(self._place[self._entries.devices[entry]]))
         return port_number
 
     def _find_answers(self, missing: Index) -> dict[tuple[int, int], set[int]]:
@@ -243,46 +200,33 @@ class _EntryPairer:
         """
         is_needed = (self._claimed_far != NO_PORT) & np.isin(self._claimed_far, self._near[missing])
         answers: dict[tuple[int, int], set[int]] = defaultdict(set)
-        for entry_row in np.flatnonzero(is_needed).tolist():
-            answers[int(self._devices[entry_row]), int(self._claimed_far[entry_row])].add(
-                int(self._near[entry_row])
+        for entry in np.flatnonzero(is_needed).tolist():
+            answers[self._entries.devices.item(entry), int(self._claimed_far[entry])].add(
+                int(self._near[entry])
             )
         return answers
-
-    def _neighbor(self, entry_row: int) -> Neighbor:
-        device = int(self._devices[entry_row])
-        if self._heard[0] != device:
-            claimed = (claim.device for claim in self._entities[device].claims)
-            self._heard = (
-                device,
-                [neighbor for _, neighbors in neighbor_entries(claimed) for neighbor in neighbors],
-            )
-        return self._heard[1][entry_row - int(self._starts[device])]
-
-    def _claimed_ports(self, entity_index: int) -> PortIndex:
-        """Return the keys of all claimed ports of a device."""
-        claims, first = self._entities[entity_index].claims, int(self._first_ports[entity_index])
-        port_numbers = PortNumbers().add_device(
-            int(self._place[entity_index]), (claim.device for claim in claims)
-        )
-        return {
-            key: SEVERAL_PORTS if port == SEVERAL_PORTS else first + port
-            for key, port in port_numbers.items()
-        }
 
     def neighbor_rows(self, far: Numbers) -> NeighborRows:
         """Return all entries as rows, given the port that each entry refers to."""
         entries, place = self._entries, self._place
-        are_swept = np.array(entries.is_swept, np.uint8)
+        are_swept = self._rows.is_swept()[entries.numbers]
+        facts = self._rows.columns.table.facts
+        media = [
+            reported_media(
+                entity.claims, [facts[number].shows_ethernet for number in entity.numbers]
+            )
+            for entity in self._entities
+        ]
+        can_confirm = np.array(media, np.bool_)
         return NeighborRows(
-            order=self._devices,
-            device=place[self._devices],
-            peer=place[self._peers],
+            order=entries.devices.astype(np.int32),
+            device=place[entries.devices],
+            peer=place[entries.peers],
             near=self._near,
             far=far,
-            is_independent=np.array(entries.is_independent, np.bool_),
+            is_independent=entries.is_independent,
             is_far_claimed=self._claimed_far != NO_PORT,
-            can_confirm=self._can_report[self._peers, are_swept],
-            style=np.array(entries.styles, np.uint8),
-            rates=np.array(entries.rates, np.int64),
+            can_confirm=can_confirm.reshape(-1, 2)[entries.peers, are_swept.astype(np.intp)],
+            style=self._rows.styles()[entries.numbers],
+            rates=self._rows.table.rates[entries.rows],
         )

@@ -7,66 +7,40 @@ other entries have no effect on it.
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
-from topology.identity.device_kinds import BY_MAC, BY_NAME, UNKNOWN_STYLE
+import numpy as np
+
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
-from topology.join.port_numbers import port_keys, select_best_source, sort_ports
+from topology.join.fabric_rows import FabricRows, expand_spans
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
-from topology.model.fabric_columns import UNKNOWN_RATE
-from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
-from topology.model.ids import Id, IdKind, short_name
+from topology.model.fabric_columns import Flags, Index
+from topology.model.facts import DeviceKind, Neighbor
+from topology.model.ids import Id, short_name
 
 Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
 """All that an entry says about a device without claims: its ids, name and kind."""
 
 
-@dataclass(slots=True)
-class NeighborEntries:
-    """All neighbor entries that count, sorted by the entity that hears; one row per entry.
+class NeighborEntries(NamedTuple):
+    """All neighbor entries that count, sorted by the entity that hears; one row per entry."""
 
-    The rows hold only numbers. Code that needs the text of an entry reads its claim again.
-    """
-
-    devices: array[int] = field(default_factory=lambda: array("i"))
+    devices: Index
     """The entity that hears; ascending."""
-    ports: array[int] = field(default_factory=lambda: array("i"))
-    """Running number of the hearing port over all claims."""
-    peers: array[int] = field(default_factory=lambda: array("i"))
+    claims: Index
+    """The claim that contains the entry."""
+    rows: Index
+    """The port row that hears, see `FabricRows`."""
+    numbers: Index
+    """The number of the entry in `FabricRows`."""
+    peers: Index
     """The entity that is heard."""
-    rates: array[int] = field(default_factory=lambda: array("q"))
-    """Rate of the hearing port in its claim."""
-    is_independent: bytearray = field(default_factory=bytearray)
+    is_independent: Flags
     """Whether other entries have no effect on the peer."""
-    is_swept: bytearray = field(default_factory=bytearray)
-    """Whether a sweep reports the entry."""
-    styles: bytearray = field(default_factory=bytearray)
-    """How the peer identifies its port, see `device_kinds`."""
-    key_stops: array[int] = field(default_factory=lambda: array("i"))
-    """The end of each entry's keys in `keys`."""
-    keys: array[int] = field(default_factory=lambda: array("q"))
-    """Hashes of the keys of the port that is heard, strongest first."""
-
-    def __len__(self) -> int:
-        """Return the number of entries."""
-        return len(self.devices)
-
-    def add(self, port_neighbor: PortNeighbor, peer: int, *, is_independent: bool) -> None:
-        """Add an entry that means the entity `peer`."""
-        neighbor, rate = port_neighbor.neighbor, port_neighbor.rate_bps
-        self.devices.append(port_neighbor.device)
-        self.ports.append(port_neighbor.port)
-        self.peers.append(peer)
-        self.rates.append(UNKNOWN_RATE if rate is None else rate)
-        self.is_independent.append(is_independent)
-        self.is_swept.append(neighbor.source is Source.IB)
-        self.styles.append(encode_style(port_name_style(neighbor)))
-        self.keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
-        self.key_stops.append(len(self.keys))
 
     def renumber(self, numbers: Sequence[int], joined: Collection[int]) -> NeighborEntries:
         """Return the entries after entities were joined, sorted by the entity that hears.
@@ -76,60 +50,14 @@ class NeighborEntries:
             joined: old numbers of the entities that were joined; entries about them depend on
                 other entries.
         """
-        renumbered = NeighborEntries()
-        for row in sorted(range(len(self)), key=lambda row: numbers[self.devices[row]]):
-            renumbered.devices.append(numbers[self.devices[row]])
-            renumbered.ports.append(self.ports[row])
-            renumbered.peers.append(numbers[self.peers[row]])
-            renumbered.rates.append(self.rates[row])
-            is_settled = self.is_independent[row] and self.peers[row] not in joined
-            renumbered.is_independent.append(is_settled)
-            renumbered.is_swept.append(self.is_swept[row])
-            renumbered.styles.append(self.styles[row])
-            renumbered.keys.extend(self.keys_of(row))
-            renumbered.key_stops.append(len(renumbered.keys))
-        return renumbered
-
-    def forget_names(self) -> None:
-        """Drop the keys of ports: all ports are resolved."""
-        del self.keys[:], self.key_stops[:]
-
-    def keys_of(self, row: int) -> array[int]:
-        """Return the hashes of the keys of the port that an entry refers to."""
-        return self.keys[self.key_stops[row - 1] if row else 0 : self.key_stops[row]]
-
-
-class PortNeighbor(NamedTuple):
-    """One neighbor entry and the port that hears it."""
-
-    device: int
-    port: int
-    rate_bps: int | None
-    neighbor: Neighbor
-
-
-def neighbor_entries(devices: Iterable[Device]) -> Iterator[tuple[Port, Sequence[Neighbor]]]:
-    """Yield the claimed ports of a device, each with its neighbor entries that count."""
-    for device in devices:
-        for port in sort_ports(device.ports):
-            yield port, select_best_source(port.neighbors)
-
-
-def port_name_style(neighbor: Neighbor) -> str:
-    """Return the subtype of the port id that a neighbor sends; empty without a port id."""
-    return next(
-        (
-            identifier.subtype
-            for identifier in neighbor.port_ids
-            if identifier.kind is IdKind.PORT_ID
-        ),
-        "",
-    )
-
-
-def encode_style(style: str) -> int:
-    """Return the style of a port id subtype: UNKNOWN_STYLE, BY_MAC or BY_NAME."""
-    return UNKNOWN_STYLE if not style else BY_MAC if style == "mac" else BY_NAME
+        new_numbers = np.array(numbers, np.intp)
+        devices = new_numbers[self.devices]
+        is_settled = self.is_independent & ~np.isin(self.peers, list(joined))
+        renumbered = self._replace(
+            devices=devices, peers=new_numbers[self.peers], is_independent=is_settled
+        )
+        order = np.argsort(devices, kind="stable")
+        return NeighborEntries._make(column[order] for column in renumbered)
 
 
 @dataclass(slots=True)
@@ -150,22 +78,34 @@ class NeighborResolver:
     loose: set[int] = field(default_factory=set)
     """Entities that are compared with others by their ports."""
 
-    def resolve_all(self) -> NeighborEntries:
-        """Return every entry that counts; LLDP wins over CDP and the like."""
-        resolved = NeighborEntries()
-        number = 0
-        for entity_index in range(self.num_claimed):
-            claims = self.identities.entities[entity_index].claims
-            for port, entries in neighbor_entries(claim.device for claim in claims):
-                number += 1
-                for neighbor in entries:
-                    peer, is_independent = self._resolve(neighbor)
-                    resolved.add(
-                        PortNeighbor(entity_index, number, port.rate_bps, neighbor),
-                        peer,
-                        is_independent=is_independent,
-                    )
-        return resolved
+    def resolve_all(self, rows: FabricRows) -> NeighborEntries:
+        """Return every entry that counts; LLDP wins over CDP and the like.
+
+        An entry whose first strong id only one claimed device has means that device, whatever
+        other entries say. The others are resolved one by one, in their order.
+        """
+        entities = self.identities.entities[: self.num_claimed]
+        claims = np.fromiter(chain.from_iterable(entity.numbers for entity in entities), np.intp)
+        sizes = rows.columns.num_rows[claims]
+        own_rows = expand_spans(rows.first_rows[claims], sizes)
+        num_claims = np.fromiter((len(entity.numbers) for entity in entities), np.intp)
+        devices = np.repeat(np.repeat(np.arange(len(entities)), num_claims), sizes)
+        counts = rows.entry_counts()[own_rows]
+        numbers = expand_spans(rows.first_entries()[own_rows], counts)
+        peers = rows.find_owners(self.identities.owner)[numbers]
+        is_independent = np.ones(len(numbers), np.bool_)
+        entry_claims = np.repeat(np.repeat(claims, sizes), counts)
+        for index in np.flatnonzero((peers == AMBIGUOUS) | (peers >= self.num_claimed)).tolist():
+            neighbor = rows.neighbor(entry_claims.item(index), numbers.item(index))
+            peers[index], is_independent[index] = self._resolve(neighbor)
+        return NeighborEntries(
+            devices=np.repeat(devices, counts),
+            claims=entry_claims,
+            rows=np.repeat(own_rows, counts),
+            numbers=numbers,
+            peers=peers,
+            is_independent=is_independent,
+        )
 
     def find_inconsistent(self, contested_ids: Collection[Id]) -> set[int]:
         """Return the devices known only as neighbors that entries or hosts describe differently.

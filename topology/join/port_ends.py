@@ -16,9 +16,8 @@ from typing import Final
 
 import numpy as np
 
-from topology.identity.device_resolution import Entity
-from topology.join.neighbor_resolution import NeighborEntries, neighbor_entries
-from topology.join.port_numbers import port_keys
+from topology.join.fabric_rows import FabricRows
+from topology.join.neighbor_resolution import NeighborEntries
 from topology.model.fabric_columns import Flags, Index
 
 FarPort = tuple[int, int]
@@ -31,38 +30,45 @@ MAX_DESCRIPTIONS: Final = 6
 class PortEnds:
     """The other ends of the ports in neighbor entries, read when they are needed."""
 
-    entities: Sequence[Entity]
+    rows: FabricRows
     entries: NeighborEntries
-    _devices: Index = field(init=False)
-    _ports: Index = field(init=False)
-    _peers: Index = field(init=False)
     _is_swept: Flags = field(init=False)
     _by_peer: Index = field(init=False)
     _sorted_peers: Index = field(init=False)
     _at_ports: dict[FarPort, list[int]] | None = field(init=False, default=None)
-    _own_keys: dict[int, list[tuple[int, ...]]] = field(init=False, default_factory=dict)
+    _own_keys: dict[int, list[list[int]]] = field(init=False, default_factory=dict)
+    """By claim: the keys of its ports."""
 
     def __post_init__(self) -> None:
         """Index the entries by the device that is heard. Cost: O(n log n) in entries."""
-        self._devices = np.array(self.entries.devices, np.intp)
-        self._ports = np.array(self.entries.ports, np.intp)
-        self._peers = np.array(self.entries.peers, np.intp)
-        self._is_swept = np.array(self.entries.is_swept, np.bool_)
+        self._is_swept = self.rows.is_swept()[self.entries.numbers]
         unswept = np.flatnonzero(~self._is_swept)
-        self._by_peer = unswept[np.argsort(self._peers[unswept], kind="stable")]
-        self._sorted_peers = self._peers[self._by_peer]
+        self._by_peer = unswept[np.argsort(self.entries.peers[unswept], kind="stable")]
+        self._sorted_peers = self.entries.peers[self._by_peer]
+
+    def at_ports(self) -> Mapping[FarPort, Sequence[int]]:
+        """Return the entities at the other end of each port. Cost: O(entries), 10 µs each."""
+        if self._at_ports is None:
+            self._at_ports = defaultdict(list)
+            num_entities = 1 + max(
+                int(self.entries.devices.max(initial=-1)), int(self.entries.peers.max(initial=-1))
+            )
+            for entity in range(num_entities):
+                for end in self.far_ports(entity):
+                    self._at_ports[end].append(entity)
+        return self._at_ports
 
     def reporters(self, entity: int) -> set[int]:
         """Return the other devices that hear a device."""
-        return set(self._devices[self._rows_about(entity)].tolist()) - {entity}
+        return set(self.entries.devices[self._rows_about(entity)].tolist()) - {entity}
 
     def heard_by(self, entity: int) -> set[int]:
         """Return the other devices that a device hears."""
-        return set(self._peers[self._rows_of(entity)].tolist()) - {entity}
+        return set(self.entries.peers[self._rows_of(entity)].tolist()) - {entity}
 
     def hearing_ports(self, entity: int) -> set[int]:
         """Return the numbers of the ports that hear a device."""
-        return set(self._ports[self._rows_about(entity)].tolist())
+        return set(self.entries.rows[self._rows_about(entity)].tolist())
 
     def far_ports(self, entity: int) -> set[FarPort]:
         """Return the ports at the other ends of a device's cables, each by all of its keys.
@@ -70,28 +76,19 @@ class PortEnds:
         These are the ports that the device hears, and the ports that hear it.
         """
         heard = {
-            (int(self._peers[row]), key)
+            (int(self.entries.peers[row]), key)
             for row in self._rows_of(entity).tolist()
-            for key in self.entries.keys_of(row)
+            for key in self.rows.far_keys(self.entries.numbers.item(row))
         }
         hearing = {
-            (int(self._devices[row]), key)
+            (int(self.entries.devices[row]), key)
             for row in self._rows_about(entity).tolist()
             for key in self._keys_of_own_port(row)
         }
         return {end for end in heard | hearing if end[0] != entity}
 
-    def at_ports(self) -> Mapping[FarPort, Sequence[int]]:
-        """Return the entities at the other end of each port. Cost: O(entries), 10 µs each."""
-        if self._at_ports is None:
-            self._at_ports = defaultdict(list)
-            for entity in range(len(self.entities)):
-                for end in self.far_ports(entity):
-                    self._at_ports[end].append(entity)
-        return self._at_ports
-
     def _rows_of(self, entity: int) -> Index:
-        rows = np.arange(*np.searchsorted(self._devices, [entity, entity + 1]))
+        rows = np.arange(*np.searchsorted(self.entries.devices, [entity, entity + 1]))
         own_rows: Index = rows[~self._is_swept[rows]]
         return own_rows
 
@@ -100,17 +97,12 @@ class PortEnds:
         rows: Index = self._by_peer[first:stop]
         return rows
 
-    def _keys_of_own_port(self, row: int) -> tuple[int, ...]:
+    def _keys_of_own_port(self, row: int) -> Sequence[int]:
         """Return the keys of the port that hears an entry, as its own device names it."""
-        device = int(self._devices[row])
-        if device not in self._own_keys:
-            claimed = (claim.device for claim in self.entities[device].claims)
-            self._own_keys[device] = [
-                keys
-                for port, neighbors in neighbor_entries(claimed)
-                for keys in [tuple(map(hash, port_keys(port.ids, port.name)))] * len(neighbors)
-            ]
-        return self._own_keys[device][row - int(np.searchsorted(self._devices, device))]
+        claim = self.entries.claims.item(row)
+        if claim not in self._own_keys:
+            self._own_keys[claim] = self.rows.own_keys(claim)
+        return self._own_keys[claim][self.entries.rows.item(row) - self.rows.first_rows.item(claim)]
 
 
 def count_shared_ends(far_ports: Mapping[int, Iterable[FarPort]]) -> dict[tuple[int, int], int]:

@@ -6,9 +6,9 @@ that several ports share, such as the MAC of bond slaves, identifies none of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from topology.model.errors import show
 from topology.model.fabric import FabricPort
@@ -19,6 +19,8 @@ PortKey: TypeAlias = tuple[str, str]
 PortIndex: TypeAlias = dict[PortKey, int]
 """Key to port; SEVERAL_PORTS if several ports share the key."""
 SEVERAL_PORTS: Final = -1
+KeyT = TypeVar("KeyT")
+"""A `PortKey`, or its hash."""
 
 
 @dataclass(slots=True)
@@ -95,7 +97,7 @@ def select_best_source(neighbors: Sequence[Neighbor]) -> Sequence[Neighbor]:
     return sorted(best or neighbors, key=repr)
 
 
-def find_port(port_index: PortIndex, keys: Iterable[PortKey]) -> int | None:
+def find_port(port_index: Mapping[KeyT, int], keys: Iterable[KeyT]) -> int | None:
     """Return the port of the first key that identifies a single port."""
     for key in keys:
         port_number = port_index.get(key)
@@ -112,7 +114,7 @@ def find_own_port(port_index: PortIndex, port: Port) -> int | None:
     return find_port(port_index, port_keys(port.ids, port.name))
 
 
-def index_port(port_index: PortIndex, port_number: int, keys: Iterable[PortKey]) -> None:
+def index_port(port_index: dict[KeyT, int], port_number: int, keys: Iterable[KeyT]) -> None:
     """Add the keys of a port to the index of its device."""
     for key in keys:
         is_single = port_index.get(key, port_number) == port_number

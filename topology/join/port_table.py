@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.model.errors import show
 from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import (
     MEDIA,
@@ -28,7 +29,7 @@ from topology.model.fabric_columns import (
     Rates,
     rate_or_none,
 )
-from topology.model.facts import GpuDistance
+from topology.model.facts import GpuDistance, Port
 from topology.model.lazy_rows import LazyRows
 
 _Numbers = NDArray[np.int32]
@@ -78,6 +79,10 @@ class PortTable(NamedTuple):
         """Return the names of the ports, built on demand."""
         return PortNames(self.size, self._names_at, self._name_codes)
 
+    def select(self, rows: Index) -> PortTable:
+        """Return the given ports."""
+        return PortTable._make((*(column[rows] for column in self.columns), self.texts))
+
     def replace_ports(self, span: tuple[int, int], ports: Sequence[FabricPort]) -> PortTable:
         """Return the table with other ports in a span. Cost: copies of the arrays that change."""
         builder = PortTableBuilder(self.texts)
@@ -119,6 +124,8 @@ class PortTableBuilder:
     def __init__(self, texts: Iterable[str] = ()) -> None:
         """Start without ports, and with texts that already have numbers."""
         self._texts = {text: number for number, text in enumerate(texts, 1)}
+        self._numbers: dict[str, int] = {}
+        """The number of each port name that was seen."""
         self._devices, self._rates = array("q"), array("q")
         self._names, self._rdma, self._subnets = array("i"), array("i"), array("i")
         self._media, self._states = bytearray(), bytearray()
@@ -140,6 +147,21 @@ class PortTableBuilder:
             self._states.append(STATE_CODES[port.state])
             self._distances.append(_DISTANCE_CODES[port.gpu_distance])
             self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
+
+    def add(self, device: int, port: Port) -> None:
+        """Add a port of a claim."""
+        name = self._numbers.get(port.name)
+        if name is None:
+            name = self._numbers[port.name] = self._intern(show(port.name))
+        self._devices.append(device)
+        self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
+        self._names.append(name)
+        self._rdma.append(self._intern(port.rdma_device))
+        self._subnets.append(self._intern(port.subnet))
+        self._media.append(MEDIUM_CODES[port.medium])
+        self._states.append(STATE_CODES[port.state])
+        self._distances.append(_DISTANCE_CODES[port.gpu_distance])
+        self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
 
     def _intern(self, text: str | None) -> int:
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
@@ -169,3 +191,19 @@ def splice(column: NDArray[AnyT], span: tuple[int, int], entries: NDArray[AnyT])
     if np.array_equal(column[start:stop], entries):
         return column
     return np.concatenate([column[:start], entries.astype(column.dtype), column[stop:]])
+
+
+def join_tables(tables: Sequence[PortTable]) -> PortTable:
+    """Return the ports of several tables, one after the other, with common texts."""
+    texts: dict[str, int] = {}
+    columns: list[tuple[NDArray[Any], ...]] = []
+    for table in tables:
+        numbers = [0, *(texts.setdefault(text, len(texts) + 1) for text in table.texts)]
+        common = np.array(numbers, np.int32)
+        columns.append(
+            table._replace(
+                names=common[table.names], rdma=common[table.rdma], subnets=common[table.subnets]
+            ).columns
+        )
+    joined = (np.concatenate(parts) for parts in zip(*columns, strict=True))
+    return PortTable._make((*joined, tuple(texts)))

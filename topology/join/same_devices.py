@@ -29,6 +29,7 @@ from topology.identity.device_evidence import (
     words_of_ids,
 )
 from topology.identity.device_resolution import AMBIGUOUS, Entity
+from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
 from topology.model.claims import duplicate_name_finding, strong_key
@@ -43,7 +44,9 @@ _MAX_NAMESAKES: Final = 64
 _MIN_REPORTERS: Final = 2
 
 
-def join_same_devices(resolver: NeighborResolver, entries: NeighborEntries) -> NeighborEntries:
+def join_same_devices(
+    resolver: NeighborResolver, rows: FabricRows, entries: NeighborEntries
+) -> NeighborEntries:
     """Join entities, and return the entries with the new numbers of entities.
 
     Cost: O(names of devices) if all descriptions are connected by strong ids; else also reads the
@@ -55,7 +58,7 @@ def join_same_devices(resolver: NeighborResolver, entries: NeighborEntries) -> N
         if resolver.identities.entities[index].is_loose
     }
     for _ in range(_MAX_ROUNDS):
-        judge = _DeviceJudge(resolver, PortEnds(resolver.identities.entities, entries))
+        judge = _DeviceJudge(resolver, PortEnds(rows, entries))
         judge.join_by_ports()
         if not judge.targets:
             judge.join_namesakes()

@@ -111,9 +111,9 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
 
     Cost: O(nodes log nodes), 2 µs each.
     """
-    if not _is_plain(sweep):
+    if not is_plain(sweep):
         return None
-    names, labels = _describe(sweep)
+    names, labels = describe_nodes(sweep)
     is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
     by_name: dict[str, list[int]] = defaultdict(list)
     for node in np.flatnonzero(is_host).tolist():
@@ -142,7 +142,7 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
     )
 
 
-def _is_plain(sweep: SweepColumns) -> bool:
+def is_plain(sweep: SweepColumns) -> bool:
     """Return whether every node is of a known type, and no two nodes or ports share a GUID."""
     columns = sweep.columns
     sorted_guids = np.sort(columns.own_guids[columns.own_guids != NO_GUID])
@@ -151,7 +151,7 @@ def _is_plain(sweep: SweepColumns) -> bool:
     return bool(is_whole and is_unique and (sorted_guids[1:] > sorted_guids[:-1]).all())
 
 
-def _describe(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
+def describe_nodes(sweep: SweepColumns) -> tuple[list[str], HcaLabels]:
     """Return the device name of every node, and the RDMA names of CAs."""
     texts = sweep.descriptions()
     is_ca = sweep.columns.letters == HCA

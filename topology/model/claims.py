@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import groupby
 from typing import Protocol, runtime_checkable
 
 from topology.model.errors import show
@@ -55,6 +54,11 @@ class Claim:
     def name(self) -> str:
         """The name of the device."""
         return self.device.name
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the device."""
+        return self.device.ids
 
 
 class LazyClaim(Claim):
@@ -104,13 +108,27 @@ class SweptClaim(LazyClaim):
         """The device, built by the sweep on every access."""
         return self._devices[self._index]
 
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the device, without building a device that is built on demand."""
+        devices = self._devices
+        return (
+            devices.ids_at(self._index)
+            if isinstance(devices, NamedDevices)
+            else devices[self._index].ids
+        )
+
 
 @runtime_checkable
 class NamedDevices(Protocol):
-    """A sequence of devices that knows their names without building them."""
+    """A sequence of devices that knows their names and ids without building them."""
 
     def names(self) -> list[str]:
         """Return the name of each device, in order."""
+        ...
+
+    def ids_at(self, index: int, /) -> tuple[Id, ...]:
+        """Return the ids of one device."""
         ...
 
 
@@ -162,31 +180,6 @@ def claim_keys(device: Device) -> list[Key]:
             elif identifier.kind is IdKind.NODE_GUID:
                 keys[(IdKind.NODE_GUID, identifier.value)] = None
     return list(keys)
-
-
-def _by_name(claim: Claim) -> tuple[Origin, str]:
-    return claim.origin, claim.name
-
-
-def sort_claims(claims: Iterable[Claim]) -> Iterator[Claim]:
-    """Yield claims sorted by origin, then name, then all other content.
-
-    The input order has no effect.
-    """
-    for _, alike in groupby(sorted(claims, key=_by_name), key=_by_name):
-        group = list(alike)  # nearly always one claim; building the device of all costs seconds
-        yield from group if len(group) == 1 else _sort_namesakes(group)
-
-
-def _sort_namesakes(claims: Iterable[Claim]) -> Iterator[Claim]:
-    devices = ((claim, claim.device) for claim in claims)
-    rows = sorted(
-        [(device.ids, len(device.ports), claim) for claim, device in devices],
-        key=lambda row: row[:2],
-    )
-    for _, alike in groupby(rows, key=lambda row: row[:2]):
-        group = [row[2] for row in alike]
-        yield from group if len(group) == 1 else sorted(group, key=lambda claim: repr(claim.device))
 
 
 def duplicate_name_finding(name: str, num_devices: int) -> Finding:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from topology.identity.claim_facts import ClaimTable, read_facts
 from topology.identity.device_kinds import (
     BY_MAC,
     BY_NAME,
@@ -100,7 +101,7 @@ def entity(name: str = "", *, node: str | None = None, origin: Origin | None = N
     draft = Entity(node=node, names=[name] if name else [])
     if origin is not None:
         device = Device(DeviceKind.UNKNOWN, name, ids)
-        draft.absorb(Claim(device, origin), device)
+        draft.absorb(ClaimTable([Claim(device, origin)], [read_facts(device)]), 0)
     return draft
 
 

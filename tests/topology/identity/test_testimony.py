@@ -1,13 +1,16 @@
 """What most hosts hear describes a device, whatever one host says about it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.topology.cables import claims, heard_from, hosts, mac_of, mesh, report, star
-from topology.identity.testimony import limit_testimony
+from topology.identity.claim_facts import ClaimTable, read_facts
+from topology.identity.testimony import Hearsay, LimitedTestimony, limit_testimony
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.facts import DeviceKind, Neighbor
@@ -21,6 +24,23 @@ CABLES = [
 HONEST = claims(CABLES, silent=("leaf1", "leaf2", "s1"))
 LEAF = heard_from("leaf1", "to-h00-eth0")
 OTHER_LEAF = Id(IdKind.CHASSIS_ID, mac_of("leaf2"), "mac")
+
+
+class Limited(NamedTuple):
+    """All claims after the limit, in the order given."""
+
+    claims: list[Claim]
+    testimony: LimitedTestimony
+
+
+def limit(given: Sequence[Claim]) -> Limited:
+    hearsay = Hearsay()
+    for claim in given:
+        hearsay.add(claim.origin, claim.device)
+    table = ClaimTable(list(given), [read_facts(claim.device) for claim in given])
+    testimony = limit_testimony(table, hearsay)
+    claims = [testimony.changed_claims.get(number, claim) for number, claim in enumerate(given)]
+    return Limited(claims, testimony)
 
 
 def first_liar(*heard: Neighbor, name: str = "") -> Claim:
@@ -65,33 +85,33 @@ def test_one_host_changes_no_switch(lie: Neighbor) -> None:
 
 @pytest.mark.parametrize("name", ["leaf1", "h05", "LEAF1.example"])
 def test_a_host_has_not_the_name_of_another_device(name: str) -> None:
-    limited = limit_testimony([first_liar(LEAF, name=name), *HONEST])
+    limited = limit([first_liar(LEAF, name=name), *HONEST])
     assert limited.claims[0].device.name == "h00"
-    assert limited.claims[1:] == tuple(HONEST)
+    assert limited.claims[1:] == list(HONEST)
 
 
 def test_a_host_keeps_a_name_of_its_own() -> None:
     claim = first_liar(LEAF, name="gpu-17")
-    assert limit_testimony([claim, *HONEST]).claims[0] is claim
+    assert limit([claim, *HONEST]).claims[0] is claim
 
 
 def test_claims_without_a_contradiction_are_the_same_objects() -> None:
-    limited = limit_testimony(HONEST)
+    limited = limit(HONEST)
     assert all(new is old for new, old in zip(limited.claims, HONEST, strict=True))
-    assert limited.contested_ids == frozenset()
+    assert limited.testimony.contested_ids == frozenset()
 
 
 def test_it_names_the_contested_ids() -> None:
-    limited = limit_testimony([*HONEST, first_liar(LEAF._replace(device_name="evil"))])
-    assert limited.contested_ids == frozenset(LEAF.device_ids)
-    assert limited.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
+    limited = limit([*HONEST, first_liar(LEAF._replace(device_name="evil"))])
+    assert limited.testimony.contested_ids == frozenset(LEAF.device_ids)
+    assert limited.testimony.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
 
 
 @given(st.permutations([*HONEST, first_liar(LEAF._replace(device_name="evil"))]))
 def test_the_order_of_claims_has_no_effect_on_testimony(shuffled: list[Claim]) -> None:
     names = {
         neighbor.device_name
-        for claim in limit_testimony(shuffled).claims
+        for claim in limit(shuffled).claims
         for port in claim.device.ports
         for neighbor in port.neighbors
     }

@@ -10,11 +10,10 @@ from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import case_id, cases
 from topology.model.facts import ParseResult
-from topology.sources.ibnetdiscover import lazy_devices
 from topology.sources.ibnetdiscover.array_parser import parse_chunk
 from topology.sources.ibnetdiscover.byte_words import NonCanonicalInput
 from topology.sources.ibnetdiscover.chunks import NumpyReader
-from topology.sources.ibnetdiscover.lazy_devices import MAX_KEPT, SweptDevices
+from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 from topology.synthetic import (
     FabricKind,
@@ -256,14 +255,31 @@ def test_devices_are_counted_without_being_built(sweep: bytes) -> None:
     assert hash(devices) == hash(tuple(devices))
 
 
-@pytest.mark.parametrize("most", [0, MAX_KEPT], ids=["a large sweep", "a small sweep"])
-def test_devices_are_equal_whether_kept_or_built_for_each_read(
-    sweep: bytes, most: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lazy_devices, "MAX_KEPT", most)
+def test_devices_are_equal_in_any_order_of_reads(sweep: bytes) -> None:
     careful = parse_ibnetdiscover(sweep).devices
     devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
     assert tuple(devices) == careful
     assert [devices[at] for at in range(len(careful))] == list(careful)
     assert [devices[at] for at in reversed(range(len(careful)))] == list(reversed(careful))
     assert devices[3:9] == careful[3:9]
+
+
+def test_sweeps_are_equal_if_all_their_rows_are(sweep: bytes) -> None:
+    devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
+    again = parse_ibnetdiscover(b"# another time\n" + sweep, fast=PIECES).devices
+    assert isinstance(devices, SweptDevices)
+    assert isinstance(again, SweptDevices)
+    assert devices == again == devices.without_dump() == again.without_dump() == tuple(devices)
+    at = sweep.index(b"NDR")
+    for changed in (
+        sweep[:at] + b"HDR" + sweep[at + 3 :],
+        sweep.replace(b"n1 mlx5_0", b"n2 mlx5_0"),
+    ):
+        others = parse_ibnetdiscover(changed, fast=PIECES).devices
+        assert (devices == others) == (tuple(devices) == tuple(others))
+
+
+def test_ids_are_those_of_the_devices(sweep: bytes) -> None:
+    devices = parse_ibnetdiscover(sweep, fast=PIECES).devices
+    assert isinstance(devices, SweptDevices)
+    assert [devices.ids_at(index) for index in range(len(devices))] == [one.ids for one in devices]

@@ -1,0 +1,365 @@
+"""Measure what each mix of sources costs, by size: python -m tests.bench.sources.
+
+Rail fabrics of 8 rails. Every mix is measured as `toponaut tree` runs it (a process of its own:
+reading, joining and inferring), and as `toponaut serve` does: the first round, then rounds in
+which one thing changed. The reference parse runs on the sweep in the same process.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import resource
+import subprocess  # noqa: TID251 - the command is measured as users run it
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.output import render_table
+from generator.ingest.sources import Sources, read_inputs
+from generator.objects.inventory import Inventory
+from generator.observe.observation import observe_fabric
+from generator.observe.observer import FabricObserver, TreeInputs
+from generator.store.local_files import read_inventory
+from tests.bench.__main__ import alone
+from tests.bench.dumps import RADIX, RAILS, as_printed
+from tests.bench.measurement import WrongResultError
+from tests.bench.output import exponent
+from tests.bench.reference import parse_reference
+from topology.model.facts import Device, Medium
+from topology.model.tree import host_partitions
+from topology.reports.compact_reports import CompactReport, Report, compact_report
+from topology.reports.neighbor_report import build_report, render_report
+from topology.reports.sweep_parts import split_sweep
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_undamaged,
+    build_wiring,
+    derive_truth,
+    render_inventory,
+    report_claims,
+    subnet_of,
+    sweep_devices,
+)
+
+SIZES: Final = (1024, 8192, 65536, 200_000)
+SWEEP: Final = "sweep"
+MIXES: Final[dict[str, tuple[str, ...]]] = {
+    SWEEP: ("sweep",),
+    "sweep + node list": ("sweep", "nodes"),
+    "sweep + reports": ("sweep", "hca_reports"),
+    "LLDP of both ends": ("lldp_reports",),
+    "all": ("sweep", "nodes", "all_reports"),
+}
+"""By name: the files of the mix."""
+_MIB: Final = 1 << 20
+_now: Final = time.process_time
+
+
+class MixFigure(NamedTuple):
+    """One mix at one size."""
+
+    num_hcas: int
+    mix: str
+    command_s: float
+    """Processor time of `toponaut tree` with the files of the mix."""
+    infer_s: float
+    """Its part from the inputs in memory to the tree and the findings."""
+    peak_bytes: int
+    """Largest resident set of the command."""
+    reference_s: float
+    """The reference parse of the sweep of the same fabric."""
+
+
+class RoundFigure(NamedTuple):
+    """One kind of round of `toponaut serve` at one size."""
+
+    num_hcas: int
+    mix: str
+    change: str
+    path: str
+    seconds: float
+
+
+class SourceFiles(NamedTuple):
+    """The files of one size."""
+
+    num_hcas: int
+    folder: Path
+
+    def options(self, mix: str) -> list[str]:
+        """Return the options of `toponaut tree` for a mix."""
+        found = []
+        for part in MIXES[mix]:
+            option = {"sweep": "--ibnetdiscover", "nodes": "--nodes"}.get(part, "--reports")
+            found += [option, str(self.path(part))]
+        return found
+
+    def sources(self, mix: str) -> Sources:
+        """Return a mix as the command reads it."""
+        parts = MIXES[mix]
+        reports = [self.path(part) for part in parts if part.endswith("reports")]
+        return Sources(
+            reports=reports[0] if reports else None,
+            ibnetdiscover=(self.path("sweep"),) if "sweep" in parts else (),
+            nodes=self.path("nodes") if "nodes" in parts else None,
+        )
+
+    def path(self, part: str) -> Path:
+        """Return the file or folder of a part of a mix."""
+        return self.folder / {"sweep": "sweep.txt", "nodes": "nodes.json"}.get(part, part)
+
+
+def write_sources(folder: Path, num_hcas: int) -> SourceFiles:
+    """Write the files of all mixes of one undamaged fabric, and its true partitions."""
+    spec = SyntheticSpec(FabricKind.RAIL, max(1, num_hcas // RAILS), rails=RAILS, radix=RADIX)
+    swept, heard = (
+        build_undamaged(build_wiring(replace(spec, medium=medium)))
+        for medium in (Medium.INFINIBAND, Medium.ETHERNET)
+    )
+    files = SourceFiles(num_hcas, folder)
+    text = as_printed(render_ibnetdiscover(sweep_devices(swept)))
+    files.path("sweep").write_text(text, encoding="utf-8")
+    lists = zip(render_inventory(swept)["nodes"], render_inventory(heard)["nodes"], strict=True)
+    rows = [{**node, "ids": [*node["ids"], *other["ids"]]} for node, other in lists]
+    files.path("nodes").write_text(json.dumps({"nodes": rows}), encoding="utf-8")
+    hcas = {row.report: row.device for row in report_claims(swept)}
+    nics = {row.report: row.device for row in report_claims(heard)}
+    both = {name: _add_ports(device, hcas.get(name)) for name, device in nics.items()}
+    for part, devices in (("hca_reports", hcas), ("lldp_reports", nics), ("all_reports", both)):
+        files.path(part).mkdir()
+        for name, device in devices.items():
+            document = render_report(build_report(device, name=name))
+            (files.path(part) / f"{name}.yaml").write_text(json.dumps(document), encoding="utf-8")
+    partitions = host_partitions(derive_truth(swept))
+    truth = [sorted(sorted(hosts) for hosts in tier) for tier in partitions]
+    (folder / "truth.json").write_text(json.dumps(truth), encoding="utf-8")
+    return files
+
+
+def _add_ports(device: Device, other: Device | None) -> Device:
+    """Return a device with the ids and ports of another report about it."""
+    if other is None:
+        return device
+    ids = tuple(sorted({*device.ids, *other.ids}))
+    return replace(device, ids=ids, ports=(*device.ports, *other.ports))
+
+
+def measure_command(files: SourceFiles, mix: str, reference_s: float) -> MixFigure:
+    """Return what a mix costs.
+
+    Raises:
+        WrongResultError: the command fails, or the tree is not the true one.
+    """
+    code = "import sys; from generator.__main__ import main; sys.exit(main())"
+    command = [sys.executable, "-c", code, "tree", *files.options(mix), "-o", "json"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ran = subprocess.run(command, capture_output=True, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if ran.returncode:
+        raise WrongResultError(ran.stderr.decode()[-400:])
+    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    infer_s = alone(measure_inference, files, mix)
+    peak_bytes = after.ru_maxrss * 1024
+    return MixFigure(files.num_hcas, mix, spent, infer_s, peak_bytes, reference_s)
+
+
+def measure_inference(files: SourceFiles, mix: str) -> float:
+    """Return the time from the inputs in memory to the tree and the findings.
+
+    Raises:
+        WrongResultError: there is no tree, or it is not the true one.
+    """
+    gc.set_threshold(200_000, 20, 20)  # as the command does
+    inputs = read_inputs(files.sources(mix))
+    gc.collect()
+    start = _now()
+    observation = observe_fabric(inputs)
+    seconds = _now() - start
+    if observation is None:
+        raise WrongResultError("no tree")
+    found = [sorted(sorted(hosts) for hosts in tier) for tier in host_partitions(observation.tree)]
+    if found != json.loads((files.folder / "truth.json").read_text()):
+        raise WrongResultError(f"{mix}: the inferred tree is not the true one")
+    return seconds
+
+
+def measure_reference(files: SourceFiles) -> float:
+    """Return the time of the reference parse of the sweep."""
+    raw = files.path("sweep").read_bytes()
+    start = _now()
+    parse_reference(raw.decode())
+    return _now() - start
+
+
+def measure_rounds(files: SourceFiles, mix: str) -> list[RoundFigure]:
+    """Return what the first round of `toponaut serve` costs, and rounds with one change."""
+    gc.set_threshold(200_000, 20, 20)
+    inventory = read_inventory(files.path("nodes"))
+    text = files.path("sweep").read_text(encoding="utf-8")
+    has_sweep = "sweep" in MIXES[mix]
+    stored = read_inputs(files.sources(mix)._replace(ibnetdiscover=(), nodes=None)).reports
+    reports = [compact_report(report.to_wire()) for report in stored]
+    parts = list(_split(text)) if has_sweep else []
+    at = text.rindex("NDR")
+    later = list(_split(text[:at] + "HDR" + text[at + 3 :])) if has_sweep else []
+    rounds: list[tuple[str, list[Report]]] = [
+        ("first", [*reports, *parts]),
+        ("a report", [*_change_report(reports), *parts]),
+        ("nothing", [*_change_report(reports), *_copy(parts)]),
+    ]
+    if has_sweep:
+        rounds.append(("a cable of the sweep", [*_change_report(reports), *later]))
+    return list(_run_rounds(files, mix, inventory, rounds))
+
+
+def _run_rounds(
+    files: SourceFiles,
+    mix: str,
+    inventory: Inventory | None,
+    rounds: Iterable[tuple[str, list[Report]]],
+) -> Iterator[RoundFigure]:
+    observer = FabricObserver()
+    for change, reports in rounds:
+        previous = observer.observation
+        gc.collect()
+        start = _now()
+        tree = previous.tree if previous is not None else None
+        observer.update(TreeInputs(tuple(reports), inventory), tree)
+        seconds = _now() - start
+        if observer.observation is None:
+            raise WrongResultError("no observation")
+        is_same = observer.observation is previous
+        path = "-" if is_same else observer.observation.path.value
+        yield RoundFigure(files.num_hcas, mix, change, path, seconds)
+
+
+def _split(text: str) -> Iterator[CompactReport]:
+    return map(compact_report, split_sweep(text, node="node-0001", subnet=subnet_of(0)))
+
+
+def _copy(reports: Iterable[CompactReport]) -> list[CompactReport]:
+    """Return equal reports that are other objects, as they arrive anew from the API server."""
+    return [compact_report(report.to_wire()) for report in reports]
+
+
+def _change_report(reports: Sequence[CompactReport]) -> list[CompactReport]:
+    """Return reports of which one has another rate of its last port."""
+    if not reports:
+        return []
+    device = reports[0].device
+    if device is None:
+        raise WrongResultError("the first report is no device")
+    ports = (*device.ports[:-1], device.ports[-1]._replace(rate_bps=1_000_000_000))
+    changed = build_report(replace(device, ports=ports), name=reports[0].name)
+    return [compact_report(changed), *reports[1:]]
+
+
+def measure_sizes(
+    sizes: Sequence[int], mixes: Sequence[str]
+) -> tuple[list[MixFigure], list[RoundFigure]]:
+    """Measure each mix of each size in processes of its own; progress on stderr."""
+    figures: list[MixFigure] = []
+    rounds: list[RoundFigure] = []
+    for size in sizes:
+        with tempfile.TemporaryDirectory(prefix="toponaut-bench-") as folder:
+            click.echo(f"{size} HCAs: making the fabric", err=True)
+            files = alone(write_sources, Path(folder), size)
+            reference_s = alone(measure_reference, files)
+            for mix in mixes:
+                click.echo(f"{size} HCAs: {mix}", err=True)
+                figures.append(alone(measure_command, files, mix, reference_s))
+                rounds += alone(measure_rounds, files, mix)
+    return figures, rounds
+
+
+def render(figures: Sequence[MixFigure], rounds: Sequence[RoundFigure]) -> dict[str, Any]:
+    """Return the figures as plain rows, and how the times grow."""
+    sweep_s = {one.num_hcas: one.command_s for one in figures if one.mix == SWEEP}
+    return {
+        "mixes": [
+            {
+                **one._asdict(),
+                "of_reference": round(one.command_s / one.reference_s, 2),
+                "of_sweep": (
+                    round(one.command_s / sweep_s[one.num_hcas], 2)
+                    if one.num_hcas in sweep_s
+                    else None
+                ),
+            }
+            for one in figures
+        ],
+        "rounds": [one._asdict() for one in rounds],
+        "exponents": {
+            **_exponents(figures, lambda one: one.mix, lambda one: one.infer_s),
+            **_exponents(
+                rounds, lambda one: f"{one.mix}, serve: {one.change}", lambda one: one.seconds
+            ),
+        },
+    }
+
+
+def _exponents(
+    figures: Sequence[Any], name: Callable[[Any], str], seconds: Callable[[Any], float]
+) -> dict[str, float | None]:
+    """Return the growth of each row from 8,000 HCAs on, where two such sizes were measured."""
+    points: dict[str, list[tuple[float, float]]] = {}
+    large = [one for one in figures if one.num_hcas >= 8_000]
+    chosen = large if len({one.num_hcas for one in large}) > 1 else figures
+    for one in chosen:
+        points.setdefault(name(one), []).append((one.num_hcas, max(seconds(one), 1e-4)))
+    slopes = {key: exponent(rows) for key, rows in points.items()}
+    return {key: None if slope is None else round(slope, 2) for key, slope in slopes.items()}
+
+
+def render_text(found: dict[str, Any]) -> str:
+    """Return the figures as tables."""
+    mixes = [
+        (
+            str(row["num_hcas"]),
+            row["mix"],
+            f"{row['command_s']:.2f} s",
+            f"{row['infer_s']:.2f} s",
+            "-" if row["of_sweep"] is None else f"{row['of_sweep']:.2f}",
+            f"{row['of_reference']:.2f}",
+            f"{row['peak_bytes'] / _MIB:.0f}",
+        )
+        for row in found["mixes"]
+    ]
+    rounds = [
+        (str(row["num_hcas"]), row["mix"], row["change"], row["path"], f"{row['seconds']:.3f} s")
+        for row in found["rounds"]
+    ]
+    slopes = [
+        (name, "-" if slope is None else f"{slope}") for name, slope in found["exponents"].items()
+    ]
+    heads = ("HCAS", "SOURCES", "COMMAND", "INFERENCE", "OF SWEEP", "OF REFERENCE", "PEAK MIB")
+    tables = (
+        render_table(heads, mixes),
+        render_table(("HCAS", "SOURCES", "CHANGE", "DONE ANEW", "ROUND"), rounds),
+        render_table(("INFERENCE", "GROWS AS HCAS TO THE POWER OF"), slopes),
+    )
+    return "\n\n".join(tables)
+
+
+@click.command()
+@click.option("--sizes", default=",".join(map(str, SIZES)), show_default=True)
+@click.option("--mixes", default=",".join(MIXES), show_default=True)
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text")
+def main(sizes: str, mixes: str, output: str) -> None:
+    """Print the time and peak memory of each mix of sources, and of the rounds of serve."""
+    chosen = [mix.strip() for mix in mixes.split(",")]
+    found = render(*measure_sizes([int(size) for size in sizes.split(",")], chosen))
+    click.echo(json.dumps(found, indent=2) if output == "json" else render_text(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,211 @@
+"""All claims of a fabric as columns: each claim is read once, a sweep is taken from its columns.
+
+The rows of ports of all claims have one numbering: first the ports of claims that were read, then
+the port lines of each sweep. A claim has a span of rows.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+import numpy as np
+
+from topology.identity.claim_facts import ClaimFacts, ClaimTable, read_facts
+from topology.identity.disputed_ids import neighbor_keys
+from topology.identity.testimony import Hearsay
+from topology.join.claim_rows import PortRowBuilder
+from topology.join.swept_nodes import SweptNodes, read_swept_nodes
+from topology.model.claims import Claim, Key, Origin, SweptClaims
+from topology.model.fabric_columns import Flags, Index
+from topology.model.facts import Device
+from topology.model.ids import Id
+from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
+
+NO_SWEEP = -1
+
+
+@dataclass(slots=True)
+class ClaimColumns:
+    """All claims of a fabric, sorted by origin, name, ids and other content."""
+
+    table: ClaimTable
+    sweeps: list[SweptNodes]
+    """The sweeps that are taken from their columns."""
+    sweep_of_claim: Index
+    """NO_SWEEP for a claim that was read."""
+    node_of_claim: Index
+    """The node of the sweep; 0 for a claim that was read."""
+    first_rows: Index
+    """The first port row of each claim that was read; 0 for a node of a sweep."""
+    num_rows: Index
+    """Number of ports of each claim."""
+    rows: PortRowBuilder
+    """The ports of the claims that were read."""
+    hearsay: Hearsay
+    """What all claims say about other devices."""
+
+    def replace(self, changed_claims: Mapping[int, Claim]) -> None:
+        """Read changed claims again, given by their numbers."""
+        if not changed_claims:
+            return
+        self.table.forget_heard(changed_claims)
+        for number, claim in changed_claims.items():
+            device = claim.device
+            self.table.claims[number], self.table.facts[number] = claim, read_facts(device)
+            self.first_rows[number], self.num_rows[number] = len(self.rows), len(device.ports)
+            self.rows.add(number, device)
+            self.table.add_heard(number, list(map(hash, _heard_keys(claim.origin, device))))
+
+
+def _heard_keys(origin: Origin, device: Device) -> set[Key]:
+    """Return the keys that a claim mentions as neighbors; a sweep's entries are no evidence."""
+    if origin is Origin.SWEEP:
+        return set()
+    return {
+        key
+        for port in device.ports
+        for neighbor in port.neighbors
+        for key in neighbor_keys(neighbor)
+    }
+
+
+@dataclass(slots=True)
+class _ClaimReader:
+    """Reads claims in the order given; their numbers are positions until they are sorted."""
+
+    claims: list[Claim] = field(default_factory=list)
+    facts: list[ClaimFacts] = field(default_factory=list)
+    sweeps: list[SweptNodes] = field(default_factory=list)
+    sweep_of_claim: array[int] = field(default_factory=lambda: array("q"))
+    node_of_claim: array[int] = field(default_factory=lambda: array("q"))
+    first_rows: array[int] = field(default_factory=lambda: array("q"))
+    num_rows: array[int] = field(default_factory=lambda: array("q"))
+    heard: dict[int, list[int]] = field(default_factory=dict)
+    """By position: the hashes of the keys that the claim mentions as neighbors."""
+    rows: PortRowBuilder = field(default_factory=PortRowBuilder)
+    hearsay: Hearsay = field(default_factory=Hearsay)
+
+    def read(self, claim: Claim, device: Device) -> None:
+        """Add a claim, given its device."""
+        position = len(self.claims)
+        self.claims.append(claim)
+        self.facts.append(read_facts(device))
+        self.sweep_of_claim.append(NO_SWEEP)
+        self.node_of_claim.append(0)
+        self.first_rows.append(len(self.rows))
+        self.num_rows.append(len(device.ports))
+        self.rows.add(position, device)
+        self.hearsay.add(claim.origin, device)
+        keys = _heard_keys(claim.origin, device)
+        if keys:
+            self.heard[position] = list(map(hash, keys))
+
+    def read_sweep(self, swept: SweptClaims) -> None:
+        """Add the claims of a sweep: as columns, or one by one if it contradicts itself."""
+        devices = swept.devices
+        is_new = all(sweep.devices is not devices for sweep in self.sweeps)
+        nodes = read_swept_nodes(devices) if is_new and isinstance(devices, SweptDevices) else None
+        if nodes is None:
+            for claim, device in zip(swept, devices, strict=True):
+                self.read(claim, device)
+            return
+        known = self._find_known(nodes)
+        added = np.flatnonzero(~known).tolist()
+        self.sweep_of_claim.extend([len(self.sweeps)] * len(added))
+        self.node_of_claim.extend(added)
+        self.first_rows.extend([0] * len(added))
+        self.num_rows.extend(nodes.sweep.columns.num_rows[added].tolist())
+        self.sweeps.append(nodes)
+        claims, facts = list(nodes.claims()), nodes.facts
+        self.claims += claims if len(added) == len(claims) else [claims[node] for node in added]
+        self.facts += facts if len(added) == len(claims) else [facts[node] for node in added]
+
+    def _find_known(self, nodes: SweptNodes) -> Flags:
+        """Return one flag per node: whether an earlier sweep has the same claim.
+
+        The sweep of a report and a file of the same subnet have most claims in common.
+        """
+        is_known = np.zeros(len(nodes.names), np.bool_)
+        guids = nodes.sweep.columns.guids
+        for sweep in self.sweeps:
+            if np.isin(guids, sweep.sweep.columns.guids).any():
+                is_known |= np.isin(nodes.digests(), sweep.digests())
+        return is_known
+
+    def build(self) -> ClaimColumns:
+        """Return all claims, sorted."""
+        order = list(self._sort())
+        chosen = np.array(order, np.intp)
+        table = ClaimTable(
+            [self.claims[position] for position in order],
+            [self.facts[position] for position in order],
+        )
+        for number, position in enumerate(order):
+            table.add_heard(number, self.heard.get(position, ()))
+        return ClaimColumns(
+            table=table,
+            sweeps=self.sweeps,
+            sweep_of_claim=np.array(self.sweep_of_claim, np.intp)[chosen],
+            node_of_claim=np.array(self.node_of_claim, np.intp)[chosen],
+            first_rows=np.array(self.first_rows, np.intp)[chosen],
+            num_rows=np.array(self.num_rows, np.intp)[chosen],
+            rows=self.rows,
+            hearsay=self.hearsay,
+        )
+
+    def _sort(self) -> Iterator[int]:
+        """Yield the positions of the claims by origin, then name, then all other content."""
+        by_origin: dict[Origin, list[int]] = {origin: [] for origin in Origin}
+        for position, claim in enumerate(self.claims):
+            by_origin[claim.origin].append(position)
+        names = [facts.name for facts in self.facts]
+        for positions in by_origin.values():
+            positions.sort(key=names.__getitem__)
+            for _, namesakes in groupby(positions, key=names.__getitem__):
+                group = list(namesakes)
+                yield from group if len(group) == 1 else self._sort_group(group)
+
+    def _sort_group(self, positions: Sequence[int]) -> Iterable[int]:
+        """Return the positions of claims with one name in order; nodes of a sweep are in order."""
+        sweeps = {self.sweep_of_claim[position] for position in positions}
+        if len(sweeps) == 1 and NO_SWEEP not in sweeps:
+            return positions
+        rank = self._node_rank if NO_SWEEP not in sweeps else self._rank
+        ranked = sorted((rank(position), position) for position in positions)
+        ordered: list[int] = []
+        for _, alike in groupby(ranked, key=lambda row: row[0]):
+            group = [position for _, position in alike]
+            if len(group) > 1:
+                group.sort(key=lambda position: repr(self.claims[position].device))
+            ordered += group
+        return ordered
+
+    def _node_rank(self, position: int) -> tuple[int, int, int]:
+        """Return numbers in the order of `_rank`, for nodes of sweeps alone."""
+        columns = self.sweeps[self.sweep_of_claim[position]].sweep.columns
+        node = self.node_of_claim[position]
+        return columns.guids.item(node), columns.images.item(node), self.num_rows[position]
+
+    def _rank(self, position: int) -> tuple[tuple[Id, ...], int]:
+        sweep = self.sweep_of_claim[position]
+        if sweep == NO_SWEEP:
+            return self.claims[position].device.ids, self.num_rows[position]
+        ids = self.sweeps[sweep].ids(self.node_of_claim[position])
+        return tuple(ids), self.num_rows[position]
+
+
+def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
+    """Return all claims as columns.
+
+    Cost: O(n log n) in claims and ports: 10 µs a port, 5 µs a node of a sweep.
+    """
+    reader = _ClaimReader()
+    for claim in claims:
+        if isinstance(claim, SweptClaims):
+            reader.read_sweep(claim)
+        else:
+            reader.read(claim, claim.device)
+    return reader.build()
