@@ -17,6 +17,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, ObjectChange, Parse
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.quota import Quota
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
 from runtime.retry import Backoff, WaitContext
@@ -43,6 +44,8 @@ class ReflectorConfig:
     idle_timeout_s: float = 150.0
     """Longest silence of a watch; the server sends a bookmark about once a minute."""
     backoff: Backoff = field(default_factory=Backoff)
+    quota: Quota[Any] | None = None
+    """How much memory the values may take."""
 
 
 class Reflector(Generic[Value]):
@@ -69,7 +72,7 @@ class Reflector(Generic[Value]):
             pace: how to wait, and the stop request.
             config: the settings of lists and watches.
         """
-        self.cache = Cache(parse)
+        self.cache = Cache(parse, config.quota)
         self.is_synced = False
         """Whether a list was complete; before that, an empty cache does not mean no objects."""
         self.problem = ""

@@ -47,7 +47,7 @@ from generator.store.cluster_listing import (
     build_stored_reports,
     parse_kube_node,
 )
-from generator.store.interned_reports import ReportInterner
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.own_writes import OwnWrites
 from runtime.retry import WaitContext
 from topology.model.errors import KubeUnavailable
@@ -59,7 +59,7 @@ Value = TypeVar("Value")
 
 _DEFAULT_CONFIG: Final = ReflectorConfig()
 _POD_CONFIG: Final = ReflectorConfig(UNENDED_PODS)
-_REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES)
+_REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES, quota=REPORT_QUOTA)
 
 
 class _FollowSettings(NamedTuple):
