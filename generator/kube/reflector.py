@@ -21,7 +21,7 @@ from generator.kube.quota import Quota
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
 from runtime.retry import Backoff, WaitContext
-from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
+from topology.model.errors import KubeError, KubeExpired, KubeForbidden, KubeUnavailable
 from topology.model.kube_errors import error_of_status
 
 log = logging.getLogger(__name__)
@@ -30,6 +30,7 @@ Value = TypeVar("Value")
 
 _MAX_REFUSALS: Final = 3
 """After so many refusals in a row, a watch is replaced by a new list."""
+_FORBIDDEN: Final = 403
 _SHORT_WATCH_S: Final = 1.0
 """A watch that ends sooner without an event is a failure: renewing it at once would spin."""
 
@@ -90,6 +91,8 @@ class Reflector(Generic[Value]):
         self._failures = 0
         self._logged_problem = ""
         """The last logged failure; empty after a success."""
+        self._refusals = 0
+        """How often in a row the server said that we have no right."""
 
     @property
     def version(self) -> str:
@@ -117,8 +120,15 @@ class Reflector(Generic[Value]):
         if isinstance(error, KubeExpired):
             log.info("watch expired, listing again", extra=fields)
         elif str(error) != self._logged_problem:
-            log.warning("cannot follow objects", extra=fields)
-        self.problem = self._logged_problem = str(error)
+            # A server that has just started refuses what it allows once it has read its roles.
+            self._refusals = self._refusals + 1 if isinstance(error, KubeForbidden) else 0
+            is_passing = error.status == _FORBIDDEN and self._refusals < _MAX_REFUSALS
+            if is_passing:
+                log.info("objects refused, asking again", extra=fields)
+            else:
+                log.warning("cannot follow objects", extra=fields)
+                self._logged_problem = str(error)
+        self.problem = str(error)
         self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -181,7 +191,7 @@ class Reflector(Generic[Value]):
             self._on_change(changes)
 
     def _record_success(self) -> None:
-        self._failures, self._logged_problem = 0, ""
+        self._failures, self._refusals, self._logged_problem = 0, 0, ""
 
 
 def _parse_event(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:
