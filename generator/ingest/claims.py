@@ -88,8 +88,8 @@ class ClaimBuilder:
     ) -> ReportClaims:
         """Return the claims of reports; for each subnet those of the sweep that counts.
 
-        An incomplete, damaged or too large sweep is a problem, never an empty fabric. Cost: O(facts) of new
-        and changed reports.
+        An incomplete, damaged or too large sweep is a problem, never an empty fabric. Cost:
+        O(facts) of new and changed reports.
 
         Args:
             reports: all reports.

@@ -54,8 +54,8 @@ class SweepParser:
         The sweeps of one subnet may follow each other: they are compared, and one is kept.
 
         Raises:
-            ReportError: the sweep is incomplete, damaged or cut, or this sweep and those of the other
-                subnets hold more than any fabric has.
+            ReportError: the sweep is incomplete, damaged or cut, or this sweep and those of the
+                other subnets hold more than any fabric has.
         """
         size = self._measure(sweep)
         others = [load for subnet, load in self._loads.items() if subnet != sweep.subnet]

@@ -28,6 +28,6 @@ def test_a_bomb_costs_its_sender_only(monkeypatch: pytest.MonkeyPatch) -> None:
     observer.update(TreeInputs(several_reports(["honest", *QUICK]), None), None)
     assert observer.observation is not None
     assert len(observer.observation.tree.nodes) == 64
-    unusable = [one for one in observer.unusable if one.kind is FindingKind.UNUSABLE_REPORT]
+    unusable = [one for one in observer.sweep_findings if one.kind is FindingKind.UNUSABLE_REPORT]
     assert {finding.device for finding in unusable} >= {"n1", "n2", "n4"}
     assert all(finding.device != "n0" for finding in unusable)
