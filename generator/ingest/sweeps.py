@@ -76,7 +76,7 @@ def check_load(loads: Iterable[tuple[int, ...]]) -> None:
     check_loads(loads)
 
 
-class ParsedSweep(NamedTuple):
+class StreamedSweep(NamedTuple):
     """The devices of a reported sweep."""
 
     result: ParseResult
@@ -86,7 +86,7 @@ class ParsedSweep(NamedTuple):
 
 def parse_reported_sweep(
     parts: Sequence[SweepPart], *, source: str, used: Iterable[tuple[int, ...]] | None
-) -> ParsedSweep:
+) -> StreamedSweep:
     """Return the devices of a sweep that a node reported; they do not keep its text.
 
     A large text is parsed while it is unpacked, so that it is never whole in memory.
@@ -100,7 +100,7 @@ def parse_reported_sweep(
         ReportError: the sweeps hold more than any fabric has.
     """
     if used is None:
-        return ParsedSweep(parse_sweep(unpack_sweep(parts), source=source), ())
+        return StreamedSweep(parse_sweep(unpack_sweep(parts), source=source), ())
     from topology.sources.ibnetdiscover.sweep_load import rest_of_load  # noqa: PLC0415 - with numpy
     from topology.sources.ibnetdiscover.sweep_stream import SweepStream  # noqa: PLC0415 - with numpy
 
@@ -109,4 +109,4 @@ def parse_reported_sweep(
     for piece in iterate_sweep_text(parts):
         stream.add(piece)
         tail = (tail + piece)[-_TAIL_BYTES:]
-    return ParsedSweep(_with_cut(stream.finish(), tail, source), stream.load)
+    return StreamedSweep(_with_cut(stream.finish(), tail, source), stream.load)
