@@ -18,6 +18,7 @@ from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced, re
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.quota import Quota
 from generator.kube.resources import (
     FABRICS,
     HYPERNODES,
@@ -47,7 +48,7 @@ from generator.outputs.hypernode import (
     render_manifest,
 )
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
-from generator.store.interned_reports import ReportInterner
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.listed_objects import (
     ObjectListing,
     build_listing,
@@ -119,7 +120,8 @@ class ClusterStore:
         Raises:
             KubeError: the objects cannot be listed.
         """
-        return build_stored_reports(self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES))
+        listing = self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES, quota=REPORT_QUOTA)
+        return build_stored_reports(listing)
 
     def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
@@ -351,14 +353,19 @@ class ClusterStore:
         return decode_object(str(request), body)
 
     def read_objects(
-        self, resource: Resource, parse: Parse[Value], paging: Paging = DEFAULT_PAGING
+        self,
+        resource: Resource,
+        parse: Parse[Value],
+        paging: Paging = DEFAULT_PAGING,
+        *,
+        quota: Quota[Value] | None = None,
     ) -> ObjectListing[Value]:
-        """Return all objects of a kind.
+        """Return all objects of a kind, as far as the quota allows.
 
         Raises:
             KubeError: the objects cannot be listed.
         """
-        cache = Cache(parse)
+        cache = Cache(parse, quota)
         self._retry_request(
             lambda: list_into_cache(cache, self._transport, resource, paging=paging)
         )
