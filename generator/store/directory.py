@@ -54,6 +54,7 @@ from generator.store.object_files import (
     write_object,
 )
 from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
+from topology.reports.compact_reports import CompactReport, compact_report
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -79,10 +80,15 @@ def read_reports(folder: Path) -> StoredReports:
     rows = [
         (report.metadata.name, file, report)
         for file in files
-        for report in read_objects(file, parse_report, problems)
+        for report in read_objects(file, _parse_compactly, problems)
     ]
     chosen = choose_one_per_name(rows, find_newest, problems)
     return StoredReports(chosen, tuple(problems), len(files))
+
+
+def _parse_compactly(document: object) -> CompactReport:
+    """Return the report in a decoded object; half a million ports in wire form are a gigabyte."""
+    return compact_report(parse_report(document))
 
 
 def read_hypernodes(folder: Path) -> StoredHyperNodes:

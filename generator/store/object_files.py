@@ -17,7 +17,7 @@ from generator.outputs.hypernode import HyperNode, is_object_name
 from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
-from topology.reports.neighbor_report import NeighborReport
+from topology.reports.compact_reports import CompactReport
 from topology.reports.observed_time import parse_observed_at
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
@@ -30,7 +30,7 @@ _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
-ObjectT = TypeVar("ObjectT", NeighborReport, HyperNode)
+ObjectT = TypeVar("ObjectT", CompactReport, HyperNode)
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -130,15 +130,17 @@ def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
     return objects[0] if all(item == objects[0] for item in objects) else None
 
 
-def find_newest(objects: list[NeighborReport]) -> NeighborReport | None:
+def find_newest(objects: list[CompactReport]) -> CompactReport | None:
     """Return the report observed last; None if several have that time and their facts differ."""
     times = [_compute_time(report) for report in objects]
     newest = max(times)
-    is_clear = times.count(newest) == 1 or all(report.spec == objects[0].spec for report in objects)
+    is_clear = times.count(newest) == 1 or all(
+        report.content == objects[0].content for report in objects
+    )
     return objects[times.index(newest)] if is_clear else None
 
 
-def _compute_time(report: NeighborReport) -> float:
+def _compute_time(report: CompactReport) -> float:
     """Return seconds since 1970; minus infinity if the report has no usable time."""
     observed = parse_observed_at(report.status.observed_at)
     return float("-inf") if observed is None else observed.timestamp()

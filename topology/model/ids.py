@@ -48,6 +48,7 @@ _MAC_DOTTED = re.compile(r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\Z")
 _DIGITS = re.compile(r"(\d+)")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NO_GUID = frozenset({"0" * 16, "f" * 16})
+_ADDRESS = re.compile(r"[\d.]+")
 _NO_MAC = "00:00:00:00:00:00"
 MAX_NODE_NAME = 253
 
@@ -89,7 +90,9 @@ def parse_node_name(text: str) -> str | None:
 def short_name(name: str) -> str:
     """Return a name in the form for comparing: lower case, no domain. IP literals stay whole."""
     folded = name.strip().lower()
-    return folded if re.fullmatch(r"[\d.]+", folded) else folded.split(".")[0]
+    if "." not in folded or _ADDRESS.fullmatch(folded):
+        return folded
+    return folded.split(".")[0]
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
