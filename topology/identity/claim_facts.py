@@ -64,28 +64,33 @@ class ClaimFacts(NamedTuple):
 
 def read_facts(device: Device) -> ClaimFacts:
     """Return the facts of a claim's device. Cost: O(ids)."""
-    names = [found.value for found in device.ids if found.kind is IdKind.NODE_NAME]
-    nodes = filter(None, map(parse_node_name, names))
+    kinds = {found.kind for found in device.ids}
     id_keys = [key for found in device.ids if (key := strong_key(found)) is not None]
+    id_hashes = tuple(map(hash, id_keys))
+    names = _values(device, IdKind.NODE_NAME) if IdKind.NODE_NAME in kinds else []
+    has_image = IdKind.SYSTEM_IMAGE_GUID in kinds
+    images = _values(device, IdKind.SYSTEM_IMAGE_GUID) if has_image else []
     first_port = device.ports[0] if device.ports else None
     return ClaimFacts(
         kind=device.kind,
         name=device.name,
-        node_name=node_of(device),
-        node=next(nodes, None),
-        keys=tuple(map(hash, claim_keys(device))),
-        name_keys=tuple(hash(key) for key in id_keys if key[0] == IdKind.NODE_NAME),
-        id_keys=tuple(map(hash, id_keys)),
+        node_name=next(iter(names), None),
+        node=next(filter(None, map(parse_node_name, names)), None),
+        keys=tuple(map(hash, claim_keys(device) if device.ports else dict.fromkeys(id_keys))),
+        name_keys=tuple(hash((IdKind.NODE_NAME, name)) for name in names),
+        id_keys=id_hashes,
         label=None if first_port is None else first_port.rdma_device or first_port.name,
         ids=device.ids if len(device.ids) <= MAX_STORED_IDS else (),
         num_ids=len(device.ids),
-        images=tuple(
-            hash(found.value) for found in device.ids if found.kind is IdKind.SYSTEM_IMAGE_GUID
-        ),
-        has_guid=any(found.kind in _GUIDS for found in device.ids),
-        has_chassis_id=any(found.kind is IdKind.CHASSIS_ID for found in device.ids),
+        images=tuple(map(hash, images)),
+        has_guid=not _GUIDS.isdisjoint(kinds),
+        has_chassis_id=IdKind.CHASSIS_ID in kinds,
         shows_ethernet=shows_ethernet(device),
     )
+
+
+def _values(device: Device, kind: IdKind) -> list[str]:
+    return [found.value for found in device.ids if found.kind is kind]
 
 
 def shows_ethernet(device: Device) -> bool:
