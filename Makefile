@@ -62,6 +62,7 @@ verify: $(SETUP) ## A slice of the grid of damaged fabrics; fails on a tree that
 bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one run; every mix of sources; SNMP walks; an agent at rest
 	@$(BIN)/python -m tests.bench $(ARGS)
 	@$(BIN)/python -m tests.bench.sources
+	@$(BIN)/python -m tests.bench.hostile
 	@$(BIN)/python -m tests.bench.incremental
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest

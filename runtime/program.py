@@ -207,7 +207,7 @@ def _open_standard_streams() -> None:
             os.set_inheritable(os.open(os.devnull, flags), True)  # noqa: FBT003 - by position only
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0, closefd=False)))
-    sys.stdout = _wrap(_Output(1, "w", closefd=False), sys.stdout)
+    sys.stdout = _wrap(_CheckedFile(1, "w", closefd=False), sys.stdout)
     sys.stderr = _wrap(_Diagnostics(2, "w", closefd=False), sys.stderr, is_by_line=True)
 
 
@@ -222,7 +222,7 @@ def _wrap(raw: io.FileIO, before: object, *, is_by_line: bool = False) -> io.Tex
     )
 
 
-class _Output(io.FileIO):
+class _CheckedFile(io.FileIO):
     """Standard output, with errors of its own."""
 
     def write(self, chunk: ReadableBuffer, /) -> int:

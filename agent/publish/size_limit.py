@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from topology.model.errors import show
 from topology.reports.neighbor_report import (
+    MAX_NEIGHBORS,
     MAX_TEXT,
     CollectorOutcome,
     NeighborReport,
@@ -37,16 +38,20 @@ class FittedReport(NamedTuple):
 def fit_report(report: NeighborReport, limit: int = MAX_OBJECT_BYTES) -> FittedReport:
     """Return the report; if it is too large, without the neighbors of its most crowded ports.
 
+    It is too large above so many bytes, or above `MAX_NEIGHBORS`.
+
     Cost: O(bytes), and again as much if it is too large.
     """
     size = _size(render_report(report))
-    if size <= limit:
+    num_neighbors = sum(len(port.neighbors) for port in report.spec.ports)
+    if size <= limit and num_neighbors <= MAX_NEIGHBORS:
         return FittedReport(report, (), size)
-    excess, crowded = size - limit, set[int]()
+    excess, excess_neighbors, crowded = size - limit, num_neighbors - MAX_NEIGHBORS, set[int]()
     for num_bytes, index in sorted(_measure_ports(report.spec.ports), reverse=True):
-        if excess <= 0 or not num_bytes:
+        if (excess <= 0 and excess_neighbors <= 0) or not num_bytes:
             break
         excess -= num_bytes
+        excess_neighbors -= len(report.spec.ports[index].neighbors)
         crowded.add(index)
     if not crowded:
         return FittedReport(report, (), size)

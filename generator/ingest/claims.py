@@ -19,8 +19,8 @@ from generator.ingest.named_sweepers import (
     find_awaited_subnets,
 )
 from generator.ingest.report_scope import limit_to_scope
+from generator.ingest.sweep_budget import SweepParser
 from generator.ingest.sweep_choice import (
-    ParsedSweep,
     ReportedSweep,
     SweepChooser,
     SweepEvidence,
@@ -28,15 +28,13 @@ from generator.ingest.sweep_choice import (
     find_lone_participants,
 )
 from generator.ingest.sweep_findings import derive_ignored_findings
-from generator.ingest.sweeps import build_detached_claims, parse_sweep
 from topology.model.claims import Claim, SweptClaims
-from topology.model.errors import CutInput, ParseError, ReportError, show
+from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
-from topology.reports.sweep_parts import unpack_sweep
 
 
 class ReportClaims(NamedTuple):
@@ -77,7 +75,8 @@ class ClaimBuilder:
     def __init__(self) -> None:
         """Start empty."""
         self._device_claims: dict[str, _DeviceClaim] = {}
-        self._chooser = SweepChooser(_parse_sweep_report)
+        self._sweep_parser = SweepParser()
+        self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
     def build_claims(
         self,
@@ -89,8 +88,8 @@ class ClaimBuilder:
     ) -> ReportClaims:
         """Return the claims of reports; for each subnet those of the sweep that counts.
 
-        An incomplete or damaged sweep is a problem, never an empty fabric. Cost: O(facts) of new
-        and changed reports.
+        An incomplete, damaged or too large sweep is a problem, never an empty fabric. Cost:
+        O(facts) of new and changed reports.
 
         Args:
             reports: all reports.
@@ -112,7 +111,9 @@ class ClaimBuilder:
         self._device_claims = device_claims
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
         evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now)
-        choice = self._chooser.choose(_collect_sweeps(reports), evidence)
+        sweeps = _collect_sweeps(reports)
+        self._sweep_parser.start_round(sweeps)
+        choice = self._chooser.choose(sweeps, evidence)
         awaited = find_awaited_subnets(reports, named, choice.offered)
         lone = find_lone_participants(reports, evidence)
         return ReportClaims(
@@ -165,21 +166,6 @@ def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
         ReportedSweep(node, max(when for when, _ in rows), tuple(part for _, part in rows))
         for (_, node, _), rows in parts.items()
     ]
-
-
-def _parse_sweep_report(sweep: ReportedSweep, last: ParsedSweep | None) -> ParsedSweep:
-    """Return the claims of a sweep; the previous object if its parts are unchanged.
-
-    Raises:
-        ReportError: the sweep is incomplete, damaged or cut.
-    """
-    if last is not None and last.parts == sweep.parts:
-        return last
-    parsed = parse_sweep(unpack_sweep(sweep.parts), source=sweep.title)
-    cut = next((error for error in parsed.errors if isinstance(error, CutInput)), None)
-    if cut is not None:
-        raise ReportError(cut.problem)
-    return ParsedSweep(sweep.parts, tuple(build_detached_claims(parsed)), parsed.errors)
 
 
 def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _DeviceClaim:

@@ -20,6 +20,7 @@ from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.subnets import find_uncovered_subnets
 from generator.ingest.sweeps import build_sweep_claims
+from generator.ingest.unusable_reports import derive_refused_report_findings
 from generator.ingest.walk_files import read_walks
 from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory
@@ -110,7 +111,7 @@ def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
             inputs,
             reports=stored.reports,
             unknown_subnets=report_claims.unknown_subnets,
-            findings=report_claims.findings,
+            findings=(*derive_refused_report_findings(stored.problems), *report_claims.findings),
             doubts=report_claims.doubts,
         )
     for file in sources.ibnetdiscover:

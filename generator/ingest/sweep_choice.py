@@ -35,6 +35,7 @@ from generator.ingest.sweep_views import (
     compare_views,
     read_view,
 )
+from generator.ingest.unusable_reports import RefusedSweeps
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, ReportError, show
 from topology.model.facts import Finding
@@ -83,6 +84,8 @@ class ParsedSweep(NamedTuple):
     parts: tuple[SweepPart, ...]
     claims: tuple[Claim | SweptClaims, ...]
     errors: tuple[ParseError, ...]
+    load: tuple[int, ...] = ()
+    """What it holds, a `SweepLoad`; empty if that was not counted."""
 
 
 ParseSweep = Callable[[ReportedSweep, ParsedSweep | None], ParsedSweep]
@@ -159,6 +162,7 @@ class _Verdicts:
 
     def __init__(self) -> None:
         self.problems: list[ParseError] = []
+        self.refused = RefusedSweeps()
         self.findings: list[Finding] = []
         self.doubts: list[SweepDoubt] = []
         self.confirmed: set[str] = set()
@@ -167,13 +171,17 @@ class _Verdicts:
 class SweepChooser:
     """Chooses sweeps, and keeps what was parsed and compared from round to round."""
 
-    def __init__(self, parse: ParseSweep) -> None:
+    def __init__(
+        self, parse: ParseSweep, weigh: Callable[[ReportedSweep], int] = lambda _: 0
+    ) -> None:
         """Start empty.
 
         Args:
             parse: reads one sweep.
+            weigh: returns the size of a sweep; small sweeps are parsed first.
         """
         self._parse = parse
+        self._weigh = weigh
         self._used: dict[str, _ReadSweep] = {}
         """By subnet."""
         self._compared: dict[tuple[str, str, str], _Comparison] = {}
@@ -188,12 +196,14 @@ class SweepChooser:
         """
         by_subnet, ignored = self._sort_out(sweeps, evidence)
         verdicts, used = _Verdicts(), dict[str, _ReadSweep]()
-        for subnet in sorted(by_subnet):
+        for subnet in sorted(by_subnet, key=lambda key: (self._find_weight(by_subnet[key]), key)):
             usable = list(self._read_usable(by_subnet[subnet], evidence, verdicts))
             if usable:
                 used[subnet] = usable[-1] if not usable[-1].check.is_contradicted else usable[0]
                 self._judge(used[subnet], by_subnet[subnet], evidence, verdicts)
-        self._used = used
+        self._used = used = dict(sorted(used.items()))
+        counted = {(read.sweep.node, subnet) for subnet, read in used.items()}
+        verdicts.findings += verdicts.refused.findings(counted)
         ids = {row.sweep.sweep_id for rows in by_subnet.values() for row in rows}
         self._compared = {key: row for key, row in self._compared.items() if {*key[1:]} <= ids}
         return SweepChoice(
@@ -208,6 +218,10 @@ class SweepChooser:
             tuple(verdicts.findings),
             tuple(verdicts.doubts),
         )
+
+    def _find_weight(self, rows: Sequence[_NamedSweep]) -> int:
+        """Return the size of the first usable sweep of a subnet."""
+        return next(filter(None, (self._weigh(row.sweep) for row in rows)), 0)
 
     def _sort_out(
         self, sweeps: Iterable[ReportedSweep], evidence: SweepEvidence
@@ -239,6 +253,7 @@ class SweepChooser:
                 read = self._read(rank, sweep, evidence)
             except ReportError as error:
                 verdicts.problems.append(ParseError(str(error), source=sweep.title))
+                verdicts.refused.add(sweep.node, sweep.subnet, error)
                 continue
             yield read
             if not read.check.is_contradicted:

@@ -5,6 +5,7 @@
     transport     sends one request, or opens one watch stream
     resources     the kinds of objects and their paths
     cache         the parsed objects of one kind, and their changes
+    quota         how much memory the objects of a kind may take, by sender
     paged_list    lists all objects of one kind, page by page, into a cache
     reflector     keeps a cache current: a list, then a watch
     ownership     says whether a server-side apply would change an object

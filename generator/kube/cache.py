@@ -11,6 +11,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from generator.kube.quota import Quota, QuotaLedger
 from topology.model.errors import ConfigError, KubeUnavailable, ParseError, ReportError, show
 
 Value = TypeVar("Value")
@@ -45,9 +46,16 @@ class _CacheEntry(NamedTuple, Generic[Value]):
 class Cache(Generic[Value]):
     """Objects of one kind by name. One thread writes, any thread reads."""
 
-    def __init__(self, parse: Parse[Value]) -> None:
-        """Start empty, which means that the objects are not known yet."""
+    def __init__(self, parse: Parse[Value], quota: Quota[Value] | None = None) -> None:
+        """Start empty, which means that the objects are not known yet.
+
+        Args:
+            parse: makes a value of a decoded object.
+            quota: how much memory the values may take; None if nothing bounds it.
+        """
         self._parse = parse
+        self._quota = quota
+        self._ledger = None if quota is None else QuotaLedger(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
@@ -81,6 +89,7 @@ class Cache(Generic[Value]):
         Objects of a known version are not parsed again.
         """
         fresh: dict[str, _CacheEntry[Value]] = {}
+        ledger = None if self._quota is None else QuotaLedger(self._quota)
         for document in objects:
             name, version = _parse_identity(document)
             known = self._entries.get(name)
@@ -88,6 +97,7 @@ class Cache(Generic[Value]):
             fresh[name] = (
                 known if known is not None and same else self._parse_entry(document, name, version)
             )
+            _enforce_quota(fresh, name, ledger)
         changes = [
             change
             for name in sorted({*self._entries, *fresh})
@@ -95,7 +105,7 @@ class Cache(Generic[Value]):
             is not None
         ]
         with self._lock:
-            self._entries, self._values = fresh, None
+            self._entries, self._values, self._ledger = fresh, None, ledger
         return changes
 
     def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
@@ -112,9 +122,11 @@ class Cache(Generic[Value]):
             old = self._entries.pop(name, None)
             if new is not None:
                 self._entries[name] = new
+            before = {name: old} | _enforce_quota(self._entries, name, self._ledger)
             self._values = None
-        change = _compare_entries(name, old, new)
-        return [] if change is None else [change]
+            after = {changed: self._entries.get(changed) for changed in before}
+        changes = (_compare_entries(one, before[one], after[one]) for one in sorted(before))
+        return [change for change in changes if change is not None]
 
     def _parse_entry(
         self, document: Mapping[str, Any], name: str, version: str
@@ -123,6 +135,23 @@ class Cache(Generic[Value]):
             return _CacheEntry(version, self._parse(document), None)
         except (ConfigError, ParseError, ReportError) as error:
             return _CacheEntry(version, None, ParseError(str(error), source=show(name, 400)))
+
+
+def _enforce_quota(
+    entries: dict[str, _CacheEntry[Value]], name: str, ledger: QuotaLedger[Value] | None
+) -> dict[str, _CacheEntry[Value] | None]:
+    """Drop the values that are above the quota after an entry changed; return them as they were."""
+    if ledger is None:
+        return {}
+    entry = entries.get(name)
+    lost: dict[str, _CacheEntry[Value] | None] = {}
+    for dropped in ledger.record(name, None if entry is None else entry.value):
+        known = entries[dropped]
+        if dropped != name:
+            lost[dropped] = known
+        problem = ParseError(ledger.explain(dropped), source=show(dropped, 400))
+        entries[dropped] = known._replace(value=None, problem=problem)
+    return lost
 
 
 def _parse_identity(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -17,10 +17,11 @@ from typing import Any, Final, Generic, TypeVar
 
 from generator.kube.cache import Cache, ObjectChange, Parse
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.quota import Quota
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
 from runtime.retry import Backoff, WaitContext
-from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
+from topology.model.errors import KubeError, KubeExpired, KubeForbidden, KubeUnavailable
 from topology.model.kube_errors import error_of_status
 
 log = logging.getLogger(__name__)
@@ -29,6 +30,7 @@ Value = TypeVar("Value")
 
 _MAX_REFUSALS: Final = 3
 """After so many refusals in a row, a watch is replaced by a new list."""
+_FORBIDDEN: Final = 403
 _SHORT_WATCH_S: Final = 1.0
 """A watch that ends sooner without an event is a failure: renewing it at once would spin."""
 
@@ -43,6 +45,8 @@ class ReflectorConfig:
     idle_timeout_s: float = 150.0
     """Longest silence of a watch; the server sends a bookmark about once a minute."""
     backoff: Backoff = field(default_factory=Backoff)
+    quota: Quota[Any] | None = None
+    """How much memory the values may take."""
 
 
 class Reflector(Generic[Value]):
@@ -69,7 +73,7 @@ class Reflector(Generic[Value]):
             pace: how to wait, and the stop request.
             config: the settings of lists and watches.
         """
-        self.cache = Cache(parse)
+        self.cache = Cache(parse, config.quota)
         self.is_synced = False
         """Whether a list was complete; before that, an empty cache does not mean no objects."""
         self.problem = ""
@@ -87,6 +91,8 @@ class Reflector(Generic[Value]):
         self._failures = 0
         self._logged_problem = ""
         """The last logged failure; empty after a success."""
+        self._refusals = 0
+        """How often in a row the server said that we have no right."""
 
     @property
     def version(self) -> str:
@@ -114,8 +120,15 @@ class Reflector(Generic[Value]):
         if isinstance(error, KubeExpired):
             log.info("watch expired, listing again", extra=fields)
         elif str(error) != self._logged_problem:
-            log.warning("cannot follow objects", extra=fields)
-        self.problem = self._logged_problem = str(error)
+            # A server that has just started refuses what it allows once it has read its roles.
+            self._refusals = self._refusals + 1 if isinstance(error, KubeForbidden) else 0
+            is_passing = error.status == _FORBIDDEN and self._refusals < _MAX_REFUSALS
+            if is_passing:
+                log.info("objects refused, asking again", extra=fields)
+            else:
+                log.warning("cannot follow objects", extra=fields)
+                self._logged_problem = str(error)
+        self.problem = str(error)
         self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -178,7 +191,7 @@ class Reflector(Generic[Value]):
             self._on_change(changes)
 
     def _record_success(self) -> None:
-        self._failures, self._logged_problem = 0, ""
+        self._failures, self._refusals, self._logged_problem = 0, 0, ""
 
 
 def _parse_event(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
 from topology.model.errors import ParseError
+from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 
@@ -39,6 +40,8 @@ class FabricObserver:
         """Parts of the reports that could not be used."""
         self.used_sweeps: tuple[UsedSweep, ...] = ()
         """The sweep of each subnet that is used."""
+        self.sweep_findings: tuple[Finding, ...] = ()
+        """Those about sweeps, also if there is no observation."""
         self._claim_builder = ClaimBuilder()
         self._cache = ObservationCache()
         self._last_facts: object = None
@@ -88,6 +91,7 @@ class FabricObserver:
         )
         self.problems = report_claims.problems
         self.used_sweeps = report_claims.used_sweeps
+        self.sweep_findings = report_claims.findings
 
     def _is_same_previous(self, previous: TopologyTree | None) -> bool:
         """Return whether the last observation has the names that `previous` would give it."""

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ValidationError
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import Op
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.reports.fabric_status import fabric_head
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
@@ -61,14 +61,23 @@ def build_ready(*, reason: str = "", message: str = "") -> ConditionChange:
     return ConditionChange(ConditionType.READY, not reason, reason or "HyperNodesWritten", message)
 
 
-def build_degraded(kinds: Collection[str], *, num_problems: int) -> ConditionChange:
+_MAX_NODES_SHOWN: Final = 5
+
+
+def build_degraded(
+    kinds: Collection[str], *, num_problems: int, unusable: Collection[str] = ()
+) -> ConditionChange:
     """Return the Degraded condition: data is missing or contradictory.
 
     Args:
         kinds: of the findings that are warnings or errors.
         num_problems: number of inputs, or parts of them, that cannot be used.
+        unusable: nodes whose reports or sweeps cannot be used.
     """
     parts = [f"findings: {', '.join(sorted(kinds))}"] if kinds else []
+    if unusable:
+        nodes = list_some((show(node, 253) for node in sorted(unusable)), _MAX_NODES_SHOWN)
+        parts.append(f"reports cannot be used from {nodes}")
     if num_problems:
         parts.append("some input cannot be used; the log says which")
     reason = "FindingsStand" if kinds else "InputSkipped" if num_problems else "EvidenceWhole"

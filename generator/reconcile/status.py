@@ -23,7 +23,7 @@ from generator.reconcile.summary import parse_spec_generation, parse_tree_genera
 from generator.reconcile.writer import WriterState
 from generator.store.base import FabricRead, ServedStore
 from topology.model.errors import KubeError, ParseError, StoreError
-from topology.model.facts import Finding, Severity
+from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
 from topology.reports.fabric_status import FabricStatus, render_fabric
 
@@ -113,7 +113,16 @@ class FabricStatusWriter:
         if not self._is_leader():
             return StatusUpdate(parse_tree_generation(document), before.conditions, before.held)
         kinds = {finding.kind.value for finding in _select_degrading(summary.findings)}
-        changes = (*writer.conditions, build_degraded(kinds, num_problems=summary.num_problems))
+        degraded = build_degraded(
+            kinds,
+            num_problems=summary.num_problems,
+            unusable={
+                finding.device
+                for finding in summary.findings
+                if finding.kind is FindingKind.UNUSABLE_REPORT
+            },
+        )
+        changes = (*writer.conditions, degraded)
         generation = self._find_generation(summary.tree, is_in_sync=writer.is_in_sync)
         held = build_held_plan(writer.held, before=before.held, now=now) if writer.held else None
         return StatusUpdate(generation, merge_conditions(before.conditions, changes, now), held)

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple, Protocol
 
 from generator.ingest.inputs import Inputs
+from generator.ingest.unusable_reports import derive_refused_report_findings
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang
@@ -304,8 +305,9 @@ class ReconcileLoop:
     def _collect_findings(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[Finding, ...]:
+        refused = derive_refused_report_findings(state.reports.problems)
         if observation is None:
-            return ()
+            return (*refused, *self._observer.sweep_findings)
         reports, switch_poller = state.reports.reports, self._config.switch_poller
         unknown = observation.unknown_subnets
         inputs = Inputs((), reports, state.inventory, unknown_subnets=unknown)
@@ -316,7 +318,7 @@ class ReconcileLoop:
         report_findings = derive_report_findings(inputs, now=self._config.now(), periods=periods)
         unready = derive_unready_findings(reports, state.unready_agents or ())
         silent = switch_poller.derive_findings() if switch_poller else ()
-        return (*observation.findings, *report_findings, *unready, *silent)
+        return (*observation.findings, *refused, *report_findings, *unready, *silent)
 
     def _why_unknown(self) -> str:
         observation = self._observer.observation

@@ -18,6 +18,7 @@ from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced, re
 from generator.kube.cache import Cache, Parse
 from generator.kube.credentials import find_credentials
 from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
+from generator.kube.quota import Quota
 from generator.kube.resources import (
     FABRICS,
     HYPERNODES,
@@ -47,18 +48,19 @@ from generator.outputs.hypernode import (
     render_manifest,
 )
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
-from generator.store.interned_reports import ReportInterner
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.listed_objects import (
     ObjectListing,
     build_listing,
     build_stored_hypernodes,
     build_stored_record,
     build_stored_reports,
+    is_own_hypernode,
     parse_kube_node,
 )
 from runtime.retry import TokenBucket, WaitContext
 from runtime.stop import Stop
-from topology.model.errors import ConfigError, KubeConflict, KubeNotFound
+from topology.model.errors import KubeConflict, KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, render_report
 
@@ -118,7 +120,8 @@ class ClusterStore:
         Raises:
             KubeError: the objects cannot be listed.
         """
-        return build_stored_reports(self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES))
+        listing = self.read_objects(REPORTS, ReportInterner(), SMALL_PAGES, quota=REPORT_QUOTA)
+        return build_stored_reports(listing)
 
     def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes, ours and foreign ones.
@@ -335,7 +338,7 @@ class ClusterStore:
     def _get_own(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, or None if there is none."""
         document = self._get(HYPERNODES, name)
-        if document is not None and not _is_own(document):
+        if document is not None and not is_own_hypernode(document):
             raise ForeignObject(f"HyperNode {name} is not managed by Toponaut, or cannot be read")
         return document
 
@@ -350,14 +353,19 @@ class ClusterStore:
         return decode_object(str(request), body)
 
     def read_objects(
-        self, resource: Resource, parse: Parse[Value], paging: Paging = DEFAULT_PAGING
+        self,
+        resource: Resource,
+        parse: Parse[Value],
+        paging: Paging = DEFAULT_PAGING,
+        *,
+        quota: Quota[Value] | None = None,
     ) -> ObjectListing[Value]:
-        """Return all objects of a kind.
+        """Return all objects of a kind, as far as the quota allows.
 
         Raises:
             KubeError: the objects cannot be listed.
         """
-        cache = Cache(parse)
+        cache = Cache(parse, quota)
         self._retry_request(
             lambda: list_into_cache(cache, self._transport, resource, paging=paging)
         )
@@ -365,13 +373,6 @@ class ClusterStore:
 
     def _retry_request(self, ask: Callable[[], Value]) -> Value:
         return retry_request(ask, pace=self._pace, policy=_RETRY_POLICY)
-
-
-def _is_own(document: Mapping[str, Any]) -> bool:
-    try:
-        return parse_manifest(document).is_ours
-    except ConfigError:
-        return False
 
 
 def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:

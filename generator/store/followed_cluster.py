@@ -40,7 +40,7 @@ from generator.objects.tree_record import RECORD_NAME, TreeRecord, parse_tree_re
 from generator.outputs.hypernode import HyperNode, parse_manifest
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.cluster import SMALL_PAGES, UNENDED_PODS, ClusterStore
-from generator.store.interned_reports import ReportInterner
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.listed_objects import (
     ObjectListing,
     build_listing,
@@ -59,7 +59,7 @@ Value = TypeVar("Value")
 
 _DEFAULT_CONFIG: Final = ReflectorConfig()
 _POD_CONFIG: Final = ReflectorConfig(UNENDED_PODS)
-_REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES)
+_REPORT_CONFIG: Final = ReflectorConfig(SMALL_PAGES, quota=REPORT_QUOTA)
 
 
 class _FollowSettings(NamedTuple):

@@ -9,14 +9,33 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from generator.kube.quota import Quota
 from topology.reports.compact_reports import CompactReport, compact_report
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.report_objects import parse_stored_report
 
+_OBJECT_BYTES: Final = 1000
 _MAX_POOLED: Final = 1 << 12
 """The most parts in the pool. When it is full, it is emptied: parts that many reports share return
 soon, and parts of a single report would only waste memory."""
 _Part = TypeVar("_Part", bound=Hashable)
+
+
+def _weigh(report: CompactReport) -> int:
+    """Return the bytes of a report in memory, its facts as they are when a fabric is built."""
+    sweep, facts, status = report.sweep, report.facts, report.status
+    lists = (*status.flapping, *(one.name + one.message for one in status.collectors))
+    size = _OBJECT_BYTES + sum(_OBJECT_BYTES // 10 + len(text) for text in lists)
+    size += len(sweep.facts) if sweep else 0
+    return size + (facts.num_bytes if facts else 0)
+
+
+REPORT_QUOTA: Final = Quota(
+    limit_bytes=192 << 20,
+    find_sender=lambda name: name.partition(".sweep.")[0],
+    weigh=_weigh,
+)
+"""25,000 hosts with 8 HCAs each take 100 MiB, and a sweep of 200,000 HCAs takes 15 MiB."""
 
 
 class ReportInterner:

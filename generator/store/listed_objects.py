@@ -9,7 +9,7 @@ from generator.kube.cache import Cache
 from generator.kube.resources import NODES, RECORDS, Resource
 from generator.objects.inventory import ListedNode, parse_node
 from generator.objects.tree_record import RECORD_NAME, parse_tree_record
-from generator.outputs.hypernode import HyperNode, build_unreadable, is_object_name
+from generator.outputs.hypernode import HyperNode, build_unreadable, is_object_name, parse_manifest
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from topology.model.errors import ConfigError, ParseError
 from topology.reports.compact_reports import CompactReport
@@ -71,3 +71,11 @@ def build_stored_record(document: Mapping[str, Any] | None) -> StoredRecord:
     except ConfigError as error:
         source = f"{RECORDS.kind} {RECORD_NAME}"
         return StoredRecord(problems=(ParseError(str(error), source=source),))
+
+
+def is_own_hypernode(document: Mapping[str, Any]) -> bool:
+    """Return whether a decoded HyperNode can be read and is ours."""
+    try:
+        return parse_manifest(document).is_ours
+    except ConfigError:
+        return False

@@ -1,12 +1,20 @@
 """What an agent's token can do on a real API server: its own reports and no others."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import pytest
 
 from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
-from tests.daemonset.callers import MERGE, Caller, make_node, named, on_no_node, on_node
+from tests.daemonset.callers import (
+    MERGE,
+    Caller,
+    make_node,
+    named,
+    on_no_node,
+    on_node,
+)
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
@@ -39,6 +47,30 @@ def report(owner: Mapping[str, Any] | None = None, **owners: str) -> Object:
     return head | {"metadata": metadata, "spec": made(REPORTS)["spec"]}
 
 
+def twice_owned(owner: Mapping[str, Any]) -> Object:
+    """Return a report with two owner references to one node."""
+    content = report(owner)
+    (reference,) = content["metadata"]["ownerReferences"]
+    other = reference | {"uid": "00000000-0000-0000-0000-000000000000"}
+    content["metadata"]["ownerReferences"] = [reference, other]
+    return content
+
+
+def part(owner: Mapping[str, Any] | None = None) -> Object:
+    """Return a part of a sweep to apply."""
+    sweep = {"subnet": "fe80000000000001", "sweepId": "a", "part": 0, "of": 2, "facts": "eJw="}
+    return report(owner) | {"spec": {"sweep": sweep}}
+
+
+def crowded(*sizes: int) -> Object:
+    """Return a report with a port of each number of neighbors."""
+    ports = [
+        {"name": f"eth{at}", "medium": "ethernet", "neighbors": [{"source": "lldp"}] * size}
+        for at, size in enumerate(sizes)
+    ]
+    return report() | {"spec": {"device": {"kind": "host", "name": "a"}, "ports": ports}}
+
+
 @pytest.fixture
 def placed(cluster: ApiServer) -> Placed:
     """An agent after its admission policy took effect."""
@@ -54,11 +86,11 @@ def placed(cluster: ApiServer) -> Placed:
 
 
 def test_it_writes_the_reports_of_its_node(placed: Placed) -> None:
-    for name in (placed.name, f"{placed.name}.sweep.0", f"{placed.name}.sweep.12"):
+    for name in (placed.name, f"{placed.name}.sweep.0", f"{placed.name}.sweep.255"):
         path = REPORTS.path(name)
-        assert placed.agent.apply(path, report(placed.node)).status == 201
-        assert placed.agent.apply(path, report(placed.node)).status == 200
-        assert placed.agent.ask("GET", path).status == 200
+        content = part(placed.node) if ".sweep." in name else report(placed.node)
+        assert placed.agent.apply(path, content).status == 201
+        assert placed.agent.apply(path, content).status == 200
         head = {"apiVersion": REPORTS.api_version, "kind": REPORTS.kind}
         status = head | {"status": made(REPORTS)["status"]}
         assert placed.agent.apply(f"{path}/status", status).status == 200
@@ -66,11 +98,21 @@ def test_it_writes_the_reports_of_its_node(placed: Placed) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["{other}", "{other}.sweep.0", "{own}.sweep.0x", "{own}.sweep.1.2", "{own}-b"],
+    [
+        "{other}",
+        "{other}.sweep.0",
+        "{own}.sweep.0x",
+        "{own}.sweep.1.2",
+        "{own}.sweep.00",
+        "{own}.sweep.256",
+        "{own}.sweep.1000",
+        "{own}-b",
+    ],
 )
 def test_it_writes_no_report_of_another(name: str, placed: Placed, cluster: ApiServer) -> None:
     named = name.format(own=placed.name, other=placed.other["metadata"]["name"])
-    answer = placed.agent.apply(REPORTS.path(named), report())
+    content = part() if re.search("[.]sweep[.][0-9]+$", named) else report()
+    answer = placed.agent.apply(REPORTS.path(named), content)
     assert answer.status == 403, answer.message
     assert f"reports of its own node {placed.name} only" in answer.message
     assert cluster.request("GET", REPORTS.path(named)).status == 404
@@ -91,12 +133,117 @@ def test_it_changes_no_report_of_another(placed: Placed, cluster: ApiServer) -> 
     assert cluster.expect("GET", path)["metadata"]["resourceVersion"] == before
 
 
+BAD_METADATA: Final[dict[str, tuple[Object, str]]] = {
+    "finalizers": ({"finalizers": ["example.org/stay"]}, "finalizers"),
+    "labels": ({"labels": {"a": "b"}}, "labels"),
+    "annotations": ({"annotations": {"a": "b" * 250_000}}, "annotations"),
+}
+JSON_PATCH: Final = "application/json-patch+json"
+
+
+@pytest.mark.parametrize("bad", BAD_METADATA)
+@pytest.mark.parametrize("subresource", ["", "/status"])
+def test_it_sets_no_metadata_but_its_owner(bad: str, subresource: str, placed: Placed) -> None:
+    path, (metadata, word) = REPORTS.path(placed.name), BAD_METADATA[bad]
+    if not subresource:
+        answer = placed.agent.apply(path, report() | {"metadata": metadata})
+        assert (
+            answer.status,
+            f"may not {'add' if bad == 'finalizers' else 'set'} {word}" in answer.message,
+        ) == (403, True)
+        made = report() | {"metadata": metadata | {"name": placed.name}}
+        assert placed.agent.ask("POST", REPORTS.path(), made).status == 403
+    assert placed.agent.apply(path, report()).status == 201
+    at = path + subresource
+    asked = [
+        placed.agent.apply(at, report() | {"metadata": metadata}),
+        placed.agent.ask("PATCH", at, {"metadata": metadata}, form=MERGE),
+        placed.agent.ask(
+            "PATCH",
+            at,
+            [
+                {"op": "add", "path": f"/metadata/{key}", "value": value}
+                for key, value in metadata.items()
+            ],
+            form=JSON_PATCH,
+        ),
+    ]
+    kept = placed.agent.ask("PATCH", f"{path}?dryRun=All", {}, form=MERGE).body["metadata"]
+    assert bad not in kept
+    assert subresource or [answer.status for answer in asked] == [403] * 3
+
+
+def test_it_keeps_the_metadata_that_others_set(placed: Placed, cluster: ApiServer) -> None:
+    path = REPORTS.path(placed.name)
+    assert placed.agent.apply(path, report()).status == 201
+    metadata = {"labels": {"team": "net"}, "annotations": {"note": "x"}, "finalizers": ["a.org/b"]}
+    assert cluster.request("PATCH", path, {"metadata": metadata}, content_type=MERGE).status == 200
+    changed = report() | {"spec": {"device": {"kind": "host", "name": "other"}}}
+    answer = placed.agent.apply(path, changed)
+    assert answer.status == 200, answer.message
+    assert answer.body["metadata"]["labels"] == {"team": "net"}
+    edited = placed.agent.ask("PATCH", path, {"metadata": {"labels": {"team": "x"}}}, form=MERGE)
+    assert edited.status == 403
+    freed = {"metadata": {"finalizers": None}}
+    assert cluster.request("PATCH", path, freed, content_type=MERGE).status == 200
+
+
+def test_it_writes_a_part_under_the_name_of_a_part_only(placed: Placed) -> None:
+    for name, content in ((placed.name, part()), (f"{placed.name}.sweep.1", report())):
+        assert placed.agent.apply(REPORTS.path(name), content).status in {403, 422}
+
+
+def test_it_reports_a_bounded_number_of_neighbors(placed: Placed) -> None:
+    path = REPORTS.path(placed.name)
+    assert placed.agent.apply(path, crowded(1024, 1024, 1024, 1024)).status == 201
+    answer = placed.agent.apply(path, crowded(1024, 1024, 1024, 1024, 1))
+    assert (answer.status, "4096 neighbors" in answer.message) == (403, True)
+
+
+def test_it_uses_a_bounded_number_of_field_managers(placed: Placed) -> None:
+    path = REPORTS.path(placed.name)
+    statuses = [
+        placed.agent.ask(
+            "PATCH",
+            f"{path}?fieldManager=m{number}&force=true",
+            named(path, report()),
+            form="application/apply-patch+yaml",
+        ).status
+        for number in range(40)
+    ]
+    assert statuses[:32] == [201, *[200] * 31]
+    assert set(statuses[33:]) == {403}
+
+
+def test_no_made_up_name_gets_through(placed: Placed) -> None:
+    for prefix in (f"{placed.name}.sweep.1", f"{placed.name}.sweep.1-", placed.name):
+        made = part() | {"metadata": {"generateName": prefix}}
+        assert placed.agent.ask("POST", REPORTS.path(), made).status in {403, 422}
+
+
+def test_it_reads_its_own_reports_and_no_others(placed: Placed, cluster: ApiServer) -> None:
+    """A patch that changes nothing returns the object, and the policy checks it as a write."""
+    own, other = (REPORTS.path(node["metadata"]["name"]) for node in (placed.node, placed.other))
+    assert placed.agent.apply(own, report()).status == 201
+    cluster.apply(f"{other}?fieldManager=other", named(other, report()))
+    version = cluster.expect("GET", own)["metadata"]["resourceVersion"]
+    for query in ("?dryRun=All", ""):
+        read = placed.agent.ask("PATCH", own + query, {}, form=MERGE)
+        assert (read.status, read.body["metadata"]["resourceVersion"]) == (200, version)
+        for path in (other, f"{other}/status"):
+            refused = placed.agent.ask("PATCH", path + query, {}, form=MERGE)
+            assert (refused.status, "spec" in refused.body) == (403, False)
+    for path in (own, other, f"{own}/status", f"{other}/status", REPORTS.path()):
+        assert placed.agent.ask("GET", path).status == 403
+
+
 def test_it_is_owned_by_its_node_or_by_nobody(placed: Placed) -> None:
     path = REPORTS.path(placed.name)
     for wrong in (
         report(placed.other),
         report(placed.node, uid=placed.other["metadata"]["uid"]),
         report(placed.node, kind="Namespace", name="default"),
+        twice_owned(placed.node),
     ):
         answer = placed.agent.apply(path, wrong)
         assert answer.status == 403

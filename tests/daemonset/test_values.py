@@ -22,11 +22,9 @@ BAD = {
     "a tag with a registry in it": ("image.tag=example.org/x:1", "tag"),
     "a budget that takes no agent down": ("agent.maxUnavailable=0%", "maxUnavailable"),
     "a class above those of the system": ("agent.priorityClass.value=2000000001", "value"),
-    "sweepers on every node": ("sweep.nodeSelector=null,sweep.enabled=true", "sweep"),
-    "sweepers without a device": ("sweep.enabled=true", "sweep"),
-    "sweepers with two ways to a device": (
-        "sweep.enabled=true,sweep.privileged=true,sweep.deviceResource=rdma/hca",
-        "sweep",
+    "sweepers on every node": (
+        "sweep.nodeSelector=null,sweep.enabled=true,sweep.privileged=true",
+        "nodeSelector",
     ),
     "a certificate of nobody": ("grpc.certManager.enabled=true", "issuerRef"),
     "no audience": ("grpc.tokenAudience=", "tokenAudience"),
@@ -41,6 +39,29 @@ def test_it_refuses(setting: str, named: str, tmp_path: Path) -> None:
     assert answer.returncode != 0
     assert "values don't meet the specifications of the schema" in answer.stderr
     assert named in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "advice"),
+    [
+        pytest.param(
+            "sweep.enabled=true",
+            "set sweep.deviceResource to the resource of a device plugin, such as "
+            "rdma/hca_shared_devices_a, or set sweep.privileged=true",
+            id="sweepers without a device",
+        ),
+        pytest.param(
+            "sweep.enabled=true,sweep.privileged=true,sweep.deviceResource=rdma/hca",
+            "sweep.deviceResource and sweep.privileged exclude each other",
+            id="sweepers with two ways to a device",
+        ),
+    ],
+)
+def test_it_says_how_sweepers_reach_the_fabric(setting: str, advice: str, tmp_path: Path) -> None:
+    answer = render(settings=[setting], home=tmp_path)
+    assert answer.returncode != 0
+    assert advice in answer.stderr
+    assert "oneOf" not in answer.stderr
 
 
 def test_it_says_what_can_be_said_for_every_default(tmp_path: Path) -> None:

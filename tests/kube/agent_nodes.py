@@ -26,7 +26,7 @@ RULES = [
     {
         "apiGroups": ["toponaut.io"],
         "resources": ["neighborreports"],
-        "verbs": ["get", "create", "patch"],
+        "verbs": ["create", "patch"],
     },
     {"apiGroups": ["toponaut.io"], "resources": ["neighborreports/status"], "verbs": ["patch"]},
     {

@@ -203,7 +203,7 @@ def test_a_reader_finds_a_whole_sweep_after_every_single_write(
     num_parts = node.report(0)["spec"]["sweep"]["of"]
     assert num_parts >= 2
     # One write of a part for each try: what is seen after it is seen by any reader.
-    proxy.fail("PATCH .*sweep", *[PASSED_ON, BUSY] * 100)
+    proxy.fail("PATCH .*sweep.*force", *[PASSED_ON, BUSY] * 100)
     agent.answers["ibnetdiscover"] = printed(new)
     agent.start(sweep=RARELY)
     seen, num_writes = [reader.switches()], len(agent.writes())

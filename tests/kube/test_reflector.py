@@ -3,6 +3,7 @@
 import re
 import signal
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
@@ -169,6 +170,37 @@ def test_it_waits_and_lists_again_after(
         assert len(seen.stop_request.waits) >= 1
         assert seen.stop_request.waits[0] >= least_s
         assert seen.reflector.num_lists == 1
+
+
+class Refused(NamedTuple):
+    """A server that can be made to refuse, and where to list."""
+
+    proxy: FaultProxy
+    through: KubeTransport
+    namespace: str
+
+
+@pytest.fixture
+def refused(proxy: FaultProxy, through: KubeTransport, namespace: str, words: Words) -> Refused:
+    words.put("w5", "old")
+    return Refused(proxy, through, namespace)
+
+
+@pytest.mark.parametrize(
+    ("refusals", "warnings"),
+    [
+        pytest.param([Fault(403)] * 2, 0, id="a server that has just started"),
+        pytest.param([Fault(403)] * 4, 1, id="a right that is missing"),
+    ],
+)
+def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
+    refused: Refused, caplog: pytest.LogCaptureFixture, refusals: list[Fault], warnings: int
+) -> None:
+    refused.proxy.fail(LIST, *refusals)
+    with following(refused.through, quick_settings(refused.namespace)) as seen:
+        seen.expect(*OLD, "w5=old")
+    said = [row.message for row in caplog.records if row.levelname == "WARNING"]
+    assert said == ["cannot follow objects"] * warnings
 
 
 @pytest.mark.parametrize(

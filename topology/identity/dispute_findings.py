@@ -52,7 +52,9 @@ def describe_disputes(disputes: Iterable[Dispute]) -> Iterator[Finding]:
             if claimant < other:
                 yield _build_finding((claimant, other), _explain_exchange(claimant, other, own))
             continue
-        yield _build_finding((claimant, other), _MESSAGES[verdict](claimant, other, own))
+        is_listing = verdict in (Verdict.LISTING_LOST, Verdict.LISTING_KEPT)
+        names = (claimant, other) if is_listing else (claimant,)
+        yield _build_finding(names, _MESSAGES[verdict](claimant, other, own))
 
 
 def _build_finding(names: Sequence[str], message: str) -> Finding:

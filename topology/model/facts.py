@@ -148,6 +148,7 @@ class FindingKind(StrEnum):
     SWEEP_IGNORED = "sweep-ignored"
     SWEEP_CONTRADICTED = "sweep-contradicted"
     SWEEPS_DISAGREE = "sweeps-disagree"
+    UNUSABLE_REPORT = "unusable-report"
     NEAR_TIE = "near-tie"
     NOT_A_TREE = "not-a-tree"
     TIER_MISMATCH = "tier-mismatch"

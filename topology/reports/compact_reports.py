@@ -20,7 +20,7 @@ from topology.reports.neighbor_report import (
     build_report,
     swept_ports_of,
 )
-from topology.reports.packed_devices import pack_device, unpack_device
+from topology.reports.packed_devices import pack_and_measure, unpack_device
 
 
 class NamedObject(Protocol):
@@ -88,6 +88,8 @@ class PackedFacts(NamedTuple):
     """By `pack_device`."""
     swept_ports: tuple[SweptPort, ...]
     """The ports that are up and in an InfiniBand subnet. Nodes with equal ports share the tuple."""
+    num_bytes: int = 0
+    """The size of the facts before they were packed: what a small packed report may unpack to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,5 +145,6 @@ def compact_report(report: NeighborReport) -> CompactReport:
     facts = None
     if device is not None:
         ports = swept_ports_of(device)
-        facts = PackedFacts(device.kind, device.name, pack_device(device), ports)
+        packed, num_bytes = pack_and_measure(device)
+        facts = PackedFacts(device.kind, device.name, packed, ports, num_bytes)
     return CompactReport(report.metadata.name, report.status, facts, report.sweep)

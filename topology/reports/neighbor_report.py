@@ -30,7 +30,9 @@ from topology.model.wire_model import WireModel
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
 MAX_TEXT = 512  # an LLDP string is at most 511 bytes on the wire
-MAX_PARTS = 4096
+MAX_PARTS = 128  # of one sweep; a sweep of 200,000 HCAs has 55 to 100
+MAX_PART_NUMBERS = 256  # of one node: the next sweep is written beside the last one
+MAX_NEIGHBORS = 4096  # of one report; a switch with 512 ports has one at each
 MAX_RATE_BPS = 10**15  # sums over all cables of a fabric stay within 64 bits
 MAX_NUMA_NODE = 65_535  # Linux supports at most 1024
 MAX_SUBNETS = 64  # subnets that one node has ports in

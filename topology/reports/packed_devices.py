@@ -40,8 +40,14 @@ _Row: TypeAlias = list[Any]
 
 def pack_device(device: Device) -> bytes:
     """Return a device as bytes; equal devices give equal bytes. Cost: O(ports), 5 µs each."""
+    return pack_and_measure(device)[0]
+
+
+def pack_and_measure(device: Device) -> tuple[bytes, int]:
+    """Return a device as bytes, and the number of bytes that they unpack to."""
     row = (device.kind, device.name, device.model, device.ids, device.ports)
-    return zlib.compress(json.dumps(row, separators=(",", ":")).encode(), _LEVEL)
+    raw = json.dumps(row, separators=(",", ":")).encode()
+    return zlib.compress(raw, _LEVEL), len(raw)
 
 
 def unpack_device(packed: bytes) -> Device:

@@ -25,6 +25,7 @@ from topology.model.kube_errors import error_of_no_answer, error_of_status
 
 APPLY: Final = "application/apply-patch+yaml"
 """Server-side apply; JSON is YAML."""
+MERGE: Final = "application/merge-patch+json"
 JSON: Final = "application/json"
 METADATA_ONLY: Final = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 """The `Accept` header that asks for an object's metadata only."""

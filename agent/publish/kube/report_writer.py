@@ -15,11 +15,12 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from agent.publish.destination import PublishOutcome
-from agent.publish.kube.https_client import APPLY, METADATA_ONLY, ApiClient, ApiRequest
+from agent.publish.kube.https_client import APPLY, MERGE, METADATA_ONLY, ApiClient, ApiRequest
 from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
 from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
@@ -32,7 +33,7 @@ from topology.model.errors import (
 )
 from topology.reports.neighbor_report import (
     API_VERSION,
-    MAX_PARTS,
+    MAX_PART_NUMBERS,
     REPORT_KIND,
     NeighborReport,
     ReportStatus,
@@ -50,6 +51,8 @@ STATUS_AGE_S: Final = 6 * 3600.0
 STATUS_SPREAD_S: Final = 3600.0
 CHECK_INTERVAL_S: Final = 600.0
 """The time between checks for changes by other clients, plus up to half as much."""
+_INVALID: Final = 422
+"""The stored object does not fit the current schema."""
 WRITE_DEADLINE_S: Final = 20.0
 """The parts of a large sweep that are not written by then wait for the next round."""
 
@@ -124,12 +127,12 @@ class ReportWriter:
         The first call reads them from the API server, up to the first part that does not exist.
         """
         if not self._are_parts_known:
-            for number in range(MAX_PARTS):
+            for number in range(MAX_PART_NUMBERS):
                 self._read(self._part_name(number))
                 if self._part_name(number) not in self._published:
                     break
             self._are_parts_known = True
-        names = ((number, self._part_name(number)) for number in range(MAX_PARTS))
+        names = ((number, self._part_name(number)) for number in range(MAX_PART_NUMBERS))
         published = (
             (number, self._published[name]) for number, name in names if name in self._published
         )
@@ -250,13 +253,14 @@ class ReportWriter:
     def _read(self, name: str) -> NeighborReport | None:
         """Read one object and record it; return None if there is no readable report."""
         try:
-            answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}"))
+            answer = self._server.call(_read_request(name))
+            report = parse_stored_report(answer)
         except KubeNotFound:
             self._published.pop(name, None)
             return None
-        try:
-            report = parse_stored_report(answer)
-        except ReportError as error:
+        except (ReportError, KubeError) as error:
+            if isinstance(error, KubeError) and error.status != _INVALID:
+                raise
             log.warning("own report unreadable", extra={"report": name, "error": str(error)})
             self._published[name] = _PublishedReport(spec="", check_due_s=self._next_check_s())
             return None
@@ -271,9 +275,8 @@ class ReportWriter:
         published = self._published.get(name)
         if published is None or self._clock.monotonic() < published.check_due_s:
             return
-        accept = {"Accept": METADATA_ONLY}
         try:
-            answer = self._server.call(ApiRequest("GET", f"{REPORTS_PATH}/{name}", headers=accept))
+            answer = self._server.call(_read_request(name, {"Accept": METADATA_ONLY}))
         except KubeNotFound:
             log.warning("own report deleted", extra={"report": name})
             del self._published[name]
@@ -324,6 +327,17 @@ class ReportWriter:
         if observed.tzinfo is None:
             return 0.0
         return max((self._clock.now() - observed).total_seconds(), 0.0)
+
+
+def _read_request(name: str, headers: Mapping[str, str] = MappingProxyType({})) -> ApiRequest:
+    """Return the request that reads one of our objects: a patch that changes nothing, as a dry run.
+
+    An agent may not `get` reports, because that right would cover those of all nodes. The
+    admission policy checks a patch, so this returns only objects of our node. It writes nothing.
+    """
+    return ApiRequest(
+        "PATCH", f"{REPORTS_PATH}/{name}?dryRun=All", {}, {"Content-Type": MERGE, **headers}
+    )
 
 
 def _hash_of_spec(report: NeighborReport) -> str:

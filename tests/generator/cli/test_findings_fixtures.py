@@ -25,7 +25,7 @@ VERBS = (
     "Check|Exchange|Fix|Give|List|Mend|Move|Read|Reseat|Run"
 )
 ADVICE = re.compile(rf"(?:^|[.:;,] )(?:or )?(?:{VERBS})\b")
-EXITS = {"unusable-field": ExitCode.SKIPPED, "cut-input": ExitCode.SKIPPED}
+EXITS = dict.fromkeys(("unusable-field", "unusable-report", "cut-input"), ExitCode.SKIPPED)
 """Kinds about input that is left out; all other fixtures are read whole."""
 
 

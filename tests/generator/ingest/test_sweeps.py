@@ -4,12 +4,13 @@ import pytest
 
 from generator.ingest.sweeps import (
     MIN_ARRAY_PARSER_BYTES,
-    build_detached_claims,
     build_sweep_claims,
+    parse_reported_sweep,
     parse_sweep,
 )
 from topology.model.claims import Claim, SweptClaims, expand_claims
 from topology.model.facts import ParseResult
+from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 from topology.sources.ibnetdiscover.parser import render_ibnetdiscover
 from topology.synthetic import (
@@ -38,15 +39,15 @@ def test_the_claims_of_a_large_sweep_stay_packed(sweep: bytes) -> None:
     assert list(expand_claims(together)) == one_by_one
 
 
-def test_detached_claims_are_the_same_without_the_text_of_the_dump(sweep: bytes) -> None:
-    large = parse_sweep(sweep + b"#" * MIN_ARRAY_PARSER_BYTES, source="dump")
-    (kept,) = build_detached_claims(large)
-    assert isinstance(kept, SweptClaims)
-    assert isinstance(kept.devices, SweptDevices)
-    assert kept.devices == large.devices
-    assert len(kept.devices.sweep.texts.dump) < len(sweep) / 8
-    small = parse_sweep(sweep, source="dump")
-    assert build_detached_claims(small) == build_sweep_claims(small)
+def test_a_reported_sweep_is_parsed_without_its_text_in_memory(sweep: bytes) -> None:
+    reports = split_sweep(sweep.decode(), node="n1", subnet="fe80000000000001")
+    parts = [report.spec.sweep for report in reports if report.spec.sweep is not None]
+    small = parse_reported_sweep(parts, source="dump", used=None)
+    large = parse_reported_sweep(parts, source="dump", used=())
+    assert large.result == small.result == parse_sweep(sweep, source="dump")
+    assert isinstance(large.result.devices, SweptDevices)
+    assert len(large.result.devices.sweep.texts.dump) < len(sweep) / 8
+    assert (small.load, large.load[0]) == ((), len(small.result.devices))
 
 
 @pytest.mark.parametrize("at", [0, 3, -1])

@@ -32,7 +32,13 @@ from topology.reports.neighbor_report import (
     parse_report,
     render_report,
 )
-from topology.reports.sweep_parts import split_sweep, unpack_sweep
+from topology.reports.sweep_parts import (
+    MAX_LINE_BYTES,
+    PIECE_BYTES,
+    split_records,
+    split_sweep,
+    unpack_sweep,
+)
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=20)
 MACS = st.integers(1, 2**24).map(lambda number: f"02:00:00:{number >> 16 & 255:02x}:00:01")
@@ -197,16 +203,20 @@ def test_it_unpacks_what_it_split(text: str) -> None:
     assert unpack_sweep(parts_of(text)).decode() == kept
 
 
+def lines_of(text: str) -> str:
+    return "\n".join(text[start : start + 80] for start in range(0, len(text), 80))
+
+
 def test_it_unpacks_many_parts_in_any_order() -> None:
     rng = random.Random(1)  # noqa: S311 - no secret
-    text = rng.randbytes(300_000).hex()
+    text = lines_of(rng.randbytes(300_000).hex())
     parts = parts_of(text)
     assert len(parts) > 1
     assert unpack_sweep(parts[::-1]).decode() == text
 
 
 BIG = split_sweep(
-    random.Random(2).randbytes(300_000).hex(),  # noqa: S311 - no secret
+    lines_of(random.Random(2).randbytes(300_000).hex()),  # noqa: S311 - no secret
     node="n1",
     subnet="s",
 )
@@ -226,13 +236,33 @@ def changed(**fields: object) -> list[SweepPart]:
         pytest.param(changed(sweep_id="other"), "different sweeps", id="parts of two sweeps"),
         pytest.param(changed(facts="no base64!"), "damaged", id="text that is not base64"),
         pytest.param(changed(facts="AAAA"), "damaged", id="not compressed"),
-        pytest.param([WHOLE[0].model_copy(update={"of": 1})], "damaged or larger", id="cut short"),
+        pytest.param([WHOLE[0].model_copy(update={"of": 1})], "damaged: its last", id="cut short"),
         pytest.param(
             [one.model_copy(update={"sweep_id": "other"}) for one in WHOLE], "hash", id="a wrong id"
         ),
-        pytest.param(parts_of("0" * (4 << 20)), "damaged or larger", id="a decompression bomb"),
+        pytest.param(parts_of("0\n" * (4 << 20)), "damaged or larger", id="a decompression bomb"),
+        pytest.param(parts_of("0" * (4 << 20)), "a line of more", id="a line without an end"),
+        pytest.param(
+            parts_of(f"Ca\n{'0' * MAX_LINE_BYTES}0\nCa"), "a line of more", id="one long line"
+        ),
     ],
 )
 def test_it_refuses_a_sweep(parts: list[SweepPart], problem: str) -> None:
     with pytest.raises(ReportError, match=problem):
         unpack_sweep(parts)
+
+
+@given(st.lists(st.sampled_from(["a" * 40, "", "b"]), max_size=400), st.integers(1, 4000))
+def test_pieces_are_the_text_and_end_between_devices(lines: list[str], size: int) -> None:
+    text = "\n".join(lines).encode()
+    blocks = [text[start : start + size] for start in range(0, len(text), size)]
+    pieces = list(split_records(blocks))
+    assert b"".join(pieces) == text
+    assert all(piece.endswith(b"\n\n") for piece in pieces[:-1])
+
+
+def test_a_piece_is_bounded_although_no_device_ends() -> None:
+    pieces = list(split_records([b"[1]\n" * (PIECE_BYTES // 4)] * 4))
+    assert b"".join(pieces) == b"[1]\n" * PIECE_BYTES
+    assert max(map(len, pieces)) < 2 * PIECE_BYTES
+    assert all(piece.endswith(b"\n") for piece in pieces)

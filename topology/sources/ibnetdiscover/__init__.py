@@ -5,6 +5,8 @@
 - array_parser: the parser in numpy, for a large fabric
 - byte_words: finds words and numbers in an array of bytes, for `array_parser`
 - chunks: parses a large output in chunks that end between two nodes
+- sweep_stream: parses the sweep of a report piece by piece, within limits
+- sweep_load: what a sweep holds, and the most that any fabric has
 - columns: the columns that both parsers fill, one row per port
 - devices: builds the devices and ports of these columns
 - lazy_devices: builds the devices when they are first read
@@ -13,5 +15,6 @@
 - printer: prints devices in the format of `ibnetdiscover`
 
 Imports `topology.model` and `sources.infiniband`. Only `byte_words`, `array_parser`, `chunks`,
-`columns` and `one_ended_rows` need numpy, so a node can run the others without it.
+`columns`, `one_ended_rows`, `sweep_stream` and `sweep_load` need numpy, so a node can run the
+others without it.
 """

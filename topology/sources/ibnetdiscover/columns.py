@@ -7,7 +7,6 @@ longer than all work on them. So `lazy_devices` builds objects only on demand.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from mmap import mmap
@@ -147,41 +146,8 @@ class SweepColumns:
         raw = b"\n".join([dump[start:stop] for start, stop in places])  # no text contains a newline
         return raw.decode("utf-8", "replace").split("\n") if len(self) else []
 
-    def without_dump(self) -> SweepColumns:
-        """Return the same sweep with only the descriptions of its text, each once.
-
-        The text of a large sweep is its largest part. Cost: O(port lines), 0.5 µs each.
-        """
-        offset_by_text: dict[bytes, int] = {}
-        texts_kept = bytearray()
-
-        def move(starts: Offsets, stops: Offsets) -> tuple[Offsets, Offsets]:
-            moved = array("I")
-            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-                text = self.texts.raw(start, stop)
-                offset = offset_by_text.get(text)
-                if offset is None:
-                    offset = offset_by_text[text] = len(texts_kept)
-                    texts_kept.extend(text)
-                moved.append(offset)
-            first = np.array(moved, np.uint32)
-            return first, first + (stops - starts)
-
-        old_columns = self.columns
-        own_spans = move(old_columns.text_starts, old_columns.text_stops)
-        peer_spans = move(old_columns.peer_starts, old_columns.peer_stops)
-        columns = Columns._make(np.array(column) for column in old_columns)._replace(
-            text_starts=own_spans[0],
-            text_stops=own_spans[1],
-            peer_starts=peer_spans[0],
-            peer_stops=peer_spans[1],
-        )
-        smaller = SweepColumns(columns, DescriptionText(bytes(texts_kept)))
-        smaller.row_stops = self.row_stops
-        return smaller
-
     def has_same_rows(self, other: SweepColumns) -> bool:
-        """Return whether another sweep has equal nodes and port lines. Cost: as `without_dump`."""
+        """Return whether another sweep has equal nodes and port lines. Cost: O(port lines), 0.5 µs each."""
         spans = ("text_starts", "text_stops", "peer_starts", "peer_stops")
         rows, others = self.columns._asdict(), other.columns._asdict()
         if not all(

@@ -37,10 +37,6 @@ class SweptDevices(LazyTuple[Device]):
     def _all(self) -> tuple[Device, ...]:
         return tuple(self)
 
-    def without_dump(self) -> SweptDevices:
-        """Return the same devices, with only the descriptions of the text."""
-        return SweptDevices(self.sweep.without_dump())
-
     def names(self) -> list[str]:
         """Return the name of each device."""
         is_host = np.isin(self.sweep.columns.letters, _HOSTS)

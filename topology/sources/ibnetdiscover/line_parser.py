@@ -49,6 +49,8 @@ _ROW_LETTERS: Final = {"SW": "S", "CA": "h", "RT": "r"}
 _BETWEEN_TEXTS: Final = "' - '"
 _PROMPT: Final = re.compile(r"[#$>%]\s*(?:sudo\s+)?(?:\S*/)?ibnetdiscover\b|\A\[?\S+@[^#$]*[#$]\Z")
 _MAX_PROMPT: Final = 200
+MAX_ERRORS: Final = 1000
+"""Bad lines that are named; others are counted, so that no input fills the memory with errors."""
 _SKIPPED: Final = ("DR path ", "Chassis ", "Non-Chassis ", "Hostname:")
 _LIST_ROW: Final = re.compile(r"(?:Ca|Switch|Rt)\s*:\s*0x[0-9a-fA-F]+\s+ports\b")
 _LIST: Final = "a node list of `ibnetdiscover -l`, -H, -S or -R"
@@ -62,6 +64,8 @@ class LineParser:
         self.source = source
         self.records: dict[Key, Record] = {}
         self.errors: list[ParseError] = []
+        """The first bad lines; after `close` also how many more there are."""
+        self._num_unnamed = 0
         self.form = ""
         """An unsupported form of the tool's output that was seen, empty if none."""
         self._record: Record | None = None
@@ -79,15 +83,28 @@ class LineParser:
         self._record, self._id_lines = record, {}
 
     def error(self, problem: str, line: int | None = None, excerpt: str = "") -> None:
-        """Add an error about a line, or about the whole output."""
+        """Add an error about a line, or about the whole output; count it if there are many."""
+        if len(self.errors) >= MAX_ERRORS:
+            self._num_unnamed += 1
+            return
         self.errors.append(ParseError(problem, source=self.source, line=line, excerpt=excerpt))
 
     def close(self, *, is_empty: bool) -> None:
         """Add the errors about the whole output, after all lines are read."""
+        if self._num_unnamed:
+            self._add_closing(f"{self._num_unnamed} more lines are bad")
+            self._num_unnamed = 0
         if self.form:
-            self.error(f"this is {self.form}: run `ibnetdiscover` without options")
+            self._add_closing(f"this is {self.form}: run `ibnetdiscover` without options")
         elif is_empty:
-            self.error("no Switch, Ca or Rt record: expected the output of `ibnetdiscover`")
+            self._add_closing("no Switch, Ca or Rt record: expected the output of `ibnetdiscover`")
+
+    def _add_closing(self, problem: str) -> None:
+        self.errors.append(ParseError(problem, source=self.source))
+
+    def end_record(self) -> None:
+        """Forget the current record: another parser has read the lines that followed it."""
+        self._record, self._id_lines = None, {}
 
     def read(self, text: str, first: int = 1) -> None:
         """Dispatch every line on its first character; `first` is the number of the first line."""
@@ -174,7 +191,7 @@ class LineParser:
         far_port: FarPort = (int(peer_port), self._guids[peer_guid] if peer_guid else None)
         own_guid = self._guids[own_text] if own_text and record.letter != "S" else None
         rate = self._rate(width, speed, number) if width else None
-        if not _add_row(record, int(port), (own_guid, (letter, guid), far_port, description, rate)):
+        if not add_row(record, int(port), (own_guid, (letter, guid), far_port, description, rate)):
             self.error("port has two peers, the first one counts", number, line)
 
     def _rate(self, width: str, speed: str | None, number: int) -> int | None:
@@ -201,7 +218,7 @@ class LineParser:
             rate = self._rate(match[4], match[5], number)
             row = (None, (_ROW_LETTERS[match[6]], peer), (int(match[7]), None), texts[1], rate)
         record = self._get((_ROW_LETTERS[match[1]], guid), texts[0])
-        if not _add_row(record, int(match[2]), row):
+        if not add_row(record, int(match[2]), row):
             self.error("port has two peers, the first one counts", number, line)
 
     def _read_other_line(self, line: str, number: int, problem: str = "unknown line") -> None:
@@ -213,7 +230,7 @@ class LineParser:
             self.error(problem, number, line)
 
 
-def _add_row(record: Record, port: int, row: PortLine) -> bool:
+def add_row(record: Record, port: int, row: PortLine) -> bool:
     """Add a port unless it is known; return False if the known port has another cable."""
     old = record.port_lines.setdefault(port, row)
     if old[1] is None:

@@ -180,7 +180,7 @@ def test_it_checks_its_report_from_time_to_time(agent: Agent) -> None:
     agent.clock.seconds += 20
     for _ in range(3):
         agent.publish(report_with("eth0"))
-    assert agent.api.asked == ["PATCH n1", "PATCH n1/status", "GET n1"]
+    assert agent.api.asked == ["PATCH n1", "PATCH n1/status", "READ n1"]
 
 
 @pytest.mark.parametrize("what", ["edited", "deleted", "disowned"])
@@ -281,7 +281,7 @@ def test_it_finds_the_parts_of_its_sweeps_without_a_list(agent: Agent) -> None:
         for number, one in enumerate((first, second))
         if one.spec.sweep
     }
-    assert agent.api.asked == ["GET n1.sweep.0", "GET n1.sweep.1", "GET n1.sweep.2"]
+    assert agent.api.asked == ["READ n1.sweep.0", "READ n1.sweep.1", "READ n1.sweep.2"]
 
 
 def test_it_retries_parts_that_it_could_not_read(agent: Agent) -> None:
@@ -334,3 +334,10 @@ def test_it_refuses_a_report_that_cannot_be_cut_to_fit(agent: Agent) -> None:
         agent.publish(build_report(device, name="n1"))
     assert not isinstance(told.value, KubeUnavailable)
     assert agent.api.asked == []
+
+
+def test_it_replaces_an_object_that_the_current_schema_refuses(agent: Agent) -> None:
+    """A patch that changes nothing is validated too, unlike a read."""
+    agent.api.problems = [KubeError("n1 is invalid", status=422)]
+    assert agent.objects.last_report() is None
+    assert agent.publish(report_with("eth0")) == {"n1": PublishOutcome.SPEC}

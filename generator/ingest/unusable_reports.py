@@ -1,0 +1,84 @@
+"""Findings about reports and sweeps that cannot be used; each names its node. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Final
+
+from topology.model.errors import ParseError, ReportError, list_some, show
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.reports.neighbor_report import REPORT_KIND
+from topology.reports.sweep_parts import IncompleteSweep
+
+_MAX_SUBNETS_SHOWN: Final = 3
+
+
+class RefusedSweeps:
+    """Sweeps that cannot be used, and why."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self._errors: dict[tuple[str, str], ReportError] = {}
+
+    def add(self, node: str, subnet: str, error: ReportError) -> None:
+        """Record that a sweep cannot be used."""
+        self._errors.setdefault((node, subnet), error)
+
+    def findings(self, counted: Container[tuple[str, str]]) -> list[Finding]:
+        """Return a finding per node with sweeps that cannot be used.
+
+        Args:
+            counted: node and subnet of each sweep that counts. A node whose last sweep counts may
+                be writing the parts of the next one.
+        """
+        by_node: dict[str, dict[str, str]] = {}
+        for key, error in self._errors.items():
+            if not (isinstance(error, IncompleteSweep) and key in counted):
+                node, subnet = key
+                by_node.setdefault(node, {})[subnet] = str(error)
+        return [_build_finding(node, subnets) for node, subnets in sorted(by_node.items())]
+
+
+def derive_refused_report_findings(problems: Iterable[ParseError]) -> list[Finding]:
+    """Return a finding per node with objects that cannot be used.
+
+    Args:
+        problems: of the store. Only those that name an object of the API server count.
+    """
+    by_node: dict[str, tuple[str, str]] = {}
+    for problem in problems:
+        kind, _, name = problem.source.partition(" ")
+        if kind == REPORT_KIND and name:
+            by_node.setdefault(name.partition(".sweep.")[0], (name, problem.problem))
+    return [
+        Finding(
+            kind=FindingKind.UNUSABLE_REPORT,
+            device=node,
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"The object {show(name, 253)} cannot be used: {show(problem, 400)}. Check the "
+                f"version and the log of the agent on {show(node, 253)}. If the agent did not "
+                "write this object, the node may be taken over."
+            ),
+        )
+        for node, (name, problem) in sorted(by_node.items())
+    ]
+
+
+def _build_finding(node: str, subnets: Mapping[str, str]) -> Finding:
+    ordered = sorted(subnets.items())
+    shown = list_some((show(subnet) for subnet, _ in ordered), _MAX_SUBNETS_SHOWN)
+    noun = "subnet" if len(ordered) == 1 else "subnets"
+    name = show(node, 253)
+    return Finding(
+        kind=FindingKind.UNUSABLE_REPORT,
+        device=node,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"The sweep of {noun} {shown} that {name} reports cannot be used: {ordered[0][1]}. "
+            f"Check the log of the agent on {name}. If the agent did not write this sweep, the "
+            "node may be taken over."
+        ),
+    )
