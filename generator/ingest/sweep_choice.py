@@ -154,7 +154,9 @@ class _Comparison(NamedTuple):
     node: str
     difference: SweepDifference
     hosts: frozenset[str]
-    """The names that the sweeps give to the hosts at the cables in question."""
+    """The names that the sweeps give to the hosts in question: those at the cables that differ; all
+    if the sweeps differ much, because a domain keeps the name of most of its hosts. So false cables
+    of most hosts would move the others."""
 
 
 class _Verdicts:
@@ -323,9 +325,12 @@ class SweepChooser:
         if read.check.is_contradicted:
             return None
         difference = compare_views(used.view, read.view)
-        guids = np.array(sorted(difference.host_guids), np.uint64)
-        names = {*used.view.find_names(guids), *read.view.find_names(guids)} - {""}
-        self._compared[key] = _Comparison(other.node, difference, frozenset(names))
+        if difference.is_large:
+            hosts = used.view.host_names | read.view.host_names
+        else:
+            guids = np.array(sorted(difference.host_guids), np.uint64)
+            hosts = frozenset({*used.view.find_names(guids), *read.view.find_names(guids)} - {""})
+        self._compared[key] = _Comparison(other.node, difference, hosts)
         return self._compared[key]
 
 
@@ -407,7 +412,10 @@ def _record_disagreement(
     reported = {
         name
         for name, ports in evidence.hosts.items()
-        if any(port.guid in difference.host_guids for port in ports)
+        if any(
+            port.subnet == subnet if difference.is_large else port.guid in difference.host_guids
+            for port in ports
+        )
     }
     hosts = comparison.hosts | reported
     verdicts.doubts.append(build_disagreement_doubt(nodes, subnet, difference, hosts=hosts))

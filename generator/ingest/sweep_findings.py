@@ -114,7 +114,7 @@ def describe_difference(difference: SweepDifference) -> str:
         (difference.num_cables, "cables are in only one of them"),
         (difference.num_moved, "ports of hosts are cabled to different ports"),
         (difference.num_switches, "switches differ in many cables"),
-        (difference.num_renamed, "HCAs have different names"),
+        (difference.num_renamed, "devices have another name, kind or system image"),
     ]
     return ", ".join(f"{num} {words}" for num, words in rows if num)
 
@@ -130,8 +130,8 @@ def build_disagreement_finding(
         severity=Severity.WARNING,
         message=(
             f"The sweeps of subnet {subnet} by {first} and {second} disagree: "
-            f"{describe_difference(difference)}. No node whose cables are in doubt is moved. After "
-            "a change of cables this ends with their next sweeps. If it does not, run "
+            f"{describe_difference(difference)}. Nothing is moved that follows from only one of "
+            "them. After a change of cables this ends with their next sweeps. If it does not, run "
             "ibnetdiscover on both, and list only the nodes that you trust in spec.sweepers."
         ),
     )
@@ -146,15 +146,14 @@ def build_disagreement_doubt(
         nodes: the node whose sweep is used, and the other one.
         subnet: that both swept.
         difference: how they differ.
-        hosts: the nodes at the cables in question.
+        hosts: the nodes in question.
     """
     first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
     message = (
         f"the sweeps of subnet {subnet} by {first} and {second} disagree: "
         f"{describe_difference(difference)}"
     )
-    scope = None if difference.num_switches else hosts
-    return SweepDoubt(DoubtKind.SWEEPS_DISAGREE, message, scope)
+    return SweepDoubt(DoubtKind.SWEEPS_DISAGREE, message, hosts)
 
 
 def build_unconfirmed_doubt(node: str, subnet: str, predecessor: str | None) -> SweepDoubt:

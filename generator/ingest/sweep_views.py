@@ -16,19 +16,30 @@ from numpy.typing import NDArray
 from topology.model.claims import Claim, SweptClaims, expand_claims
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
-from topology.sources.ibnetdiscover.columns import NO_GUID, SWITCH, Guids
+from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, Guids
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 
 Cables: TypeAlias = NDArray[np.uint64]
 """One row per cable: GUID and port number of one end, then of the other; the lower end first."""
+Descriptions: TypeAlias = NDArray[np.uint64]
+"""One row per node: GUID, letter of its kind, system image GUID (or 0), hash of its name."""
 ALLOWED_CABLES: Final = 1
-"""So many cables of one switch to others may differ: a flapping link moves no leaf."""
+"""So many cables of one switch to others may differ, if they are less than half of them."""
 ALLOWED_PERCENT: Final = 10
 """Or this share of its cables to other switches."""
 ALLOWED_ABSENT: Final = 2
 """So many cables may be in only one of two sweeps, as links go up and down between them."""
 ALLOWED_ABSENT_PERCENT: Final = 1
 """Or this share of all cables."""
+_LETTERS: Final = {
+    DeviceKind.SWITCH: SWITCH,
+    DeviceKind.HOST: HCA,
+    DeviceKind.AGGREGATION: HCA,
+    DeviceKind.ROUTER: ROUTER,
+}
+_LOWER_A: Final = ord("a")
+_CASE: Final = 32
+"""Distance of a lower-case letter from its upper-case one."""
 _GUIDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
 
 
@@ -44,6 +55,15 @@ class SweepView:
     port_guids: Guids
     """Ascending."""
     cables: Cables
+    descriptions: Descriptions
+    """One row per node, in order."""
+
+    @property
+    def host_names(self) -> frozenset[str]:
+        """Return the names of all nodes but switches."""
+        is_switch = np.isin(self.guids, self.switch_guids).tolist()
+        rows = zip(self.names, is_switch, strict=True)
+        return frozenset(name for name, switch in rows if name and not switch)
 
     def find_names(self, guids: Guids) -> list[str]:
         """Return the name of the node of each GUID; empty if the sweep lacks it."""
@@ -67,7 +87,7 @@ class SweepDifference(NamedTuple):
     host_guids: frozenset[int]
     """Node GUIDs of the CAs at these cables."""
     num_renamed: int
-    """CAs with different names."""
+    """Devices that both contain, but with another name, kind or system image."""
     num_switches: int
     """Switches with many cables to other switches that only one of the sweeps contains."""
 
@@ -99,46 +119,60 @@ def read_view(claims: Iterable[Claim | SweptClaims]) -> SweepView:
 
 def compare_views(first: SweepView, second: SweepView) -> SweepDifference:
     """Return how two sweeps differ. Cost: O(cables log cables)."""
-    rows = np.concatenate((first.cables, second.cables))
-    sources = np.repeat([0, 1], (len(first.cables), len(second.cables)))
+    only, sources = _find_unshared(first.cables, second.cables)
+    num_shared = (len(first.cables) + len(second.cables) - len(only)) // 2
+    switches = np.union1d(first.switch_guids, second.switch_guids)
+    is_switch = np.isin(only[:, (0, 2)], switches)
+    is_host = ~is_switch.reshape(-1)
+    renamed = _find_renamed(first, second, only[:, (0, 2)])
+    ends, end_sources = only.reshape(-1, 2)[is_host], np.repeat(sources, 2)[is_host]
+    return SweepDifference(
+        num_cables=len(only),
+        num_all=len(only) + num_shared,
+        num_moved=_count_shared(ends[end_sources == 0], ends[end_sources == 1]),
+        host_guids=frozenset([*ends[:, 0].tolist(), *np.setdiff1d(renamed, switches).tolist()]),
+        num_renamed=len(renamed),
+        num_switches=_count_switches(only[is_switch.all(axis=1)], (first, second), switches),
+    )
+
+
+def _find_unshared(
+    first: NDArray[np.uint64], second: NDArray[np.uint64]
+) -> tuple[NDArray[np.uint64], NDArray[np.intp]]:
+    """Return the rows that only one table has, and which of the two: 0 or 1. Rows are unique."""
+    rows = np.concatenate((first, second))
+    sources = np.repeat([0, 1], (len(first), len(second)))
     order = np.lexsort(rows.T[::-1])
     rows, sources = rows[order], sources[order]
     is_second = np.zeros(len(rows), bool)
     is_second[1:] = (rows[1:] == rows[:-1]).all(axis=1)
     is_shared = is_second | np.append(is_second[1:], np.False_)[: len(rows)]
-    only = rows[~is_shared]
-    switches = np.union1d(first.switch_guids, second.switch_guids)
-    is_switch = np.isin(only[:, (0, 2)], switches)
-    is_host = ~is_switch.reshape(-1)
-    renamed = _find_renamed(first, second)
-    ends, end_sources = only.reshape(-1, 2)[is_host], np.repeat(sources[~is_shared], 2)[is_host]
-    return SweepDifference(
-        num_cables=len(only),
-        num_all=len(rows) - int(is_second.sum()),
-        num_moved=_count_shared(ends[end_sources == 0], ends[end_sources == 1]),
-        host_guids=frozenset([*ends[:, 0].tolist(), *renamed]),
-        num_renamed=len(renamed),
-        num_switches=_count_switches(only[is_switch.all(axis=1)], rows[~is_second], switches),
-    )
+    return rows[~is_shared], sources[~is_shared]
 
 
-def _find_renamed(first: SweepView, second: SweepView) -> list[int]:
-    """Return the GUIDs of the CAs that have different names."""
-    guids = np.setdiff1d(np.intersect1d(first.guids, second.guids), first.switch_guids)
-    names = zip(first.find_names(guids), second.find_names(guids), strict=True)
-    rows = zip(guids.tolist(), names, strict=True)
-    return [guid for guid, (name, other) in rows if name != other]
+def _find_renamed(first: SweepView, second: SweepView, cabled: Guids) -> Guids:
+    """Return the GUIDs of the nodes that both sweeps describe, but not alike.
+
+    A node that only one of them contains differs in its cables already, unless it has none.
+    """
+    only, _ = _find_unshared(first.descriptions, second.descriptions)
+    guids = np.unique(only[:, 0])
+    is_shared = np.isin(guids, first.guids) & np.isin(guids, second.guids)
+    renamed: Guids = guids[is_shared | ~np.isin(guids, cabled)]
+    return renamed
 
 
-def _count_switches(only: Cables, cables: Cables, switches: Guids) -> int:
+def _count_switches(only: Cables, views: Iterable[SweepView], switches: Guids) -> int:
     """Return how many switches differ in more cables to other switches than is usual."""
-    between = cables[np.isin(cables[:, (0, 2)], switches).all(axis=1)]
     changed, num_changed = np.unique(only[:, (0, 2)], return_counts=True)
     if not len(changed):
         return 0
+    cables = np.unique(np.concatenate([view.cables for view in views]), axis=0)
+    between = cables[np.isin(cables[:, (0, 2)], switches).all(axis=1)]
     known, num_known = np.unique(between[:, (0, 2)], return_counts=True)
     total = num_known[np.searchsorted(known, changed)]
     allowed = np.maximum(ALLOWED_CABLES, total * ALLOWED_PERCENT // 100)
+    allowed = np.minimum(allowed, (total - 1) // 2)
     return int((num_changed > allowed).sum())
 
 
@@ -153,13 +187,24 @@ def _read_columns(devices: SweptDevices) -> SweepView:
     is_cabled = columns.peer_letters != NO_GUID
     near = columns.guids[sweep.row_nodes()]
     rows = np.column_stack((near, columns.numbers, columns.peers, columns.far_numbers))
+    names = devices.names()
+    letters = np.where(columns.letters >= _LOWER_A, columns.letters - _CASE, columns.letters)
     return SweepView(
         guids=columns.guids,
-        names=devices.names(),
+        names=names,
         switch_guids=columns.guids[columns.letters == SWITCH],
         port_guids=np.unique(columns.own_guids[columns.own_guids != NO_GUID]),
         cables=_order_cables(rows[is_cabled].astype(np.uint64)),
+        descriptions=_build_descriptions(columns.guids, letters, columns.images, names),
     )
+
+
+def _build_descriptions(
+    guids: Guids, letters: NDArray[np.uint8], images: Guids, names: list[str]
+) -> Descriptions:
+    """Return one row per node; equal names have equal hashes in this process."""
+    hashes = np.array(list(map(hash, names)), np.int64).view(np.uint64)
+    return np.column_stack((guids, letters.astype(np.uint64), images, hashes))
 
 
 def _order_cables(rows: Cables) -> Cables:
@@ -184,13 +229,23 @@ def _read_devices(devices: list[Device]) -> SweepView:
     )
     is_switch = [device.kind is DeviceKind.SWITCH for _, device in named]
     guids = np.array([guid for guid, _ in named], np.uint64)
+    names = [device.name for _, device in named]
+    letters = np.array([_LETTERS.get(device.kind, 0) for _, device in named], np.uint8)
+    images = np.array([_find_image(device.ids) for _, device in named], np.uint64)
     return SweepView(
         guids=guids,
-        names=[device.name for _, device in named],
+        names=names,
         switch_guids=guids[np.array(is_switch, bool)],
         port_guids=np.array(sorted(set(own_guids)), np.uint64),
         cables=_order_cables(np.array(rows, np.uint64).reshape(-1, 4)),
+        descriptions=_build_descriptions(guids, letters, images, names),
     )
+
+
+def _find_image(ids: Iterable[Id]) -> int:
+    """Return the system image GUID, 0 if it is unknown."""
+    images = (int(id_.value, 16) for id_ in ids if id_.kind is IdKind.SYSTEM_IMAGE_GUID)
+    return next(images, NO_GUID)
 
 
 def _find_node_guid(ids: Iterable[Id]) -> list[int]:

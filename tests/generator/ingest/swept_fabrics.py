@@ -59,9 +59,9 @@ def sweep_by(
     return [part.model_copy(update={"status": status}) for part in parts]
 
 
-def exchange(first: str, second: str) -> list[Device]:
+def exchange(first: str, second: str, devices: Sequence[Device] = DEVICES) -> list[Device]:
     """Return the sweep of a fabric in which two hosts have each other's cables."""
-    hcas = {device.name: device for device in DEVICES if device.kind is DeviceKind.HOST}
+    hcas = {device.name: device for device in devices if device.kind is DeviceKind.HOST}
     swapped = {hcas[first].ids[:1]: hcas[second], hcas[second].ids[:1]: hcas[first]}
 
     def turn(neighbor: Neighbor) -> Neighbor:
@@ -87,7 +87,7 @@ def exchange(first: str, second: str) -> list[Device]:
         ports = zip(device.ports, cables, strict=True)
         return replace(device, ports=tuple(port._replace(neighbors=far) for port, far in ports))
 
-    return [recable(device) for device in DEVICES]
+    return [recable(device) for device in devices]
 
 
 def without(is_lost: Callable[[Device], bool]) -> list[Device]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,8 @@ import pytest
 from generator.ingest.sweep_views import SweepView, compare_views, read_view
 from tests.generator.ingest.swept_fabrics import DEVICES, HOSTS, exchange, without
 from topology.model.claims import Claim, Origin, SweptClaims
-from topology.model.facts import Device
+from topology.model.facts import Device, DeviceKind, Port
+from topology.model.ids import Id, IdKind
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover, render_ibnetdiscover
 
@@ -29,7 +32,7 @@ def by_column(devices: Sequence[Device]) -> SweepView:
 
 def test_both_forms_of_a_sweep_give_the_same_view() -> None:
     one, other = by_line(DEVICES), by_column(DEVICES)
-    for name in ("guids", "switch_guids", "port_guids", "cables"):
+    for name in ("guids", "switch_guids", "port_guids", "cables", "descriptions"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
     assert one.names == other.names
     assert compare_views(one, other).is_empty
@@ -65,13 +68,68 @@ def test_it_counts_what_differs(
     assert found.is_large == (num_cables > 1)
 
 
+def test_a_lost_cable_is_large_where_a_switch_has_no_more_than_two() -> None:
+    leaf = next(one for one in DEVICES if one.name == "leaf-g01")
+    ups = [port for port in leaf.ports if port.neighbors[0].device_name.startswith("spine")]
+    for num_left in (3, 2, 1):
+        before = cut_ports(ups[num_left:])
+        after = cut_ports(ups[num_left - 1 :])
+        found = compare_views(by_line(before), by_line(after))
+        assert (found.num_cables, found.is_large) == (1, num_left < 3)
+
+
+def cut_ports(cut: Sequence[Port]) -> list[Device]:
+    """Return the sweep in which leaf-g01 lacks the cables of some ports."""
+    lost = {port.name for port in cut}
+
+    def is_cut(device: Device, port: Port) -> bool:
+        (far,) = port.neighbors
+        names = (device.name, far.device_name)
+        return (names[0] == "leaf-g01" and port.name in lost) or (
+            names[1] == "leaf-g01" and far.port_name in lost
+        )
+
+    return [
+        replace(device, ports=tuple(port for port in device.ports if not is_cut(device, port)))
+        for device in DEVICES
+    ]
+
+
+def relabelled(which: str, **facts: object) -> list[Device]:
+    return [replace(one, **facts) if one.name == which else one for one in DEVICES]  # type: ignore[arg-type]
+
+
+IMAGE = (Id(IdKind.SYSTEM_IMAGE_GUID, "00000000000000aa"),)
+
+
+@pytest.mark.parametrize(
+    ("name", "facts"),
+    [
+        pytest.param("leaf-g01", {"name": "storage-leaf-g01"}, id="a switch has another name"),
+        pytest.param(HOSTS[0], {"name": HOSTS[12]}, id="an HCA has the name of another host"),
+        pytest.param(HOSTS[0], {"kind": DeviceKind.ROUTER}, id="an HCA is a router"),
+        pytest.param("leaf-g01", {"ids": IMAGE}, id="a switch is in another box"),
+    ],
+)
+@pytest.mark.parametrize("read", [by_line, by_column])
+def test_devices_that_are_described_otherwise_are_a_large_difference(
+    read: Callable[[Sequence[Device]], SweepView], name: str, facts: dict[str, Any]
+) -> None:
+    if "ids" in facts:
+        (device,) = (one for one in DEVICES if one.name == name)
+        facts = {"ids": (*device.ids[:1], *IMAGE)}
+    found = compare_views(read(DEVICES), read(relabelled(name, **facts)))
+    assert (found.num_renamed, found.is_large, found.is_empty) == (1, True, False)
+
+
 def test_two_large_sweeps_are_compared_quickly() -> None:
     num = 200_000
     guids = np.arange(1, num + 1, dtype=np.uint64)
     cables = np.column_stack((guids, np.ones(num, np.uint64), guids + num, guids % 64))
     names = [""] * num
-    one = SweepView(guids, names, guids[:10], guids, cables.astype(np.uint64))
-    other = SweepView(guids, names, guids[:10], guids, cables[:-1].astype(np.uint64))
+    rows = np.column_stack((guids, guids, guids, guids))
+    one = SweepView(guids, names, guids[:10], guids, cables.astype(np.uint64), rows)
+    other = SweepView(guids, names, guids[:10], guids, cables[:-1].astype(np.uint64), rows)
     start_s = time.process_time()
     assert compare_views(one, other).num_cables == 1
     assert time.process_time() - start_s < 5

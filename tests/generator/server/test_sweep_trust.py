@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,42 @@ def test_a_sweeper_that_lies_moves_nobody_while_the_other_one_does_not(
         assert FIRST in sweeps.message
         assert SECOND in sweeps.message
         assert sweeps.status["held"]["hash"]
+
+
+def swapped(*pairs: tuple[str, str]) -> Sequence[Device]:
+    found = DEVICES
+    for first, second in pairs:
+        found = exchange(first, second, found)
+    return found
+
+
+STORAGE_LEAF = [
+    replace(one, name=f"storage-{one.name}") if one.name == "leaf-g01" else one for one in DEVICES
+]
+"""A leaf of another network, by its name."""
+EXCHANGED_LEAVES = swapped(*zip(HOSTS[:3], HOSTS[8:11], strict=True))
+"""Most hosts of two leaves exchanged: the leaves keep the names of most of their hosts, so it looks
+as if the others had moved, whose cables nobody disputes."""
+
+
+@pytest.mark.parametrize(
+    "lie", [STORAGE_LEAF, EXCHANGED_LEAVES], ids=["a leaf has another name", "leaves exchanged"]
+)
+def test_a_sweeper_that_lies_moves_no_node_whose_cables_are_as_before(
+    sweeps: Sweeps, lie: Sequence[Device]
+) -> None:
+    before = sweeps.settle()
+    document = sweeps.store.read_fabric()
+    assert document is not None
+    everything = {"nodesPercent": 100, "domainsPercent": 100}
+    sweeps.store.write_fabric(document | {"spec": {"changeBudget": everything}})
+    sweeps.sweep(FIRST, lie)
+    sweeps.tick(3)
+    assert sweeps.files() == before
+    assert (sweeps.findings, sweeps.blocked) == ({"sweeps-disagree"}, "SweepsDisagree")
+    sweeps.sweep(SECOND, lie)
+    sweeps.tick(3)
+    assert sweeps.files() != before, "no lie is tried that changes nothing"
 
 
 def test_a_change_is_written_as_soon_as_both_sweepers_see_it(sweeps: Sweeps) -> None:
