@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -139,19 +141,59 @@ def write_folder(
     """
     out = Path(os.path.abspath(out))  # noqa: PTH100 - a link is not followed, but replaced or refused
     _check_free(out, force=force)
+    is_complete = False
+
+    def describe() -> str:
+        return f"{show(str(out))} is {'complete' if is_complete else 'as before'}"
+
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            noting_interruption(lambda: f"{show(str(out))} is as before"),
-            tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent) as scratch,
-        ):
-            num = _write_all(files, Path(scratch) / "new", on_file)
-            if out.exists():
-                out.rename(Path(scratch) / "old")
-            (Path(scratch) / "new").rename(out)
+        with noting_interruption(describe), _parents_created(out), _scratch_beside(out) as scratch:
+            num = _write_all(files, scratch / "new", on_file)
+            exchange(out, new=scratch / "new", old=scratch / "old")
+            is_complete = True
     except OSError as error:
         raise WriteError(f"cannot write {show(str(out))}: {error.strerror}") from error
     return num
+
+
+@contextmanager
+def _parents_created(out: Path) -> Iterator[None]:
+    """Create the folders above a path; remove them again if the context fails."""
+    missing = [folder for folder in out.parents if not os.path.lexists(folder)]
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else uses it by now
+            for folder in missing:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def _scratch_beside(out: Path) -> Iterator[Path]:
+    """Create a folder beside a path; remove it with its content, also if a signal comes then."""
+    scratch = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        yield scratch
+    finally:
+        try:
+            shutil.rmtree(scratch)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+
+
+def exchange(out: Path, *, new: Path, old: Path) -> None:
+    """Move a folder to its place; what was there moves aside, and back if that fails."""
+    try:
+        if out.exists():
+            out.rename(old)
+        new.rename(out)
+    except BaseException:
+        if old.exists() and not out.exists():
+            old.rename(out)
+        raise
 
 
 def _check_free(out: Path, *, force: bool) -> None:

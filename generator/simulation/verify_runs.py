@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import random  # noqa: TID251 - seeded: a run can be repeated
 import signal
 import time
@@ -18,8 +19,9 @@ from contextlib import contextmanager
 from functools import lru_cache
 from io import FileIO
 from itertools import groupby, islice
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from generator.simulation.fabric_words import render_fabric_options, render_fault_options
@@ -206,7 +208,9 @@ def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, R
         yield from ((task, _run_task(task)) for task in tasks)
         return
     # Spawn, because a fork would copy the threads and locks of the caller.
-    pool = ProcessPoolExecutor(min(jobs, len(tasks)), get_context("spawn"))
+    pool = ProcessPoolExecutor(
+        min(jobs, len(tasks)), get_context("spawn"), initializer=_end_with_parent
+    )
     try:
         with _block_stop_signals():  # its processes inherit that: this process ends them
             futures: Mapping[Future[RunResult], RunTask] = {
@@ -222,6 +226,13 @@ def _run_batch(tasks: Sequence[RunTask], jobs: int) -> Iterator[tuple[RunTask, R
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent ends, also by SIGKILL, which lets the parent do nothing."""
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 @contextmanager

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.simulation.fabric_files import write_folder
+from generator.simulation.fabric_files import exchange, write_folder
+from runtime.program import Interrupted
 from tests.generator.scenes import partition, run
-from topology.model.errors import ConfigError
+from topology.model.errors import ConfigError, WriteError
 from topology.model.facts import Medium
 from topology.reports.neighbor_report import parse_report
 from topology.synthetic import FabricKind
@@ -154,6 +155,42 @@ def test_it_leaves_nothing_behind_when_it_fails(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no more"):
         write_folder(failing(), tmp_path / "out", force=False, on_file=lambda _: None)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("failure", [ConfigError("no more"), OSError(28, "full"), Interrupted(2)])
+def test_it_removes_the_parent_folders_that_it_created(
+    failure: BaseException, tmp_path: Path
+) -> None:
+    def failing() -> Iterator[tuple[str, str]]:
+        yield "truth.json", "{}"
+        raise failure
+
+    (tmp_path / "before").mkdir()
+    with pytest.raises((ConfigError, WriteError, Interrupted)):
+        write_folder(
+            failing(), tmp_path / "before/new/newer/out", force=False, on_file=lambda _: None
+        )
+    assert list(tmp_path.rglob("*")) == [tmp_path / "before"]
+
+
+class _FailingRename(type(Path())):  # type: ignore[misc]  # the class depends on the system
+    """A path to which nothing new can be moved."""
+
+    def rename(self, target: Path) -> Path:
+        if self.name == "new":
+            raise Interrupted(2)
+        return super().rename(target)  # type: ignore[no-any-return]
+
+
+def test_it_keeps_an_earlier_simulation_until_the_new_one_is_in_its_place(tmp_path: Path) -> None:
+    simulate(tmp_path / "fabric", "--hosts", 8)
+    before = files_of(tmp_path)
+    out = _FailingRename(tmp_path / "fabric")
+    scratch = _FailingRename(tmp_path)
+    (scratch / "new").mkdir()
+    with pytest.raises(Interrupted):
+        exchange(out, new=scratch / "new", old=scratch / "old")
+    assert files_of(tmp_path) == before
 
 
 def test_it_counts_the_files_as_they_are_written(tmp_path: Path) -> None:
