@@ -19,9 +19,9 @@ from generator.ingest.named_sweepers import (
     find_awaited_subnets,
 )
 from generator.ingest.report_scope import limit_to_scope
+from generator.ingest.reported_sweep import ReportedSweep
 from generator.ingest.sweep_budget import SweepParser
 from generator.ingest.sweep_choice import (
-    ReportedSweep,
     SweepChooser,
     SweepEvidence,
     UsedSweep,

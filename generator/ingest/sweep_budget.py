@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from generator.ingest.sweep_choice import ParsedSweep, ReportedSweep
+from generator.ingest.reported_sweep import ParsedSweep, ReportedSweep
 from generator.ingest.sweeps import (
     MIN_ARRAY_PARSER_BYTES,
     build_sweep_claims,

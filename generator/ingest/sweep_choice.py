@@ -19,6 +19,12 @@ import numpy as np
 from generator.ingest.host_evidence import HostCheck, HostComparison, HostPorts
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import NamedSweepers, SweepRank
+from generator.ingest.reported_sweep import (
+    ParsedSweep,
+    ParseSweep,
+    ReportedSweep,
+    is_ahead,
+)
 from generator.ingest.sweep_findings import (
     IgnoredSweep,
     WhyIgnored,
@@ -36,60 +42,14 @@ from generator.ingest.sweep_views import (
     read_view,
 )
 from generator.ingest.unusable_reports import RefusedSweeps
-from topology.model.claims import Claim, SweptClaims
-from topology.model.errors import ParseError, ReportError, show
+from topology.model.errors import ParseError, ReportError
 from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
-from topology.reports.neighbor_report import SweepPart
+from topology.reports.observed_time import parse_observed_at
 
-CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""A sweep that is dated further ahead of our clock is ignored."""
 SAME_TIME: Final = timedelta(minutes=15)
 """Sweeps in a folder are compared if they are no further apart: three usual intervals."""
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class ReportedSweep:
-    """The parts of one sweep by one node, perhaps not all of them."""
-
-    node: str
-    observed_at: str
-    parts: tuple[SweepPart, ...]
-
-    @property
-    def subnet(self) -> str:
-        """The subnet that the parts claim to be about."""
-        return self.parts[0].subnet
-
-    @property
-    def sweep_id(self) -> str:
-        """The hash of the sweep, as the parts state it."""
-        return self.parts[0].sweep_id
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether every part is there; the parts may still be damaged."""
-        return sorted(part.part for part in self.parts) == list(range(self.parts[0].of))
-
-    @property
-    def title(self) -> str:
-        """The name for messages."""
-        return show(f"{self.node}.sweep.* of subnet {self.subnet}")
-
-
-class ParsedSweep(NamedTuple):
-    """The claims of one complete sweep."""
-
-    parts: tuple[SweepPart, ...]
-    claims: tuple[Claim | SweptClaims, ...]
-    errors: tuple[ParseError, ...]
-    load: tuple[int, ...] = ()
-    """What it holds, a `SweepLoad`; empty if that was not counted."""
-
-
-ParseSweep = Callable[[ReportedSweep, ParsedSweep | None], ParsedSweep]
-"""Parses a sweep, or returns the last result if the parts are unchanged. Raises ReportError."""
 
 
 class UsedSweep(NamedTuple):
@@ -242,7 +202,7 @@ class SweepChooser:
                 by_subnet[sweep.subnet].append(_NamedSweep(rank, sweep))
         for rows in by_subnet.values():
             rows.sort(key=lambda row: (row.sweep.node, row.sweep.sweep_id), reverse=True)
-            rows.sort(key=lambda row: parse_time(row.sweep.observed_at), reverse=True)
+            rows.sort(key=lambda row: _find_time(row.sweep), reverse=True)
             rows.sort(key=lambda row: row.rank)
         return by_subnet, ignored
 
@@ -334,20 +294,6 @@ class SweepChooser:
         return self._compared[key]
 
 
-def parse_time(text: str) -> datetime:
-    """Return a time with a zone; the earliest one for any other text."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return _NO_TIME
-    return _NO_TIME if found.tzinfo is None else found
-
-
-def is_ahead(observed_at: str, now: datetime | None) -> bool:
-    """Return whether a time is too far ahead of our clock."""
-    return now is not None and parse_time(observed_at) > now + CLOCK_TOLERANCE
-
-
 def _find_reason(
     sweep: ReportedSweep, rank: SweepRank | None, evidence: SweepEvidence
 ) -> WhyIgnored | None:
@@ -379,6 +325,11 @@ def find_lone_participants(
     ]
 
 
+def _find_time(sweep: ReportedSweep) -> datetime:
+    """Return the time of a sweep; the earliest one if it is unusable."""
+    return parse_observed_at(sweep.observed_at) or _NO_TIME
+
+
 def _find_others(
     used: _ReadSweep,
     rows: Sequence[_NamedSweep],
@@ -391,12 +342,12 @@ def _find_others(
     In a folder without an election, the sweeps of other nodes at about the same time.
     """
     last_rank = SweepRank.COUNTED if has_predecessor else SweepRank.SPARE
-    used_at, seen = parse_time(used.sweep.observed_at), {used.sweep.node}
+    used_at, seen = _find_time(used.sweep), {used.sweep.node}
     for row in rows:
         is_same_time = (
             not named.status.sweepers
             and used_at != _NO_TIME
-            and abs(used_at - parse_time(row.sweep.observed_at)) <= SAME_TIME
+            and abs(used_at - _find_time(row.sweep)) <= SAME_TIME
         )
         is_sweeper = row.rank <= last_rank or (row.rank is SweepRank.UNNAMED and is_same_time)
         if is_sweeper and row.sweep.node not in seen and row.sweep.is_complete:

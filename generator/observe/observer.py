@@ -9,7 +9,8 @@ from typing import NamedTuple
 from generator.ingest.claims import ClaimBuilder
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
-from generator.ingest.sweep_choice import UsedSweep, is_ahead
+from generator.ingest.reported_sweep import is_ahead
+from generator.ingest.sweep_choice import UsedSweep
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
@@ -139,8 +140,7 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
 def _count_ahead(reports: Iterable[Report], now: datetime | None) -> int:
     """Return how many parts of sweeps are dated ahead of our clock: they count later."""
     return sum(
-        report.sweep is not None and is_ahead(report.status.observed_at or "", now)
-        for report in reports
+        report.sweep is not None and is_ahead(report.status.observed_at, now) for report in reports
     )
 
 

@@ -32,21 +32,13 @@ from generator.kube.transport import KubeRequest, KubeTransport, Transport, deco
 from generator.objects.inventory import Inventory, list_node_problems
 from generator.objects.pod_resources import parse_pod_usage, subtract_usage
 from generator.objects.pods import Gang, find_gangs, parse_gang_pod
-from generator.objects.tree_record import (
-    RECORD_NAME,
-    TreeRecord,
-    render_tree_record,
-)
+from generator.objects.tree_record import RECORD_NAME, TreeRecord, render_tree_record
 from generator.objects.write_policy import (
     APPROVED_PLAN_ANNOTATION,
     parse_write_policy,
     with_approval,
 )
-from generator.outputs.hypernode import (
-    HyperNode,
-    parse_manifest,
-    render_manifest,
-)
+from generator.outputs.hypernode import HyperNode, parse_manifest, render_manifest
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from generator.store.listed_objects import (
@@ -76,8 +68,6 @@ UNENDED_PODS: Final = Paging(
     query=(("fieldSelector", "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="),)
 )
 """Lists only pods that use resources of a node."""
-
-
 SMALL_PAGES: Final = Paging(page_size=50)
 """For reports: the report of a switch has 60 KB, and needs ten times as much while decoded."""
 
