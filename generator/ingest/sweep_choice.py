@@ -40,9 +40,8 @@ from topology.model.errors import ParseError, ReportError, show
 from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import SweepPart
+from topology.reports.observed_time import is_ahead, parse_observed_at
 
-CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""A sweep that is dated further ahead of our clock is ignored."""
 SAME_TIME: Final = timedelta(minutes=15)
 """Sweeps in a folder are compared if they are no further apart: three usual intervals."""
 _NO_TIME: Final = datetime.min.replace(tzinfo=UTC)
@@ -226,7 +225,7 @@ class SweepChooser:
                 by_subnet[sweep.subnet].append(_NamedSweep(rank, sweep))
         for rows in by_subnet.values():
             rows.sort(key=lambda row: (row.sweep.node, row.sweep.sweep_id), reverse=True)
-            rows.sort(key=lambda row: parse_time(row.sweep.observed_at), reverse=True)
+            rows.sort(key=lambda row: _parse_time(row.sweep.observed_at), reverse=True)
             rows.sort(key=lambda row: row.rank)
         return by_subnet, ignored
 
@@ -314,18 +313,9 @@ class SweepChooser:
         return self._compared[key]
 
 
-def parse_time(text: str) -> datetime:
-    """Return a time with a zone; the earliest one for any other text."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return _NO_TIME
-    return _NO_TIME if found.tzinfo is None else found
-
-
-def is_ahead(observed_at: str, now: datetime | None) -> bool:
-    """Return whether a time is too far ahead of our clock."""
-    return now is not None and parse_time(observed_at) > now + CLOCK_TOLERANCE
+def _parse_time(text: str) -> datetime:
+    """Return a usable time; the earliest one for any other text."""
+    return parse_observed_at(text) or _NO_TIME
 
 
 def _find_reason(
@@ -371,12 +361,12 @@ def _find_others(
     In a folder without an election, the sweeps of other nodes at about the same time.
     """
     last_rank = SweepRank.COUNTED if has_predecessor else SweepRank.SPARE
-    used_at, seen = parse_time(used.sweep.observed_at), {used.sweep.node}
+    used_at, seen = _parse_time(used.sweep.observed_at), {used.sweep.node}
     for row in rows:
         is_same_time = (
             not named.status.sweepers
             and used_at != _NO_TIME
-            and abs(used_at - parse_time(row.sweep.observed_at)) <= SAME_TIME
+            and abs(used_at - _parse_time(row.sweep.observed_at)) <= SAME_TIME
         )
         is_sweeper = row.rank <= last_rank or (row.rank is SweepRank.UNNAMED and is_same_time)
         if is_sweeper and row.sweep.node not in seen and row.sweep.is_complete:

@@ -9,13 +9,14 @@ from typing import NamedTuple
 from generator.ingest.claims import ClaimBuilder
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
-from generator.ingest.sweep_choice import UsedSweep, is_ahead
+from generator.ingest.sweep_choice import UsedSweep
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
 from topology.model.errors import ParseError
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
+from topology.reports.observed_time import is_ahead
 
 
 class TreeInputs(NamedTuple):
@@ -76,6 +77,7 @@ class FabricObserver:
             planes=evidence.tree_spec.planes,
             findings=report_claims.findings,
             doubts=report_claims.doubts,
+            unknown_settings=evidence.tree_spec.unknown,
         )
         # Ages of reports and outcomes of collectors change without a new fact; the loop adds
         # their findings itself.
@@ -135,8 +137,7 @@ def explain_unknown(observation: Observation | None, plane: str) -> str:
 def _count_ahead(reports: Iterable[Report], now: datetime | None) -> int:
     """Return how many parts of sweeps are dated ahead of our clock: they count later."""
     return sum(
-        report.sweep is not None and is_ahead(report.status.observed_at or "", now)
-        for report in reports
+        report.sweep is not None and is_ahead(report.status.observed_at, now) for report in reports
     )
 
 

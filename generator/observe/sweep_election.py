@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from generator.ingest.named_sweepers import NamedSweepers, find_attested_subnets
 from generator.ingest.subnets import find_subnets
 from generator.ingest.sweep_choice import UsedSweep
-from generator.observe.freshness import STALE_PERIODS
+from generator.observe.freshness import STALE_PERIODS, is_fresh
 from topology.model.ids import natural_key
 from topology.reports.compact_reports import Report
 from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
@@ -82,9 +82,11 @@ def elect_sweepers(
     }
     candidates: dict[str, list[_SweepCandidate]] = defaultdict(list)
     for rank, report in enumerate(reports):
-        is_fresh = period is None or _is_fresh(report, now, STALE_PERIODS * period)
+        is_silent = period is not None and not is_fresh(
+            report, now=now, limit=STALE_PERIODS * period
+        )
         is_able = _is_sweep_capable(report) and _is_allowed(report.metadata.name, named)
-        if is_able and is_fresh and report.metadata.name not in unready:
+        if is_able and not is_silent and report.metadata.name not in unready:
             for candidate in _find_candidates(report, rank, role_ranks):
                 candidates[candidate.key[0]].append(candidate)
     known = _find_swept_subnets(reports, named)
@@ -173,13 +175,3 @@ def _find_candidates(
             continue  # one port of a node in a subnet is enough
         seen_subnets.add(port.subnet)
         yield _SweepCandidate(port.subnet in failed, role_rank, rank, position, key)
-
-
-def _is_fresh(report: Report, now: datetime, limit: timedelta) -> bool:
-    try:
-        observed = datetime.fromisoformat(report.status.observed_at or "")
-    except ValueError:
-        return False
-    # Reports from the future count as silent too: with a clock that is ahead, a node that is
-    # long gone would stay elected.
-    return observed.tzinfo is not None and abs(now - observed) <= limit
