@@ -65,7 +65,10 @@ def add_store_reports(
     """
     if store is not None and sources.is_empty:
         sources = sources._replace(reports=store / REPORTS)
-    return sources._replace(tree_spec=parse_tree_spec(fabric)[0])
+    tree_spec, problems = parse_tree_spec(fabric)
+    # A cluster's Fabric object is read, and reported, with its other inputs.
+    unread = () if sources.cluster else problems
+    return sources._replace(tree_spec=tree_spec, tree_spec_problems=unread)
 
 
 def read_observed(
@@ -130,8 +133,9 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         click.UsageError: no source is given.
         TopologyError: there is no usable input, so nothing is planned.
     """
-    if not parse_tree_spec(observed.fabric)[0].has_hypernodes:
-        return _build_removal(observed, policy)
+    tree_spec, problems = parse_tree_spec(observed.fabric)
+    if not tree_spec.has_hypernodes:
+        return _build_removal(observed, policy, problems)
     decided = select_decided(observed.record, observed.hypernodes)
     previous = build_hypernode_tree(decided).tree if decided else None
     read = read_observation(sources, previous=previous)
@@ -155,12 +159,14 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
     return Plan(planned.actions, problems, verdict, decision, is_adoptable=is_adoptable)
 
 
-def _build_removal(observed: ObservedHyperNodes, policy: WritePolicy) -> Plan:
+def _build_removal(
+    observed: ObservedHyperNodes, policy: WritePolicy, spec_problems: tuple[ParseError, ...]
+) -> Plan:
     """Return the plan that removes all of our HyperNodes, because the Fabric object wants none."""
     planned = plan_removal(observed.hypernodes)
     counts = Counter(action.op for action in planned.actions)
     decision = build_decision(observed.record, (), budget=policy.budget, now=utc_now())
-    problems = (*observed.problems, *policy.problems, *planned.problems)
+    problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
     return Plan(
         planned.actions, problems, PlanVerdict(hash_plan(planned.actions), counts=counts), decision
     )

@@ -33,6 +33,7 @@ from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
 from topology.reports.neighbor_report import SweepPart
+from topology.reports.observed_time import find_latest
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
 
@@ -155,15 +156,15 @@ def _find_reporters(
 
 def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
     """Return the sweeps whose parts are among the reports, complete or not."""
-    parts: dict[tuple[str, str, str], list[tuple[str, SweepPart]]] = defaultdict(list)
+    parts: dict[tuple[str, str, str], list[tuple[str | None, SweepPart]]] = defaultdict(list)
     for report in reports:
         if report.sweep is not None:
             part = report.sweep
             node = report.metadata.name.partition(".sweep.")[0]
-            row = (report.status.observed_at or "", part)
+            row = (report.status.observed_at, part)
             parts[part.subnet, node, part.sweep_id].append(row)
     return [
-        ReportedSweep(node, max(when for when, _ in rows), tuple(part for _, part in rows))
+        ReportedSweep(node, find_latest(when for when, _ in rows), tuple(part for _, part in rows))
         for (_, node, _), rows in parts.items()
     ]
 

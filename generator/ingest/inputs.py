@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
+from generator.objects.tree_spec import UnknownSetting
 from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.errors import CutInput, ParseError
 from topology.model.facts import Finding
@@ -53,6 +54,8 @@ class Inputs:
     """About the sweeps themselves: ignored, contradicted or in disagreement."""
     doubts: tuple[SweepDoubt, ...] = ()
     """What speaks against the sweeps that are used."""
+    unknown_settings: tuple[UnknownSetting, ...] = ()
+    """The settings of the tree of which no good value is known."""
 
     @property
     def cuts(self) -> tuple[CutInput, ...]:

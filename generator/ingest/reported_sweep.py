@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.reports.neighbor_report import SweepPart
-from topology.reports.observed_time import parse_observed_at
-
-CLOCK_TOLERANCE: Final = timedelta(minutes=5)
-"""A sweep that is dated further ahead of our clock is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +52,3 @@ class ParsedSweep(NamedTuple):
 
 ParseSweep = Callable[[ReportedSweep, ParsedSweep | None], ParsedSweep]
 """Parses a sweep, or returns the last result if the parts are unchanged. Raises ReportError."""
-
-
-def is_ahead(observed_at: str | None, now: datetime | None) -> bool:
-    """Return whether a time is too far ahead of our clock; False for an unusable time."""
-    observed = parse_observed_at(observed_at)
-    return now is not None and observed is not None and observed > now + CLOCK_TOLERANCE

@@ -69,6 +69,8 @@ class Sources(NamedTuple):
     """The cluster to read reports, nodes and HyperNodes from."""
     tree_spec: TreeSpec = DEFAULT_TREE_SPEC
     """The settings in the Fabric object of a store; options take precedence."""
+    tree_spec_problems: tuple[ParseError, ...] = ()
+    """The wrong values in them."""
 
     @property
     def is_empty(self) -> bool:
@@ -91,17 +93,20 @@ def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
         StoreError: a folder cannot be read.
     """
     policies = read_planes(sources.planes) if sources.planes else ()
-    inventory, stored, tree_spec, problems, named = _read_store(sources)
-    choice = tree_spec.planes
+    now = now or utc_now()
+    inventory, stored, tree_spec, problems, named = _read_store(sources, now)
     if sources.planes or sources.plane:
-        choice = PlaneChoice(policies, sources.plane or COMPUTE)
+        tree_spec = tree_spec.with_planes(PlaneChoice(policies, sources.plane or COMPUTE))
     problems += inventory.problems if inventory else ()
     inputs = Inputs(
-        inventory=inventory, planes=choice, tier_names=tree_spec.tier_names, problems=problems
+        inventory=inventory,
+        planes=tree_spec.planes,
+        tier_names=tree_spec.tier_names,
+        problems=problems,
+        unknown_settings=tree_spec.unknown,
     )
     if stored is not None:
         listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
-        now = now or utc_now()
         report_claims = build_claims(stored.reports, listed, named=named, now=now)
         unlisted = _find_unlisted_reports(inputs.inventory, report_claims.reporters)
         inputs = _add_claims(
@@ -139,13 +144,14 @@ class _StoreContents(NamedTuple):
     """The nodes whose sweeps count."""
 
 
-def _read_store(sources: Sources) -> _StoreContents:
+def _read_store(sources: Sources, now: datetime) -> _StoreContents:
     """Return the inventory and the reports of files or of the cluster; None if not requested."""
     if sources.cluster is None:
-        reports = read_reports(sources.reports) if sources.reports else None
+        reports = read_reports(sources.reports, now=now) if sources.reports else None
         named = NamedSweepers(listed=sources.tree_spec.sweepers)
         inventory = read_inventory(sources.nodes)
-        return _StoreContents(inventory, reports, sources.tree_spec, named=named)
+        problems = sources.tree_spec_problems
+        return _StoreContents(inventory, reports, sources.tree_spec, problems, named)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
     with open_cluster(sources.cluster, os.environ) as store:

@@ -23,7 +23,6 @@ from generator.ingest.reported_sweep import (
     ParsedSweep,
     ParseSweep,
     ReportedSweep,
-    is_ahead,
 )
 from generator.ingest.sweep_findings import (
     IgnoredSweep,
@@ -45,7 +44,7 @@ from generator.ingest.unusable_reports import RefusedSweeps
 from topology.model.errors import ParseError, ReportError
 from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
-from topology.reports.observed_time import parse_observed_at
+from topology.reports.observed_time import is_ahead, parse_observed_at
 
 SAME_TIME: Final = timedelta(minutes=15)
 """Sweeps in a folder are compared if they are no further apart: three usual intervals."""

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 
 from generator.objects.document import mapping_at
 from generator.objects.pod_resources import PodUsage, parse_pod_usage
+from topology.reports.observed_time import parse_observed_at
 
 
 class BoundPod(NamedTuple):
@@ -140,13 +141,7 @@ def _parse_bound_at(pod: Mapping[str, Any]) -> datetime | None:
         if isinstance(row, Mapping)
         and (row.get("type"), row.get("status")) == ("PodScheduled", "True")
     ]
-    try:
-        bound_at = datetime.fromisoformat(
-            str((*times, mapping_at(pod, "metadata").get("creationTimestamp"))[0])
-        )
-    except ValueError:
-        return None
-    return None if bound_at.tzinfo is None else bound_at
+    return parse_observed_at(str((*times, mapping_at(pod, "metadata").get("creationTimestamp"))[0]))
 
 
 def _is_ready(pod: Mapping[str, Any]) -> bool:

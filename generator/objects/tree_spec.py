@@ -1,7 +1,8 @@
 """The settings of the tree in the Fabric object: planes, outputs, tier names, sweepers. Pure.
 
 A wrong value is reported, and the last good value counts instead: a typing error must not change
-the tree that jobs are placed by.
+the tree that jobs are placed by. If no good value is known, as after a start, the field is unknown,
+and nothing is planned until somebody mends it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,24 @@ from topology.model.validation import describe_validation
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
-_SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
+FABRIC_SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
+_LAST_COUNTS: Final = "the last good value counts"
 _PLANES: Final = TypeAdapter(Annotated[tuple[PlaneModel, ...], Field(max_length=64)])
 _TIER_NAMES: Final = "tierNames"
+_PLANE_FIELD: Final = "planes"
+_WHOLE_SPEC: Final = ""
 _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
 _SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
 _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)])
+
+
+class UnknownSetting(NamedTuple):
+    """A field of which no good value is known."""
+
+    field: str
+    """Below `spec`; empty for the whole spec."""
+    problem: str
+    """What is wrong with its value, one line."""
 
 
 class TreeSpec(NamedTuple):
@@ -37,42 +50,40 @@ class TreeSpec(NamedTuple):
     """Whether the tree is written as HyperNodes."""
     sweepers: tuple[str, ...] = ()
     """The only nodes whose sweeps count; empty: those that are elected."""
+    unknown: tuple[UnknownSetting, ...] = ()
+    """The fields with a wrong value of which no good value is known."""
+
+    def with_planes(self, planes: PlaneChoice) -> TreeSpec:
+        """Return a copy with the planes of an option, which replace those of the object."""
+        unknown = tuple(setting for setting in self.unknown if setting.field != _PLANE_FIELD)
+        return self._replace(planes=planes, unknown=unknown)
 
 
 DEFAULT_TREE_SPEC: Final = TreeSpec()
 
 
 def parse_tree_spec(
-    document: Mapping[str, Any] | None, last: TreeSpec = DEFAULT_TREE_SPEC
+    document: Mapping[str, Any] | None, last: TreeSpec | None = None
 ) -> tuple[TreeSpec, tuple[ParseError, ...]]:
     """Return the settings in a Fabric object, and its wrong values.
 
     Args:
         document: the object; None: there is none, and the defaults count.
-        last: the last good settings, which replace wrong values.
+        last: the last settings, whose good values replace wrong ones; None: none is known.
     """
     raw_spec = document.get("spec") if document else None
-    spec: Mapping[str, Any] = raw_spec if isinstance(raw_spec, Mapping) else {}
-    problems: list[ParseError] = []
-
-    def take(field: str, adapter: TypeAdapter[Any]) -> Any:  # noqa: ANN401 - differs by field
-        """Return the value of a field: empty if it is absent, None if it is wrong."""
-        try:
-            parsed = adapter.validate_python(spec.get(field) or ())
-            _refuse_duplicates([_get_name(item) for item in parsed])
-            if field == _TIER_NAMES:
-                check_tier_names(parsed)
-        except (ValidationError, ConfigError) as error:
-            problems.append(_build_problem(field, error))
-            return None
-        return parsed
-
-    planes = take("planes", _PLANES)
-    policies = _parse_policies(planes, last=last.planes.policies, problems=problems)
-    names = take(_TIER_NAMES, _TIERS)
-    outputs = take("outputs", _OUTPUTS)
-    sweepers = take("sweepers", _SWEEPERS)
-    plane, has_hypernodes = last.planes.plane_name, last.has_hypernodes
+    faults: dict[str, str] = {}
+    if not (raw_spec is None or isinstance(raw_spec, Mapping)):
+        faults[_WHOLE_SPEC] = f"expected an object, got {type(raw_spec).__name__}"
+        return _keep_last(last or DEFAULT_TREE_SPEC, faults, last)
+    spec: Mapping[str, Any] = raw_spec or {}
+    good = last or DEFAULT_TREE_SPEC
+    planes = _take(spec, _PLANE_FIELD, _PLANES, faults)
+    policies = _parse_policies(planes, last=good.planes.policies, faults=faults)
+    names = _take(spec, _TIER_NAMES, _TIERS, faults)
+    outputs = _take(spec, "outputs", _OUTPUTS, faults)
+    sweepers = _take(spec, "sweepers", _SWEEPERS, faults)
+    plane, has_hypernodes = good.planes.plane_name, good.has_hypernodes
     if outputs is not None:
         planes_of_outputs = [
             output.plane for output in outputs if output.type is OutputType.HYPERNODE
@@ -80,24 +91,68 @@ def parse_tree_spec(
         # Only an explicit list without HyperNodes removes them: `outputs:` alone is null in YAML.
         has_hypernodes = bool(planes_of_outputs) or spec.get("outputs") is None
         plane = planes_of_outputs[0] if planes_of_outputs else COMPUTE
-    tier_names = last.tier_names if names is None else names
-    choice = PlaneChoice(policies, plane)
-    nodes = last.sweepers if sweepers is None else sweepers
-    return TreeSpec(choice, tier_names, has_hypernodes, nodes), tuple(problems)
+    tier_names = good.tier_names if names is None else names
+    nodes = good.sweepers if sweepers is None else sweepers
+    found = TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes, nodes)
+    return _keep_last(found, faults, last)
+
+
+def _keep_last(
+    found: TreeSpec, faults: Mapping[str, str], last: TreeSpec | None
+) -> tuple[TreeSpec, tuple[ParseError, ...]]:
+    """Return the settings with the fields of which no good value is known, and the problems."""
+    never_good = {setting.field for setting in last.unknown} if last is not None else set(faults)
+    is_all_unknown = _WHOLE_SPEC in never_good
+    unknown = tuple(
+        UnknownSetting(field, problem)
+        for field, problem in faults.items()
+        if is_all_unknown or field in never_good or (field == _WHOLE_SPEC and never_good)
+    )
+    fields = {setting.field for setting in unknown}
+    problems = tuple(
+        ParseError(
+            f"{show_field(field)}: {problem}; "
+            + ("nothing is planned until it is mended" if field in fields else _LAST_COUNTS),
+            source=FABRIC_SOURCE,
+        )
+        for field, problem in faults.items()
+    )
+    return found._replace(unknown=unknown), problems
+
+
+def show_field(field: str) -> str:
+    """Return the path of a setting in the Fabric object."""
+    return f"spec.{field}" if field else "spec"
+
+
+def _take(
+    spec: Mapping[str, Any], field: str, adapter: TypeAdapter[Any], faults: dict[str, str]
+) -> Any:  # noqa: ANN401 - differs by field
+    """Return the value of a field: empty if it is absent, None if it is wrong."""
+    value = spec.get(field)
+    try:
+        parsed = adapter.validate_python(() if value is None else value)
+        _refuse_duplicates([_get_name(item) for item in parsed])
+        if field == _TIER_NAMES:
+            check_tier_names(parsed)
+    except (ValidationError, ConfigError) as error:
+        faults[field] = _explain(error)
+        return None
+    return parsed
 
 
 def _parse_policies(
     planes: tuple[PlaneModel, ...] | None,
     *,
     last: tuple[PlanePolicy, ...],
-    problems: list[ParseError],
+    faults: dict[str, str],
 ) -> tuple[PlanePolicy, ...]:
     if planes is None:
         return last
     try:
-        return build_policies(planes, source=_SOURCE)
+        return build_policies(planes, source=FABRIC_SOURCE)
     except ConfigError as error:
-        problems.append(_build_problem("planes", error))
+        faults[_PLANE_FIELD] = _explain(error)
         return last
 
 
@@ -113,8 +168,7 @@ def _refuse_duplicates(names: list[str]) -> None:
         raise ConfigError(f"'{show(duplicate)}' is listed twice")
 
 
-def _build_problem(field: str, error: ValidationError | ConfigError) -> ParseError:
-    why = (
+def _explain(error: ValidationError | ConfigError) -> str:
+    return (
         "; ".join(describe_validation(error)) if isinstance(error, ValidationError) else str(error)
     )
-    return ParseError(f"spec.{field}: {why}; the last good value counts", source=_SOURCE)

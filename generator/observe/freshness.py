@@ -59,7 +59,11 @@ def _has_good_time(report: Report, now: datetime, limit: timedelta | None) -> bo
 
 
 def is_fresh(report: Report, *, now: datetime, limit: timedelta) -> bool:
-    """Return whether the time of a report is usable and at most `limit` from `now`."""
+    """Return whether the time of a report is usable and at most `limit` from `now`.
+
+    One that is as far ahead is not: with a clock that is ahead, a node that is long gone would
+    count as present.
+    """
     observed = parse_observed_at(report.status.observed_at)
     return observed is not None and abs(now - observed) <= limit
 

@@ -14,6 +14,7 @@ from generator.observe.domain_size import describe_large_domains
 from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.port_findings import HostPortCache, derive_port_findings
+from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from topology.identity.id_owners import index_id_owners
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
@@ -136,7 +137,12 @@ def observe_fabric(
     port_findings = derive_port_findings(
         state.fabric, state.plane, inputs.reports, memory=memory.port_cache
     )
-    findings: Iterable[Finding] = [*inference.findings, *port_findings, *inputs.findings]
+    findings: Iterable[Finding] = [
+        *inference.findings,
+        *port_findings,
+        *inputs.findings,
+        *derive_setting_findings(inputs.unknown_settings),
+    ]
     if inputs.cuts:
         findings = replace_blame(findings, inputs.cuts)
     owners: PreviousOwners = memory.find_owners(state) if inputs.reports else {}
@@ -157,6 +163,7 @@ def _list_plan_stops(
 ) -> tuple[str, ...]:
     lost = describe_lost_entries(inputs.inventory, previous)
     return (
+        *describe_settings(inputs.unknown_settings),
         *describe_cuts(inputs.cuts),
         *([lost] if lost else []),
         *describe_large_domains(tree),

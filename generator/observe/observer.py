@@ -9,7 +9,6 @@ from typing import NamedTuple
 from generator.ingest.claims import ClaimBuilder
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
-from generator.ingest.reported_sweep import is_ahead
 from generator.ingest.sweep_choice import UsedSweep
 from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
@@ -18,6 +17,7 @@ from topology.model.errors import ParseError
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
+from topology.reports.observed_time import is_ahead
 
 
 class TreeInputs(NamedTuple):
@@ -80,6 +80,7 @@ class FabricObserver:
             planes=evidence.tree_spec.planes,
             findings=report_claims.findings,
             doubts=report_claims.doubts,
+            unknown_settings=evidence.tree_spec.unknown,
         )
         # Ages of reports and outcomes of collectors change without a new fact; the loop adds
         # their findings itself.

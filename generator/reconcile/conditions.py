@@ -17,6 +17,7 @@ from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import Op
 from topology.model.errors import list_some, show
 from topology.reports.fabric_status import fabric_head
+from topology.reports.observed_time import is_ahead, parse_observed_at
 
 ModelT = TypeVar("ModelT", bound=BaseModel)
 
@@ -103,6 +104,8 @@ def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datet
     """Return the held plan for the status, with the time at which it was first held."""
     counts = verdict.counts
     same = before if before is not None and before.hash == verdict.hash else None
+    if same is not None and (parse_observed_at(same.since) is None or is_ahead(same.since, now)):
+        same = None  # with such a time, the plan would never be released
     return HeldPlan(
         hash=verdict.hash,
         since=same.since if same else _render_time(now),
@@ -117,11 +120,8 @@ def is_released(held: HeldPlan, release_after_s: int | None, now: datetime) -> b
     """Return whether a plan was held for `release_after_s`; with None it is never released."""
     if release_after_s is None:
         return False
-    try:
-        since = datetime.fromisoformat(held.since)
-    except ValueError:
-        return False
-    return since.tzinfo is not None and now - since >= timedelta(seconds=release_after_s)
+    since = parse_observed_at(held.since)
+    return since is not None and now - since >= timedelta(seconds=release_after_s)
 
 
 def merge_conditions(

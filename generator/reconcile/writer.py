@@ -16,7 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from generator.objects.tree_spec import DEFAULT_TREE_SPEC, parse_tree_spec
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
@@ -106,8 +106,7 @@ class HyperNodeWriter:
         """
         self.policy = WritePolicy(is_paused=True)
         """As last read. Paused until the first read, since the Fabric object may say so."""
-        self.tree_spec = DEFAULT_TREE_SPEC
-        """The requested form of the tree, as last read."""
+        self._last_spec: TreeSpec | None = None
         self._conditions: tuple[ConditionChange, ...] = ()
         """The conditions after the last round."""
         self._held: PlanVerdict | None = None
@@ -138,8 +137,13 @@ class HyperNodeWriter:
             return fabric.problems
         self._document = fabric.document
         self.policy = parse_write_policy(self._document)
-        self.tree_spec, problems = parse_tree_spec(self._document, self.tree_spec)
+        self._last_spec, problems = parse_tree_spec(self._document, self._last_spec)
         return (*self.policy.problems, *problems)
+
+    @property
+    def tree_spec(self) -> TreeSpec:
+        """The requested form of the tree, as last read."""
+        return self._last_spec or DEFAULT_TREE_SPEC
 
     @property
     def state(self) -> WriterState:

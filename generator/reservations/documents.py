@@ -14,6 +14,7 @@ from generator.objects.reservation import (
 from generator.reservations.records import HeldGroup, RankRun, Reservation
 from topology.model.errors import ConfigError, show
 from topology.reports.neighbor_report import API_VERSION
+from topology.reports.observed_time import parse_observed_at
 
 _MAX_MESSAGE: Final = 512
 
@@ -128,10 +129,7 @@ def _parse_optional_time(text: str | None, path: str) -> datetime | None:
 
 
 def _parse_time(text: str, path: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise ConfigError(f"{path}: expected a time, got '{show(text)}'") from error
-    if time.tzinfo is None:
+    time = parse_observed_at(text)
+    if time is None:
         raise ConfigError(f"{path}: expected a time with its zone, got '{show(text)}'")
     return time

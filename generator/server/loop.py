@@ -20,6 +20,7 @@ from generator.ingest.unusable_reports import derive_refused_report_findings
 from generator.objects.inventory import Inventory, ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod, Gang
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC
 from generator.observe.freshness import (
     Periods,
     derive_freshness_findings,
@@ -130,8 +131,8 @@ class ReconcileLoop:
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
         ) = None
         self._snapshot: Snapshot | None = None
-        self._plane = ""
-        """The plane of the tree."""
+        self._tree_spec = DEFAULT_TREE_SPEC
+        """The requested form of the tree, with the options of the program."""
         self._last_plan: tuple[object, PlannedChanges] | None = None
         """The inputs of the last plan, and the plan."""
         self._is_in_sync = False
@@ -163,7 +164,9 @@ class ReconcileLoop:
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
         problems: list[ParseError] = [*self._writer.read_policy(fabric)]
-        is_elected = self._election.read(fabric, self._writer.tree_spec.sweepers)
+        spec = self._writer.tree_spec
+        # Without the listed sweepers, an election could choose a node that is not among them.
+        is_elected = self._election.read(fabric, spec.sweepers) and not spec.unknown
         if is_elected and self._config.writing.is_leader():
             self._election.elect(state.reports.reports, state.unready_agents)
         observation = self._observe(state)
@@ -200,13 +203,13 @@ class ReconcileLoop:
     def _observe(self, state: ClusterState) -> Observation | None:
         tree_spec = self._writer.tree_spec
         if self._config.planes is not None:
-            tree_spec = tree_spec._replace(planes=self._config.planes)
+            tree_spec = tree_spec.with_planes(self._config.planes)
         self._observer.update(
             TreeInputs(state.reports.reports, state.inventory, tree_spec, self._election.named),
             self._find_previous(state),
             self._config.now(),
         )
-        self._plane = tree_spec.planes.plane_name
+        self._tree_spec = tree_spec
         return self._observer.observation
 
     def _find_previous(self, state: ClusterState) -> TopologyTree | None:
@@ -223,6 +226,9 @@ class ReconcileLoop:
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         """Publish the tree, and write the plan if it is allowed.
 
+        A tree that follows from the default of an unknown setting is not published: no answer is
+        better than places in a tree that nobody asked for.
+
         Return the seconds until a retry, None if none is due, and the conflicts of the plan.
         """
         if not self._writer.tree_spec.has_hypernodes:
@@ -232,7 +238,8 @@ class ReconcileLoop:
         if observation is None or not observation.tree.nodes:
             self._writer.record_not_ready("no node could be placed in the tree")
             return None, ()
-        self._publish_state(observation.tree, state)
+        if not self._tree_spec.unknown:
+            self._publish_state(observation.tree, state)
         return self._write_hypernodes(observation, state)
 
     def _publish_state(self, tree: TopologyTree, state: ClusterState) -> None:
@@ -324,7 +331,7 @@ class ReconcileLoop:
         observation = self._observer.observation
         if observation is not None and observation.tree.nodes:
             return ""
-        return explain_unknown(observation, self._plane)
+        return explain_unknown(observation, self._tree_spec.planes.plane_name)
 
     def _build_outcome(
         self, state: ClusterState, summary: RoundSummary, status: StatusUpdate, *, started_s: float

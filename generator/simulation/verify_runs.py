@@ -20,6 +20,7 @@ from functools import lru_cache
 from io import FileIO
 from itertools import groupby, islice
 from multiprocessing import active_children, get_context, parent_process
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
 from typing import Any, Final, NamedTuple
@@ -232,7 +233,12 @@ def _end_with_parent() -> None:
     """End this process when its parent ends, also by SIGKILL, which lets the parent do nothing."""
     parent = parent_process()
     if parent is not None:
-        Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
+        Thread(target=_exit_after, args=(parent,), daemon=True).start()
+
+
+def _exit_after(parent: BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
 
 
 @contextmanager

@@ -15,6 +15,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,6 +55,7 @@ from generator.store.object_files import (
     render_json,
     write_object,
 )
+from runtime.clock import utc_now
 from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
 from topology.reports.compact_reports import CompactReport, compact_report
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
@@ -69,8 +72,13 @@ RECORDS: Final = "treerecords"
 _LOCK_FILE: Final = ".lock"
 
 
-def read_reports(folder: Path) -> StoredReports:
+def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
     """Return every report in a folder's YAML and JSON files; the order of files is irrelevant.
+
+    Args:
+        folder: contains the files.
+        now: with a time zone; of several reports of one name, those dated later do not count.
+            None: the clock.
 
     Raises:
         StoreError: the folder cannot be read.
@@ -82,7 +90,7 @@ def read_reports(folder: Path) -> StoredReports:
         for file in files
         for report in read_objects(file, _parse_compactly, problems)
     ]
-    chosen = choose_one_per_name(rows, find_newest, problems)
+    chosen = choose_one_per_name(rows, partial(find_newest, now=now or utc_now()), problems)
     return StoredReports(chosen, tuple(problems), len(files))
 
 

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -18,7 +19,7 @@ from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
 from topology.reports.compact_reports import CompactReport
-from topology.reports.observed_time import parse_observed_at
+from topology.reports.observed_time import is_ahead, parse_observed_at
 
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".yaml"
@@ -130,9 +131,16 @@ def find_agreed(objects: list[HyperNode]) -> HyperNode | None:
     return objects[0] if all(item == objects[0] for item in objects) else None
 
 
-def find_newest(objects: list[CompactReport]) -> CompactReport | None:
-    """Return the report observed last; None if several have that time and their facts differ."""
-    times = [_compute_time(report) for report in objects]
+def find_newest(objects: list[CompactReport], *, now: datetime) -> CompactReport | None:
+    """Return the report observed last; None if several have that time and their facts differ.
+
+    A report that is dated ahead of our clock counts only if all are.
+
+    Args:
+        objects: reports of one name.
+        now: with a time zone.
+    """
+    times = [_rank_time(report, now) for report in objects]
     newest = max(times)
     is_clear = times.count(newest) == 1 or all(
         report.content == objects[0].content for report in objects
@@ -140,10 +148,12 @@ def find_newest(objects: list[CompactReport]) -> CompactReport | None:
     return objects[times.index(newest)] if is_clear else None
 
 
-def _compute_time(report: CompactReport) -> float:
-    """Return seconds since 1970; minus infinity if the report has no usable time."""
-    observed = parse_observed_at(report.status.observed_at)
-    return float("-inf") if observed is None else observed.timestamp()
+def _rank_time(report: CompactReport, now: datetime) -> tuple[bool, float]:
+    """Return whether a time is not ahead, and its seconds since 1970; -inf if it is unusable."""
+    text = report.status.observed_at
+    observed = parse_observed_at(text)
+    seconds = float("-inf") if observed is None else observed.timestamp()
+    return not is_ahead(text, now), seconds
 
 
 def hypernode_name(hypernode: HyperNode) -> str:

@@ -18,6 +18,7 @@ from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.ids import natural_key
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
+from topology.reports.observed_time import parse_observed_at
 
 NODE_KIND: Final = "Node"
 MAX_NODES: Final = 20
@@ -89,12 +90,9 @@ def _find_state_at_start(started: datetime, after: RoundOutcome) -> RoundOutcome
 
 
 def _is_since(time: str, started: datetime) -> bool:
-    try:
-        parsed = datetime.fromisoformat(time)
-    except ValueError:
-        return False
+    parsed = parse_observed_at(time)
     # Conditions store whole seconds.
-    return parsed.tzinfo is not None and parsed >= started.replace(microsecond=0)
+    return parsed is not None and parsed >= started.replace(microsecond=0)
 
 
 def _compare_conditions(

@@ -14,7 +14,6 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -40,6 +39,7 @@ from topology.reports.neighbor_report import (
     SweepPart,
     render_report,
 )
+from topology.reports.observed_time import parse_observed_at
 from topology.reports.report_objects import build_withdrawn_part, is_withdrawn, parse_stored_report
 
 log = logging.getLogger(__name__)
@@ -320,11 +320,8 @@ class ReportWriter:
 
     def _age_s(self, status: ReportStatus) -> float:
         """Return the age of a status; 0 if it has no time, or a time in the future."""
-        try:
-            observed = datetime.fromisoformat(status.observed_at or "")
-        except ValueError:
-            return 0.0
-        if observed.tzinfo is None:
+        observed = parse_observed_at(status.observed_at)
+        if observed is None:
             return 0.0
         return max((self._clock.now() - observed).total_seconds(), 0.0)
 

@@ -21,7 +21,6 @@ def fabric(**spec: object) -> dict[str, Any]:
     ("document", "expected"),
     [
         pytest.param(None, DEFAULT_TREE_SPEC, id="there is no object"),
-        pytest.param({"spec": 5}, DEFAULT_TREE_SPEC, id="its spec is none"),
         pytest.param(fabric(), DEFAULT_TREE_SPEC, id="it says nothing"),
         pytest.param(
             fabric(planes=[STORAGE]), TreeSpec(PlaneChoice((POLICY,))), id="it has rules for planes"
@@ -41,24 +40,63 @@ def test_it_reads_the_settings_where(document: dict[str, Any] | None, expected: 
     assert parse_tree_spec(document, LAST) == (expected, ())
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        pytest.param({"planes": [{"name": "x"}]}, "planes", id="a network without a rule"),
-        pytest.param({"planes": [STORAGE, STORAGE]}, "planes", id="a network twice"),
-        pytest.param(
-            {"planes": [{"name": "x", "any": [{"subnets": ["?"]}]}]}, "planes", id="no subnet"
-        ),
-        pytest.param({"tierNames": ["1"]}, "tierNames", id="a tier that is a number"),
-        pytest.param({"tierNames": ["a", "a"]}, "tierNames", id="a tier twice"),
-        pytest.param({"outputs": [{"type": "slurm"}]}, "outputs", id="an unknown output"),
-        pytest.param({"outputs": "none"}, "outputs", id="text for a list"),
-    ],
-)
+FIELDS = {
+    "planes": "planes",
+    "tierNames": "tier_names",
+    "outputs": "has_hypernodes",
+    "sweepers": "sweepers",
+}
+WRONG_VALUES = [
+    pytest.param({"planes": [{"name": "x"}]}, "planes", id="a network without a rule"),
+    pytest.param({"planes": [STORAGE, STORAGE]}, "planes", id="a network twice"),
+    pytest.param(
+        {"planes": [{"name": "x", "any": [{"subnets": ["?"]}]}]}, "planes", id="no subnet"
+    ),
+    pytest.param({"tierNames": ["1"]}, "tierNames", id="a tier that is a number"),
+    pytest.param({"tierNames": ["a", "a"]}, "tierNames", id="a tier twice"),
+    pytest.param({"outputs": [{"type": "slurm"}]}, "outputs", id="an unknown output"),
+    pytest.param({"outputs": "none"}, "outputs", id="text for a list"),
+    pytest.param({"outputs": {}}, "outputs", id="an empty object for a list"),
+    pytest.param({"sweepers": ["a", "a"]}, "sweepers", id="a sweeper twice"),
+    pytest.param({"sweepers": 0}, "sweepers", id="a number for a list"),
+]
+
+
+@pytest.mark.parametrize(("spec", "field"), WRONG_VALUES)
 def test_it_keeps_the_last_good_value_where_there_is(spec: dict[str, Any], field: str) -> None:
     found, (problem,) = parse_tree_spec(fabric(**spec), LAST)
     assert problem.problem.startswith(f"spec.{field}: ")
-    kept = {"planes": "planes", "tierNames": "tier_names", "outputs": "has_hypernodes"}[field]
+    kept = FIELDS[field]
     assert getattr(found, kept) == (
         LAST.planes._replace(plane_name="compute") if field == "planes" else getattr(LAST, kept)
     )
+    assert found.unknown == ()
+
+
+@pytest.mark.parametrize(("spec", "field"), WRONG_VALUES)
+def test_it_is_unknown_without_a_good_value(spec: dict[str, Any], field: str) -> None:
+    found, (problem,) = parse_tree_spec(fabric(**spec))
+    assert [setting.field for setting in found.unknown] == [field]
+    assert "nothing is planned until it is mended" in problem.problem
+    again, _ = parse_tree_spec(fabric(**spec), found)
+    assert again == found, "the default of an unknown field is no good value"
+    mended, problems = parse_tree_spec(fabric(), again)
+    assert (mended, problems) == (DEFAULT_TREE_SPEC, ())
+    assert parse_tree_spec(fabric(**spec), mended)[0].unknown == ()
+
+
+@pytest.mark.parametrize("spec", [5, "x", [], False])
+def test_a_spec_that_is_no_object_is_unknown_as_a_whole(spec: object) -> None:
+    found, (problem,) = parse_tree_spec({"spec": spec})
+    assert [setting.field for setting in found.unknown] == [""]
+    assert problem.problem.startswith("spec: expected an object")
+    kept, _ = parse_tree_spec({"spec": spec}, LAST)
+    assert kept == LAST
+
+
+def test_the_planes_of_an_option_replace_unknown_ones() -> None:
+    found, _ = parse_tree_spec(fabric(planes=7, tierNames=["1"]))
+    option = PlaneChoice(plane_name="storage")
+    replaced = found.with_planes(option)
+    assert replaced.planes == option
+    assert [setting.field for setting in replaced.unknown] == ["tierNames"]

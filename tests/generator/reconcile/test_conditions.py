@@ -82,6 +82,16 @@ def test_it_keeps_the_time_at_which_a_plan_was_first_held() -> None:
 
 
 @pytest.mark.parametrize(
+    "since", ["yesterday, twenty chars", "0001-01-01T00:00:00Z", "2099-01-01T00:00:00Z"]
+)
+def test_a_plan_is_held_from_now_if_its_time_is_unusable_or_ahead(since: str) -> None:
+    first = build_held_plan(HELD, before=None, now=NOON)
+    edited = first.model_copy(update={"since": since})
+    assert not is_released(edited, 0, NOON)
+    assert build_held_plan(HELD, before=edited, now=NOON) == first
+
+
+@pytest.mark.parametrize(
     ("release_after_s", "passed", "expected"),
     [
         (None, 1000 * HOUR, False),

@@ -31,7 +31,11 @@ class Loop:
     """Rounds on a scene, with a fixed clock and a list of published snapshots."""
 
     def __init__(
-        self, scene: Scene, *, nodes: Path | None = None, planes: PlaneChoice = DEFAULT_PLANES
+        self,
+        scene: Scene,
+        *,
+        nodes: Path | None = None,
+        planes: PlaneChoice | None = DEFAULT_PLANES,
     ) -> None:
         self.root = scene.root / "store"
         self.now = NOON

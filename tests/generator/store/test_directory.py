@@ -1,5 +1,6 @@
 import json
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -242,6 +243,8 @@ def test_it_reports_a_folder_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
+AHEAD, FURTHER = "2026-11-22T00:00:00Z", "2099-01-01T00:00:00Z"
+NOW = datetime(2026, 11, 21, 13, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -269,6 +272,18 @@ EARLY, LATE = "2026-11-21T12:00:00Z", "2026-11-21T13:30:00+01:00"
             report("a", port="x"), report("a", port="x"), "x", "one is used",
             id="equal facts need no time",
         ),
+        pytest.param(
+            report("a", at=FURTHER, port="x"), report("a", at=EARLY, port="y"), "y", "one is used",
+            id="one that is dated ahead does not count",
+        ),
+        pytest.param(
+            report("a", at=FURTHER, port="x"), report("a", port="y"), "y", "one is used",
+            id="one without a time beats one that is dated ahead",
+        ),
+        pytest.param(
+            report("a", at=AHEAD, port="x"), report("a", at=FURTHER, port="y"), "y", "one is used",
+            id="the newest counts if all are ahead of a clock that is behind",
+        ),
     ],
 )  # fmt: skip
 def test_it_chooses_between_two_reports_of_one_name(
@@ -281,7 +296,7 @@ def test_it_chooses_between_two_reports_of_one_name(
 ) -> None:
     for file, one in (("1.yaml", first), ("2.yaml", second)):
         (tmp_path / file).write_text(json.dumps(render_report(one)))
-    read = read_reports(tmp_path)
+    read = read_reports(tmp_path, now=NOW)
     assert [found.to_wire().spec.ports[0].name for found in read.reports] == (
         [kept] if kept else []
     )

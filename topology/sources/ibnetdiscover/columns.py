@@ -147,7 +147,7 @@ class SweepColumns:
         return raw.decode("utf-8", "replace").split("\n") if len(self) else []
 
     def has_same_rows(self, other: SweepColumns) -> bool:
-        """Return whether another sweep has equal nodes and port lines. Cost: O(port lines), 0.5 µs each."""
+        """Return whether another sweep has equal nodes and port lines. Cost: O(port lines)."""
         spans = ("text_starts", "text_stops", "peer_starts", "peer_stops")
         rows, others = self.columns._asdict(), other.columns._asdict()
         if not all(

@@ -1,0 +1,109 @@
+"""A wrong setting of the tree, with no good value known: nothing is planned, and it is named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from generator.objects.plane_config import PlaneChoice
+from generator.store.directory import DirectoryStore
+from tests.generator.scenes import RAILS, Scene, run
+from tests.generator.server.test_loop import Loop
+
+WRONG_SPECS: dict[str, object] = {
+    "planes": {"planes": [{"name": "compute", "any": [{"ports": "mlx5_0*"}]}]},
+    "tierNames": {"tierNames": ["1"]},
+    "outputs": {"outputs": [{"type": "slurm"}]},
+    "sweepers": {"sweepers": "node-0001"},
+    "spec": ["planes"],
+}
+
+
+def write_spec(scene: Scene, spec: object) -> None:
+    DirectoryStore(scene.root / "store").write_fabric(
+        {
+            "apiVersion": "toponaut.io/v1alpha1",
+            "kind": "Fabric",
+            "metadata": {"name": "default"},
+            "spec": spec,
+        }
+    )
+
+
+def read_conditions(scene: Scene) -> dict[str, Any]:
+    document = DirectoryStore(scene.root / "store").read_fabric() or {}
+    return {row["type"]: row for row in document["status"]["conditions"]}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Scene:
+    """Return a store whose HyperNodes are one host apart from the tree, within the budget."""
+    scene = Scene.of(tmp_path, RAILS)
+    store = scene.store()
+    assert run("apply", "--store", store, "--nodes", scene.nodes()).code == ExitCode.OK
+    (store / "neighborreports" / f"{scene.hosts[0]}.yaml").unlink()
+    return scene
+
+
+@pytest.mark.parametrize("field", WRONG_SPECS)
+def test_commands_plan_nothing_and_name_the_field(scene: Scene, field: str) -> None:
+    write_spec(scene, WRONG_SPECS[field])
+    before = sorted((scene.root / "store" / "hypernodes").iterdir())
+    for command in ("plan", "apply"):
+        ran = run(command, "--store", scene.root / "store", "-o", "json")
+        assert (ran.code, ran.document) == (ExitCode.SKIPPED, [])
+        assert f"{'spec' if field == 'spec' else f'spec.{field}'}: " in ran.err
+        assert "no earlier good value is known" in ran.err
+    assert sorted((scene.root / "store" / "hypernodes").iterdir()) == before
+
+
+@pytest.mark.parametrize("field", WRONG_SPECS)
+def test_a_server_that_starts_with_it_plans_and_publishes_nothing(
+    tmp_path: Path, field: str
+) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    scene.store()
+    write_spec(scene, WRONG_SPECS[field])
+    loop = Loop(scene, planes=None)
+    loop.tick()
+    assert (loop.files(), loop.snapshots) == ({}, [])
+    ready = read_conditions(scene)["Ready"]
+    assert (ready["status"], "no earlier good value is known" in ready["message"]) == (
+        "False",
+        True,
+    )
+    status = (DirectoryStore(loop.root).read_fabric() or {})["status"]
+    assert {"kind": "unusable-field", "severity": "error", "count": 1} in status["findings"]
+    assert not status.get("sweepers"), "an election without the list of sweepers may choose others"
+    write_spec(scene, {})
+    loop.tick()
+    assert len(loop.files()) > 1
+    assert len(loop.snapshots) == 1
+    assert read_conditions(scene)["Ready"]["status"] == "True"
+
+
+@pytest.mark.parametrize("field", WRONG_SPECS)
+def test_a_server_that_knows_a_good_value_keeps_it(tmp_path: Path, field: str) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    scene.store()
+    loop = Loop(scene, planes=None)
+    loop.tick()
+    before = loop.files()
+    write_spec(scene, WRONG_SPECS[field])
+    loop.tick()
+    assert loop.files() == before
+    conditions = read_conditions(scene)
+    assert conditions["Ready"]["status"] == "True"
+    assert conditions["Degraded"]["status"] == "True"
+
+
+def test_planes_of_an_option_need_no_planes_of_the_object(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    scene.store()
+    write_spec(scene, WRONG_SPECS["planes"])
+    loop = Loop(scene, planes=PlaneChoice())
+    loop.tick()
+    assert loop.files()
