@@ -30,7 +30,8 @@ pytestmark = pytest.mark.wheel
 
 MAC = "b8:ce:f6:00:00:01"
 FABRIC = (
-    'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n'
+    'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n\n'
+    'Switch 40 "S-0002c90000000002" # "x"\n[1] "S-0002c90000000001"[1] # "leaf\x1b" lid 1 4xHDR\n'
 )
 
 
