@@ -42,6 +42,7 @@ from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.lldpcli_keyvalue import ends_within_neighbor
 
 NO_SOURCE_MESSAGE: Final = (
     "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
@@ -271,10 +272,14 @@ def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput 
     """Return the problem of a capture whose end is missing, None if it looks whole."""
     text = raw.strip()
     is_json = text.startswith(b"{")
-    is_cut = has_errors and not text.endswith(b"}") if is_json else not raw.endswith(b"\n")
-    if not (text and is_cut):
+    is_open = not text.endswith(b"}") or text.count(b"{") > text.count(b"}")
+    is_cut = has_errors and is_open if is_json else not raw.endswith(b"\n")
+    reason = "its last line is incomplete" if text and is_cut else ""
+    if not is_json and not reason and ends_within_neighbor(text):
+        reason = "its last neighbor has no port"
+    if not reason:
         return None
-    return CutInput("the capture is cut: its last line is incomplete; capture again", source=source)
+    return CutInput(f"the capture is cut: {reason}; capture again", source=source)
 
 
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
