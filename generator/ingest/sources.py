@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
+from generator.ingest.ignored_folders import list_ignored_folders
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.subnets import find_uncovered_subnets
@@ -210,6 +211,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
         name["device"]: file for file in files if (name := _CHASSIS.match(file.name)) is not None
     }
     problems += _list_ignored(files)
+    problems += list_ignored_folders(files, _CAPTURE)
     for file in files:
         name = _CAPTURE.match(file.name)
         if name is None:

@@ -8,12 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from generator.ingest.ignored_folders import list_ignored_folders
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ParseError, show
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 MAX_WALK_BYTES: Final = 64 << 20  # the whole MIB of a large switch takes 10 MB
 _WALK = re.compile(r"(?P<device>.+?)(?:\.snmpwalk)?\.(?:txt|snmpwalk|snmprec)(?:\.gz)?\Z")
+_WALK_FILE = re.compile(r".+\.snmp(?:walk|rec)\b")
 _WALK_WORD = re.compile(r"snmp(?:walk|rec)|\.txt\.\w+\Z", re.IGNORECASE)
 
 
@@ -35,7 +37,7 @@ def read_walks(
     except OSError as error:
         return [], [ParseError(f"cannot be read: {error.strerror}", source=source)]
     claims: list[Claim] = []
-    problems: list[ParseError] = []
+    problems = list(list_ignored_folders(files, _WALK_FILE))
     for file in files:
         name = _WALK.match(file.name)
         if name is None:

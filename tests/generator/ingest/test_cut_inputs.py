@@ -67,7 +67,7 @@ def write_walk(scene: Scene) -> Path:
 
 
 def write_report(scene: Scene) -> Path:
-    return sorted(scene.reports().glob("*.yaml"))[0]
+    return min(scene.reports().glob("*.yaml"))
 
 
 def has_few_switches(raw: bytes, end: int) -> bool:
