@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import click
@@ -17,6 +18,7 @@ import yaml
 from topology.model.errors import ParseError, show
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+_PIECES_PER_BLOCK: Final = 100_000
 MAX_PROBLEMS_SHOWN: Final = 20
 MAX_MESSAGE: Final = 2000
 """Characters of one message on stderr, enough for a path and an excerpt."""
@@ -34,12 +36,20 @@ output_option: Final[Callable[..., Any]] = click.option(
 def print_document(document: object, output: str, *, text: Callable[[], str]) -> None:
     """Print one document in the chosen format; `text` is called only for text."""
     if output == "json":
-        click.echo(json.dumps(document, indent=2, ensure_ascii=True))
+        _print_json(document)
     elif output == "yaml":
         shown = yaml.dump(document, Dumper=_DUMPER, sort_keys=False, allow_unicode=False)
         click.echo(shown, nl=False)
     else:
         click.echo(text())
+
+
+def _print_json(document: object) -> None:
+    """Print JSON in blocks: the text of a large document is a multiple of the document."""
+    pieces = json.JSONEncoder(indent=2, ensure_ascii=True).iterencode(document)
+    while block := "".join(islice(pieces, _PIECES_PER_BLOCK)):
+        click.echo(block, nl=False)
+    click.echo()
 
 
 def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_SHOWN) -> None:

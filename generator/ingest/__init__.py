@@ -15,6 +15,7 @@
 - `sweeps`: the text of a sweep to claims.
 - `subnets`: subnets in reports: which are covered by saved sweeps, which refuse a sweep. Pure.
 - `dump_formats`: detects and parses saved InfiniBand dumps.
+- `ignored_folders`: subfolders with input that is not read.
 - `walk_files`: saved snmpwalk files of switches.
 - `file_inspection`: format, counts and bad lines of any file.
 

@@ -32,7 +32,11 @@ _GPUS = re.compile(
     rb"|^fabric\.state,", re.MULTILINE | re.IGNORECASE
 )  # fmt: skip
 _NETBOX = re.compile(rb'"(?:a_terminations|termination_a\w*)"\s*:')
-_NODE_LIST = re.compile(r'\s*\{\s*"nodes"\s*:\s*\[')
+_NODE_LIST = re.compile(
+    r'\s*\{\s*"nodes"\s*:\s*\['
+    r'|\s*\{\s*"apiVersion"\s*:\s*"v1"\s*,\s*(?:"kind"\s*:\s*"(?:Node)?List"\s*,\s*)?'
+    r'"items"\s*:\s*\[\s*\{\s*"apiVersion"\s*:\s*"v1"\s*,\s*"kind"\s*:\s*"Node"'
+)
 _NVLINK: Final = "nvidia-smi"
 _LLDP = re.compile(rb'"(lldp|local-chassis)"\s*:|^lldp\.[^=\n]+=|<lldp\b', re.MULTILINE)
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
+from generator.ingest.ignored_folders import list_ignored_folders
 from generator.ingest.inputs import Inputs
 from generator.ingest.named_sweepers import EVERY_SWEEPER, NamedSweepers
 from generator.ingest.subnets import find_uncovered_subnets
@@ -42,6 +43,7 @@ from topology.model.ids import Id, IdKind
 from topology.planes.policy import COMPUTE
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
+from topology.sources.lldp.lldpcli_keyvalue import ends_within_neighbor
 
 NO_SOURCE_MESSAGE: Final = (
     "name a source: --reports, --kube, --ibnetdiscover, --lldpcli, --snmpwalk"
@@ -209,6 +211,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
         name["device"]: file for file in files if (name := _CHASSIS.match(file.name)) is not None
     }
     problems += _list_ignored(files)
+    problems += list_ignored_folders(files, _CAPTURE)
     for file in files:
         name = _CAPTURE.match(file.name)
         if name is None:
@@ -271,10 +274,14 @@ def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput 
     """Return the problem of a capture whose end is missing, None if it looks whole."""
     text = raw.strip()
     is_json = text.startswith(b"{")
-    is_cut = has_errors and not text.endswith(b"}") if is_json else not raw.endswith(b"\n")
-    if not (text and is_cut):
+    is_open = not text.endswith(b"}") or text.count(b"{") > text.count(b"}")
+    is_cut = has_errors and is_open if is_json else not raw.endswith(b"\n")
+    reason = "its last line is incomplete" if text and is_cut else ""
+    if not is_json and not reason and ends_within_neighbor(text):
+        reason = "its last neighbor has no port"
+    if not reason:
         return None
-    return CutInput("the capture is cut: its last line is incomplete; capture again", source=source)
+    return CutInput(f"the capture is cut: {reason}; capture again", source=source)
 
 
 def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from generator.ingest.ignored_folders import list_ignored_folders
 from topology.model.claims import Claim, Origin
-from topology.model.errors import CutInput, ParseError, show
+from topology.model.errors import ParseError, show
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 MAX_WALK_BYTES: Final = 64 << 20  # the whole MIB of a large switch takes 10 MB
 _WALK = re.compile(r"(?P<device>.+?)(?:\.snmpwalk)?\.(?:txt|snmpwalk|snmprec)(?:\.gz)?\Z")
+_WALK_FILE = re.compile(r".+\.snmp(?:walk|rec)\b")
 _WALK_WORD = re.compile(r"snmp(?:walk|rec)|\.txt\.\w+\Z", re.IGNORECASE)
 
 
@@ -35,7 +37,7 @@ def read_walks(
     except OSError as error:
         return [], [ParseError(f"cannot be read: {error.strerror}", source=source)]
     claims: list[Claim] = []
-    problems: list[ParseError] = []
+    problems = list(list_ignored_folders(files, _WALK_FILE))
     for file in files:
         name = _WALK.match(file.name)
         if name is None:
@@ -51,19 +53,9 @@ def read_walks(
             continue
         device, errors = parse_snmpwalk_text(raw, source=show(str(file), 1024))
         problems += errors
-        if _ends_within_line(raw, errors):
-            problem = "the walk is cut: its last line is incomplete; walk again"
-            problems.append(CutInput(problem, source=show(str(file), 1024)))
         if device is not None:
             named = device if device.name else replace(device, name=name["device"])
             claims.append(Claim(named, Origin.REPORT))
     if not claims and not problems:
         problems.append(ParseError("no file <device>.snmpwalk.txt in this folder", source=source))
     return claims, problems
-
-
-def _ends_within_line(raw: bytes, errors: Iterable[ParseError]) -> bool:
-    """Return whether the last line has no end and is damaged or has an open quote."""
-    last_line = raw.rpartition(b"\n")[2]
-    is_damaged = any(error.line == raw.count(b"\n") + 1 for error in errors)
-    return bool(last_line.strip()) and (is_damaged or last_line.count(b'"') % 2 == 1)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
-from generator.objects.row_stream import stream_rows
+from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
 from generator.objects.yaml_document import (
     ValueFault,
     YamlDocument,
@@ -67,15 +67,35 @@ def count_nodes(raw: bytes, *, source: str) -> tuple[int, tuple[ParseError, ...]
 
 
 def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
-    streamed = entries.copy_empty()
-    try:
-        rows = stream_rows(decode_text(raw), "nodes", refuse_repeated)
-        for index, row in enumerate(rows):
-            streamed.add_row(f"nodes[{index}]", row, (), 1)
-    except (ValueError, RecursionError):
-        _collect_documents(raw, entries)
-        return entries
-    return streamed
+    for key in ("nodes", KUBECTL_ITEMS):
+        streamed = entries.copy_empty()
+        try:
+            for path, row in _stream_entries(decode_text(raw), key):
+                streamed.add_row(path, row, (), 1)
+        except (ValueError, RecursionError):
+            continue
+        return streamed
+    _collect_documents(raw, entries)
+    return entries
+
+
+def _stream_entries(text: str, key: str) -> Iterator[tuple[str, object]]:
+    """Yield (path, row) of a list of nodes in either form.
+
+    Raises:
+        ValueError: the document has another form, or an item is no Node.
+    """
+    for index, row in enumerate(stream_rows(text, key, refuse_repeated)):
+        if key != KUBECTL_ITEMS:
+            yield f"{key}[{index}]", row
+        elif _is_node(row):
+            yield _show_node_path(row), row
+        else:
+            raise ValueError("not a list of Nodes")
+
+
+def _is_node(row: object) -> bool:
+    return isinstance(row, Mapping) and row.get("kind") == "Node"
 
 
 def _collect_documents(raw: bytes, entries: _EntryCollector) -> None:
@@ -175,11 +195,15 @@ def _iterate_rows(
         for index, row in enumerate(value["nodes"]):
             yield f"nodes[{index}]", row, faults.get(index, ())
     elif isinstance(value, Mapping) and value.get("kind") == "Node":
-        metadata = value.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, Mapping) else None
-        yield f"Node {show(str(name))}", value, document.faults
+        yield _show_node_path(value), value, document.faults
     else:
         yield "the document", value, document.faults
+
+
+def _show_node_path(row: object) -> str:
+    metadata = row.get("metadata") if isinstance(row, Mapping) else None
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"Node {show(str(name))}"
 
 
 def _find_unknown_keys(document: YamlDocument, source: str) -> Iterator[ParseError]:

@@ -57,6 +57,16 @@ def test_it_keeps_a_sweep_that_lost_answers_and_notes_it() -> None:
     assert found.note == "partial: 3 queries timed out"
 
 
+@pytest.mark.parametrize("num_lines", range(4, FABRIC.count("\n")))
+def test_it_publishes_no_cut_sweep(num_lines: int) -> None:
+    cut = "".join(FABRIC.splitlines(keepends=True)[:num_lines])
+    try:
+        collected = collect(printed(cut))
+    except SweepFailed:
+        return
+    assert collected.sweeps == collect(printed(FABRIC)).sweeps
+
+
 def test_it_counts_lines_that_it_could_not_read() -> None:
     found = collect(printed(FABRIC + "[2]\t???\n"))
     assert len(found.sweeps) == 1

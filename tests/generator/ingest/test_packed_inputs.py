@@ -12,6 +12,7 @@ import pytest
 from generator.cli.exit_codes import ExitCode
 from generator.ingest.file_inspection import inspect_bytes
 from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
+from topology.synthetic import render_snmpwalks
 
 
 def pack(file: Path) -> Path:
@@ -73,6 +74,43 @@ def test_it_names_walks_that_it_ignores(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x")
     ran = run("tree", "--snmpwalk", tmp_path)
     assert f"{name}: ignored: " in ran.err
+
+
+def test_it_reads_packed_walks_and_cabling_plans(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, PAIRS)
+    for name, text in render_snmpwalks(scene.damaged):
+        scene.write(f"walks/{name}", text)
+    plan = scene.write("plan.csv", "device_a,port_a,device_b,port_b\nx,1,y,2\n")
+    words = ("diff", "--snmpwalk", tmp_path / "walks", "--cabling")
+    plain = run(*words, plan, "-o", "json")
+    for file in list((tmp_path / "walks").iterdir()):
+        pack(file)
+    packed = run(*words, pack(plan), "-o", "json")
+    assert (packed.document, packed.code) == (plain.document, plain.code)
+    assert packed.document["rows"]
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("--lldpcli", "a.neighbors.json0"),
+        ("--lldpcli", "a.neighbors.keyvalue.gz"),
+        ("--snmpwalk", "a.snmpwalk.txt"),
+        ("--snmpwalk", "a.snmprec.gz"),
+    ],
+)
+def test_it_names_a_subfolder_with_input_once_with_a_total(
+    tmp_path: Path, option: str, name: str
+) -> None:
+    for number in range(3):
+        file = tmp_path / "rack1" / f"{number}{name}"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("x")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "README.md").write_text("x")
+    ran = run("tree", option, tmp_path)
+    assert "rack1: ignored: a subfolder with 3 files that look like input" in ran.err
+    assert "docs" not in ran.err
 
 
 def test_a_cut_gzip_is_named_and_nothing_is_planned_from_it(tmp_path: Path) -> None:

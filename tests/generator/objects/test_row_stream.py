@@ -67,3 +67,44 @@ def test_it_counts_problems_that_it_does_not_keep() -> None:
     found = parse_nodes(json.dumps({"nodes": [{"nmae": 1}] * 5000}).encode(), source="x")
     assert len(found.problems) == 1001
     assert str(found.problems[-1]) == "x: 4000 more problems with entries"
+
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "spec": {}, "status": {}}
+HEAD = {"apiVersion": "v1"}
+FOOT = {"kind": "List", "metadata": {"resourceVersion": ""}}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {**HEAD, "items": [NODE, {**NODE, "metadata": {"name": "m"}}], **FOOT},
+        {**HEAD, "kind": "NodeList", "items": [NODE], "metadata": {}},
+        {**HEAD, "items": [NODE, {**NODE, "kind": "Pod"}], **FOOT},
+        {**HEAD, "items": [NODE, NODE, {**NODE, "metadata": {}}], **FOOT},
+        {**HEAD, "items": [], **FOOT},
+        {**HEAD, "items": [NODE], **FOOT, "x": 1},
+    ],
+)
+@pytest.mark.parametrize("indent", [None, 4])
+def test_a_list_of_kubectl_is_read_as_the_whole_document_is(
+    document: dict[str, object], indent: int | None
+) -> None:
+    raw = json.dumps(document, indent=indent).encode()
+    whole = parse_nodes(b"---\n" + raw, source="x")  # YAML's way, which is never streamed
+    streamed = parse_nodes(raw, source="x")
+    assert (streamed.nodes, len(streamed.problems), len(streamed.lost)) == (
+        whole.nodes, len(whole.problems), len(whole.lost)
+    )  # fmt: skip
+
+
+def test_counting_a_list_of_kubectl_takes_little_more_memory_than_its_names() -> None:
+    items = [{**NODE, "metadata": {"name": f"n{number}"}} for number in range(20_000)]
+    raw = json.dumps({**HEAD, "items": items, **FOOT}, indent=4).encode()
+    tracemalloc.start()
+    try:
+        num, problems = count_nodes(raw, source="x")
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (num, problems) == (20_000, ())
+    assert peak < len(raw) + 20_000 * 250

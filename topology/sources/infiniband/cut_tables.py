@@ -1,7 +1,8 @@
 """Finds out whether a file of ibdiagnet or opensm is cut: whether its end is missing. Pure.
 
 `db_csv` closes every table and lists the tables first. A `.lst` file has a line per end of each
-link. `net_dump` has a line per port of every switch, also for ports that are down.
+link. `net_dump` has a line per port of every switch, also for ports that are down, and lists cables
+between switches in the blocks of both.
 
 Source: files of ibdiagnet 2.10 and opensm 3.3.
 """
@@ -26,7 +27,13 @@ _SWITCH_HEAD: Final = re.compile(
     rb'^[ \t]*"[^\n]*"[ \t]*,[^,"\n]*,[ \t]*0x([0-9a-fA-F]{1,16})[ \t]*,', re.MULTILINE
 )
 _NET_ROW: Final = re.compile(rb"^[ \t]*[^:\n\"#]+:[ \t]*([0-9]{1,3})[ \t]*:", re.MULTILINE)
+_NET_PEER: Final = re.compile(
+    rb"^[ \t]*[^:\n]*:(?:[^:\n]*:){8}[ \t]*0x([0-9a-fA-F]{1,16})[ \t]*:[ \t]*([0-9/]{1,15})[ \t]*:",
+    re.MULTILINE,
+)
 _MIN_BLOCKS: Final = 3
+_MAX_HCA_PORTS: Final = 2
+"""A peer port of a higher number, or with a label such as 1/1/2, belongs to a switch."""
 
 _FindReason = Callable[[bytes], str]
 
@@ -79,7 +86,19 @@ def _find_short_block(raw: bytes) -> str:
         _find_last_port(raw[start:stop])
         for start, stop in zip(starts, [*starts[1:], len(raw)], strict=True)
     ]
-    return _compare_blocks(last_ports)
+    return _compare_blocks(last_ports) or _find_lost_switch(raw)
+
+
+def _find_lost_switch(raw: bytes) -> str:
+    """Return that cables lead to switches that have no block, empty if none does."""
+    listed = {int(match[1], 16) for match in _SWITCH_HEAD.finditer(raw)}
+    peers = {
+        int(match[1], 16)
+        for match in _NET_PEER.finditer(raw)
+        if b"/" in match[2] or int(match[2]) > _MAX_HCA_PORTS
+    }
+    num = len(peers - listed)
+    return f"{num} of its switches have no block" if num else ""
 
 
 def _find_last_port(block: bytes) -> int:

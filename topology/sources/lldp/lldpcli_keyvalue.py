@@ -21,6 +21,7 @@ _LINE: Final = re.compile(
     r"(?:\.(?P<path>[^=]*))?=(?P<value>.*)\Z",
     re.DOTALL,
 )
+_PORT_ID: Final = re.compile(rb"\.port\.(?:mac|ip|ifname|ifalias|local|unhandled)=")
 _ID_TYPES: Final = frozenset({"mac", "ip", "ifname", "ifalias", "local", "unhandled"})
 
 
@@ -53,6 +54,15 @@ def parse_keyvalue(text: str) -> KeyValues:
         _store_value(open_entries[port], word, path, match["value"])
         is_description = path.endswith("descr")
     return KeyValues(entries, errors)
+
+
+def ends_within_neighbor(raw: bytes) -> bool:
+    """Return whether the last neighbor of an output lacks its port, which every LLDPDU has.
+
+    lldpcli prints `via`, the chassis and then the port, so the end of the output is missing.
+    """
+    start = raw.rfind(b".via=")
+    return start >= 0 and _PORT_ID.search(raw, start) is None
 
 
 def _store_value(entry: dict[str, Any], word: str, path: str, value: str) -> None:

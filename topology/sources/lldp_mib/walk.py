@@ -14,10 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from topology.model.errors import ParseError
+from topology.model.errors import CutInput, ParseError
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.lldp.ids import parse_usable_ip, port_name
+from topology.sources.lldp_mib.cut_walk import find_cut_walk
 from topology.sources.lldp_mib.ids import chassis_ids_of, decode_port_id, decode_text, port_ids_of
 from topology.sources.lldp_mib.interfaces import Interface, InterfaceTable, build_interfaces
 from topology.sources.lldp_mib.tables import (
@@ -38,6 +39,7 @@ from topology.sources.lldp_mib.tables import (
 )
 from topology.sources.lldp_mib.walk_text import parse_walk_text
 
+_NUM_RECORD_BARS: Final = 2  # OID|type|value
 MAX_PORTS: Final = 4096  # the limit of a report
 MAX_NEIGHBORS: Final = 1024  # per port, the limit of a report
 MAX_MACS: Final = 512  # of the device itself; its ports have their own
@@ -101,7 +103,20 @@ def parse_snmpwalk_text(
     """Return the switch of a saved walk, as `parse_walk` does; printing loses some facts."""
     rows, text_errors = parse_walk_text(raw, source=source)
     device, errors = parse_walk(rows, source=source)
-    return device, (*text_errors, *errors)
+    reason = find_cut_walk(rows) or _find_open_line(raw)
+    cut = [CutInput(f"the walk is cut: {reason}; walk again", source=source)] if reason else []
+    return device, (*cut, *text_errors, *errors)
+
+
+def _find_open_line(raw: bytes) -> str:
+    """Return that the last line may lack its end, else empty.
+
+    Without a line end, only a closed quote shows the end of a text. snmprec files often have none.
+    """
+    last_line = raw.rpartition(b"\n")[2].strip()
+    is_closed = last_line.endswith(b'"') and last_line.count(b'"') % 2 == 0
+    is_whole = not last_line or is_closed or last_line.count(b"|") >= _NUM_RECORD_BARS
+    return "" if is_whole else "its last line is incomplete"
 
 
 def _macs(interfaces: InterfaceTable) -> Iterator[Id]:

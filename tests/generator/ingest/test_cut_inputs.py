@@ -1,0 +1,157 @@
+"""Every stored form of input, cut anywhere: named as cut, or read as the whole is.
+
+A cut between two records of a form that states no size does not show; those forms and places are
+those of `Form.is_silent`, described in docs/sweeps.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import random  # noqa: TID251 - seeded places of cuts
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from generator.ingest.dump_formats import parse_dump
+from tests.generator.scenes import PAIRS, RAILS, Ran, Scene, run
+from tests.topology.sources.ibnetdiscover.dump_text import db_csv, net_dump, subnet_lst
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.synthetic import render_snmpwalks
+
+NUM_CUTS = 10
+NUM_FIRST_SWITCHES = 3
+
+
+class Form(NamedTuple):
+    """A stored form of input."""
+
+    write: Callable[[Scene], Path]
+    """Writes it; returns the file that is cut."""
+    words: Callable[[Path], tuple[object, ...]]
+    """The options that read it, by the file."""
+    is_silent: Callable[[bytes, int], bool] = lambda _raw, _end: False
+    """Whether a cut there cannot show."""
+
+
+def write_dump(render: Callable[..., str], name: str) -> Callable[[Scene], Path]:
+    def write(scene: Scene) -> Path:
+        devices = parse_ibnetdiscover(scene.sweep_text().encode()).devices
+        return scene.write(name, render(devices))
+
+    return write
+
+
+def write_capture(scene: Scene) -> Path:
+    scene.captures()
+    return min((scene.root / "captures").glob("*.neighbors.json0"))
+
+
+def write_keyvalue(scene: Scene) -> Path:
+    lines = []
+    for number in range(4):
+        key = f"lldp.swp{number}"
+        lines += [
+            f"{key}.via=LLDP", f"{key}.rid=1", f"{key}.age=0 day, 00:00:10",
+            f"{key}.chassis.mac=02:00:00:00:00:0{number}", f"{key}.chassis.name=n{number}",
+            f"{key}.port.ifname=eth0", f"{key}.port.ttl=120",
+        ]  # fmt: skip
+    return scene.write("captures/leaf.neighbors.keyvalue", "\n".join(lines) + "\n")
+
+
+def write_walk(scene: Scene) -> Path:
+    name, text = next(iter(render_snmpwalks(scene.damaged)))
+    return scene.write(f"walks/{name}", text)
+
+
+def write_report(scene: Scene) -> Path:
+    return min(scene.reports().glob("*.yaml"))
+
+
+def has_few_switches(raw: bytes, end: int) -> bool:
+    """Return whether a net_dump ends within its first switches: their peers look like hosts."""
+    return raw[:end].count(b"Mellanox, 0x") <= NUM_FIRST_SWITCHES
+
+
+def is_between_neighbors(raw: bytes, end: int) -> bool:
+    """Return whether a keyvalue capture is cut after a port: at most its TTL is missing."""
+    last = raw[:end].rpartition(b".via=")[2]
+    return raw[end - 1 : end] == b"\n" and b".port.ifname=" in last
+
+
+def is_between_tables(raw: bytes, end: int) -> bool:
+    """Return whether a walk is cut in no table, or in a column that agents may leave out."""
+    return raw[end - 1 : end] == b"\n"
+
+
+FORMS = {
+    "db_csv": Form(write_dump(db_csv, "x.db_csv"), lambda file: ("--ibnetdiscover", file)),
+    "net_dump": Form(
+        write_dump(net_dump, "x.net_dump"), lambda file: ("--ibnetdiscover", file), has_few_switches
+    ),
+    "lst": Form(write_dump(subnet_lst, "x.lst"), lambda file: ("--ibnetdiscover", file)),
+    "ibnetdiscover": Form(Scene.sweep, lambda file: ("--ibnetdiscover", file)),
+    "json0": Form(write_capture, lambda file: ("--lldpcli", file.parent)),
+    "keyvalue": Form(write_keyvalue, lambda file: ("--lldpcli", file.parent), is_between_neighbors),
+    "walk": Form(write_walk, lambda file: ("--snmpwalk", file.parent), is_between_tables),
+    "report": Form(write_report, lambda file: ("--reports", file.parent)),
+}
+ETHERNET = {"json0", "keyvalue", "walk"}
+FAULTS = ("cut", "skipped:", "no usable input")
+
+
+def choose_cuts(raw: bytes) -> Iterator[int]:
+    places = random.Random(len(raw))  # noqa: S311 - no secret
+    ends = [place + 1 for place, byte in enumerate(raw[:-1]) if byte == ord("\n")]
+    yield from places.sample(ends, min(NUM_CUTS, len(ends)))
+    yield from (places.randrange(1, len(raw) - 2) for _ in range(NUM_CUTS // 2))
+
+
+def is_honest(ran: Ran, whole: Ran, planned: Ran) -> bool:
+    """Return whether a cut is named, with nothing planned; or the answer is that of the whole."""
+    if (ran.code, ran.out) == (whole.code, whole.out):
+        return True
+    return (
+        ran.code in {ExitCode.SKIPPED, ExitCode.NOTHING}
+        and any(word in ran.err for word in FAULTS)
+        and (planned.out in {"", "[]\n"} or "cut" not in ran.err)
+    )
+
+
+@pytest.mark.parametrize("is_packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize("name", FORMS)
+def test_a_cut_is_named_or_changes_nothing(tmp_path: Path, name: str, *, is_packed: bool) -> None:
+    scene = Scene.of(tmp_path, PAIRS if name in ETHERNET else RAILS)
+    form = FORMS[name]
+    file = form.write(scene)
+    plain = file.read_bytes()
+    raw = gzip.compress(plain, mtime=0) if is_packed else plain
+    if is_packed:
+        file.unlink()
+        file = file.with_name(f"{file.name}.gz")
+        file.write_bytes(raw)
+    words = form.words(file)
+    whole = run("tree", *words, "-o", "json")
+    assert (whole.code, "cut" in whole.err) == (ExitCode.OK, False), whole.err
+    for end in choose_cuts(raw):
+        if not is_packed and form.is_silent(plain, end):
+            continue
+        file.write_bytes(raw[:end])
+        ran = run("tree", *words, "-o", "json")
+        planned = run("plan", "--store", tmp_path / "new", *words, "-o", "json")
+        assert is_honest(ran, whole, planned), (end, raw[:end][-160:], ran)
+
+
+@pytest.mark.parametrize("name", ["db_csv", "net_dump", "lst"])
+def test_a_dump_that_is_cut_between_two_lines_is_named_as_cut(tmp_path: Path, name: str) -> None:
+    raw = FORMS[name].write(Scene.of(tmp_path, RAILS)).read_bytes()
+    whole = parse_dump(raw, source="x").devices
+    lines = raw.splitlines(keepends=True)
+    for number in range(8, len(lines) - 1, max(1, len(lines) // 40)):
+        if FORMS[name].is_silent(raw, sum(map(len, lines[:number]))):
+            continue
+        parsed = parse_dump(b"".join(lines[:number]), source="x")
+        is_same = tuple(parsed.devices) == tuple(whole)
+        assert is_same or any("cut" in str(error) for error in parsed.errors), number
