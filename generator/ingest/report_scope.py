@@ -24,6 +24,9 @@ _NOT_HEARD: Final = frozenset(
 )
 """Kinds of ids that no frame on a cable carries; only a sweep shows the GUIDs at the other end."""
 
+_WITHOUT_FRAMES: Final = frozenset({Medium.INFINIBAND, Medium.NVLINK})
+"""Media of ports that hear no LLDP frame: only a sweep shows what an InfiniBand port leads to."""
+
 
 class ScopedReport(NamedTuple):
     """The part of a report that its writer may say."""
@@ -65,8 +68,8 @@ def _limit_host(name: str, device: Device) -> ScopedReport:
     if all(new is old for new, old in zip(ports, device.ports, strict=True)):
         return ScopedReport(device, tuple(problems))
     problems.append(
-        "the report has neighbor entries that no agent can have seen (of a sweep, with GUIDs, or "
-        "with NVLink domains on network ports); they are ignored"
+        "the report has neighbor entries that no agent can have seen (of a sweep, with GUIDs, on "
+        "InfiniBand ports, or with NVLink domains on network ports); they are ignored"
     )
     return ScopedReport(replace(device, ports=ports), tuple(problems))
 
@@ -80,7 +83,7 @@ def _limit_port(port: Port) -> Port:
 
 def _limit_entries(port: Port, neighbors: Sequence[Neighbor]) -> Iterator[Neighbor]:
     for neighbor in neighbors:
-        if neighbor.source is Source.IB or port.medium is Medium.NVLINK:
+        if neighbor.source is Source.IB or port.medium in _WITHOUT_FRAMES:
             if _is_plain(port, neighbor):
                 yield neighbor
             continue
@@ -93,7 +96,7 @@ def _limit_entries(port: Port, neighbors: Sequence[Neighbor]) -> Iterator[Neighb
 
 
 def _is_plain(port: Port, neighbor: Neighbor) -> bool:
-    if neighbor.source is Source.IB:
+    if neighbor.source is Source.IB or port.medium is Medium.INFINIBAND:
         return False
     if port.medium is Medium.NVLINK:
         is_domain = len(neighbor.device_ids) == 1 and is_clique_id(neighbor.device_ids[0])

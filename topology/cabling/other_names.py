@@ -6,6 +6,10 @@ at least two thirds of its planned cables that can be compared are on one seen d
 ports to the same ports. One such cable is not enough: another device may be in its place. A device
 that has a namesake in the fabric needs three: two exchanged cables of two hosts are more likely
 than two exchanged names.
+
+A cable of a device that has none of its own planned cables is no evidence against another device:
+its name may be the mistake. If such a device is not recognized either, its name is in doubt, and no
+plug is moved on account of it.
 """
 
 from __future__ import annotations
@@ -33,10 +37,19 @@ class OtherName(NamedTuple):
     """Number of the device in the fabric."""
 
 
+class OtherNames(NamedTuple):
+    """The names in a plan that do not mean the seen device of this name."""
+
+    found: tuple[OtherName, ...]
+    """Sorted by planned name."""
+    doubted: tuple[str, ...]
+    """Planned devices whose namesake has none of their cables, and no device has them; sorted."""
+
+
 def find_other_names(
     cables: Sequence[PlannedCable], ports: PlanPorts, peer_by_port: Mapping[int, int]
-) -> list[OtherName]:
-    """Return the planned devices that have another name in the fabric, sorted by planned name.
+) -> OtherNames:
+    """Return the planned devices that have another name in the fabric, or may have one.
 
     Deterministic. Cost: O(cables) per tier of switches with other names.
 
@@ -50,9 +63,12 @@ def find_other_names(
     for _ in range(_MAX_ROUNDS):
         if not search.recognize_more():
             break
-    return [
-        OtherName(search.spellings[key], device) for key, device in sorted(search.found.items())
-    ]
+    return OtherNames(
+        tuple(
+            OtherName(search.spellings[key], device) for key, device in sorted(search.found.items())
+        ),
+        tuple(search.spellings[key] for key in search.find_doubted()),
+    )
 
 
 class _PlannedEnd(NamedTuple):
@@ -70,6 +86,8 @@ class _Matches:
 
     num_compared: int = 0
     """Cables whose other end is a known port."""
+    num_credible: int = 0
+    """Those of them that fit, or end at a device that has planned cables of its own."""
     by_device: Counter[int] = field(default_factory=Counter)
     """By seen device: the cables that it has, from the planned ports to the planned ports."""
 
@@ -95,6 +113,8 @@ class _NameSearch:
     """By key: the seen device, by its name or as recognized."""
     found: dict[str, int] = field(default_factory=dict)
     """By key: the seen device of another name."""
+    _suspects: set[str] = field(default_factory=set)
+    """Keys of planned devices whose namesake has none of their cables so far."""
     _holders: dict[int, str] = field(default_factory=dict)
     """By seen device: the key of the planned device that it is so far."""
 
@@ -119,6 +139,7 @@ class _NameSearch:
         is, and the other is compared again.
         """
         self._holders = {device: key for key, device in self.known.items()}
+        self._suspects = {key for key in self.known if self._count_others(key)}
         best = self._find_all_best()
         num_claims = Counter(match.device for match in best.values())
         accepted: dict[str, int] = {}
@@ -134,6 +155,42 @@ class _NameSearch:
         self.known |= accepted
         self.found |= accepted
         return bool(accepted)
+
+    def find_doubted(self) -> list[str]:
+        """Return the keys of the planned devices whose name is in doubt, sorted.
+
+        Two exchanged cables are rather exchanged plugs, unless the namesake has no planned port,
+        or most of the planned cables cannot be compared.
+        """
+        return sorted(key for key in self.known if key not in self.found and self._is_doubted(key))
+
+    def _is_doubted(self, key: str) -> bool:
+        num_others = self._count_others(key)
+        if not num_others or num_others >= _MIN_CABLES_OF_NAMESAKE:
+            return num_others > 0
+        device, ends = self.known[key], self.ends[key]
+        if all(self.ports.find_seen_port(device, end.port) is None for end in ends):
+            return True
+        return 3 * self._match(key).num_compared < len(ends)
+
+    def _count_others(self, key: str) -> int:
+        """Return how many planned cables of a known device end elsewhere, 0 if any ends at it.
+
+        A cable that is in another port of the right device is a wrong port, not a wrong name. A
+        cable whose port here is empty is no evidence of another name.
+        """
+        device, num_others = self.known[key], 0
+        for end in self.ends[key]:
+            peer = self.known.get(end.peer)
+            port = None if peer is None else self.ports.find_seen_port(peer, end.peer_port)
+            far_port = None if port is None else self.peer_by_port.get(port)
+            if far_port is None:
+                continue
+            if self.ports.devices[far_port] == device:
+                return 0
+            own_port = self.ports.find_seen_port(device, end.port)
+            num_others += own_port is None or own_port in self.peer_by_port
+        return num_others
 
     def _is_free(self, device: int, best: Mapping[str, _BestMatch]) -> bool:
         """Return whether a seen device is not the planned device of its own name."""
@@ -157,7 +214,7 @@ class _NameSearch:
         matches = self._match(key)
         (device, count), *others = (*matches.by_device.most_common(2), (-1, 0))
         is_unique = others[0][1] < count if others else False
-        if not is_unique or 3 * count < 2 * matches.num_compared or device == self.known.get(key):
+        if not is_unique or 3 * count < 2 * matches.num_credible or device == self.known.get(key):
             return None
         has_namesake = key in self.known or device in self._holders
         if count < (_MIN_CABLES_OF_NAMESAKE if has_namesake else _MIN_CABLES):
@@ -173,8 +230,9 @@ class _NameSearch:
                 continue
             matches.num_compared += 1
             far_port = self.peer_by_port.get(port)
-            if far_port is not None:
-                device = self.ports.devices[far_port]
-                if self.ports.find_seen_port(device, end.port) == far_port:
-                    matches.by_device[device] += 1
+            device = None if far_port is None else self.ports.devices[far_port]
+            fits = device is not None and self.ports.find_seen_port(device, end.port) == far_port
+            matches.num_credible += fits or end.peer not in self._suspects
+            if device is not None and fits:
+                matches.by_device[device] += 1
         return matches

@@ -165,12 +165,14 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
 def _use_other_names(plan: CablingPlan, fabric: Fabric, ports: PlanPorts) -> list[Difference]:
     """Let planned names mean the devices with their cables; return a difference for each."""
     observed = _select_observed(fabric.links, set())
-    found = find_other_names(plan.cables, ports, observed.peer_by_port)
+    found, doubted = find_other_names(plan.cables, ports, observed.peer_by_port)
     taken = {name.device for name in found}
     for cable in plan.cables:
         for end in cable.ends:
             if ports.find_device(end.device) in taken:
-                ports.use_name(end.device, None)
+                ports.use_name(end.device, UnknownReason.TAKEN)
+    for doubted_name in doubted:
+        ports.use_name(doubted_name, UnknownReason.DOUBTED)
     rows = []
     for name in found:
         ports.use_name(name.planned, name.device)

@@ -39,6 +39,7 @@ class UnknownReason(StrEnum):
     UNSEEN = "no report shows a device of this name"
     SILENT = "no report shows its ports"
     SHARED = "several devices have this name"
+    DOUBTED = "the device of this name has none of the planned cables, so the name may be wrong"
     TAKEN = "the device of this name has the cables of another one"
 
 
@@ -59,7 +60,7 @@ class PlanPorts:
         self._port_by_name: dict[tuple[int, str], int] = {}
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
         self._plan_only_ports: dict[tuple[int, str], int] = {}
-        self._other_names: dict[str, int | None] = {}
+        self._other_names: dict[str, int | UnknownReason] = {}
         self._index_devices()
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
@@ -91,16 +92,15 @@ class PlanPorts:
         short = short_name(name)
         return short if len(self._domains[short]) < 2 else _normalize_name(name)  # noqa: PLR2004 - one or none
 
-    def use_name(self, name: str, device: int | None) -> None:
-        """Let a name in the plan mean this device; None: no device, although one has the name."""
+    def use_name(self, name: str, device: int | UnknownReason) -> None:
+        """Let a name in the plan mean this device, or none although one has the name."""
         self._other_names[self.name_key(name)] = device
 
     def find_device(self, name: str) -> int | UnknownReason:
         """Return the number of a device in the fabric, or why there is none."""
         key = self.name_key(name)
         if key in self._other_names:
-            other = self._other_names[key]
-            return UnknownReason.TAKEN if other is None else other
+            return self._other_names[key]
         short = short_name(name)
         device_number = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
         if device_number == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one or none

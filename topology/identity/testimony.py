@@ -216,7 +216,7 @@ def _limit_entry(neighbor: Neighbor, hearsay: Hearsay, votes: _Votes) -> Neighbo
     """Return an entry as most devices describe what it hears."""
     description = _describe(neighbor)
     if not description.ids:
-        return _identify_by_name(neighbor, votes)
+        return _identify_by_name(neighbor, hearsay, votes)
     first = description.ids[0]
     usual = votes.usual(first) if first in hearsay.contested else description
     kept = usual.ids
@@ -233,11 +233,15 @@ def _limit_entry(neighbor: Neighbor, hearsay: Hearsay, votes: _Votes) -> Neighbo
     return _redescribe(neighbor, kept, usual)
 
 
-def _identify_by_name(neighbor: Neighbor, votes: _Votes) -> Neighbor:
-    """Return an entry without ids with those of the only other device of its name."""
+def _identify_by_name(neighbor: Neighbor, hearsay: Hearsay, votes: _Votes) -> Neighbor:
+    """Return an entry without ids with the id and the kind of the only other device of its name."""
     name = short_name(neighbor.device_name)
     others = [subject for subject in votes.named.get(name, ()) if isinstance(subject, Id)]
-    return neighbor._replace(device_ids=(others[0],)) if len(others) == 1 else neighbor
+    if len(others) != 1:
+        return neighbor
+    known = others[0]
+    usual = votes.usual(known) if known in hearsay.contested else hearsay.first[known]
+    return neighbor._replace(device_ids=(known,), kind=usual.kind)
 
 
 def _redescribe(neighbor: Neighbor, kept: Sequence[Id], usual: _Description) -> Neighbor:

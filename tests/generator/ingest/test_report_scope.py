@@ -59,6 +59,13 @@ def test_it_leaves_out_what_no_agent_can_see(neighbor: Neighbor) -> None:
     assert "no agent can have seen" in scoped.problems[0]
 
 
+def test_it_leaves_out_what_an_infiniband_port_seems_to_hear() -> None:
+    port = Port("mlx5_0/1", medium=Medium.INFINIBAND, neighbors=(LEAF, LEAF))
+    scoped = limit_to_scope("node-1", with_port(port), is_node=True)
+    assert scoped.device == with_port(port._replace(neighbors=()))
+    assert "on InfiniBand ports" in scoped.problems[0]
+
+
 def test_it_keeps_an_entry_without_its_guids() -> None:
     neighbor = LEAF._replace(device_ids=tuple(sorted((*LEAF.device_ids, GUID))))
     device = kept(with_port(Port("eth0", neighbors=(neighbor,))))

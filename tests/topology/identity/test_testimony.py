@@ -75,8 +75,19 @@ def switches(*more: Claim) -> dict[str, set[str]]:
         ),
         LEAF._replace(device_ids=(Id(IdKind.CHASSIS_ID, "02:00:00:00:00:01", "mac"),)),
         LEAF._replace(device_ids=()),
+        LEAF._replace(device_ids=(), kind=DeviceKind.AGGREGATION),
+        LEAF._replace(device_ids=(), kind=DeviceKind.HOST),
     ],
-    ids=["a name", "a kind", "two switches as one", "another id", "a twin", "no id"],
+    ids=[
+        "a name",
+        "a kind",
+        "two switches as one",
+        "another id",
+        "a twin",
+        "no id",
+        "no id, and a kind that has no place in the tree",
+        "no id, and a host",
+    ],
 )
 def test_one_host_changes_no_switch(lie: Neighbor) -> None:
     expected = {"leaf1": set(hosts(1, 4)), "leaf2": set(hosts(5, 8))}
