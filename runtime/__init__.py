@@ -4,7 +4,6 @@
     http             the probe-and-metrics server: a few small pages on one thread
     periodic         jobs that run every period; the only file that imports apscheduler
     program          how a program starts and ends: streams, signals, errors of the machine
-    quiet_start      ends the program without a traceback before `program` is loaded
     stop             stop signals of a server, and a stop request that threads share
     clock            the time of day and monotonic seconds
     retry            waits: backoff, cooldown between rounds, a token bucket

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _FAILED: Final = 1
 """The exit code of a write that failed, and of an internal error."""
 _SIGNAL_CODE: Final = 128
-"""A shell reports this number plus the signal's for a program that a signal ended."""
+"""For a program that a signal ended, a shell reports this number plus the number of the signal."""
 READER_LEFT: Final = _SIGNAL_CODE + signal.SIGPIPE
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RETRY_S: Final = 0.01
@@ -84,7 +84,7 @@ class _StopSignals:
         for number in _SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, self._on_signal)
-        # Whoever waits for the signal by then gets it.
+        # A delayed signal goes to the code that handles it when the timer ends.
         signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(self._pending))
         sys.unraisablehook = self._on_unraisable
 
@@ -133,7 +133,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 
 def run_program(load: Callable[[], Callable[[], object]]) -> None:
-    """Run a program, and exit with 1 if the machine fails it, or as a shell reports a signal.
+    """Run a program; exit with 1 after an error of the machine, and with 141 if the reader left.
 
     Args:
         load: imports the program, and returns the function that runs it.
@@ -197,8 +197,8 @@ def _fail(problem: str) -> None:
 def _open_standard_streams() -> None:
     """Make the three standard streams usable, also if the caller closed them.
 
-    A closed stdin or stdout is opened the wrong way around, so that its use fails as on a closed
-    one, and no other file gets its number. Errors of stderr are ignored: the answer counts.
+    A closed stdin is opened for writing and a closed stdout for reading, so that using them still
+    fails, and no other file gets their numbers. Errors of stderr are ignored: the answer counts.
     """
     for number, flags in enumerate((os.O_WRONLY, os.O_RDONLY, os.O_WRONLY)):
         try:

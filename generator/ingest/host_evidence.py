@@ -63,8 +63,8 @@ class HostCheck(NamedTuple):
         """What the hosts report, as one line."""
         rows = [
             ("lacks every port of", self.missing),
-            ("gives HCAs to others that belong to", self.renamed),
-            ("contains ports in other subnets of", self.foreign),
+            ("gives the name of another host to an HCA of", self.renamed),
+            ("contains ports of another subnet of", self.foreign),
         ]
         return "; ".join(
             f"{words} {len(names)} of {self.num_hosts} hosts that report such a port: "
@@ -93,7 +93,7 @@ def read_host_ports(device: Device) -> tuple[HostPort, ...]:
 _GUIDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
 
 
-class _HostSight(NamedTuple):
+class _SweptHost(NamedTuple):
     """What a sweep says about one host."""
 
     ports: tuple[HostPort, ...]
@@ -120,14 +120,14 @@ class HostComparison:
         """
         self._view = view
         self._subnet = subnet
-        self._sights: dict[str, _HostSight] = {}
+        self._swept_hosts: dict[str, _SweptHost] = {}
 
     def check(self, hosts: HostPorts) -> HostCheck:
         """Return the hosts that the sweep contradicts.
 
         Cost: O(hosts), and O(ports log nodes) of new and changed hosts, 3 µs each.
         """
-        known = self._sights
+        known = self._swept_hosts
         changed = {
             name: ports
             for name, ports in hosts.items()
@@ -135,19 +135,21 @@ class HostComparison:
         }
         if changed or len(known) != len(hosts):
             fresh = _compare_hosts(self._view, self._subnet, changed)
-            self._sights = {name: fresh.get(name) or known[name] for name in hosts}
-        sights = self._sights
-        has_others = any(sight.other_names for sight in sights.values())
-        reporters = set(map(short_name, sights)) if has_others else set()
+            self._swept_hosts = {name: fresh.get(name) or known[name] for name in hosts}
+        swept_hosts = self._swept_hosts
+        has_others = any(host.other_names for host in swept_hosts.values())
+        reporters = set(map(short_name, swept_hosts)) if has_others else set()
         return HostCheck(
-            sum(sight.is_expected for sight in sights.values()),
-            tuple(name for name, row in sights.items() if row.is_expected and not row.is_swept),
-            tuple(name for name, row in sights.items() if row.other_names & reporters),
-            tuple(name for name, row in sights.items() if row.is_foreign),
+            sum(host.is_expected for host in swept_hosts.values()),
+            tuple(
+                name for name, host in swept_hosts.items() if host.is_expected and not host.is_swept
+            ),
+            tuple(name for name, host in swept_hosts.items() if host.other_names & reporters),
+            tuple(name for name, host in swept_hosts.items() if host.is_foreign),
         )
 
 
-def _compare_hosts(view: SweepView, subnet: str, hosts: HostPorts) -> dict[str, _HostSight]:
+def _compare_hosts(view: SweepView, subnet: str, hosts: HostPorts) -> dict[str, _SweptHost]:
     """Return what a sweep says about each host. Cost: O(ports log nodes)."""
     rows = [(name, port) for name, ports in hosts.items() for port in ports]
     guids = np.array([port.guid for _, port in rows], np.uint64)
@@ -166,7 +168,7 @@ def _compare_hosts(view: SweepView, subnet: str, hosts: HostPorts) -> dict[str, 
             others[host].add(short_name(name))
     expected = {name for name, port in rows if port.subnet == subnet}
     return {
-        name: _HostSight(
+        name: _SweptHost(
             ports, name in expected, name in swept, name in foreign, frozenset(others[name])
         )
         for name, ports in hosts.items()

@@ -1,8 +1,8 @@
 """Which nodes' sweeps count: those that the Fabric object names. Pure.
 
 In a cluster every agent can write a sweep under the name of its node, so a sweep counts only if
-the generator elected its node, or a person listed it. In a folder, whoever can write a report can
-write the Fabric object as well, so every sweep counts until a person lists nodes.
+the generator elected its node, or a person listed it. In a folder, anyone who can write a report
+can write the Fabric object as well, so every sweep counts until a person lists nodes.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which reported sweeps are parsed: all of them together fit into the memory of the generator.
 
-A node that is taken over may report any text as a sweep. `topology.reports.sweep_parts` limits the
+A compromised node may report any text as a sweep. `topology.reports.sweep_parts` limits the
 text of each sweep, and `sweep_load` limits what all sweeps hold together. The subnet with the
 fewest lines is parsed first: the largest sweep is refused.
 """

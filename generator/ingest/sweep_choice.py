@@ -26,7 +26,7 @@ from generator.ingest.reported_sweep import (
 )
 from generator.ingest.sweep_findings import (
     IgnoredSweep,
-    WhyIgnored,
+    IgnoreReason,
     build_contradicted_doubt,
     build_contradicted_finding,
     build_disagreement_doubt,
@@ -192,10 +192,10 @@ class SweepChooser:
         ignored: list[IgnoredSweep] = []
         for sweep in sweeps:
             rank = evidence.named.rank(sweep.subnet, sweep.node)
-            why = _find_reason(sweep, rank, evidence)
+            reason = _find_reason(sweep, rank, evidence)
             key = (sweep.subnet, sweep.node)
-            if why is not None:
-                ignored.append(IgnoredSweep(sweep.node, sweep.subnet, why, key in self._former))
+            if reason is not None:
+                ignored.append(IgnoredSweep(sweep.node, sweep.subnet, reason, key in self._former))
             elif rank is not None:
                 self._former.add(key)
                 by_subnet[sweep.subnet].append(_NamedSweep(rank, sweep))
@@ -295,13 +295,13 @@ class SweepChooser:
 
 def _find_reason(
     sweep: ReportedSweep, rank: SweepRank | None, evidence: SweepEvidence
-) -> WhyIgnored | None:
+) -> IgnoreReason | None:
     """Return why a sweep does not count; None if it may."""
     if rank is None:
-        return WhyIgnored.UNNAMED
+        return IgnoreReason.UNNAMED
     if is_lone(sweep.node, sweep.subnet, evidence):
-        return WhyIgnored.LONE
-    return WhyIgnored.AHEAD if is_ahead(sweep.observed_at, evidence.now) else None
+        return IgnoreReason.LONE
+    return IgnoreReason.AHEAD if is_ahead(sweep.observed_at, evidence.now) else None
 
 
 def is_lone(node: str, subnet: str, evidence: SweepEvidence) -> bool:
@@ -316,7 +316,7 @@ def find_lone_participants(
 ) -> list[IgnoredSweep]:
     """Return the nodes that offer to sweep a subnet which no other host reports."""
     return [
-        IgnoredSweep(report.metadata.name, subnet, WhyIgnored.LONE)
+        IgnoredSweep(report.metadata.name, subnet, IgnoreReason.LONE)
         for report in reports
         if report.status.sweeping is not None
         for subnet in {port.subnet for port in report.swept_ports}

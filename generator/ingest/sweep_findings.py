@@ -17,7 +17,7 @@ from topology.model.ids import natural_key
 _MAX_SHOWN: Final = 5
 
 
-class WhyIgnored(StrEnum):
+class IgnoreReason(StrEnum):
     """Why a sweep does not count."""
 
     UNNAMED = "unnamed"
@@ -33,23 +33,23 @@ class IgnoredSweep(NamedTuple):
 
     node: str
     subnet: str
-    why: WhyIgnored
+    reason: IgnoreReason
     is_former: bool = False
     """Whether the node was named before: it may not have withdrawn its sweep yet."""
 
 
 _IGNORED_TEXT: Final = {
-    WhyIgnored.UNNAMED: (
+    IgnoreReason.UNNAMED: (
         "published a sweep of {}, but the Fabric object does not name it as a sweeper there: the "
         "sweep is ignored. If it may sweep, list it in spec.sweepers; if not, check who uses the "
         "token of its agent, and delete the reports {}.sweep.*."
     ),
-    WhyIgnored.LONE: (
+    IgnoreReason.LONE: (
         "is the only node that reports a port in {}, so nothing is swept or expected there. If "
         "this is right, list the node in spec.sweepers; if not, check who uses the token of its "
         "agent."
     ),
-    WhyIgnored.AHEAD: (
+    IgnoreReason.AHEAD: (
         "published a sweep of {} that is dated in the future: the sweep is ignored. Check the "
         "clock there (NTP)."
     ),
@@ -58,23 +58,23 @@ _IGNORED_TEXT: Final = {
 
 def derive_ignored_findings(ignored: Iterable[IgnoredSweep]) -> list[Finding]:
     """Return one finding per node and reason."""
-    subnets: dict[tuple[str, WhyIgnored, bool], set[str]] = defaultdict(set)
+    subnets: dict[tuple[str, IgnoreReason, bool], set[str]] = defaultdict(set)
     for row in ignored:
-        subnets[row.node, row.why, row.is_former].add(row.subnet)
+        subnets[row.node, row.reason, row.is_former].add(row.subnet)
     return [
-        _build_ignored_finding(node, why, names, is_former=is_former)
-        for (node, why, is_former), names in sorted(subnets.items())
+        _build_ignored_finding(node, reason, names, is_former=is_former)
+        for (node, reason, is_former), names in sorted(subnets.items())
     ]
 
 
 def _build_ignored_finding(
-    node: str, why: WhyIgnored, subnets: Collection[str], *, is_former: bool
+    node: str, reason: IgnoreReason, subnets: Collection[str], *, is_former: bool
 ) -> Finding:
     name = show(node, 253)
     shown = list_some((show(subnet, 32) for subnet in sorted(subnets)), _MAX_SHOWN)
     where = f"{'subnet' if len(subnets) == 1 else 'subnets'} {shown}"
-    is_leftover = is_former and why is WhyIgnored.UNNAMED
-    text = f"Node {name} {_IGNORED_TEXT[why].format(where, name)}"
+    is_leftover = is_former and reason is IgnoreReason.UNNAMED
+    text = f"Node {name} {_IGNORED_TEXT[reason].format(where, name)}"
     if is_leftover:
         text = (
             f"Node {name} still has a sweep of {where}, which another node sweeps now. Its agent "

@@ -101,10 +101,10 @@ def parse_reported_sweep(
     """
     if used is None:
         return StreamedSweep(parse_sweep(unpack_sweep(parts), source=source), ())
-    from topology.sources.ibnetdiscover.sweep_load import rest_of_load  # noqa: PLC0415 - with numpy
+    from topology.sources.ibnetdiscover.sweep_load import compute_free_load  # noqa: PLC0415 - with numpy
     from topology.sources.ibnetdiscover.sweep_stream import SweepStream  # noqa: PLC0415 - with numpy
 
-    stream = SweepStream(source, rest_of_load(used))
+    stream = SweepStream(source, compute_free_load(used))
     tail = b""
     for piece in iterate_sweep_text(parts):
         stream.add(piece)

@@ -59,7 +59,7 @@ def derive_refused_report_findings(problems: Iterable[ParseError]) -> list[Findi
             message=(
                 f"The object {show(name, 253)} cannot be used: {show(problem, 400)}. Check the "
                 f"version and the log of the agent on {show(node, 253)}. If the agent did not "
-                "write this object, the node may be taken over."
+                "write this object, the node may be compromised."
             ),
         )
         for node, (name, problem) in sorted(by_node.items())
@@ -79,6 +79,6 @@ def _build_finding(node: str, subnets: Mapping[str, str]) -> Finding:
         message=(
             f"The sweep of {noun} {shown} that {name} reports cannot be used: {ordered[0][1]}. "
             f"Check the log of the agent on {name}. If the agent did not write this sweep, the "
-            "node may be taken over."
+            "node may be compromised."
         ),
     )

@@ -31,7 +31,7 @@ _NEEDS_WHOLE_INPUT: Final = frozenset(
 that are merely absent from the input."""
 
 
-def replace_blame(findings: Iterable[Finding], cuts: Sequence[CutInput]) -> Iterator[Finding]:
+def withhold_findings(findings: Iterable[Finding], cuts: Sequence[CutInput]) -> Iterator[Finding]:
     """Yield a finding per cut input, and of the others those that do not need a whole input."""
     yield from (finding for finding in findings if finding.kind not in _NEEDS_WHOLE_INPUT)
     for cut in cuts:

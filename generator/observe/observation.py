@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from generator.ingest.inputs import Inputs, SweepDoubt
 from generator.objects.inventory import Inventory
-from generator.observe.cut_inputs import describe_cuts, replace_blame
+from generator.observe.cut_inputs import describe_cuts, withhold_findings
 from generator.observe.domain_size import describe_large_domains
 from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
@@ -144,7 +144,7 @@ def observe_fabric(
         *derive_setting_findings(inputs.unknown_settings),
     ]
     if inputs.cuts:
-        findings = replace_blame(findings, inputs.cuts)
+        findings = withhold_findings(findings, inputs.cuts)
     owners: PreviousOwners = memory.find_owners(state) if inputs.reports else {}
     return Observation(
         inference.tree,

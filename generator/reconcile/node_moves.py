@@ -1,4 +1,4 @@
-"""The order in which nodes move between leaves, and the leaves that hold each node. Pure.
+"""The order in which nodes move between leaves, and the leaves that list each node. Pure.
 
 A node moves in two writes: its old leaf drops it, then its new leaf takes it. In between it is in
 no leaf. So the nodes of one old and one new leaf move together, and the next such group starts
@@ -24,11 +24,11 @@ class NodeMove(NamedTuple):
     nodes: frozenset[str]
 
 
-class NodeHolders:
-    """The HyperNodes of ours that list each node, kept up to date with each write."""
+class NodeParents:
+    """Our HyperNodes that list each node, kept up to date with each write."""
 
     def __init__(self, hypernodes: Iterable[HyperNode]) -> None:
-        """Index the nodes of our HyperNodes; foreign ones are not ours to empty."""
+        """Index the nodes of our HyperNodes; nodes stay in foreign ones."""
         self._by_node: dict[str, set[str]] = {}
         for hypernode in hypernodes:
             if hypernode.is_ours:
@@ -46,7 +46,7 @@ class NodeHolders:
         """Return the HyperNodes that list a node, in natural order."""
         return sorted(self._by_node.get(node, ()), key=natural_key)
 
-    def is_held(self, node: str) -> bool:
+    def has_parent(self, node: str) -> bool:
         """Return whether a HyperNode of ours lists the node."""
         return bool(self._by_node.get(node))
 

@@ -47,7 +47,7 @@ from generator.outputs.hypernode import (
     sort_members,
 )
 from generator.reconcile.conflicts import without_conflicts
-from generator.reconcile.node_moves import NodeHolders, NodeMove, group_moves, order_moves
+from generator.reconcile.node_moves import NodeMove, NodeParents, group_moves, order_moves
 from topology.model.errors import InvariantError
 from topology.model.ids import natural_key
 
@@ -131,7 +131,7 @@ class _Planner:
             self._current[hypernode.name] = hypernode
             if not hypernode.is_ours:
                 self._listed_by_foreign.update(hypernode.children)
-        self._holders = NodeHolders(self._current.values())
+        self._node_parents = NodeParents(self._current.values())
 
     def release(self) -> None:
         for name in _top_down(
@@ -193,7 +193,7 @@ class _Planner:
         ]
         for name in _top_down(obsolete):
             old = self._current.pop(name)
-            self._holders.replace(old, None)
+            self._node_parents.replace(old, None)
             self.actions.append(Action(Op.DELETE, name, old.tier, "no longer in the tree", None))
 
     def _put(self, goal: HyperNode, reason: str) -> None:
@@ -203,10 +203,10 @@ class _Planner:
         op = Op.CREATE if old is None else Op.UPDATE
         self.actions.append(Action(op, goal.name, goal.tier, reason, goal))
         self._current[goal.name] = goal
-        self._holders.replace(old, goal)
+        self._node_parents.replace(old, goal)
 
     def _fill(self, goal: HyperNode) -> None:
-        """Write a HyperNode; the leaves that still hold its nodes drop them group by group."""
+        """Write a HyperNode; the leaves that still list its nodes drop them group by group."""
         moves = self._find_moves(goal.name, goal)
         if goal.children:
             for move in moves:
@@ -228,13 +228,13 @@ class _Planner:
         """Return the nodes that a desired HyperNode must take from others, by these others."""
         moves: dict[tuple[str, str], list[str]] = {}
         for node in self._goal_nodes[name] if goal is None else goal.nodes:
-            for holder in self._holders.of(node):
-                if holder != name and not self._is_goal(node, holder):
-                    moves.setdefault((holder, name), []).append(node)
+            for parent in self._node_parents.of(node):
+                if parent != name and not self._is_goal(node, parent):
+                    moves.setdefault((parent, name), []).append(node)
         return group_moves(moves)
 
     def _drop_nodes(self, move: NodeMove) -> None:
-        """Take nodes out of the leaf that holds them, before another one takes them."""
+        """Take nodes out of the leaf that lists them, before another one takes them."""
         reason = f"release nodes before they move: -{len(move.nodes)}"
         if self._is_plain_leaf(move.source):
             self._put_leaf(move.source, frozenset(), move.nodes, reason)
@@ -250,7 +250,7 @@ class _Planner:
         """
         old, goal = self._current.get(name), self._desired[name]
         held = frozenset(old.nodes) if old else frozenset()
-        fresh = {node for node in self._goal_nodes[name] if not self._holders.is_held(node)}
+        fresh = {node for node in self._goal_nodes[name] if not self._node_parents.has_parent(node)}
         kept = {node for node in held - dropped if node in self._goals}
         nodes = kept | fresh | taken
         if nodes != self._goal_nodes[name]:
@@ -285,7 +285,7 @@ class _Planner:
     def _is_moving(self, node: str) -> bool:
         """Return whether a node has a place in the tree, and is in no right leaf yet."""
         goals = self._goals.get(node)
-        return goals is not None and not set(goals).intersection(self._holders.of(node))
+        return goals is not None and not set(goals).intersection(self._node_parents.of(node))
 
     def _is_member_allowed(self, member: Member, parent: HyperNode) -> bool:
         """Return whether a parent that is not final yet may still list a member."""
@@ -304,8 +304,11 @@ class _Planner:
         if self._is_goal(node, parent.name):
             return True
         if self._is_moving(node):
-            return self._holders.of(node)[0] == parent.name
-        is_elsewhere = node in self._goals or self._holders.of(node)[:1] not in ([], [parent.name])
+            return self._node_parents.of(node)[0] == parent.name
+        is_elsewhere = node in self._goals or self._node_parents.of(node)[:1] not in (
+            [],
+            [parent.name],
+        )
         is_kept = parent.name in self._desired or parent.name not in self._listed_by_foreign
         return is_kept and not is_elsewhere
 

@@ -68,7 +68,7 @@ class ServedStore(Protocol):
     def has_agent_tokens(self) -> bool:
         """Whether each report is from an agent with a token of its own, which may write no other.
 
-        In a folder, whoever can write a report can write everything else as well.
+        In a folder, anyone who can write a report can write everything else as well.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""The peak memory of the generator on what a node that is taken over may report.
+"""The peak memory of the generator on what a compromised node may report.
 
 python -m tests.bench.hostile prints a row per input; each must stay below 700 MiB, in a process of
 its own that does nothing else. Rows of real fabrics are beside those of hostile ones.
@@ -103,7 +103,7 @@ TEXTS: Final[dict[str, Callable[[], str]]] = {
 
 
 def reports_of(text: str, *, node: str = "n1", subnet: str = _SUBNET) -> Iterator[CompactReport]:
-    """Yield the parts of a sweep with any text, as a node that is taken over can write them."""
+    """Yield the parts of a sweep with any text, as a compromised node can write them."""
     raw = text.encode()
     packed = zlib.compress(raw, 9)
     pieces = [packed[k : k + MAX_CHUNK_BYTES] for k in range(0, len(packed), MAX_CHUNK_BYTES)]

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import click
+import pytest
 
 from agent.cli.commands import cli as agent
 from generator.cli.group import cli as toponaut
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.agent.nodes import card, plant
+from tests.effort import first_of
 from tests.generator.scenes import RAILS, Scene
 from topology.model.tree import API_VERSION, render_tree
 
 PROGRAMS = {"toponaut": toponaut, "toponaut-agent": agent}
 MODULES = {"toponaut": "generator", "toponaut-agent": "agent"}
+QUICK = frozenset({"toponaut tree", "toponaut simulate jobs", "toponaut-agent collectors"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +114,37 @@ def write_inputs(root: Path) -> dict[str, str]:
     }
     scene.write("community", "public\n")
     return {name: str(path) for name, path in files.items()}
+
+
+def names_of(rows: Iterable[str]) -> list[object]:
+    """Return the rows, with a few of every kind first."""
+    ordered = sorted(rows, key=lambda name: name not in QUICK)
+    return first_of(ordered, num_quick=sum(name in QUICK for name in ordered))
+
+
+def pairs_of(rows: Iterable[str], *conditions: Iterable[object]) -> list[object]:
+    """Return each row with some of each kind of condition; the first rows are quick.
+
+    Each row meets every value of the first kind, and the values of the further kinds in turn: the
+    full product would take too long.
+    """
+    first, *further = map(list, conditions)
+    ordered = sorted(rows, key=lambda name: name not in QUICK)
+    cases = [
+        (name, value, *(kind[(at + shift) % len(kind)] for kind in further))
+        for shift, value in enumerate(first)
+        for at, name in enumerate(ordered)
+    ]
+    num_quick = sum(name in QUICK for name in ordered)
+    return [
+        case if at < num_quick else pytest.param(*case, marks=pytest.mark.long)
+        for at, case in enumerate(cases)
+    ]
+
+
+def ending(*, prints: bool | None = None) -> list[str]:
+    return [
+        name
+        for name, row in ROWS.items()
+        if not row.waits and (prints is None or row.prints is prints)
+    ]

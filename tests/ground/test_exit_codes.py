@@ -16,13 +16,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import first_of
-from tests.ground.exit_rows import MODULES, ROWS, commands, write_inputs
+from tests.ground.exit_rows import (
+    MODULES,
+    ROWS,
+    commands,
+    ending,
+    names_of,
+    pairs_of,
+    write_inputs,
+)
 
 pytestmark = pytest.mark.timeout(400)
 END_S = 100.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-QUICK = frozenset({"toponaut tree", "toponaut simulate jobs", "toponaut-agent collectors"})
 OUTPUTS = {name: row for name, row in ROWS.items() if row.output}
 
 
@@ -75,40 +81,6 @@ def check_text(text: str) -> None:
     assert "Traceback" not in text, text
     assert "Aborted" not in text, text
     assert "Exception ignored" not in text, text
-
-
-def names_of(rows: Iterable[str]) -> list[object]:
-    """Return the rows, with a few of every kind first."""
-    ordered = sorted(rows, key=lambda name: name not in QUICK)
-    return first_of(ordered, num_quick=sum(name in QUICK for name in ordered))
-
-
-def pairs_of(rows: Iterable[str], *conditions: Iterable[object]) -> list[object]:
-    """Return each row with some of each kind of condition; the first rows are quick.
-
-    Each row meets every value of the first kind, and the values of the further kinds in turn: the
-    full product would take too long.
-    """
-    first, *further = map(list, conditions)
-    ordered = sorted(rows, key=lambda name: name not in QUICK)
-    cases = [
-        (name, value, *(kind[(at + shift) % len(kind)] for kind in further))
-        for shift, value in enumerate(first)
-        for at, name in enumerate(ordered)
-    ]
-    num_quick = sum(name in QUICK for name in ordered)
-    return [
-        case if at < num_quick else pytest.param(*case, marks=pytest.mark.long)
-        for at, case in enumerate(cases)
-    ]
-
-
-def ending(*, prints: bool | None = None) -> list[str]:
-    return [
-        name
-        for name, row in ROWS.items()
-        if not row.waits and (prints is None or row.prints is prints)
-    ]
 
 
 def prepare(name: str, folder: Path) -> None:

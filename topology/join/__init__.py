@@ -11,7 +11,7 @@
     same_devices         which descriptions are of one device although no strong id connects them
     port_ends            what is at the other end of a port
     port_numbers         which claims describe the same port, and the keys of a port
-    port_numbering       numbers the ports of all devices, as arrays where no port shares a key
+    numbered_ports       numbers the ports of all devices, as arrays where no port shares a key
     link_pairs           finds both ports of each neighbor entry
     neighbor_links       neighbor entries to links, as arrays
     port_table           the ports of a fabric as arrays

@@ -15,7 +15,7 @@ import numpy as np
 
 from topology.identity.claim_facts import ClaimFacts, ClaimTable, read_facts
 from topology.identity.disputed_ids import neighbor_keys
-from topology.identity.testimony import Hearsay
+from topology.identity.heard_descriptions import HeardDescriptions
 from topology.join.claim_rows import PortRowBuilder
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
@@ -44,7 +44,7 @@ class ClaimColumns:
     """Number of ports of each claim."""
     rows: PortRowBuilder
     """The ports of the claims that were read."""
-    hearsay: Hearsay
+    heard_descriptions: HeardDescriptions
     """What all claims say about other devices."""
 
     def replace(self, changed_claims: Mapping[int, Claim]) -> None:
@@ -86,7 +86,7 @@ class _ClaimReader:
     heard: dict[int, list[int]] = field(default_factory=dict)
     """By position: the hashes of the keys that the claim mentions as neighbors."""
     rows: PortRowBuilder = field(default_factory=PortRowBuilder)
-    hearsay: Hearsay = field(default_factory=Hearsay)
+    heard_descriptions: HeardDescriptions = field(default_factory=HeardDescriptions)
 
     def read(self, claim: Claim, device: Device) -> None:
         """Add a claim, given its device."""
@@ -98,7 +98,7 @@ class _ClaimReader:
         self.first_rows.append(len(self.rows))
         self.num_rows.append(len(device.ports))
         self.rows.add(position, device)
-        self.hearsay.add(claim.origin, device)
+        self.heard_descriptions.add(claim.origin, device)
         keys = _heard_keys(claim.origin, device)
         if keys:
             self.heard[position] = list(map(hash, keys))
@@ -153,7 +153,7 @@ class _ClaimReader:
             first_rows=np.array(self.first_rows, np.intp)[chosen],
             num_rows=np.array(self.num_rows, np.intp)[chosen],
             rows=self.rows,
-            hearsay=self.hearsay,
+            heard_descriptions=self.heard_descriptions,
         )
 
     def _sort(self) -> Iterator[int]:

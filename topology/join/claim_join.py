@@ -16,9 +16,9 @@ from topology.identity.claim_facts import HashRows
 from topology.identity.device_kinds import PeerColumns, resolve_kinds, resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.device_resolution import Entity, resolve_claims
+from topology.identity.heard_descriptions import limit_claims
 from topology.identity.id_index import KeyTable, build_key_table
 from topology.identity.quarantine import resolve_disputes
-from topology.identity.testimony import limit_testimony
 from topology.join.claim_columns import read_claims
 from topology.join.claim_ids import index_ids
 from topology.join.fabric_rows import build_rows
@@ -104,7 +104,7 @@ def join_claims(
     1 µs for a port line of a sweep, and 150 bytes each meanwhile.
     """
     columns = read_claims(claims)
-    limited = limit_testimony(columns.table, columns.hearsay)
+    limited = limit_claims(columns.table, columns.heard_descriptions)
     columns.replace(limited.changed_claims)
     undisputed = resolve_disputes(columns.table, previous_owners)
     columns.replace(undisputed.changed_claims)

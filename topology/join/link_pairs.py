@@ -17,7 +17,7 @@ from topology.identity.device_resolution import Entity
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_ends
 from topology.join.neighbor_resolution import NeighborEntries
-from topology.join.port_numbering import KeyIndex, PortNumberer, find_codes
+from topology.join.numbered_ports import KeyIndex, PortNumberer, find_codes
 from topology.join.port_numbers import far_port, find_port, index_port, port_keys, port_row
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.model.claims import Claim, Origin

@@ -116,7 +116,7 @@ def _find_lines(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Inde
 
 
 @dataclass(frozen=True, slots=True)
-class _FabricRows:
+class _SweepRows:
     """Builds the rows of a fabric from its columns."""
 
     sweep: SweepColumns
@@ -205,7 +205,7 @@ def _assemble_fabric(
     is_up = sweep.columns.peer_letters[ports.lines] != NO_GUID
     up, down = STATE_CODES[PortState.UP], STATE_CODES[PortState.DOWN]
     unknown = STATE_CODES[PortState.UNKNOWN]
-    rows = _FabricRows(sweep, joined, ports, added)
+    rows = _SweepRows(sweep, joined, ports, added)
     columns = FabricColumns(
         names=joined.names,
         nodes=[device.node for device in joined.devices],

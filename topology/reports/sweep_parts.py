@@ -1,6 +1,6 @@
 """A sweep as numbered reports of the sweeping node, small enough for an API server. Pure.
 
-A node that is taken over can write any bytes into its parts. They are therefore unpacked piece by
+A compromised node can write any bytes into its parts. They are therefore unpacked piece by
 piece, and a sweep that is longer than that of any fabric is refused before its text is in memory.
 """
 

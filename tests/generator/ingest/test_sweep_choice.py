@@ -203,7 +203,7 @@ def test_a_former_sweepers_leftover_is_only_noted() -> None:
                 else device
                 for device in DEVICES
             ],
-            "gives HCAs to others",
+            "gives the name of another host",
             id="renames",
         ),
     ],

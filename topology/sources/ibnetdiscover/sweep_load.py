@@ -1,6 +1,6 @@
 """What a sweep holds, and what no sweep may hold: limits from the largest real fabrics.
 
-A node that is taken over may report any text as a sweep. What costs memory after parsing is
+A compromised node may report any text as a sweep. What costs memory after parsing is
 counted here: devices, port lines, and above all port lines whose far end does not list the cable,
 because each of them becomes a finding.
 """
@@ -77,7 +77,7 @@ def check_loads(loads: Iterable[tuple[int, ...]]) -> None:
     total.check(MAX_LOAD)
 
 
-def rest_of_load(loads: Iterable[tuple[int, ...]]) -> SweepLoad:
+def compute_free_load(loads: Iterable[tuple[int, ...]]) -> SweepLoad:
     """Return what another sweep may hold beside sweeps with these loads."""
     rest = MAX_LOAD
     for load in loads:

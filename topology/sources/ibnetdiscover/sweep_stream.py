@@ -1,9 +1,9 @@
 """A sweep from a report, parsed piece by piece, so that its text is never whole in memory.
 
-The text is what an agent printed with `printer`: each device has one record. So this reader needs
-none of the second looks at earlier text that `chunks` takes at pasted output. A node that is taken
-over may write anything: what no agent prints, and more than any fabric has (see `sweep_load`), is
-refused before it takes memory.
+The text is what an agent printed with `printer`: each device has one record. So this reader never
+reads earlier text again, as `chunks` does for pasted output. A compromised node may write anything:
+text that no agent prints, and more than any fabric has (see `sweep_load`), is refused before it
+takes memory.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from topology.sources.ibnetdiscover.sweep_load import (
     MAX_LOAD,
     SweepLoad,
     check_loads,
-    rest_of_load,
+    compute_free_load,
 )
 from topology.sources.ibnetdiscover.sweep_stream import SweepStream
 from topology.synthetic import (
@@ -129,7 +129,7 @@ def test_the_limit_is_of_all_sweeps_together() -> None:
     check_loads([(0,) * len(half), SweepLoad(devices=MAX_LOAD.devices)])
     with pytest.raises(ReportError, match="devices"):
         check_loads([half, SweepLoad(devices=MAX_LOAD.devices)])
-    assert rest_of_load([SweepLoad(devices=5)]).devices == MAX_LOAD.devices - 5
+    assert compute_free_load([SweepLoad(devices=5)]).devices == MAX_LOAD.devices - 5
 
 
 @given(

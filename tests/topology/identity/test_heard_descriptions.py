@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tests.topology.cables import claims, heard_from, hosts, mac_of, mesh, report, star
 from topology.identity.claim_facts import ClaimTable, read_facts
-from topology.identity.testimony import Hearsay, LimitedTestimony, limit_testimony
+from topology.identity.heard_descriptions import HeardDescriptions, LimitedClaims, limit_claims
 from topology.join.fabric_join import build_fabric
 from topology.model.claims import Claim
 from topology.model.facts import DeviceKind, Neighbor
@@ -30,17 +30,17 @@ class Limited(NamedTuple):
     """All claims after the limit, in the order given."""
 
     claims: list[Claim]
-    testimony: LimitedTestimony
+    result: LimitedClaims
 
 
 def limit(given: Sequence[Claim]) -> Limited:
-    hearsay = Hearsay()
+    heard_descriptions = HeardDescriptions()
     for claim in given:
-        hearsay.add(claim.origin, claim.device)
+        heard_descriptions.add(claim.origin, claim.device)
     table = ClaimTable(list(given), [read_facts(claim.device) for claim in given])
-    testimony = limit_testimony(table, hearsay)
-    claims = [testimony.changed_claims.get(number, claim) for number, claim in enumerate(given)]
-    return Limited(claims, testimony)
+    limited = limit_claims(table, heard_descriptions)
+    claims = [limited.changed_claims.get(number, claim) for number, claim in enumerate(given)]
+    return Limited(claims, limited)
 
 
 def first_liar(*heard: Neighbor, name: str = "") -> Claim:
@@ -109,13 +109,13 @@ def test_a_host_keeps_a_name_of_its_own() -> None:
 def test_claims_without_a_contradiction_are_the_same_objects() -> None:
     limited = limit(HONEST)
     assert all(new is old for new, old in zip(limited.claims, HONEST, strict=True))
-    assert limited.testimony.contested_ids == frozenset()
+    assert limited.result.contested_ids == frozenset()
 
 
 def test_it_names_the_contested_ids() -> None:
     limited = limit([*HONEST, first_liar(LEAF._replace(device_name="evil"))])
-    assert limited.testimony.contested_ids == frozenset(LEAF.device_ids)
-    assert limited.testimony.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
+    assert limited.result.contested_ids == frozenset(LEAF.device_ids)
+    assert limited.result.contested_keys == {(IdKind.MAC, mac_of("leaf1"))}
 
 
 @given(st.permutations([*HONEST, first_liar(LEAF._replace(device_name="evil"))]))

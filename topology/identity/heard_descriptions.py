@@ -1,4 +1,4 @@
-"""Limit what the report of one host says about other devices, where several sources describe them.
+"""Descriptions of heard devices, and the limit of what one host may say about another device.
 
 A host's report may be wrong or hostile, and a switch without a report of its own is known only from
 what hosts hear. So the description of such a device (its ids, name and kind) is the one that most
@@ -32,7 +32,7 @@ class _Description(NamedTuple):
     kind: DeviceKind
 
 
-class LimitedTestimony(NamedTuple):
+class LimitedClaims(NamedTuple):
     """The claims of hosts that contradicted what most say about another device."""
 
     changed_claims: Mapping[int, Claim]
@@ -47,7 +47,7 @@ class LimitedTestimony(NamedTuple):
 
 
 @dataclass(slots=True)
-class Hearsay:
+class HeardDescriptions:
     """What all claims say about the devices that they hear; the order of claims has no effect."""
 
     first: dict[_Subject, _Description] = field(default_factory=dict)
@@ -151,7 +151,7 @@ class _Votes:
         )
 
 
-def limit_testimony(table: ClaimTable, hearsay: Hearsay) -> LimitedTestimony:
+def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> LimitedClaims:
     """Limit the reports of hosts to what others do not contradict.
 
     Cost: O(claims); where devices are described differently, all reports are read once more, and
@@ -159,75 +159,75 @@ def limit_testimony(table: ClaimTable, hearsay: Hearsay) -> LimitedTestimony:
 
     Args:
         table: all claims; their order has no effect on the descriptions.
-        hearsay: what all of them say.
+        heard: what all of them say.
     """
     votes = _Votes()
-    if not hearsay.is_consistent:
+    if not heard.is_consistent:
         for number, claim in enumerate(table.claims):
             if claim.origin in _SPEAKING:
-                _count_votes(votes, hearsay, number, claim.device)
+                _count_votes(votes, heard, number, claim.device)
     changed: dict[int, Claim] = {}
     for number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
         if claim.origin is not Origin.REPORT or facts.node_name is None:
             continue
         # Without votes, a host can contradict the others only by its own name.
-        if hearsay.is_consistent and not hearsay.has_foreign_name(facts.name, facts.node_name):
+        if heard.is_consistent and not heard.has_foreign_name(facts.name, facts.node_name):
             continue
-        limited = _limit_claim(claim, hearsay, votes)
+        limited = _limit_claim(claim, heard, votes)
         if limited is not claim:
             changed[number] = limited
-    contested = {subject for subject in hearsay.contested if isinstance(subject, Id)}
+    contested = {subject for subject in heard.contested if isinstance(subject, Id)}
     for subjects in votes.named.values():
         contested.update(subject for subject in subjects if isinstance(subject, Id))
-    return LimitedTestimony(changed, frozenset(contested))
+    return LimitedClaims(changed, frozenset(contested))
 
 
-def _count_votes(votes: _Votes, hearsay: Hearsay, number: int, device: Device) -> None:
+def _count_votes(votes: _Votes, heard: HeardDescriptions, number: int, device: Device) -> None:
     given: set[tuple[Id, _Description]] = set()
     for neighbor in _entries(device):
         description = _describe(neighbor)
         subject = _subject_of(description)
         votes.speakers[subject].add(number)
-        given.update((id_, description) for id_ in description.ids if id_ in hearsay.contested)
+        given.update((id_, description) for id_ in description.ids if id_ in heard.contested)
         name = short_name(description.name)
-        if name in hearsay.shared_names:
+        if name in heard.shared_names:
             votes.named[name][subject].add(number)
     for identifier, description in given:
         votes.descriptions[identifier][description] += 1
 
 
-def _limit_claim(claim: Claim, hearsay: Hearsay, votes: _Votes) -> Claim:
+def _limit_claim(claim: Claim, heard: HeardDescriptions, votes: _Votes) -> Claim:
     device = claim.device
     node = node_of(device)
-    if node is None or not hearsay.is_doubtful(device, node):
+    if node is None or not heard.is_doubtful(device, node):
         return claim
-    name = node if hearsay.has_foreign_name(device.name, node) else device.name
-    ports = tuple(_limit_port(port, hearsay, votes) for port in device.ports)
+    name = node if heard.has_foreign_name(device.name, node) else device.name
+    ports = tuple(_limit_port(port, heard, votes) for port in device.ports)
     limited = replace(device, name=name, ports=ports)
     return claim if limited == device else Claim(limited, claim.origin)
 
 
-def _limit_port(port: Port, hearsay: Hearsay, votes: _Votes) -> Port:
-    limited = tuple(_limit_entry(neighbor, hearsay, votes) for neighbor in port.neighbors)
+def _limit_port(port: Port, heard: HeardDescriptions, votes: _Votes) -> Port:
+    limited = tuple(_limit_entry(neighbor, heard, votes) for neighbor in port.neighbors)
     return port if limited == port.neighbors else port._replace(neighbors=limited)
 
 
-def _limit_entry(neighbor: Neighbor, hearsay: Hearsay, votes: _Votes) -> Neighbor:
+def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) -> Neighbor:
     """Return an entry as most devices describe what it hears."""
     description = _describe(neighbor)
     if not description.ids:
         return _identify_by_name(neighbor, hearsay, votes)
     first = description.ids[0]
-    usual = votes.usual(first) if first in hearsay.contested else description
+    usual = votes.usual(first) if first in heard.contested else description
     kept = usual.ids
     if usual == description:
         kept = tuple(
             id_
             for id_ in description.ids
-            if id_ not in hearsay.contested or votes.usual(id_).ids == description.ids
+            if id_ not in heard.contested or votes.usual(id_).ids == description.ids
         ) or (first,)
     name = short_name(usual.name)
-    is_foreign = name in hearsay.identified_names and len(votes.speakers.get(first, ())) == 1
+    is_foreign = name in heard.identified_names and len(votes.speakers.get(first, ())) == 1
     if name and (is_foreign or votes.is_twin(name, first)):
         usual = usual._replace(name="")
     return _redescribe(neighbor, kept, usual)
