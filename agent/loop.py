@@ -22,6 +22,7 @@ from agent.node_report import build_reports, has_observed, has_swept
 from agent.publish.destination import Destination, PublishOutcome
 from agent.publish.part_numbers import find_outdated_parts, number_parts
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
+from runtime.retry import RefusalStreak
 from topology.model.errors import KubeError, StoreError, TopologyError
 from topology.reports.neighbor_report import NeighborReport, extract_device
 
@@ -78,6 +79,7 @@ class ReportLoop:
         self._outcomes: dict[str, RunOutcome] = {}
         self._flaps = FlapTracker()
         self._problem: type[TopologyError] | None = None
+        self._refusals = RefusalStreak()
 
     def tick(self) -> None:
         """Run one round; logs every error, and the next round tries again."""
@@ -191,6 +193,9 @@ class ReportLoop:
 
         The message of an outage changes from try to try, so only the error's class is compared.
         """
+        if self._refusals.record(problem if isinstance(problem, KubeError) else None):
+            log.info("publishing refused, trying again", extra={"error": str(problem)})
+            return
         kind = None if problem is None else type(problem)
         if kind is self._problem:
             return

@@ -18,6 +18,8 @@ from topology.model.errors import KubeError
 MAX_PERIODS: Final = 5
 """The longest cooldown in periods, reached after many failures."""
 _MAX_DOUBLINGS: Final = 30
+_MAX_PASSING: Final = 2
+_FORBIDDEN: Final = 403
 
 Uniform = Callable[[float, float], float]
 """Draws a number between two, such as `random.Random().uniform`."""
@@ -90,6 +92,27 @@ class Cooldown:
         self._failures = 0
         self._until_s = float("-inf")
         self._error = None
+
+
+class RefusalStreak:
+    """Tells rights that are missing from refusals that pass.
+
+    An API server that has just started answers 403 until it has read its roles.
+    """
+
+    def __init__(self) -> None:
+        """Start without a refusal."""
+        self._length = 0
+
+    def record(self, error: KubeError | None) -> bool:
+        """Record an attempt; return whether it was refused, and too early to say for good.
+
+        Args:
+            error: why the attempt failed; None if it succeeded.
+        """
+        is_refused = error is not None and error.status == _FORBIDDEN
+        self._length = self._length + 1 if is_refused else 0
+        return is_refused and self._length <= _MAX_PASSING
 
 
 class TokenBucket:

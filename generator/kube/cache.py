@@ -82,18 +82,25 @@ class Cache(Generic[Value]):
             entry = self._entries.get(name)
             return "" if entry is None else entry.version
 
+    @property
+    def has_room(self) -> bool:
+        """Whether values that were dropped would fit now: only a new list brings them back."""
+        with self._lock:
+            return self._ledger is not None and self._ledger.has_room
+
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
         """Replace all objects by a complete list, and return the changes.
 
         Objects that are not in the list count as deleted. If the iterable raises, nothing changes.
-        Objects of a known version are not parsed again.
+        Objects of a known version are not parsed again, unless their value was dropped.
         """
+        lost = self._ledger.lost if self._ledger is not None else ()
         fresh: dict[str, _CacheEntry[Value]] = {}
         ledger = None if self._quota is None else QuotaLedger(self._quota)
         for document in objects:
             name, version = _parse_identity(document)
             known = self._entries.get(name)
-            same = known is not None and known.version == version
+            same = known is not None and known.version == version and name not in lost
             fresh[name] = (
                 known if known is not None and same else self._parse_entry(document, name, version)
             )

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 from generator.kube.lease import LeaseRecord, parse_lease, render_lease, render_micro_time
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeRequest, Transport, decode_object
-from runtime.retry import WaitContext
+from runtime.retry import RefusalStreak, WaitContext
 from topology.model.errors import KubeConflict, KubeError, KubeNotFound
 
 log = logging.getLogger(__name__)
@@ -103,6 +103,7 @@ class Elector:
         self._held_until: float | None = None
         """When leadership ends unless renewed; None while another replica leads."""
         self._problem = ""
+        self._refusals = RefusalStreak()
 
     @property
     def is_leader(self) -> bool:
@@ -165,11 +166,14 @@ class Elector:
         try:
             attempt(deadline)
         except KubeError as error:
+            is_passing = self._refusals.record(error)
             if str(error) != self._problem:
+                level = logging.INFO if is_passing else logging.WARNING
                 fields = {"lease": self._lease.name, "error": str(error)}
-                log.warning("cannot reach lease", extra=fields)
-            self._problem = str(error)
+                log.log(level, "cannot reach lease", extra=fields)
+            self._problem = "" if is_passing else str(error)
         else:
+            self._refusals.record(None)
             self._problem = ""
 
     def _take_over(self, deadline: float) -> None:

@@ -7,7 +7,7 @@ refused as objects that cannot be parsed are: by name, and with no effect on oth
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Generic, NamedTuple, TypeVar
 
 Value = TypeVar("Value")
@@ -33,6 +33,21 @@ class QuotaLedger(Generic[Value]):
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self._by_sender: defaultdict[str, int] = defaultdict(int)
         self._total = 0
+        self._lost: dict[str, int] = {}
+        """By name: the size of each value that was dropped."""
+
+    @property
+    def lost(self) -> Collection[str]:
+        """The names of the values that were dropped."""
+        return self._lost.keys()
+
+    @property
+    def has_room(self) -> bool:
+        """Whether all dropped values of a sender would fit now. Cost: O(dropped values)."""
+        wanted: defaultdict[str, int] = defaultdict(int)
+        for name, size in self._lost.items():
+            wanted[self._quota.find_sender(name)] += size
+        return bool(wanted) and self._total + min(wanted.values()) <= self._quota.limit_bytes
 
     def record(self, name: str, value: Value | None) -> tuple[str, ...]:
         """Record a value, or None for one that is gone; return the names that must be dropped.
@@ -42,6 +57,7 @@ class QuotaLedger(Generic[Value]):
         """
         sender = self._quota.find_sender(name)
         self._forget(sender, name)
+        self._lost.pop(name, None)
         if value is not None:
             size = self._bytes[name] = self._quota.weigh(value)
             self._names[sender].add(name)
@@ -52,6 +68,7 @@ class QuotaLedger(Generic[Value]):
             largest = max(sorted(self._by_sender), key=self._by_sender.__getitem__)
             names = sorted(self._names[largest])
             for lost in names:
+                self._lost[lost] = self._bytes[lost]
                 self._forget(largest, lost)
             dropped += names
         return tuple(dropped)

@@ -2,9 +2,10 @@
 
 The watch starts at the version of the list, never without a version, and is renewed every few
 minutes from the version of the last event or bookmark. If the version is too old (410), the objects
-are listed again, and the differences are reported like watched changes, including deletions. After
-a failure the reflector waits with full jitter, at least as long as the server asks; until then the
-last state is used.
+are listed again, and the differences are reported like watched changes, including deletions. They
+are also listed again, at the end of a watch, if there is room for values that the quota dropped.
+After a failure the reflector waits with full jitter, at least as long as the server asks; until
+then the last state is used.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ from generator.kube.paged_list import DEFAULT_PAGING, Paging, list_into_cache
 from generator.kube.quota import Quota
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
-from runtime.retry import Backoff, WaitContext
-from topology.model.errors import KubeError, KubeExpired, KubeForbidden, KubeUnavailable
+from runtime.retry import Backoff, RefusalStreak, WaitContext
+from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
 from topology.model.kube_errors import error_of_status
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,6 @@ Value = TypeVar("Value")
 
 _MAX_REFUSALS: Final = 3
 """After so many refusals in a row, a watch is replaced by a new list."""
-_FORBIDDEN: Final = 403
 _SHORT_WATCH_S: Final = 1.0
 """A watch that ends sooner without an event is a failure: renewing it at once would spin."""
 
@@ -91,8 +91,7 @@ class Reflector(Generic[Value]):
         self._failures = 0
         self._logged_problem = ""
         """The last logged failure; empty after a success."""
-        self._refusals = 0
-        """How often in a row the server said that we have no right."""
+        self._refusals = RefusalStreak()
 
     @property
     def version(self) -> str:
@@ -103,7 +102,7 @@ class Reflector(Generic[Value]):
         """Follow the objects until a stop is requested."""
         while not self._pace.stop.is_set:
             try:
-                if not self._version:
+                if not self._version or self.cache.has_room:
                     self._list_objects()
                 self._watch_objects()
             except KubeError as error:
@@ -120,10 +119,7 @@ class Reflector(Generic[Value]):
         if isinstance(error, KubeExpired):
             log.info("watch expired, listing again", extra=fields)
         elif str(error) != self._logged_problem:
-            # A server that has just started refuses what it allows once it has read its roles.
-            self._refusals = self._refusals + 1 if isinstance(error, KubeForbidden) else 0
-            is_passing = error.status == _FORBIDDEN and self._refusals < _MAX_REFUSALS
-            if is_passing:
+            if self._refusals.record(error):
                 log.info("objects refused, asking again", extra=fields)
             else:
                 log.warning("cannot follow objects", extra=fields)
@@ -191,7 +187,8 @@ class Reflector(Generic[Value]):
             self._on_change(changes)
 
     def _record_success(self) -> None:
-        self._failures, self._refusals, self._logged_problem = 0, 0, ""
+        self._failures, self._logged_problem = 0, ""
+        self._refusals.record(None)
 
 
 def _parse_event(line: bytes, what: str) -> tuple[str, Mapping[str, Any]]:

@@ -172,6 +172,18 @@ def test_it_logs_an_outage_once_by_its_kind(agent: Agent, caplog: pytest.LogCapt
     assert told == ["publishing failed", "publishing failed", "publishing works again"]
 
 
+@pytest.mark.parametrize(("refusals", "errors"), [(2, 0), (5, 1)])
+def test_it_logs_a_missing_right_only_if_it_stays_missing(
+    agent: Agent, caplog: pytest.LogCaptureFixture, refusals: int, errors: int
+) -> None:
+    rounds = agent.start()
+    for problem in (*[KubeForbidden("refused", status=403)] * refusals, None):
+        agent.destination.problem = problem
+        rounds.tick()
+    said = [one.message for one in caplog.records if one.levelname == "ERROR"]
+    assert said == ["publishing failed"] * errors
+
+
 def test_it_logs_no_recovery_while_a_report_is_deferred(
     agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:

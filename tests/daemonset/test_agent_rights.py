@@ -133,6 +133,14 @@ def test_it_changes_no_report_of_another(placed: Placed, cluster: ApiServer) -> 
     assert cluster.expect("GET", path)["metadata"]["resourceVersion"] == before
 
 
+def test_it_reports_no_switch(placed: Placed) -> None:
+    content = report(placed.node)
+    content["spec"] = {"device": {"kind": "switch", "name": "leaf1"}}
+    answer = placed.agent.apply(REPORTS.path(placed.name), content)
+    assert answer.status == 403, answer.message
+    assert "no device but its own host" in answer.message
+
+
 BAD_METADATA: Final[dict[str, tuple[Object, str]]] = {
     "finalizers": ({"finalizers": ["example.org/stay"]}, "finalizers"),
     "labels": ({"labels": {"a": "b"}}, "labels"),

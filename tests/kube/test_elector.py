@@ -90,6 +90,24 @@ def test_it_keeps_leading_through_short_failures(
         assert candidate.told == ["gained 0"]
 
 
+@pytest.mark.parametrize(("refusals", "warnings"), [(2, 0), (5, 1)])
+def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
+    proxy: FaultProxy,
+    through: KubeTransport,
+    namespace: str,
+    caplog: pytest.LogCaptureFixture,
+    *,
+    refusals: int,
+    warnings: int,
+) -> None:
+    proxy.fail("leases", *[Fault(403)] * refusals)
+    candidate = Candidate(through, namespace, "a")
+    with standing(candidate):
+        candidate.expect("gained 0")
+    said = [row.message for row in caplog.records if row.levelname == "WARNING"]
+    assert said == ["cannot reach lease"] * warnings
+
+
 @pytest.mark.long
 def test_it_leads_again_after_the_server_hung_and_crashed(other_api: ApiServer) -> None:
     namespace = other_api.namespace()

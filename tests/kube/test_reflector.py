@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from generator.kube.cache import ChangeKind
+from generator.kube.quota import Quota
 from generator.kube.transport import KubeTransport
 from tests.kube.conftest import connecting
 from tests.kube.followers import Words, following, paged, quick_settings
@@ -170,6 +171,24 @@ def test_it_waits_and_lists_again_after(
         assert len(seen.stop_request.waits) >= 1
         assert seen.stop_request.waits[0] >= least_s
         assert seen.reflector.num_lists == 1
+
+
+def test_it_lists_again_when_there_is_room_for_dropped_values(
+    words: Words, namespace: str, through: KubeTransport, proxy: FaultProxy
+) -> None:
+    words.put("w5", "long" * 10)
+    quota: Quota[str] = Quota(60, lambda name: name, len)
+    settings = replace(quick_settings(namespace), quota=quota)
+    with following(through, settings) as seen:
+        seen.expect(*OLD)
+        for at in range(4):
+            words.drop(f"w{at}")
+        seen.expect("w4=old")
+        assert seen.reflector.num_lists == 1
+        proxy.cut()
+        seen.expect("w4=old", "w5=" + "long" * 10)
+        assert seen.reflector.num_lists == 2
+        assert seen.replay() == seen.words
 
 
 class Refused(NamedTuple):

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.retry import MAX_PERIODS, Backoff, Cooldown
+from runtime.retry import MAX_PERIODS, Backoff, Cooldown, RefusalStreak
 from tests.agent.fakes import FakeClock
-from topology.model.errors import KubeUnavailable
+from topology.model.errors import KubeError, KubeForbidden, KubeUnavailable
 
 PERIOD_S = 60.0
 ERROR = KubeUnavailable("away")
@@ -85,3 +85,23 @@ def test_it_backs_off_between_a_tenth_of_the_ceiling_and_the_ceiling(
     )
     least_s = ceiling_s / 10 if asked_s is None else asked_s
     assert least_s <= delay_s <= (asked_s or 0) + ceiling_s + 1e-9
+
+
+REFUSED = KubeForbidden("403", status=403)
+UNKNOWN = KubeForbidden("401", status=401)
+
+
+@pytest.mark.parametrize(
+    ("attempts", "passing"),
+    [
+        pytest.param([REFUSED] * 4, [True, True, False, False], id="a right that is missing"),
+        pytest.param([REFUSED, REFUSED, None], [True, True, False], id="a server that starts"),
+        pytest.param([REFUSED, REFUSED, None, REFUSED], [True, True, False, True], id="two starts"),
+        pytest.param([ERROR, UNKNOWN], [False, False], id="other failures"),
+    ],
+)
+def test_a_refusal_may_pass_until_it_is_repeated(
+    attempts: list[KubeError | None], passing: list[bool]
+) -> None:
+    refusals = RefusalStreak()
+    assert [refusals.record(attempt) for attempt in attempts] == passing

@@ -66,6 +66,18 @@ def test_it_keeps_the_last_status_and_logs_a_problem_once(
     assert [one.message for one in caplog.records] == ["fabric unreadable"]
 
 
+@pytest.mark.parametrize(("refusals", "warnings"), [(2, 0), (5, 1)])
+def test_it_warns_of_a_missing_right_only_if_it_stays_missing(
+    api: ScriptedApi, caplog: pytest.LogCaptureFixture, refusals: int, warnings: int
+) -> None:
+    fabric = FabricReader(api)
+    api.answer = KubeForbidden("refused", status=403)
+    for _ in range(refusals):
+        fabric.latest()
+    said = [one.message for one in caplog.records if one.levelname == "WARNING"]
+    assert said == ["fabric unreadable"] * warnings
+
+
 def test_no_node_sweeps_without_a_fabric(api: ScriptedApi) -> None:
     fabric = FabricReader(api)
     fabric.latest()
