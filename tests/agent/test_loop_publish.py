@@ -19,7 +19,10 @@ from topology.reports.neighbor_report import NeighborReport, ReportStatus, Sweep
 
 MAC = "b8:ce:f6:00:00:01"
 AWAY = KubeUnavailable("away")
-FABRIC = printed('Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n')
+FABRIC = printed(
+    'Switch 40 "S-0002c90000000001"\n[1] "S-0002c90000000002"[1]\n\n'
+    'Switch 40 "S-0002c90000000002"\n[1] "S-0002c90000000001"[1]\n'
+)
 
 
 @dataclass
