@@ -98,8 +98,16 @@ class _StopSignals:
         if _is_importing(frame):  # C code of a module may swallow or print an exception
             self._retry(number)
             return
+        self._pending = 0
         self._first_s = time.monotonic()
         raise Interrupted(number)
+
+    def end(self) -> None:
+        """Let signals end the program at once from now on, also one that was put off."""
+        self.phase = _Phase.END
+        signal.setitimer(signal.ITIMER_REAL, 0)  # Python drops the handler before it exits
+        if self._pending:
+            self._leave(self._pending)
 
     def _retry(self, number: int) -> None:
         self._pending = number
@@ -154,7 +162,7 @@ def run_program(load: Callable[[], Callable[[], object]]) -> None:
         where = f"{error.filename}: " if error.filename is not None else ""
         _fail(f"{where}{error.strerror or error}")
     finally:
-        _stop_signals.phase = _Phase.END
+        _stop_signals.end()
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final
 
-import click
-
+from agent.cli.options import GivenPath
 from agent.publish.kube.credentials import (
     SERVICE_ACCOUNT_DIR,
     ApiCredentials,
@@ -28,7 +27,7 @@ from runtime.clock import Clock
 from runtime.retry import Cooldown, Uniform
 from runtime.values import Address
 
-_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+_FILE: Final = GivenPath(dir_okay=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

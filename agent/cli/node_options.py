@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import click
 
-from agent.cli.options import Values, read_group
+from agent.cli.options import GivenPath, Values, read_group
 from agent.collection import NodeContext
 from agent.collectors.frames import SystemInterfaces
 from agent.node.command import ProcessRunner, command_env
@@ -50,7 +50,7 @@ class SourceOptions:
         Option(
             "--store",
             "Folder of the generator's store; objects in its fabrics/ name the node that sweeps.",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=GivenPath(file_okay=False),
         ),
     ]
     kube: Annotated[

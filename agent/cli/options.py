@@ -6,6 +6,7 @@ variable of an option that can be given several times holds its values separated
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -93,8 +94,27 @@ class _Setting(NamedTuple):
         if self.option.choices:
             return click.Choice(self.option.choices)
         if self.option.type is None and Path in (self.kind, *get_args(self.kind)):
-            return click.Path(path_type=Path)
+            return GivenPath()
         return self.option.type
+
+
+class GivenPath(click.Path):
+    """A path that is not empty: an unset variable of a script must not name the current folder."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        """Store what the path may be."""
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path of a text."""
+        if not os.fspath(value):
+            self.fail("the path is empty.", param, ctx)
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
 
 
 def _settings_of(group: type) -> Iterator[_Setting]:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import click
-
+from agent.cli.options import GivenPath
 from agent.settings import Option, parse_delay, parse_duration, parse_listen
 from runtime.values import Address
 
@@ -22,7 +21,7 @@ class RunOptions:
             "--publish",
             "Folder for this node's reports, one file each.  [default: neighborreports/ in "
             "--store]",
-            type=click.Path(file_okay=False, path_type=Path),
+            type=GivenPath(file_okay=False),
         ),
     ]
     period_s: Annotated[

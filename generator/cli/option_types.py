@@ -57,6 +57,21 @@ class Quantity(click.FloatRange):
             self.fail(str(error), param, ctx)
 
 
+class _GivenPath(click.Path):
+    """A path that is not empty: an unset variable of a script must not name the current folder."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path of a text."""
+        if not os.fspath(value):
+            self.fail("the path is empty.", param, ctx)
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
 class _InputPath(click.Path):
     """A path that exists; any other problem with it is reported as what it is."""
 
@@ -67,6 +82,8 @@ class _InputPath(click.Path):
         ctx: click.Context | None,
     ) -> Path:
         """Return the path of a text."""
+        if not os.fspath(value):
+            self.fail("the path is empty.", param, ctx)
         shown = show(os.fspath(value), MAX_PATH_SHOWN)
         try:
             is_folder = stat.S_ISDIR(Path(value).stat().st_mode)
@@ -91,7 +108,7 @@ class InputFile(_InputPath):
         super().__init__(exists=True, dir_okay=False, path_type=Path)
 
 
-class OutputFile(click.Path):
+class OutputFile(_GivenPath):
     """A file to write, in a folder that exists: a long run must not end with a wrong path."""
 
     def __init__(self) -> None:
@@ -105,11 +122,18 @@ class OutputFile(click.Path):
         ctx: click.Context | None,
     ) -> Path:
         """Return the path of a text."""
-        super().convert(value, param, ctx)
-        file = Path(value)
+        file = super().convert(value, param, ctx)
         if not file.parent.is_dir():
             self.fail(f"'{show(str(file.parent), MAX_PATH_SHOWN)}' is no folder.", param, ctx)
         return file
+
+
+class OutputFolder(_GivenPath):
+    """A folder to write; the command creates it."""
+
+    def __init__(self) -> None:
+        """Accept no file."""
+        super().__init__(file_okay=False, path_type=Path)
 
 
 class InputFolder(_InputPath):

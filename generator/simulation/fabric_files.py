@@ -151,6 +151,8 @@ def write_folder(
             num = _write_all(files, scratch / "new", on_file)
             exchange(out, new=scratch / "new", old=scratch / "old")
             is_complete = True
+    except FileExistsError as error:
+        raise WriteError(f"cannot write {show(str(out))}: a file is in its path") from error
     except OSError as error:
         raise WriteError(f"cannot write {show(str(out))}: {error.strerror}") from error
     return num

@@ -56,7 +56,7 @@ ROWS = {
     "toponaut where": Row("job --tree {tree} --running {running}"),
     "toponaut reservations": Row("--store {store}"),
     "toponaut rpc": Row(
-        "GetTopology --server 127.0.0.1:9 --timeout 200ms", frozenset({4}), prints=False
+        "GetTopology --server 127.0.0.1:9 --timeout 60s", frozenset({2}), prints=False
     ),
     "toponaut serve": Row(
         "--store {store} --listen 127.0.0.1:0 --insecure-loopback", prints=False, waits=True

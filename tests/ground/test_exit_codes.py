@@ -198,6 +198,11 @@ def started(line: list[str]) -> subprocess.Popen[str]:
     )
 
 
+def leftovers(folder: Path) -> list[Path]:
+    """Return temporary files; locks stay, because removing them would let two processes in."""
+    return [path for path in folder.rglob(".*") if not path.name.endswith("lock")]
+
+
 def wait_until(is_met: Callable[[], object], what: str) -> None:
     """Wait for a condition; the deadline is far above what a loaded machine needs."""
     end_s = time.monotonic() + END_S
@@ -260,7 +265,34 @@ def test_it_reports_a_signal_that_comes_later_in(
     assert code in {128 + number, -number, *ROWS[name].codes}, err
     if code == 128 + number:
         assert f"interrupted by {number.name}" in err
-    assert not [path for path in tmp_path.rglob(".*") if path.name.startswith(".")]
+    assert not leftovers(tmp_path)
+
+
+SIGNALLED_IMPORT = """
+import os, signal, sys
+from runtime.program import interruptible, run_program, start_command
+
+def command():
+    with interruptible():
+        start_command()
+        import interrupted_module
+
+sys.path.insert(0, sys.argv[1])
+run_program(lambda: command)
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_it_reports_a_signal_that_comes_in_the_last_import(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    module = tmp_path / "interrupted_module.py"
+    module.write_text(f"import os\nos.kill(os.getpid(), {int(number)})\n")
+    done = shell('exec "$@"', [sys.executable, "-c", SIGNALLED_IMPORT, str(tmp_path)])
+    assert (done.returncode, done.stderr) == (
+        128 + number,
+        f"interrupted by {number.name}; the command had ended\n",
+    )
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -385,7 +417,7 @@ def test_it_exits_with_1_beyond_the_limit_on_file_sizes_in(
     check_text(done.stderr)
     left = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
     assert not left
-    assert not list(tmp_path.rglob(".*"))
+    assert not leftovers(tmp_path)
 
 
 def test_it_says_that_there_is_not_enough_memory(inputs: dict[str, str]) -> None:

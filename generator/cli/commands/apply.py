@@ -10,6 +10,7 @@ import click
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
+from generator.cli.option_types import OutputFolder
 from generator.cli.output import output_option, print_document, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
@@ -27,7 +28,7 @@ from topology.model.errors import KubeError, StoreError
 @source_options
 @click.option(
     "--store",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Folder to write: hypernodes/ is written, and neighborreports/ is read if no source is "
     "given. Without --store, the cluster of --kube is written.",
 )

@@ -58,7 +58,7 @@ class _DiffResult(NamedTuple):
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
-@click.option("--all", "is_all", is_flag=True, help="Print every row as text, not the first 100.")
+@click.option("--all", is_flag=True, help="Print every row as text, not the first 100.")
 @output_option
 @click.pass_context
 def command(
@@ -69,7 +69,7 @@ def command(
     cabling: Path,
     silence: Path | None,
     check: bool,
-    is_all: bool,
+    all: bool,  # noqa: A002 - the option's name, which its variable has too
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Compare the fabric with a cabling plan.
@@ -98,7 +98,7 @@ def command(
     )
     groups = {row.group for row in rows.active}
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
-    limit = None if is_all else _MAX_ROWS_SHOWN
+    limit = None if all else _MAX_ROWS_SHOWN
     print_document(
         _render_document(result) if output != "text" else None,
         output,

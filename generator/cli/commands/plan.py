@@ -9,6 +9,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
+from generator.cli.option_types import OutputFolder
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
@@ -17,7 +18,7 @@ from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import render_action
 from topology.model.errors import show
 
-_FOLDER = click.Path(file_okay=False, path_type=Path)
+_FOLDER = OutputFolder()
 
 
 @click.command(name="plan")

@@ -17,7 +17,7 @@ from generator.cli.fabric_options import (
     parse_fabric_spec,
     parse_fault_spec,
 )
-from generator.cli.option_types import WholeNumber
+from generator.cli.option_types import OutputFolder, WholeNumber
 from generator.cli.output import show_count
 from generator.simulation.fabric_files import FabricSimulation, render_fabric_files, write_folder
 
@@ -41,7 +41,7 @@ def command() -> None:
 @click.option(
     "--out",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Folder to create; it appears once it is complete.",
 )
 @click.option("--force", is_flag=True, help="Replace an earlier simulation.")

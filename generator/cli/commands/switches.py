@@ -13,7 +13,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.option_types import InputFile, WholeNumber
+from generator.cli.option_types import InputFile, OutputFolder, WholeNumber
 from generator.cli.options import parse_duration
 from generator.cli.output import (
     output_option,
@@ -44,7 +44,7 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=OutputFolder(),
     help="Folder for the reports; other commands read it with --reports.",
 )
 @click.option(

@@ -80,6 +80,10 @@ class StreamingMethod(Protocol[RequestT, AnswerT_co]):
         ...
 
 
+def _is_late(error: grpc.RpcError) -> bool:
+    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 class Connection:
     """A channel to a server; thread-safe."""
 
@@ -145,6 +149,7 @@ class Connection:
             check_size(message)
         ends_at = time.monotonic() + self.timeout_s
         attempt = 1
+        before: grpc.RpcError | None = None
         while True:
             left_s = max(ends_at - time.monotonic(), 0.0)
             try:
@@ -153,7 +158,10 @@ class Connection:
                 wait_s = self._retries.backoff.delay_s(attempt, self._retries.uniform)
                 is_late = time.monotonic() + wait_s >= ends_at
                 if attempt >= self._retries.max_attempts or is_late or not is_transient(error):
-                    raise self.translate_error(error) from error
+                    # A retry that is cut short hides why the attempt before it failed.
+                    cause = before if before is not None and _is_late(error) else error
+                    raise self.translate_error(cause) from error
+                before = error
             self.pause(wait_s)
             attempt += 1
 

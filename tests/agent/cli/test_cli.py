@@ -30,8 +30,8 @@ pytestmark = pytest.mark.wheel
 
 MAC = "b8:ce:f6:00:00:01"
 FABRIC = (
-    'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n\n'
-    'Switch 40 "S-0002c90000000002" # "x"\n[1] "S-0002c90000000001"[1] # "leaf\x1b" lid 1 4xHDR\n'
+    'Switch 40 "S-0002c90000000001" # "leaf\x1b"\n[1] "S-0002c90000000002"[1] # "x" lid 1 4xHDR\n'
+    '\nSwitch 40 "S-0002c90000000002" # "x"\n[1] "S-0002c90000000001"[1] # "leaf" lid 2 4xHDR\n'
 )
 
 
@@ -304,7 +304,7 @@ def test_it_refuses_a_folder_that_it_cannot_write(bench: Bench) -> None:
     (bench.root / "file").touch()
     folder = str(bench.root / "file" / "below")
     result = CliRunner().invoke(cli, ["run", *bench.options, "--publish", folder])
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "Not a directory" in result.stderr
 
 

@@ -17,7 +17,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from runtime.retry import Backoff
 from tests.generator.rpc.clusters import request_for
 from tests.generator.rpc.servers import SOON_S
-from topology.model.errors import TopologyError
+from topology.model.errors import ConfigError, TopologyError
 
 AT_ONCE = Retries(backoff=Backoff(first_s=0.001, limit_s=0.001))
 Ending = CallFailure | grpc.StatusCode | None
@@ -135,3 +135,10 @@ def test_it_waits_with_growing_random_delays() -> None:
     highs = [high for _, high in asked]
     assert highs == sorted(highs)
     assert highs[0] * 4 == highs[-1]
+
+
+def test_it_reports_why_a_call_failed_before_its_last_try_was_cut_short() -> None:
+    script = Scripted(grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED)
+    with calling(script) as client, pytest.raises(ConfigError, match="no server answers at 127"):
+        client.place(request_for(1))
+    assert script.num_calls == 2

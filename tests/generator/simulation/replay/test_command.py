@@ -114,7 +114,7 @@ REFUSED = [
     pytest.param(b"submit_time_s,gpus,duration_s\n", "no jobs in this file", id="a header only"),
     pytest.param(b"submit_time_s,gpus,duration_s\n1,x,3\n", "trace.csv:2: gpus", id="a bad row"),
     pytest.param(b"\x1f\x8b\x08broken", "trace.csv", id="a broken archive"),
-    pytest.param(b"\xff\xfe\x00", "trace.csv: not UTF-8 at byte 0", id="binary"),
+    pytest.param(b"\xff\xf0\x00", "trace.csv: not UTF-8 at byte 0", id="binary"),
 ]
 
 
