@@ -5,7 +5,8 @@ Each action leaves a valid cluster, so a stop needs no rollback: the next round 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +41,12 @@ class ApplyResult:
     def is_complete(self) -> bool:
         """Whether every action was done."""
         return self.error is None
+
+    @property
+    def num_by_op(self) -> Mapping[str, int]:
+        """Return the number of done actions by operation, as fields of the log."""
+        counts = Counter(action.op for action in self.done)
+        return {f"num_{op.value}": num for op, num in sorted(counts.items())}
 
 
 def apply_plan(

@@ -9,7 +9,7 @@ so that many small plans cannot do what one plan may not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, NamedTuple, TypeVar
 
 from generator.objects.fabric import ChangeBudget
@@ -19,6 +19,8 @@ from generator.outputs.hypernode import HyperNode
 MAX_RECENT: Final = 100_000
 """Most nodes, and most domains, that are remembered; the oldest changes are dropped. A budget that
 lets more nodes move than this is no protection anyway."""
+CLOCK_TOLERANCE: Final = timedelta(minutes=5)
+"""Changes further ahead of our clock were recorded by a clock that was wrong."""
 KeyT = TypeVar("KeyT")
 
 
@@ -82,6 +84,20 @@ def build_record(
         _keep_newest({**decision.recent.deleted, **dict.fromkeys(deleted, now_s)}),
     )
     return TreeRecord(decision.desired, recent)
+
+
+def with_past_times(record: TreeRecord, now: datetime) -> TreeRecord | None:
+    """Return the record with the changes ahead of our clock dated now; None if there are none."""
+    now_s = int(now.timestamp())
+    moved, deleted = record.recent
+    latest = max((*moved.values(), *deleted.values()), default=now_s)
+    if latest <= now_s + CLOCK_TOLERANCE.total_seconds():
+        return None
+    recent = RecentChanges(
+        {key: min(at_s, now_s) for key, at_s in moved.items()},
+        {key: min(at_s, now_s) for key, at_s in deleted.items()},
+    )
+    return record._replace(recent=recent)
 
 
 def _select_since(changes: Mapping[KeyT, int], start_s: int) -> dict[KeyT, int]:

@@ -1,4 +1,4 @@
-"""The plan of one round, and what it is judged by. Pure."""
+"""The plan of one round, what it is judged by, and what was written of it. Pure."""
 
 from __future__ import annotations
 
@@ -45,3 +45,14 @@ class WriteRequest(NamedTuple):
     def conflict_text(self) -> str:
         """The first conflicts as one line, for a condition."""
         return "; ".join(conflict.problem for conflict in self.conflicts[:_MAX_SHOWN])
+
+
+class WriteResult(NamedTuple):
+    """What one round has written."""
+
+    completed_actions: tuple[Action, ...] = ()
+    failed_action: Action | None = None
+    completed_plan: str = ""
+    """Hash of the plan if it was written completely, else empty."""
+    is_approved: bool = False
+    """Whether a person had approved the plan."""

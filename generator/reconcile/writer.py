@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
+from generator.outputs.hypernode import HyperNode
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
     ConditionChange,
@@ -36,11 +38,17 @@ from generator.reconcile.debounce import (
     record_writes,
     update_pending,
 )
+from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action, plan_changes
 from generator.reconcile.sweep_holds import find_sweep_holds
-from generator.reconcile.tree_decision import TreeDecision, build_decision, build_record
-from generator.reconcile.write_request import WriteRequest
+from generator.reconcile.tree_decision import (
+    TreeDecision,
+    build_decision,
+    build_record,
+    with_past_times,
+)
+from generator.reconcile.write_request import WriteRequest, WriteResult
 from generator.store.base import FabricRead, ServedStore
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError, TopologyError
@@ -65,17 +73,6 @@ class WriteSettings(NamedTuple):
     """Whether planned changes are logged and not written."""
     is_leader: Callable[[], bool] = always_leader
     """Whether this replica is the leader, which alone writes."""
-
-
-class WriteResult(NamedTuple):
-    """What one round has written."""
-
-    completed_actions: tuple[Action, ...] = ()
-    failed_action: Action | None = None
-    completed_plan: str = ""
-    """Hash of the plan if it was written completely, else empty."""
-    is_approved: bool = False
-    """Whether a person had approved the plan."""
 
 
 class WriterState(NamedTuple):
@@ -155,11 +152,25 @@ class HyperNodeWriter:
         self._pending = None
         self._conditions = (build_ready(reason=reason, message=why),)
 
+    def restore(self, record: TreeRecord | None, observed: tuple[HyperNode, ...]) -> float | None:
+        """Undo edits of what was decided last, in a round in which nothing can be planned.
+
+        Return the seconds until a retry, None if none is due.
+        """
+        if not self._settings.is_leader():
+            return None
+        conditions = self._conditions
+        wait_s = self._restore_last(WriteRequest(PlannedChanges(), observed, record=record))
+        if self.last_result.failed_action is None:
+            self._conditions = conditions
+        return wait_s
+
     def write(self, request: WriteRequest) -> float | None:
         """Write the plan if it is allowed; return the seconds until a retry, None if none is due.
 
         A follower writes nothing.
         """
+        self._redate(request.record)
         decision = self._build_decision(request)
         if not request.actions:
             self._adopt(request, decision)
@@ -192,6 +203,12 @@ class HyperNodeWriter:
         return build_decision(
             request.record, request.planned.desired, budget=self.policy.budget, now=self._now()
         )
+
+    def _redate(self, record: TreeRecord | None) -> None:
+        """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
+        found = None if record is None else with_past_times(record, self._now())
+        if found is not None and self._is_writing:
+            self._store.write_record(found)
 
     def _judge(self, request: WriteRequest, decision: TreeDecision) -> PlanVerdict:
         if request.is_removal:
@@ -352,7 +369,7 @@ class HyperNodeWriter:
         failed = result.pending[0] if result.error is not None else None
         completed_plan = hash_plan(actions) if failed is None else ""
         self.last_result = WriteResult(result.done, failed, completed_plan, is_approved)
-        log.info("hypernodes written", extra=_count_by_op(result.done))
+        log.info("hypernodes written", extra=result.num_by_op)
         if result.error is not None:
             self._record_failure(result, result.error, request)
         elif actions == request.actions:
@@ -373,11 +390,6 @@ class HyperNodeWriter:
 
 def _join(*messages: str) -> str:
     return "; ".join(filter(None, messages))
-
-
-def _count_by_op(done: Iterable[Action]) -> dict[str, int]:
-    counts = Counter(action.op for action in done)
-    return {f"num_{op.value}": num for op, num in sorted(counts.items())}
 
 
 def _build_log_fields(action: Action) -> Mapping[str, object]:

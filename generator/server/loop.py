@@ -237,7 +237,7 @@ class ReconcileLoop:
             return self._remove_hypernodes(state)
         if observation is None or not observation.tree.nodes:
             self._writer.record_not_ready("no node could be placed in the tree")
-            return None, ()
+            return self._restore(state), ()
         if not self._tree_spec.unknown:
             self._publish_state(observation.tree, state)
         return self._write_hypernodes(observation, state)
@@ -266,7 +266,7 @@ class ReconcileLoop:
         unknown = describe_unknown(observation)
         if planned.problems and unknown:
             self._writer.record_not_ready(unknown)
-            return None, planned.problems
+            return self._restore(state), planned.problems
         coverage = self._compute_coverage(observation.tree, state)
         record = state.record.record
         gangs, doubts = state.gangs, observation.doubts
@@ -274,6 +274,10 @@ class ReconcileLoop:
         wait_s = self._writer.write(request)
         self._is_in_sync = self._writer.is_in_sync
         return wait_s, planned.problems
+
+    def _restore(self, state: ClusterState) -> float | None:
+        """Undo edits by hand although the fabric is unknown; return the seconds until a retry."""
+        return self._writer.restore(state.record.record, state.hypernodes.hypernodes)
 
     def _remove_hypernodes(
         self, state: ClusterState

@@ -6,7 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
-from generator.kube.resources import FABRICS, HYPERNODES, NODES, REPORTS
+from generator.kube.resources import FABRICS, HYPERNODES, NODES, RECORDS, REPORTS
+from generator.objects.tree_record import TreeRecord, render_tree_record
 from tests.daemonset.callers import (
     MERGE,
     Caller,
@@ -284,6 +285,8 @@ def test_it_reads_the_fabric_and_nothing_else(placed: Placed, cluster: ApiServer
         "/api/v1/pods",
         "/api/v1/namespaces/toponaut-system/secrets",
         "/apis/toponaut.io/v1alpha1/placementreservations",
+        RECORDS.path(),
+        RECORDS.path("default"),
     ):
         assert placed.agent.ask("GET", path).status == 403, path
 
@@ -297,6 +300,8 @@ def test_it_writes_no_label_no_hypernode_and_no_fabric(placed: Placed) -> None:
         placed.agent.ask("PATCH", f"{FABRICS.path('default')}/status", labels, form=MERGE),
         placed.agent.ask("DELETE", REPORTS.path(placed.name)),
         placed.agent.ask("DELETE", REPORTS.path()),
+        placed.agent.ask("DELETE", RECORDS.path("default")),
+        placed.agent.apply(RECORDS.path("default"), render_tree_record(TreeRecord(()))),
         placed.agent.apply(
             HYPERNODES.path("leaf-1"),
             {"apiVersion": HYPERNODES.api_version, "kind": HYPERNODES.kind, "spec": {"tier": 1}},

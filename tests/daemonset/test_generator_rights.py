@@ -12,9 +12,11 @@ from generator.kube.resources import (
     LEASES,
     NODES,
     PODS,
+    RECORDS,
     REPORTS,
     RESERVATIONS,
 )
+from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
 from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
@@ -155,7 +157,7 @@ def test_it_deletes_reservations_that_have_ended_and_no_others(
 
 
 def test_it_has_what_its_work_needs(generator: Caller) -> None:
-    followed = (NODES, PODS, REPORTS, FABRICS, HYPERNODES, RESERVATIONS)
+    followed = (NODES, PODS, REPORTS, FABRICS, HYPERNODES, RECORDS, RESERVATIONS)
     for path in (one.path() for one in followed):
         assert generator.ask("GET", f"{path}?watch=1&timeoutSeconds=1&limit=1").status == 200, path
     fabric = {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
@@ -180,6 +182,16 @@ def test_it_has_what_its_work_needs(generator: Caller) -> None:
     review = {"spec": {"token": "nobody's", "audiences": ["toponaut"]}}
     asked = generator.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)
     assert (asked.status, asked.body["status"].get("authenticated", False)) == (201, False)
+
+
+def test_it_writes_the_record_of_the_tree_and_cannot_delete_it(generator: Caller) -> None:
+    path = RECORDS.path("default")
+    for num in (1, 2):
+        record = render_tree_record(TreeRecord((), RecentChanges({f"n{num}": num})))
+        assert generator.apply(path, record).status in (200, 201)
+    assert generator.ask("GET", path).body["spec"] == record["spec"]
+    assert generator.ask("DELETE", path).status == 403
+    assert generator.ask("DELETE", RECORDS.path()).status == 403
 
 
 def test_it_has_no_right_to_write_nodes(generator: Caller, cluster: ApiServer) -> None:

@@ -125,8 +125,8 @@ def test_it_puts_one_agent_on_each_node(renderings: Renderings) -> None:
         "requiredDuringSchedulingIgnoredDuringExecution"
     ]["nodeSelectorTerms"]
     nodes = [
-        {"toponaut.io/sweeper": "true", "kubernetes.io/arch": "amd64"},
-        {"toponaut.io/sweeper": "true", "kubernetes.io/arch": "arm64"},
+        {"node-restriction.kubernetes.io/toponaut-sweeper": "true", "kubernetes.io/arch": "amd64"},
+        {"node-restriction.kubernetes.io/toponaut-sweeper": "true", "kubernetes.io/arch": "arm64"},
         {"kubernetes.io/arch": "amd64"},
     ]
     for bare in nodes:

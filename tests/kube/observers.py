@@ -1,14 +1,14 @@
 """Watches every change of HyperNodes as a scheduler does, and records invalid states."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread
 from typing import Any
 
 from generator.kube.resources import HYPERNODES
 from generator.kube.transport import KubeRequest, Transport, decode_object
-from generator.outputs.hypernode import HyperNode, parse_manifest
+from generator.outputs.hypernode import PLACEHOLDER, HyperNode, parse_manifest
 from runtime.stop import Stop
 from topology.model.errors import KubeUnavailable
 
@@ -22,6 +22,10 @@ class Observer:
         """List the HyperNodes; the watch starts at the list's version."""
         self.dangling: list[str] = []
         """The errors, as `parent names missing child`."""
+        self.doubled: list[str] = []
+        """The errors, as `member is in one and other`: nodes in two leaves, children of two."""
+        self.on_event: Callable[[int], None] = lambda _num: None
+        """Called after each event with the number of events so far, in the thread of the watch."""
         self.num_events = 0
         self._transport = transport
         request = KubeRequest("GET", HYPERNODES.path())
@@ -68,6 +72,20 @@ class Observer:
             for child in parent.children
             if child not in self._known
         ]
+        self.doubled += [
+            f"{member} is in {' and '.join(holders)} after {event['type']} of {found.name}"
+            for member, holders in self._find_holders().items()
+            if len(holders) > 1
+        ]
+        self.on_event(self.num_events)
+
+    def _find_holders(self) -> dict[str, list[str]]:
+        holders: dict[str, list[str]] = {}
+        for one in self._known.values():
+            for member in (*one.children, *(one.nodes if one.tier == 1 else ())):
+                holders.setdefault(member, []).append(one.name)
+        holders.pop(PLACEHOLDER, None)
+        return holders
 
 
 def _hypernode(found: dict[str, Any]) -> HyperNode:

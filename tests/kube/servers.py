@@ -185,16 +185,16 @@ class Cluster:
 
     def await_tree(self, scene: Scene | None = None, *, but_for: Collection[str] = ()) -> None:
         """Wait until the HyperNodes match the cabling, and the status says so."""
+        self.await_that(lambda: self.is_cabled(scene, but_for=but_for), "HyperNodes as cabled")
+
+    def is_cabled(self, scene: Scene | None = None, *, but_for: Collection[str] = ()) -> bool:
+        """Return whether the HyperNodes match the cabling, and the status says so."""
         gone = frozenset(but_for)
         truth = host_partitions(derive_truth((scene or self.scene).damaged))
         wanted = [{hosts - gone for hosts in tier} for tier in truth]
-
-        def is_true() -> bool:
-            ours = [one for one in self.hypernodes().values() if one.is_ours]
-            found = [set(tier) for tier in host_partitions(build_hypernode_tree(ours).tree)]
-            return found == wanted and self.conditions().get("Ready") == "HyperNodesWritten"
-
-        self.await_that(is_true, "HyperNodes as cabled")
+        ours = [one for one in self.hypernodes().values() if one.is_ours]
+        found = [set(tier) for tier in host_partitions(build_hypernode_tree(ours).tree)]
+        return found == wanted and self.conditions().get("Ready") == "HyperNodesWritten"
 
     def writes(self, since: int = 0) -> list[Write]:
         """Return the writes of the generators in order, without the Lease."""

@@ -110,7 +110,8 @@ def test_it_says_how_every_list_is_merged(resource: Resource) -> None:
         if one["type"] != "array":
             continue
         kind = one.get("x-kubernetes-list-type")
-        assert kind in ("atomic", "map"), path
+        assert kind in ("atomic", "map", "set"), path
+        assert kind != "set" or one["items"]["type"] == "string", path
         keys = one.get("x-kubernetes-list-map-keys", [])
         assert (kind == "map") is bool(keys), path
         assert set(keys) <= set(one["items"].get("required", keys and [])), path

@@ -216,7 +216,7 @@ def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) ->
     """Return an entry as most devices describe what it hears."""
     description = _describe(neighbor)
     if not description.ids:
-        return _identify_by_name(neighbor, hearsay, votes)
+        return _identify_by_name(neighbor, heard, votes)
     first = description.ids[0]
     usual = votes.usual(first) if first in heard.contested else description
     kept = usual.ids
@@ -233,14 +233,14 @@ def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) ->
     return _redescribe(neighbor, kept, usual)
 
 
-def _identify_by_name(neighbor: Neighbor, hearsay: Hearsay, votes: _Votes) -> Neighbor:
+def _identify_by_name(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) -> Neighbor:
     """Return an entry without ids with the id and the kind of the only other device of its name."""
     name = short_name(neighbor.device_name)
     others = [subject for subject in votes.named.get(name, ()) if isinstance(subject, Id)]
     if len(others) != 1:
         return neighbor
     known = others[0]
-    usual = votes.usual(known) if known in hearsay.contested else hearsay.first[known]
+    usual = votes.usual(known) if known in heard.contested else heard.first[known]
     return neighbor._replace(device_ids=(known,), kind=usual.kind)
 
 

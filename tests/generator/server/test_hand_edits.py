@@ -113,6 +113,23 @@ def test_it_undoes_an_edit_while_another_plan_is_held(strict: Day, what: str) ->
     assert strict.conditions()["ChangeBlocked"] == "TooManyNodes"
 
 
+@pytest.mark.parametrize("what", EDITS)
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["running", "restarted"])
+def test_it_undoes_an_edit_while_the_fabric_is_unknown(
+    strict: Day, what: str, *, is_restarted: bool
+) -> None:
+    before = contents(strict)
+    for file in strict.store.reports.iterdir():
+        file.unlink()
+    strict.tick()
+    harm(strict, what)
+    if is_restarted:
+        strict.restart()
+    strict.tick()
+    assert contents(strict) == before
+    assert strict.conditions()["Ready"] == "-NoData"
+
+
 def test_it_undoes_an_edit_without_waiting_for_a_quiet_plan(tmp_path: Path) -> None:
     day = Day(tmp_path, SMALL)
     day.restart(WriteSettings(DebounceConfig(), lambda: day.now_s))
@@ -250,6 +267,29 @@ def test_it_counts_the_changes_of_the_last_hour_with_those_of_a_plan(tmp_path: P
     day.tick()
     assert len(day.placed()) == 28
     assert day.conditions()["ChangeBlocked"] == "-WithinBudget"
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=400), timedelta(hours=2)])
+def test_it_forgets_changes_of_a_clock_that_was_ahead_after_the_usual_time(
+    tmp_path: Path, jump: timedelta
+) -> None:
+    day = Day(tmp_path, FABRIC)
+    day.tick()
+    day.now += jump
+    day.lose(day.some(3))
+    day.tick()
+    assert len(day.placed()) == 29
+    day.now -= jump
+    day.lose(day.some(4))
+    day.restart()
+    day.tick()
+    assert day.conditions()["ChangeBlocked"] == "TooManyNodes", "a wrong clock frees no budget"
+    day.now += timedelta(minutes=59)
+    day.tick()
+    assert len(day.placed()) == 29
+    day.now += timedelta(minutes=2)
+    day.tick()
+    assert len(day.placed()) == 28
 
 
 def test_it_counts_a_node_that_leaves_and_returns_once(tmp_path: Path) -> None:

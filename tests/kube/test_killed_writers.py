@@ -1,0 +1,119 @@
+"""Kills of a generator that writes to a real server, with a watch like a scheduler's as referee.
+
+After every single event of the watch, no parent names a missing child, no HyperNode has two
+parents, and no node is in two leaves. In the end the HyperNodes are those of a run that nobody
+interrupted, names included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from generator.kube.credentials import find_credentials
+from generator.kube.resources import LEASES
+from generator.kube.transport import KubeTransport
+from generator.outputs.hypernode import HyperNode
+from generator.server.replica import LEASE_NAME
+from tests.effort import first_of
+from tests.generator.scenes import Scene
+from tests.generator.server.days import Day
+from tests.kube.conftest import WRITER
+from tests.kube.observers import Observer
+from tests.kube.servers import Cluster, serving
+from tests.lab.api_server import ApiServer
+from tests.topology.synthetic.fabrics import swap
+from topology.model.facts import Medium
+from topology.synthetic import FabricKind, SyntheticSpec
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(600), pytest.mark.xdist_group("kube serving")]
+
+FABRIC = SyntheticSpec(FabricKind.DUAL_HOMED, 64, radix=16, medium=Medium.ETHERNET)
+"""64 hosts, eight on each pair of leaves."""
+ON_LEAF, NUM_MOVED = 8, 3
+BUDGET = {"nodesPercent": 100, "domainsPercent": 100}
+
+
+@pytest.fixture
+def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(other_api, Scene.of(tmp_path / "scene", FABRIC))
+    made.want(changeBudget=BUDGET)
+    yield made
+    made.clear()
+
+
+def recabled(scene: Scene) -> Scene:
+    """Return the scene with three hosts of every leaf moved, each to another leaf."""
+    leaves = [scene.hosts[at : at + ON_LEAF] for at in range(0, len(scene.hosts), ON_LEAF)]
+    found = scene.damaged
+    for row in range(NUM_MOVED):
+        for first, second in zip(
+            leaves[::2], leaves[1 + 2 * row :: 2] + leaves[1::2], strict=False
+        ):
+            for port in ("eth0", "eth1"):
+                found = swap(found, (first[row], port), (second[row], port))
+    return Scene(scene.root, found)
+
+
+def write_undisturbed(root: Path, *scenes: Scene) -> dict[str, HyperNode]:
+    """Return what a generator writes into a folder for one scene after the other."""
+    day = Day(root, FABRIC)
+    for scene in scenes:
+        scene.store()
+        day.want(changeBudget=BUDGET)
+        for _ in range(3):
+            day.tick()
+    return {one.name: one for one in day.store.read_hypernodes().hypernodes}
+
+
+@pytest.mark.parametrize("seed", first_of(range(4)))
+def test_kills_at_any_write_leave_a_valid_cluster_and_the_same_end(
+    cluster: Cluster, tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)  # noqa: S311 - it chooses when to kill
+    moved = recabled(cluster.scene)
+    with serving(cluster, tmp_path):
+        cluster.await_tree()
+    before = cluster.hypernodes()
+    access = find_credentials(
+        kubeconfig=str(cluster.api.kubeconfig(WRITER)), context=None, environ={}
+    )
+    with closing(KubeTransport(access)) as transport:
+        observer = Observer(transport)
+        with observer.watching():
+            cluster.report(moved)
+            kills = kill_until_done(cluster, observer, moved, random)
+            cluster.await_tree(moved)
+    assert kills > 1
+    assert (observer.dangling, observer.doubled) == ([], [])
+    root = tmp_path / "folder"
+    first, second = (Scene(root, scene.damaged) for scene in (cluster.scene, moved))
+    assert write_undisturbed(root, first) == before
+    assert write_undisturbed(root, first, second) == cluster.hypernodes()
+
+
+def kill_until_done(cluster: Cluster, observer: Observer, goal: Scene, random: Random) -> int:
+    """Kill generators while they write, until one finds nothing left to write; return how many."""
+    for kills in count():
+        cluster.api.request("DELETE", LEASES.path(LEASE_NAME, namespace=cluster.namespace))
+        due = observer.num_events + random.randint(1, 12)
+        with serving(cluster, goal.root) as running:
+
+            def kill(num: int, due: int = due) -> None:
+                if num == due:
+                    running.program.kill()
+
+            observer.on_event = kill
+            cluster.await_that(
+                lambda: running.program.poll() is not None or cluster.is_cabled(goal),
+                "a kill, or the end",
+            )
+            observer.on_event = lambda _num: None
+            if running.program.poll() is None:
+                return kills
+    raise AssertionError
