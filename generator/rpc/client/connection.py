@@ -81,7 +81,9 @@ class StreamingMethod(Protocol[RequestT, AnswerT_co]):
 
 
 def _is_late(error: grpc.RpcError) -> bool:
-    return isinstance(error, grpc.Call) and error.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    # Errors of calls are of a class of their own, with a code.
+    code = getattr(error, "code", None)
+    return callable(code) and code() is grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 class Connection:
