@@ -44,6 +44,19 @@ def places(
     return found
 
 
+def is_alone_in_a_domain(tree: TopologyTree, node: str) -> bool:
+    """Return whether a domain of switches, such as a leaf, has this node alone."""
+    return any(domain.switches and set(tree.nodes_of(domain)) == {node} for domain in tree.domains)
+
+
+def distinct(levels: tuple[Level, ...]) -> tuple[Level, ...]:
+    """Return the sets of nodes, bottom-up, without tiers that join no further node.
+
+    The only node of a leaf or pod decides whether a tier is needed to join it with the others.
+    """
+    return tuple((0, "", nodes) for nodes in dict.fromkeys(nodes for _, _, nodes in levels))
+
+
 class Moved(NamedTuple):
     node: str
     before: tuple[Level, ...]
@@ -55,6 +68,7 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
 
     A node may lose its place, with a reason and a finding about it or the liar. A place is the same
     as that without lies, or as that without the liar: a liar may be silent, or move its own cables.
+    A liar that is alone in its leaf or pod may also add or remove a tier that joins no other nodes.
     """
     honest = observed(honest_witnesses(scene, liar))
     before = honest if has_history else None
@@ -68,8 +82,14 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
         if reason and any(node in message or liar in message for message in doubts)
     }
     others = frozenset(scene.nodes) - {liar} - unplaced
-    allowed = [places(one.tree, others, has_names=has_history) for one in (honest, silent)]
-    found = places(now.tree, others, has_names=has_history)
+    is_alone = is_alone_in_a_domain(honest.tree, liar)
+
+    def find_places(tree: TopologyTree) -> dict[str, tuple[Level, ...]]:
+        found = places(tree, others, has_names=has_history and not is_alone)
+        return {node: distinct(levels) for node, levels in found.items()} if is_alone else found
+
+    allowed = [find_places(one.tree) for one in (honest, silent)]
+    found = find_places(now.tree)
     moved = [
         Moved(node, allowed[0].get(node, ()), found.get(node, ()))
         for node in sorted(others)

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from topology.model.fabric_columns import Codes, Index
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import parse_node_name
 
+_MAX_NAMES_SHOWN: Final = 4
 MIN_SWITCH_VIEWERS = 3  # a device that at least this many other devices hear is a switch
 
 
@@ -126,7 +127,8 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     A device that is known only as a neighbor never takes the name of one that a source describes.
 
     Returns:
-        One finding per host without a node name, and one finding if kinds had to be guessed.
+        One finding per host without a node name, one for all HCAs of nodes whose reports list none,
+        and one if kinds had to be guessed.
     """
     origins = {origin for entity in entities for origin in entity.origins}
     is_listed = Origin.INVENTORY in origins
@@ -137,15 +139,20 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
     carriers = Counter(_lower_name(host) for host in hosts if host.origins)
     claimed_names = {_lower_name(entity) for entity in entities if entity.origins}
     carriers |= Counter(_lower_name(host) for host in hosts if not host.origins)
+    silent_nodes = Counter[str]()
     for entity in entities:
         if entity.kind is not DeviceKind.HOST or entity.node is not None:
             continue
         name = parse_node_name(entity.names[0].lower()) if entity.names else None
         is_shadowed = not entity.origins and name in claimed_names
-        if name is None or carriers[name] > 1 or is_shadowed:  # such as two hosts named localhost
+        if entity.silent_node is not None:
+            silent_nodes[entity.silent_node] += 1
+        elif name is None or carriers[name] > 1 or is_shadowed:  # such as two hosts named localhost
             findings.append(_unresolved_finding(entity))
         elif not is_listed:
             entity.node = name
+    if silent_nodes:
+        findings.append(_silent_nodes_finding(silent_nodes))
     if origins == {Origin.CAPTURE}:
         findings.append(_guessed_finding(entities))
     return findings
@@ -177,6 +184,24 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
             f"{f'Host {title}' if title else 'A host without ids'} cannot be matched to a node"
             f"{own_name}, so it is not placed. Run the agent there, or list its GUIDs or MACs in "
             "the inventory."
+        ),
+    )
+
+
+def _silent_nodes_finding(silent_nodes: Counter[str]) -> Finding:
+    names = sorted(silent_nodes)
+    shown = ", ".join(map(show, names[:_MAX_NAMES_SHOWN]))
+    more = len(names) - _MAX_NAMES_SHOWN
+    return Finding(
+        kind=FindingKind.UNRESOLVED_HOST,
+        device=show(names[0]),
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{silent_nodes.total()} HCA(s) of the sweep are described as those of nodes whose "
+            f"reports list no HCA: {shown}{f' and {more} more' if more > 0 else ''}. A description "
+            "alone assigns no HCA to such a node. Let the agents there read /sys/class/infiniband, "
+            "or list the GUIDs in the inventory."
         ),
     )
 

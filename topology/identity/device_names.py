@@ -19,6 +19,8 @@ class DeviceDraft(Protocol):
     kind: DeviceKind
     node: str | None
     names: list[str]
+    silent_node: str | None
+    """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
 
     @property
     def ids(self) -> AbstractSet[Id]:

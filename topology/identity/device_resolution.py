@@ -39,6 +39,8 @@ class Entity:
     """Whether its claims have no strong id: a capture is named after its file."""
     is_loose: bool = False
     """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
+    silent_node: str | None = None
+    """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
 
     def absorb(self, table: ClaimTable, number: int) -> None:
         """Add a claim about this device; a known kind and the first name stay."""
@@ -314,7 +316,12 @@ def _join_one_name(
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
     has_objection = len(nodes) == 1 and _has_other_hcas(table, entities[nodes[0]])
     if not is_one_host or len(nodes) > 1 or has_objection:
-        _record_shared_name(identities, name, parts)
+        node = entities[nodes[0]] if len(nodes) == 1 and is_one_host else None
+        if node is not None and not _lists_guids(table, node):
+            _clear_swept_names(identities, parts, silent_node=node.node)
+            return
+        identities.findings.append(duplicate_name_finding(name, len(parts)))
+        _clear_swept_names(identities, parts)
         return
     target_index = nodes[0] if nodes else parts[0]
     yield from (
@@ -327,13 +334,17 @@ def _has_other_hcas(table: ClaimTable, node: Entity) -> bool:
 
     An inventory that lists no GUID says nothing about HCAs; a node's own report lists all of them.
     """
-    every = [table.facts[number] for number in node.numbers]
-    if any(facts.has_guid for facts in every):
+    if _lists_guids(table, node):
         return True
+    every = [table.facts[number] for number in node.numbers]
     is_only_named = any(facts.name_keys for facts in every) and not any(
         facts.has_hardware_id for facts in every
     )
     return Origin.REPORT in node.origins and not is_only_named
+
+
+def _lists_guids(table: ClaimTable, node: Entity) -> bool:
+    return any(table.facts[number].has_guid for number in node.numbers)
 
 
 def _hca_labels(table: ClaimTable, entity: Entity) -> list[str]:
@@ -345,11 +356,15 @@ def _hca_labels(table: ClaimTable, entity: Entity) -> list[str]:
     ]
 
 
-def _record_shared_name(identities: Identities, name: str, parts: Sequence[int]) -> None:
-    identities.findings.append(duplicate_name_finding(name, len(parts)))
+def _clear_swept_names(
+    identities: Identities, parts: Sequence[int], *, silent_node: str | None = None
+) -> None:
+    """Take the names from the HCAs of a sweep that do not say which host they are in."""
     for entity_index in parts:
-        if any(claim.origin is Origin.SWEEP for claim in identities.entities[entity_index].claims):
-            identities.entities[entity_index].names.clear()
+        entity = identities.entities[entity_index]
+        if Origin.SWEEP in entity.origins:
+            entity.names.clear()
+            entity.silent_node = silent_node
 
 
 def _merge_entities(identities: Identities, merged_into: Mapping[int, int]) -> None:

@@ -40,6 +40,7 @@ class SweptDevice:
     parts: list[int]
     """Nodes of the sweep, in the order of their claims."""
     node: str | None = None
+    silent_node: str | None = None
     origins: frozenset[Origin] = _SWEPT
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple
@@ -15,10 +16,16 @@ from topology.cabling.plan_diff import compare_cabling
 from topology.inference.tree_inference import infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable
-from topology.model.claims import Claim
-from topology.model.facts import FindingKind
+from topology.model.claims import Claim, SweptClaims
+from topology.model.facts import FindingKind, Medium
 from topology.model.tree import TopologyTree
-from topology.synthetic import DamagedFabric, derive_truth
+from topology.synthetic import (
+    DamagedFabric,
+    build_undamaged,
+    build_wiring,
+    derive_truth,
+    sweep_devices,
+)
 
 PLAIN_DIALECT = "MAC addresses"
 LISTS = ("a list of names", "a list with ids")
@@ -131,6 +138,23 @@ def test_it_is_never_worse_with_a_further_true_source(case: tuple[str, str]) -> 
     pairs = PAIRS if IS_ALL else PAIRS[::3]
     worse = [text for views in pairs if (text := describe_worse(family, dialect, views))]
     assert not worse, "\n".join(worse)
+
+
+@pytest.mark.parametrize("family", first_of(FAMILIES))
+def test_a_sweep_beside_reports_without_hcas_adds_one_finding_and_moves_nobody(family: str) -> None:
+    fabric = fabric_of(family)
+    cabled_alike = build_undamaged(
+        build_wiring(replace(FAMILIES[family], medium=Medium.INFINIBAND))
+    )
+    sweep = SweptClaims(tuple(sweep_devices(cabled_alike)))
+    reports = VIEWS["agents"](fabric)
+    alone = infer_tree(build_fabric(reports), previous=None)
+    both = infer_tree(build_fabric((*reports, sweep)), previous=None)
+    assert domains_of(both.tree) == domains_of(alone.tree)
+    added = [one for one in both.findings if one.kind is FindingKind.UNRESOLVED_HOST]
+    assert len(added) == 1
+    assert "whose reports list no HCA" in added[0].message
+    assert len(both.findings) == len(alone.findings) + 1
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
