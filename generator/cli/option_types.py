@@ -57,7 +57,7 @@ class Quantity(click.FloatRange):
             self.fail(str(error), param, ctx)
 
 
-class _GivenPath(click.Path):
+class _OutputPath(click.Path):
     """A path that is not empty: an unset variable of a script must not name the current folder."""
 
     def convert(
@@ -108,7 +108,7 @@ class InputFile(_InputPath):
         super().__init__(exists=True, dir_okay=False, path_type=Path)
 
 
-class OutputFile(_GivenPath):
+class OutputFile(_OutputPath):
     """A file to write, in a folder that exists: a long run must not end with a wrong path."""
 
     def __init__(self) -> None:
@@ -128,7 +128,7 @@ class OutputFile(_GivenPath):
         return file
 
 
-class OutputFolder(_GivenPath):
+class OutputFolder(_OutputPath):
     """A folder to write; the command creates it."""
 
     def __init__(self) -> None:

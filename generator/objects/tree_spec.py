@@ -2,7 +2,7 @@
 
 A wrong value is reported, and the last good value counts instead: a typing error must not change
 the tree that jobs are placed by. If no good value is known, as after a start, the field is unknown,
-and nothing is planned until somebody mends it.
+and nothing is planned until it is corrected.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _keep_last(
     problems = tuple(
         ParseError(
             f"{show_field(field)}: {problem}; "
-            + ("nothing is planned until it is mended" if field in fields else _LAST_COUNTS),
+            + ("nothing is planned until it is corrected" if field in fields else _LAST_COUNTS),
             source=FABRIC_SOURCE,
         )
         for field, problem in faults.items()

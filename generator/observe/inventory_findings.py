@@ -24,14 +24,15 @@ def derive_inventory_findings(inventory: Inventory | None) -> Iterator[Finding]:
                 node.name,
                 Severity.WARNING,
                 f"The entry of node {node.name} in the list of nodes has faults: "
-                f"{list_some(node.problems, _MAX_SHOWN)}. The node stays listed. Mend the entry.",
+                f"{list_some(node.problems, _MAX_SHOWN)}. The node stays listed. "
+                "Correct the entry.",
             )
     if inventory.lost:
         shown = list_some((show(problem, 200) for problem in inventory.lost), _MAX_SHOWN)
         yield _build_finding(
             _SUBJECT,
             Severity.ERROR,
-            f"The list of nodes has entries that name no node: {shown}. Mend the entries: until "
+            f"The list of nodes has entries that name no node: {shown}. Correct the entries: until "
             "then, no node of a HyperNode is taken for removed.",
         )
 

@@ -17,8 +17,8 @@ def derive_setting_findings(settings: Iterable[UnknownSetting]) -> Iterator[Find
             device=FABRIC_SOURCE,
             port=None,
             severity=Severity.ERROR,
-            message=f"{_describe(setting)}. The tree here follows from the default. Mend the "
-            "field: until then, nothing is planned.",
+            message=f"{_describe(setting)}. The tree here follows from the default. "
+            "Correct the field: until then, nothing is planned.",
         )
 
 

@@ -89,7 +89,7 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
 
 
 def plan_removal(observed: Sequence[HyperNode]) -> PlannedChanges:
-    """Return the actions that remove all of our HyperNodes, because nobody wants them."""
+    """Return the actions that remove all of our HyperNodes: `outputs` of the Fabric is empty."""
     return PlannedChanges(plan_changes((), observed), describe_conflicts((), observed))
 
 

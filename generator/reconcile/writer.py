@@ -3,8 +3,7 @@
 The rules are in `guard`, `debounce` and `objects.write_policy`; this module applies them to the
 store. Nothing new is written while the plan still changes, exceeds the budget or awaits an
 approval, while writing is paused, or by a replica that is not the leader. What is written is
-recorded first (`tree_decision`); restoring it later needs no budget and no wait, also while
-another plan is held.
+recorded first (`tree_decision`). Restoring it later needs no budget and no wait.
 """
 
 from __future__ import annotations
@@ -54,7 +53,6 @@ from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError, TopologyError
 
 log = logging.getLogger(__name__)
-
 _FOREIGN_REASON: Final = "ForeignHyperNodes"
 
 

@@ -85,11 +85,6 @@ class PublishedState:
         if not outcome.is_failed:
             self._findings = outcome.findings
 
-    def read_newest(self) -> TreeRevision | None:
-        """Return the tree used for placements; None while no tree is known."""
-        snapshot = self._snapshot
-        return None if snapshot is None else self.get_revision(snapshot.tree)
-
     def get_revision(self, tree: TopologyTree) -> TreeRevision:
         """Return a tree with its revision; O(nodes) the first time, then O(1)."""
         cached = self._revised.get(id(tree))

@@ -11,82 +11,22 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.ground.command_runs import END_S, check_text, leftovers, prepare, shell, with_output
 from tests.ground.exit_rows import (
-    MODULES,
     ROWS,
     commands,
     ending,
     names_of,
     pairs_of,
-    write_inputs,
 )
 
 pytestmark = pytest.mark.timeout(400)
-END_S = 100.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-OUTPUTS = {name: row for name, row in ROWS.items() if row.output}
-
-
-def has_mounts() -> bool:
-    """Return whether this user may mount file systems, out of sight of all others."""
-    try:
-        return not subprocess.run(
-            ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
-            capture_output=True,
-            check=False,
-        ).returncode
-    except FileNotFoundError:
-        return False
-
-
-needs_mounts = pytest.mark.skipif(not has_mounts(), reason="mounting needs root: run as root")
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return write_inputs(tmp_path_factory.mktemp("inputs"))
-
-
-def command_line(name: str, inputs: dict[str, str], *more: object) -> list[str]:
-    program, *words = name.split()
-    own = ROWS[name].words.format(**inputs).split()
-    return [sys.executable, "-m", MODULES[program], *words, *own, *map(str, more)]
-
-
-def with_output(name: str, inputs: dict[str, str], folder: Path) -> list[str]:
-    """Return a command line that writes to `folder`, where it has an option for that."""
-    option = ROWS[name].output
-    return command_line(name, inputs, *([option, folder / "out"] if option else []))
-
-
-def shell(script: str, words: Iterable[str]) -> subprocess.CompletedProcess[str]:
-    """Run a script that runs the words as "$@"."""
-    return subprocess.run(
-        ["sh", "-c", script, "sh", *words],
-        check=False,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        timeout=END_S,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-def check_text(text: str) -> None:
-    assert "Traceback" not in text, text
-    assert "Aborted" not in text, text
-    assert "Exception ignored" not in text, text
-
-
-def prepare(name: str, folder: Path) -> None:
-    """Create what a command expects to exist where it writes."""
-    if name == "toponaut approve":
-        (folder / "out").mkdir()
 
 
 def test_it_has_a_row_for_every_command() -> None:
@@ -196,11 +136,6 @@ def started(line: list[str]) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
-
-
-def leftovers(folder: Path) -> list[Path]:
-    """Return temporary files; locks stay, because removing them would let two processes in."""
-    return [path for path in folder.rglob(".*") if not path.name.endswith("lock")]
 
 
 def wait_until(is_met: Callable[[], object], what: str) -> None:
@@ -344,84 +279,3 @@ def test_it_says_that_an_interrupted_simulation_left_the_folder_as_it_was(tmp_pa
     code, _, err = end(process, signal.SIGINT)
     assert (code, err) == (130, f"interrupted by SIGINT; {out} is as before\n")
     assert list(tmp_path.iterdir()) == []
-
-
-def in_full_folder(
-    line: list[str], folder: Path, prepared: str
-) -> subprocess.CompletedProcess[str]:
-    """Run a command whose folder has no space left; list the folder at the end."""
-    script = (
-        f'mount -t tmpfs -o size=16k none "{folder}" && {prepared} '
-        f'head -c 16k /dev/zero > "{folder}/ballast" 2>/dev/null; "$@"; code=$?; '
-        f'find "{folder}" -mindepth 1 ! -name ballast ! -name out > "{folder}.left"; exit $code'
-    )
-    return subprocess.run(
-        ["unshare", "-m", "sh", "-c", script, "sh", *line],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        stdin=subprocess.DEVNULL,
-    )
-
-
-@needs_mounts
-@pytest.mark.parametrize("name", names_of(OUTPUTS))
-def test_it_exits_with_1_and_leaves_nothing_on_a_full_disk_in(
-    name: str, inputs: dict[str, str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "full"
-    folder.mkdir()
-    prepared = f'mkdir "{folder}/out" &&' if name == "toponaut approve" else ""
-    if ROWS[name].waits:
-        pytest.skip("it reports a failed round in its log and tries again")
-    done = in_full_folder(with_output(name, inputs, folder), folder, prepared)
-    assert done.returncode == 1, done.stderr
-    assert "No space left on device" in done.stderr
-    check_text(done.stderr)
-    left = (tmp_path / "full.left").read_text().splitlines()
-    assert not [path for path in left if Path(path).is_file()], left
-    assert not [path for path in left if "tmp" in Path(path).name], left
-
-
-@needs_mounts
-@pytest.mark.parametrize("name", names_of(OUTPUTS))
-def test_it_exits_with_1_in_a_read_only_folder_in(
-    name: str, inputs: dict[str, str], tmp_path: Path
-) -> None:
-    folder = tmp_path / "fixed"
-    folder.mkdir()
-    prepare(name, folder)
-    script = f'mount --bind "{folder}" "{folder}" && mount -o remount,bind,ro "{folder}" && "$@"'
-    done = subprocess.run(
-        ["unshare", "-m", "sh", "-c", script, "sh", *with_output(name, inputs, folder)],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=END_S,
-        stdin=subprocess.DEVNULL,
-    )
-    assert done.returncode == 1, done.stderr
-    assert "Read-only file system" in done.stderr
-    check_text(done.stderr)
-
-
-@pytest.mark.parametrize("name", names_of(name for name in OUTPUTS if not ROWS[name].waits))
-def test_it_exits_with_1_beyond_the_limit_on_file_sizes_in(
-    name: str, inputs: dict[str, str], tmp_path: Path
-) -> None:
-    prepare(name, tmp_path)
-    done = shell('ulimit -f 0; exec "$@"', with_output(name, inputs, tmp_path))
-    assert done.returncode == 1, done.stderr
-    assert "File too large" in done.stderr
-    check_text(done.stderr)
-    left = [path for path in tmp_path.rglob("*") if path.is_file() and path.stat().st_size]
-    assert not left
-    assert not leftovers(tmp_path)
-
-
-def test_it_says_that_there_is_not_enough_memory(inputs: dict[str, str]) -> None:
-    line = [sys.executable, "-m", "generator", "tree", inputs["sweep"]]
-    done = shell('ulimit -v 90000; exec "$@"', line)
-    assert done.returncode in {0, 1}
-    check_text(done.stderr)

@@ -21,8 +21,8 @@ FIXTURES = ROOT / "fixtures" / "findings"
 DOCUMENT = ROOT / "docs" / "findings.md"
 KINDS = sorted(kind.value for kind in FindingKind)
 VERBS = (
-    "check|do not trust|exchange|fix|give|list|mend|move|read|reseat|run|turn|"
-    "Check|Exchange|Fix|Give|List|Mend|Move|Read|Reseat|Run"
+    "check|correct|do not trust|exchange|fix|give|list|move|read|reseat|run|turn|"
+    "Check|Correct|Exchange|Fix|Give|List|Move|Read|Reseat|Run"
 )
 ADVICE = re.compile(rf"(?:^|[.:;,] )(?:or )?(?:{VERBS})\b")
 EXITS = dict.fromkeys(("unusable-field", "unusable-report", "cut-input"), ExitCode.SKIPPED)

@@ -77,7 +77,7 @@ def test_it_keeps_the_last_good_value_where_there_is(spec: dict[str, Any], field
 def test_it_is_unknown_without_a_good_value(spec: dict[str, Any], field: str) -> None:
     found, (problem,) = parse_tree_spec(fabric(**spec))
     assert [setting.field for setting in found.unknown] == [field]
-    assert "nothing is planned until it is mended" in problem.problem
+    assert "nothing is planned until it is corrected" in problem.problem
     again, _ = parse_tree_spec(fabric(**spec), found)
     assert again == found, "the default of an unknown field is no good value"
     mended, problems = parse_tree_spec(fabric(), again)
