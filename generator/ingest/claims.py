@@ -28,6 +28,7 @@ from generator.ingest.sweep_choice import (
     find_lone_participants,
 )
 from generator.ingest.sweep_findings import derive_ignored_findings
+from generator.ingest.unusable_reports import derive_excess_findings
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
@@ -65,6 +66,8 @@ class _DeviceClaim(NamedTuple):
     """Whether a node of the report's name is listed."""
     ports: tuple[HostPort, ...] = ()
     """The ports of a host that are up in an InfiniBand subnet."""
+    excess: str = ""
+    """What of the report is more than a host has."""
 
 
 class ClaimBuilder:
@@ -130,7 +133,11 @@ class ClaimBuilder:
             _find_reporters(reports, device_claims),
             tuple(sorted(awaited - {sweep.subnet for sweep in choice.used})),
             choice.used,
-            (*derive_ignored_findings((*choice.ignored, *lone)), *choice.findings),
+            (
+                *derive_ignored_findings((*choice.ignored, *lone)),
+                *choice.findings,
+                *_derive_excess_findings(device_claims),
+            ),
             choice.doubts,
         )
 
@@ -152,6 +159,11 @@ def _find_reporters(
     """Return the names of the hosts that have a report of which something counts."""
     names = (report.metadata.name for report in reports if report.device_kind is DeviceKind.HOST)
     return frozenset(name for name in names if name in claims and claims[name].claim)
+
+
+def _derive_excess_findings(claims: Mapping[str, _DeviceClaim]) -> list[Finding]:
+    excesses = {name: claim.excess for name, claim in claims.items() if claim.excess}
+    return derive_excess_findings(excesses)
 
 
 def _collect_sweeps(reports: Iterable[Report]) -> list[ReportedSweep]:
@@ -179,7 +191,7 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     source = f"report {show(name, 253)}"
     problems = tuple(ParseError(problem, source=source) for problem in scoped.problems)
     if scoped.device is None:
-        return _DeviceClaim(report.content, None, problems, is_node)
+        return _DeviceClaim(report.content, None, problems, is_node, (), scoped.excess)
     packed = (
         report.facts.packed
         if scoped.device is device and isinstance(report, CompactReport) and report.facts
@@ -188,4 +200,4 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
     ports = read_host_ports(scoped.device)
-    return _DeviceClaim(report.content, claim, problems, is_node, ports)
+    return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess)

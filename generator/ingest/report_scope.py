@@ -8,7 +8,7 @@ own, so whatever such a writer cannot know is left out here, before it becomes a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -23,6 +23,15 @@ _NOT_HEARD: Final = frozenset(
     {IdKind.NODE_NAME, IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID}
 )
 """Kinds of ids that no frame on a cable carries; only a sweep shows the GUIDs at the other end."""
+MAX_PORT_NEIGHBORS: Final = 64
+"""Of one port of a host, as `topology.sources.lldp.neighbor_table` keeps; lldpd keeps 32."""
+MAX_HOST_NEIGHBORS: Final = 256
+"""Of all ports of a host: a host has at most some 40 ports, with one neighbor each unless the port
+is in a crowded segment."""
+MAX_NEIGHBOR_IDS: Final = 32
+"""Of a neighbor or its port: a frame carries a chassis id, a port id, a name and some addresses."""
+MAX_HOST_IDS: Final = 2048
+"""Of a host and its ports: a port has a name, a MAC and GUIDs, and each HCA has two GUIDs."""
 
 _WITHOUT_FRAMES: Final = frozenset({Medium.INFINIBAND, Medium.NVLINK})
 """Media of ports that hear no LLDP frame: only a sweep shows what an InfiniBand port leads to."""
@@ -34,6 +43,8 @@ class ScopedReport(NamedTuple):
     device: Device | None
     """The identical object if all of the report counts; None if nothing counts."""
     problems: tuple[str, ...] = ()
+    excess: str = ""
+    """Why the report is none that an agent writes: it holds more than a host has."""
 
 
 def limit_to_scope(name: str, device: Device, *, is_node: bool) -> ScopedReport:
@@ -64,14 +75,66 @@ def _limit_host(name: str, device: Device) -> ScopedReport:
     if others:
         claimed = ", ".join(show(other) for other in sorted(others))
         problems.append(f"the report claims to be from node {claimed}; that claim is ignored")
+    num_ids = len(device.ids) + sum(len(port.ids) for port in device.ports)
+    if num_ids > MAX_HOST_IDS:
+        excess = f"the host has {num_ids} ids, more than {MAX_HOST_IDS}; it is ignored"
+        return ScopedReport(None, (*problems, excess), excess)
     ports = tuple(_limit_port(port) for port in device.ports)
-    if all(new is old for new, old in zip(ports, device.ports, strict=True)):
-        return ScopedReport(device, tuple(problems))
-    problems.append(
-        "the report has neighbor entries that no agent can have seen (of a sweep, with GUIDs, on "
-        "InfiniBand ports, or with NVLink domains on network ports); they are ignored"
+    if any(new is not old for new, old in zip(ports, device.ports, strict=True)):
+        problems.append(
+            "the report has neighbor entries that no agent can have seen (of a sweep, with GUIDs, "
+            "on InfiniBand ports, or with NVLink domains on network ports); they are ignored"
+        )
+    bounded, excess = _limit_numbers(ports), ""
+    if bounded is not ports:
+        excess = (
+            f"the report has more neighbors than a host has: {MAX_PORT_NEIGHBORS} of a port, "
+            f"{MAX_HOST_NEIGHBORS} of all ports, or {MAX_NEIGHBOR_IDS} ids of one; "
+            f"{_count(ports) - _count(bounded)} entries are ignored"
+        )
+        problems.append(excess)
+    if all(new is old for new, old in zip(bounded, device.ports, strict=True)):
+        return ScopedReport(device, tuple(problems), excess)
+    return ScopedReport(replace(device, ports=bounded), tuple(problems), excess)
+
+
+def _count(ports: Iterable[Port]) -> int:
+    return sum(len(port.neighbors) for port in ports)
+
+
+def _limit_numbers(ports: tuple[Port, ...]) -> tuple[Port, ...]:
+    """Return the ports with as many neighbors as a host has; the same object if they have no more.
+
+    Entries are left out where a port has most, so that a crowded port costs the others nothing.
+    """
+    kept = tuple(
+        port
+        if all(map(_has_usual_ids, port.neighbors))
+        else port._replace(neighbors=tuple(filter(_has_usual_ids, port.neighbors)))
+        for port in ports
     )
-    return ScopedReport(replace(device, ports=ports), tuple(problems))
+    allowed = _share([len(port.neighbors) for port in kept])
+    bounded = tuple(
+        port if len(port.neighbors) <= most else port._replace(neighbors=port.neighbors[:most])
+        for port, most in zip(kept, allowed, strict=True)
+    )
+    is_same = all(new is old for new, old in zip(bounded, ports, strict=True))
+    return ports if is_same else bounded
+
+
+def _share(sizes: Sequence[int]) -> list[int]:
+    """Return how many neighbors each port keeps; ports with fewer are served first."""
+    left, allowed = MAX_HOST_NEIGHBORS, [0] * len(sizes)
+    order = sorted(range(len(sizes)), key=sizes.__getitem__)
+    for rank, port in enumerate(order):
+        fair = -(-left // (len(order) - rank))
+        allowed[port] = min(sizes[port], MAX_PORT_NEIGHBORS, fair)
+        left -= allowed[port]
+    return allowed
+
+
+def _has_usual_ids(neighbor: Neighbor) -> bool:
+    return max(len(neighbor.device_ids), len(neighbor.port_ids)) <= MAX_NEIGHBOR_IDS
 
 
 def _limit_port(port: Port) -> Port:

@@ -66,6 +66,28 @@ def derive_refused_report_findings(problems: Iterable[ParseError]) -> list[Findi
     ]
 
 
+def derive_excess_findings(excesses: Mapping[str, str]) -> list[Finding]:
+    """Return a finding per report that holds more than a host has.
+
+    Args:
+        excesses: by name of the report: what is too much.
+    """
+    return [
+        Finding(
+            kind=FindingKind.UNUSABLE_REPORT,
+            device=node,
+            port=None,
+            severity=Severity.WARNING,
+            message=(
+                f"Not all of the report of {show(node, 253)} can be used: {excess}. Check which "
+                "devices its ports hear. If its agent did not write this report, the node may be "
+                "taken over."
+            ),
+        )
+        for node, excess in sorted(excesses.items())
+    ]
+
+
 def _build_finding(node: str, subnets: Mapping[str, str]) -> Finding:
     ordered = sorted(subnets.items())
     shown = list_some((show(subnet) for subnet, _ in ordered), _MAX_SUBNETS_SHOWN)

@@ -10,11 +10,17 @@ from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from generator.kube.quota import Quota
+from topology.model.facts import DeviceKind
 from topology.reports.compact_reports import CompactReport, compact_report
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.report_objects import parse_stored_report
 
 _OBJECT_BYTES: Final = 1000
+_NEIGHBOR_BYTES: Final = 400
+"""Of a neighbor entry in a fabric, where many hosts hear the same switches."""
+_USUAL_NEIGHBORS: Final = 16
+_UNUSUAL_NEIGHBOR_BYTES: Final = 1500
+"""More of each further entry: those that a hostile report invents are devices of their own."""
 _MAX_POOLED: Final = 1 << 12
 """The most parts in the pool. When it is full, it is emptied: parts that many reports share return
 soon, and parts of a single report would only waste memory."""
@@ -27,7 +33,13 @@ def _weigh(report: CompactReport) -> int:
     lists = (*status.flapping, *(one.name + one.message for one in status.collectors))
     size = _OBJECT_BYTES + sum(_OBJECT_BYTES // 10 + len(text) for text in lists)
     size += len(sweep.facts) if sweep else 0
-    return size + (facts.num_bytes if facts else 0)
+    if facts is None:
+        return size
+    num_neighbors = facts.num_neighbors
+    # A host's neighbors above `MAX_HOST_NEIGHBORS` are left out, but were read before.
+    num_unusual = max(0, num_neighbors - _USUAL_NEIGHBORS) if facts.kind is DeviceKind.HOST else 0
+    size += num_neighbors * _NEIGHBOR_BYTES + num_unusual * _UNUSUAL_NEIGHBOR_BYTES
+    return size + facts.num_bytes
 
 
 REPORT_QUOTA: Final = Quota(
@@ -35,7 +47,8 @@ REPORT_QUOTA: Final = Quota(
     find_sender=lambda name: name.partition(".sweep.")[0],
     weigh=_weigh,
 )
-"""25,000 hosts with 8 HCAs each take 100 MiB, and a sweep of 200,000 HCAs takes 15 MiB."""
+"""25,000 hosts with 8 HCAs each take 100 MiB, with 8 LLDP neighbors each 170 MiB, and a sweep of
+200,000 HCAs takes 15 MiB."""
 
 
 class ReportInterner:

@@ -72,20 +72,6 @@ def test_a_new_list_brings_back_what_fits_again() -> None:
     assert (len(known.values), known.problems, known.has_room) == (2, (), False)
 
 
-@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 3), st.integers(0, 9))))
-def test_lists_come_to_rest(rows: list[tuple[str, int, int]]) -> None:
-    known, objects = cache(), dict[str, dict[str, object]]()
-    for version, (sender, number, size) in enumerate(rows):
-        name = f"{sender}.{number}"
-        objects[name] = item(name, "x" * size * 100_000, version)
-        known.put(objects[name])
-        for _ in range(len(objects) + 1):
-            if not known.has_room:
-                break
-            known.replace(objects[name] for name in sorted(objects))
-        assert not known.has_room
-
-
 def test_a_report_weighs_what_it_unpacks_to() -> None:
     crowd = tuple(Neighbor((), f"g{at}", (), "p", Source.LLDP) for at in range(1000))
     ports = tuple(Port(f"eth{at}", medium=Medium.ETHERNET, neighbors=crowd) for at in range(4))
@@ -96,5 +82,5 @@ def test_a_report_weighs_what_it_unpacks_to() -> None:
         for rows in ((), ports)
     )
     assert small < 2000
-    assert large > 4000 * 30
+    assert large > 4000 * 1500
     assert REPORT_QUOTA.find_sender("n1.sweep.7") == REPORT_QUOTA.find_sender("n1") == "n1"

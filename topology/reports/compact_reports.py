@@ -90,6 +90,8 @@ class PackedFacts(NamedTuple):
     """The ports that are up and in an InfiniBand subnet. Nodes with equal ports share the tuple."""
     num_bytes: int = 0
     """The size of the facts before they were packed: what a small packed report may unpack to."""
+    num_neighbors: int = 0
+    """The number of neighbor entries at all ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,5 +148,6 @@ def compact_report(report: NeighborReport) -> CompactReport:
     if device is not None:
         ports = swept_ports_of(device)
         packed, num_bytes = pack_and_measure(device)
-        facts = PackedFacts(device.kind, device.name, packed, ports, num_bytes)
+        num_neighbors = sum(len(port.neighbors) for port in device.ports)
+        facts = PackedFacts(device.kind, device.name, packed, ports, num_bytes, num_neighbors)
     return CompactReport(report.metadata.name, report.status, facts, report.sweep)

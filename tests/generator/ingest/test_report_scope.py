@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from generator.ingest.claims import build_claims
-from generator.ingest.report_scope import limit_to_scope
-from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from generator.ingest.report_scope import MAX_NEIGHBOR_IDS, limit_to_scope
+from topology.model.facts import Device, DeviceKind, FindingKind, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import build_report
 from topology.sources.host.nvidia_smi import Clique, build_clique_port
@@ -113,3 +113,55 @@ def test_a_switch_under_the_name_of_a_listed_node_does_not_count() -> None:
     switch = build_report(replace(HOST, kind=DeviceKind.SWITCH, ids=()), name="switch-1")
     assert len(build_claims([switch]).claims) == 1
     assert build_claims([switch], frozenset({"switch-1"})).claims == ()
+
+
+def neighbors(number: int) -> tuple[Neighbor, ...]:
+    """Return entries about invented switches."""
+    return tuple(
+        LEAF._replace(device_ids=(Id(IdKind.CHASSIS_ID, f"x{at}", "local"),))
+        for at in range(number)
+    )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        pytest.param([1, 1, 64], [1, 1, 64], id="one crowded segment"),
+        pytest.param([1, 65], [1, 64], id="a port with too many"),
+        pytest.param([64, 64, 64, 64], [64, 64, 64, 64], id="as many as allowed"),
+        pytest.param([1, 64, 64, 64, 64, 1024], [1, 51, 51, 51, 51, 51], id="too many in all"),
+        pytest.param([1] * 300, [1] * 256 + [0] * 44, id="more ports than a host has"),
+    ],
+)
+def test_it_keeps_as_many_neighbors_as_a_host_has(sizes: list[int], expected: list[int]) -> None:
+    ports = tuple(Port(f"eth{at}", neighbors=neighbors(size)) for at, size in enumerate(sizes))
+    scoped = limit_to_scope("node-1", replace(HOST, ports=ports), is_node=True)
+    assert scoped.device is not None
+    assert [len(port.neighbors) for port in scoped.device.ports] == expected
+    left_out = sum(sizes) - sum(expected)
+    said = [problem for problem in scoped.problems if f"; {left_out} entries are" in problem]
+    assert len(said) == (left_out > 0)
+
+
+def test_it_leaves_out_a_neighbor_with_more_ids_than_a_frame_carries() -> None:
+    ids = tuple(Id(IdKind.CHASSIS_ID, f"x{at}", "local") for at in range(MAX_NEIGHBOR_IDS + 1))
+    crowd = (LEAF, LEAF._replace(device_ids=ids), LEAF._replace(port_ids=ids))
+    device = kept(with_port(Port("eth0", neighbors=crowd)))
+    assert device is not None
+    assert device.ports[0].neighbors == (LEAF,)
+
+
+def test_a_host_with_more_ids_than_any_host_has_does_not_count() -> None:
+    macs = tuple(Id(IdKind.MAC, f"02:00:00:00:00:{at:02x}") for at in range(64))
+    ports = tuple(Port(f"eth{at}", ids=macs) for at in range(33))
+    scoped = limit_to_scope("node-1", replace(HOST, ports=ports), is_node=True)
+    assert scoped.device is None
+    assert "ids, more than 2048" in scoped.problems[0]
+
+
+def test_an_excess_is_a_finding_that_names_the_node() -> None:
+    ports = tuple(Port(f"eth{at}", neighbors=neighbors(200)) for at in range(3))
+    report = build_report(replace(HOST, ports=ports), name="node-1")
+    (finding,) = build_claims([report]).findings
+    assert (finding.kind, finding.device) == (FindingKind.UNUSABLE_REPORT, "node-1")
+    assert "more neighbors than a host has" in finding.message
