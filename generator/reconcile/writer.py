@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -151,10 +152,7 @@ class HyperNodeWriter:
         self._conditions = (build_ready(reason=reason, message=why),)
 
     def restore(self, record: TreeRecord | None, observed: tuple[HyperNode, ...]) -> float | None:
-        """Undo edits of what was decided last, in a round in which nothing can be planned.
-
-        Return the seconds until a retry, None if none is due.
-        """
+        """Undo edits in a round without a plan; return the seconds until a retry, None if none."""
         if not self._settings.is_leader():
             return None
         conditions = self._conditions
@@ -206,7 +204,8 @@ class HyperNodeWriter:
         """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
         found = None if record is None else with_past_times(record, self._now())
         if found is not None and self._is_writing:
-            self._store.write_record(found)
+            with suppress(TopologyError):  # the next round tries again
+                self._store.write_record(found)
 
     def _judge(self, request: WriteRequest, decision: TreeDecision) -> PlanVerdict:
         if request.is_removal:
