@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from generator.kube.resources import REPORTS
+from generator.kube.resources import HYPERNODES, REPORTS
 from tests.daemonset.callers import Caller
 from tests.generator.ingest.swept_fabrics import (
     DEVICES,
@@ -131,6 +132,48 @@ def test_a_sweeper_that_lies_is_contradicted_by_the_other_one(cluster: SweptClus
     cluster.sweep(FIRST)
     cluster.await_tree()
     assert cluster.versions() == before
+
+
+@pytest.mark.usefixtures("generator")
+def test_a_sweeper_that_renames_a_leaf_moves_nobody(cluster: SweptCluster) -> None:
+    """With the name of a storage switch, a leaf and its nodes would leave the tree."""
+    cluster.want(changeBudget={"nodesPercent": 100, "domainsPercent": 100})
+    before = cluster.versions()
+    name = "leaf-g01"
+    lie = [
+        replace(device, name=f"storage-{name}") if device.name == name else device
+        for device in DEVICES
+    ]
+    cluster.sweep(FIRST, lie)
+    cluster.await_that(
+        lambda: cluster.conditions().get("ChangeBlocked") == "SweepsDisagree", "a held plan"
+    )
+    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
+    edited = cluster.api.expect("GET", HYPERNODES.path(leaf.name))
+    edited["spec"]["members"] = edited["spec"]["members"][1:]
+    cluster.api.expect("PUT", HYPERNODES.path(leaf.name), edited)
+    cluster.await_that(
+        lambda: cluster.hypernodes()[leaf.name] == leaf, "an edit is undone while a plan is held"
+    )
+    assert cluster.conditions()["ChangeBlocked"] == "SweepsDisagree"
+    assert {**cluster.versions(), leaf.name: ""} == {**before, leaf.name: ""}
+
+
+@pytest.mark.usefixtures("generator")
+def test_a_damaged_sweep_is_an_unusable_report_that_names_its_node(cluster: SweptCluster) -> None:
+    before = cluster.versions()
+    (part,) = sweep_by(FIRST)
+    assert part.spec.sweep is not None
+    damaged = part.spec.sweep.model_copy(update={"facts": "AAAA"})
+    spec = part.spec.model_copy(update={"sweep": damaged})
+    write_as(cluster, FIRST, [part.model_copy(update={"spec": spec})], _now())
+    cluster.await_that(lambda: "unusable-report" in cluster.findings(), "a finding")
+    rows = json.loads(read_findings(cluster).out)
+    assert [row["subject"]["device"] for row in rows if row["kind"] == "unusable-report"] == [FIRST]
+    assert cluster.versions() == before
+    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
+    cluster.api.expect("DELETE", HYPERNODES.path(leaf.name))
+    cluster.await_that(lambda: cluster.hypernodes().get(leaf.name) == leaf, "an edit is undone")
 
 
 def test_half_a_sweep_freezes_no_ethernet_cluster(other_api: ApiServer, tmp_path: Path) -> None:
