@@ -5,9 +5,15 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, Final
 
-from generator.kube.resources import FABRICS, REPORTS, RESERVATIONS, Resource
+from generator.kube.resources import FABRICS, RECORDS, REPORTS, RESERVATIONS, Resource
 from generator.objects.fabric import parse_fabric_document
 from generator.objects.reservation import parse_reservation
+from generator.objects.tree_record import (
+    RecentChanges,
+    TreeRecord,
+    parse_tree_record,
+    render_tree_record,
+)
 from topology.reports.neighbor_report import parse_report
 
 NOW: Final = "2026-11-05T10:00:00Z"
@@ -99,21 +105,26 @@ RESERVATION: Final[Mapping[str, Any]] = {
     },
     "status": {"phase": "reserved", "epoch": 3, "expiresAt": NOW},
 }
+RECORD: Final[Mapping[str, Any]] = {
+    "spec": render_tree_record(TreeRecord((), RecentChanges({"node-1": 1})))["spec"]
+}
 EXAMPLES: Final[Mapping[Resource, Mapping[str, Any]]] = {
     REPORTS: REPORT,
     FABRICS: FABRIC,
     RESERVATIONS: RESERVATION,
+    RECORDS: RECORD,
 }
 PARSERS: Final = {
     REPORTS: parse_report,
     FABRICS: parse_fabric_document,
     RESERVATIONS: parse_reservation,
+    RECORDS: parse_tree_record,
 }
 
 
 def made(resource: Resource, *, change: Change | None = None, name: str = "") -> dict[str, Any]:
     """Return the example object with changes."""
-    drawn = "default" if resource is FABRICS else f"test-{secrets.token_hex(4)}"
+    drawn = "default" if resource in (FABRICS, RECORDS) else f"test-{secrets.token_hex(4)}"
     found: dict[str, Any] = {
         "apiVersion": resource.api_version,
         "kind": resource.kind,

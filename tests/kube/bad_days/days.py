@@ -139,6 +139,7 @@ class Day:
 def day_of(api: ApiServer, folder: Path) -> Iterator[Day]:
     """Yield a day that has started well."""
     cluster = Cluster(api, Scene.of(folder / "scene", FABRIC))
+    cluster.want(changeBudget={"windowSeconds": 0})  # the days of a module fall within one hour
     words = ("--metrics-listen", "127.0.0.1:0", "--period", "5s")
     try:
         with FaultProxy(api) as proxy, serving(cluster, folder, *words, proxy=proxy) as generator:
