@@ -61,14 +61,9 @@ class _OverlapGroups:
         pod's overlaps its counterpart there, but not the majority. If one overlap were enough, the
         two pods would be fused.
         """
-        candidate_groups = {
-            group_number
-            for unit in self.weights[switch]
-            for group_number in self.by_unit.get(unit, ())
-        }
         votes = {
             group_number: self._overlap_share([switch], group_number)
-            for group_number in candidate_groups
+            for group_number in self._find_candidates([switch])
         }
         best = max(sorted(votes), key=votes.__getitem__, default=None)
         if best is None or votes[best] <= 1 / 2:
@@ -85,12 +80,10 @@ class _OverlapGroups:
             self.groups, key=lambda number: (len(self.groups[number].members), number)
         ):
             group = self.groups[group_number]
-            candidate_groups = {
-                other_group for unit in group.units for other_group in self.by_unit[unit]
-            } - {group_number}
+            compared = group.members[:MAX_COMPARED_MEMBERS]
             votes = {
-                other_group: self._overlap_share(group.members[:MAX_COMPARED_MEMBERS], other_group)
-                for other_group in candidate_groups
+                other_group: self._overlap_share(compared, other_group)
+                for other_group in self._find_candidates(compared) - {group_number}
             }
             best = max(sorted(votes), key=votes.__getitem__, default=None)
             if best is not None and votes[best] > 1 / 2:
@@ -100,6 +93,32 @@ class _OverlapGroups:
                 self.groups[best].members += group.members
                 self.groups[best].units |= group.units
                 del self.groups[group_number]
+
+    def _find_candidates(self, switches: Sequence[int]) -> set[int]:
+        """Return the groups of which a compared member may overlap one of the switches.
+
+        A group that reaches less than half of the links of the smaller switch has no such member.
+        Without this test, each switch of a random graph would be compared with most others.
+        """
+        candidates: set[int] = set()
+        for switch in switches:
+            reached: dict[int, int] = defaultdict(int)
+            for unit, count in self.weights[switch].items():
+                for group_number in self.by_unit.get(unit, ()):
+                    reached[group_number] += count
+            candidates.update(
+                group_number
+                for group_number, num_links in reached.items()
+                if 2 * num_links >= self._least_total(switch, group_number)
+            )
+        return candidates
+
+    def _least_total(self, switch: int, group_number: int) -> int:
+        """Return the links of the switch, or of a smaller member that it may be compared with."""
+        if self.side is Side.BOTH:
+            return self.totals[switch]
+        members = self.groups[group_number].members[:MAX_COMPARED_MEMBERS]
+        return min(self.totals[switch], *(self.totals[member] for member in members))
 
     def _overlap_share(self, candidates: Sequence[int], group_number: int) -> float:
         """Return the share of pairs of candidates and compared members that overlap.
