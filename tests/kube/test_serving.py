@@ -119,6 +119,28 @@ def test_it_undoes_wrong_edits_within_moments_whatever_the_budget(cluster: Clust
 
 
 @pytest.mark.usefixtures("generator")
+def test_it_never_writes_a_hypernode_that_lost_our_label(cluster: Cluster) -> None:
+    leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
+    path = HYPERNODES.path(leaf.name)
+    edited = cluster.api.expect("GET", path)
+    edited["metadata"]["labels"] = {}
+    version = cluster.api.expect("PUT", path, edited)["metadata"]["resourceVersion"]
+    cluster.await_that(
+        lambda: cluster.conditions()["Ready"] == "-ForeignHyperNodes", "the object is named"
+    )
+    moved = traded(cluster, cluster.scene.hosts[-1], cluster.scene.hosts[0])
+    cluster.report(moved)
+    cluster.await_that(lambda: cluster.fabric()["status"]["generation"] > 1, "a new generation")
+    (ready,) = (one for one in cluster.fabric()["status"]["conditions"] if one["type"] == "Ready")
+    assert f"the foreign HyperNode {leaf.name} has the same name" in ready["message"]
+    assert cluster.api.expect("GET", path)["metadata"]["resourceVersion"] == version
+    planned = toponaut(cluster, "plan")
+    assert f"the foreign HyperNode {leaf.name} has the same name" in planned.err
+    cluster.api.expect("DELETE", path)
+    cluster.await_tree(moved)
+
+
+@pytest.mark.usefixtures("generator")
 def test_it_reports_a_foreign_parent_of_a_leaf(cluster: Cluster) -> None:
     cluster.want(changeBudget={"nodesPercent": 0, "domainsPercent": 0})
     leaf = next(one for one in cluster.hypernodes().values() if one.tier == 1)
