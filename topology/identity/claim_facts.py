@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.claims import Claim, claim_keys, strong_key
+from topology.model.claims import STRONG_KINDS, Claim, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind, parse_node_name
 
@@ -24,6 +24,7 @@ MAX_STORED_IDS: Final = 6
 
 
 _GUIDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID})
+_LLDP_IDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
 _SPREAD: Final = 0x1E3779B97F4A7C15
 """Spreads the numbers of speakers over 64 bits, so that a key and a speaker make one number."""
 
@@ -64,8 +65,11 @@ class ClaimFacts(NamedTuple):
 
 def read_facts(device: Device) -> ClaimFacts:
     """Return the facts of a claim's device. Cost: O(ids)."""
-    kinds = {found.kind for found in device.ids}
-    id_keys = [key for found in device.ids if (key := strong_key(found)) is not None]
+    kinds = {found[0] for found in device.ids}
+    if _LLDP_IDS.isdisjoint(kinds):
+        id_keys = [(found[0], found[1]) for found in device.ids if found[0] in STRONG_KINDS]
+    else:
+        id_keys = [key for found in device.ids if (key := strong_key(found)) is not None]
     id_hashes = tuple(map(hash, id_keys))
     names = _values(device, IdKind.NODE_NAME) if IdKind.NODE_NAME in kinds else []
     has_image = IdKind.SYSTEM_IMAGE_GUID in kinds
@@ -129,13 +133,7 @@ class HashRows(NamedTuple):
         """Return the ids that two or more speakers mention."""
         order = np.argsort(self.hashes)
         hashes, speakers = self.hashes[order], self.speakers[order]
-        is_repeated = np.flatnonzero(hashes[1:] == hashes[:-1])
-        if not len(is_repeated):
-            return hashes[:0]
-        # Only repeated ids are sorted by speaker, too: nearly all ids have one speaker.
-        rows = HashRows(hashes, speakers).where(np.isin(hashes, hashes[is_repeated]))
-        order = np.lexsort((rows.speakers, rows.hashes))
-        hashes, speakers = rows.hashes[order], rows.speakers[order]
+        # Among the rows of an id with two speakers, two neighboring rows have different ones.
         is_shared = (hashes[1:] == hashes[:-1]) & (speakers[1:] != speakers[:-1])
         repeated: NDArray[np.int64] = hashes[1:][is_shared]
         return repeated

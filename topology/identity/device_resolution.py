@@ -49,11 +49,13 @@ class Entity:
         self.numbers.append(number)
         if self.kind is DeviceKind.UNKNOWN:
             self.kind = facts.kind
-        is_description = claim.origin is Origin.SWEEP and self.node is not None
-        if facts.name and facts.name not in self.names and not is_description:
-            self.names.append(facts.name)
-        if self.node is None:
+        if self.node is not None:
+            if claim.origin is Origin.SWEEP:
+                return  # its description names no node
+        else:
             self.node = facts.node
+        if facts.name and facts.name not in self.names:
+            self.names.append(facts.name)
 
     def ranked_names(self) -> Iterator[tuple[int, str]]:
         """Yield the short names that entries may use for it, each with its rank; 0 is best."""
@@ -168,7 +170,10 @@ def resolve_claims(table: ClaimTable) -> Identities:
 def _add_anchor(identities: Identities, number: int) -> None:
     facts = identities.table.facts[number]
     keys = facts.keys
-    owned = {key: owner for key in keys if (owner := identities.owner.get(key)) is not None}
+    owner = identities.owner
+    owned = (
+        {} if owner.keys().isdisjoint(keys) else {key: owner[key] for key in keys if key in owner}
+    )
     target_index = _find_entity(identities, number, owned)
     entity_index = _new_entity(identities) if target_index is None else target_index
     entity = identities.entities[entity_index]
@@ -176,9 +181,8 @@ def _add_anchor(identities: Identities, number: int) -> None:
     entity.has_no_key = not keys
     entity.is_loose = entity.node is None and not facts.has_chassis_id
     disputed = {key: rival for key, rival in owned.items() if rival != entity_index}
-    for key in keys:
-        if key not in disputed:
-            identities.owner[key] = entity_index
+    undisputed = [key for key in keys if key not in disputed] if disputed else keys
+    owner.update(dict.fromkeys(undisputed, entity_index))
     if disputed:
         claim = identities.table.claims[number]
         for text_key in claim_keys(claim.device):
@@ -264,13 +268,17 @@ def _record_disputed_id(
 def _add_swept(identities: Identities, number: int) -> None:
     owner = identities.owner
     keys = identities.table.facts[number].keys
-    owners = (owner.get(key, AMBIGUOUS) for key in keys)
-    entity_index = next((found for found in owners if found != AMBIGUOUS), AMBIGUOUS)
-    if entity_index == AMBIGUOUS:
+    entity_index = AMBIGUOUS
+    for key in keys:
+        entity_index = owner.get(key, AMBIGUOUS)
+        if entity_index != AMBIGUOUS:
+            break
+    else:
         entity_index = _new_entity(identities)
     identities.entities[entity_index].absorb(identities.table, number)
     for key in keys:
-        owner.setdefault(key, entity_index)
+        if key not in owner:
+            owner[key] = entity_index
 
 
 def _new_entity(identities: Identities) -> int:
@@ -376,18 +384,11 @@ def _merge_entities(identities: Identities, merged_into: Mapping[int, int]) -> N
         for entity_index in range(len(identities.entities))
         if entity_index not in merged_into
     ]
-    new_index = {entity_index: number for number, entity_index in enumerate(remaining_indices)}
-    new_index.update(
-        {
-            entity_index: new_index[target_index]
-            for entity_index, target_index in merged_into.items()
-        }
-    )
-    identities.owner.update(
-        {
-            key: new_index[entity_index]
-            for key, entity_index in identities.owner.items()
-            if entity_index != AMBIGUOUS
-        },
-    )
+    new_index = [AMBIGUOUS] * (len(identities.entities) + 1)  # the last one is of AMBIGUOUS
+    for number, entity_index in enumerate(remaining_indices):
+        new_index[entity_index] = number
+    for entity_index, target_index in merged_into.items():
+        new_index[entity_index] = new_index[target_index]
+    owner = identities.owner
+    identities.owner = dict(zip(owner, map(new_index.__getitem__, owner.values()), strict=True))
     identities.entities = [identities.entities[entity_index] for entity_index in remaining_indices]

@@ -242,19 +242,43 @@ def _read_facts(
         image: (hash(f"{image:016x}"),) if image != NO_GUID else ()
         for image in set(columns.images.tolist())
     }
-    starts = sweep.row_starts.tolist()
     rows = zip(
-        kinds, names, _claim_keys(sweep, node_keys), node_keys, columns.images.tolist(), strict=True
+        kinds,
+        names,
+        _claim_keys(sweep, node_keys),
+        node_keys,
+        columns.images.tolist(),
+        _first_labels(sweep, guids, labels),
+        strict=True,
     )
-    codes, sizes, texts = labels.codes.tolist(), columns.num_rows.tolist(), labels.texts
-    for node, (kind, name, keys, key, image) in enumerate(rows):
-        label: str | None = None
-        if sizes[node]:
-            number = columns.numbers.item(starts[node])
-            is_hca = letters[node] == HCA
-            label = texts[codes[node]] or f"{guids[node]}/{number}" if is_hca else str(number)
+    for kind, name, keys, key, image, label in rows:
         own = images[image]
         yield ClaimFacts(kind, name, None, None, keys, (), (key,), label, (), 1 + len(own), own)
+
+
+def _first_labels(
+    sweep: SweepColumns, guids: Sequence[str], labels: HcaLabels
+) -> Iterator[str | None]:
+    """Yield the RDMA device of the first port of each node, or the port's name; None without."""
+    columns = sweep.columns
+    has_port = columns.num_rows > 0
+    numbers = np.zeros(len(guids), np.intp)
+    numbers[has_port] = columns.numbers[sweep.row_starts[has_port]]
+    rows = zip(
+        (columns.letters == HCA).tolist(),
+        labels.codes.tolist(),
+        guids,
+        numbers.tolist(),
+        has_port.tolist(),
+        strict=True,
+    )
+    for is_hca, code, guid, number, has_first in rows:
+        if not has_first:
+            yield None
+        elif is_hca:
+            yield labels.texts[code] if code else f"{guid}/{number}"
+        else:
+            yield str(number)
 
 
 def _claim_keys(sweep: SweepColumns, node_keys: Sequence[int]) -> Iterator[tuple[int, ...]]:

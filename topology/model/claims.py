@@ -154,14 +154,15 @@ def expand_claims(claims: Iterable[Claim | SweptClaims]) -> Iterator[Claim]:
         yield from claim if isinstance(claim, SweptClaims) else (claim,)
 
 
-_STRONG = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.NODE_NAME, IdKind.MAC})
+STRONG_KINDS = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.NODE_NAME, IdKind.MAC})
+"""The kinds whose ids join devices; of LLDP ids, those of subtype mac do, too."""
 _LLDP = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
 
 
 def strong_key(identifier: Id) -> Key | None:
     """Return the key by which an id joins devices, or None for a weak id."""
     kind, value, subtype = identifier
-    if kind in _STRONG:
+    if kind in STRONG_KINDS:
         return (kind, value)
     return (IdKind.MAC, value) if subtype == "mac" and kind in _LLDP else None
 

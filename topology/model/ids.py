@@ -40,8 +40,15 @@ class Id(NamedTuple):
     """The subtype of a chassis or port id: mac, ip, ifname, ifalias, local, unhandled."""
 
 
-_GUID = re.compile(r"[0-9a-f]{16}\Z")
-_CANONICAL_MAC = re.compile(r"[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\Z")
+_GUID = re.compile(r"(?!0{16}|f{16})[0-9a-f]{16}\Z")
+_CANONICAL_MAC = re.compile(
+    r"(?!00:00:00:00:00:00)[0-9a-f][02468ace]:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:[0-9a-f]{2}:"
+    r"[0-9a-f]{2}\Z"
+)
+is_canonical_guid = _GUID.match
+"""Match a text that `parse_guid` returns as it is: the form in which our own files are written."""
+is_canonical_mac = _CANONICAL_MAC.match
+"""Match a text that `parse_mac` returns as it is."""
 _HEX16 = re.compile(r"(?:0x)?([0-9a-fA-F]{1,16})\Z")
 _MAC = re.compile(r"(?:[0-9a-fA-F]{2}([:\-. ]))(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}\Z")
 _MAC_DOTTED = re.compile(r"[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\Z")
@@ -49,7 +56,6 @@ _DIGITS = re.compile(r"(\d+)")
 _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NO_GUID = frozenset({"0" * 16, "f" * 16})
 _ADDRESS = re.compile(r"[\d.]+")
-_NO_MAC = "00:00:00:00:00:00"
 MAX_NODE_NAME = 253
 
 
@@ -58,8 +64,8 @@ def parse_guid(text: str) -> str | None:
 
     Accepts `0x2c90…`, forms without leading zeros, and sysfs' `0002:c903:007b:78b0`.
     """
-    if _GUID.match(text):  # the form in which our own files are written
-        return text if text not in _NO_GUID else None
+    if is_canonical_guid(text):
+        return text
     match = _HEX16.match(text.strip().replace(":", ""))
     guid = match.group(1).lower().zfill(16) if match else ""
     return guid if guid and guid not in _NO_GUID else None
@@ -71,8 +77,8 @@ def parse_mac(text: str) -> str | None:
     All-zero, broadcast and group addresses identify no port. Devices print the same address with
     colons, hyphens or blanks; Cisco prints `aabb.ccdd.eeff`.
     """
-    if _CANONICAL_MAC.match(text):
-        return text if text != _NO_MAC else None
+    if is_canonical_mac(text):
+        return text
     text = text.strip()
     if not (_MAC.match(text) or _MAC_DOTTED.match(text)):
         return None

@@ -137,14 +137,18 @@ class _OverlapGroups:
         units, other_units = self.weights[switch], self.weights[other_switch]
         if units == other_units:
             return True  # the usual case, which every rule below accepts
-        shared = [
-            min(count, other_units[unit]) for unit, count in units.items() if unit in other_units
-        ]
-        totals, num_shared = (self.totals[switch], self.totals[other_switch]), sum(shared)
+        shared = units.keys() & other_units.keys()
+        totals = (self.totals[switch], self.totals[other_switch])
+        num_units = (len(units), len(other_units))
+        has_single_links = totals[0] == num_units[0] or totals[1] == num_units[1]
+        num_shared = (
+            len(shared)
+            if has_single_links
+            else sum(min(units[unit], other_units[unit]) for unit in shared)
+        )
         excess = 2 * num_shared - (max(totals) if self.side is Side.BOTH else min(totals))
         if excess < 0:
             return False
-        num_units = (len(units), len(other_units))
         # Cables exchanged inside a small pair leave exactly half of the links shared. Then the pair
         # is joined if most units are still on both switches.
         is_joined = (

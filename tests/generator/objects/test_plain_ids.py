@@ -1,0 +1,89 @@
+"""Ids in canonical form are read without pydantic: the node is the same as with it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.objects import node_entry
+from generator.objects.inventory import Inventory, parse_nodes
+from generator.objects.node_entry import parse_entry
+from tests.effort import examples
+from topology.model.ids import is_canonical_guid, is_canonical_mac, parse_guid, parse_mac
+
+KINDS = st.sampled_from(
+    ["node-guid", "port-guid", "system-image-guid", "mac", "ip", "hostname", ""]
+)
+GUIDS = st.from_regex(r"[0-9a-f]{16}", fullmatch=True)
+MACS = st.from_regex(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", fullmatch=True)
+NEARLY = st.sampled_from(
+    ["0" * 16, "f" * 16, "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff", "0x02", "02:4C:00:00:00:00"]
+)
+VALUES: st.SearchStrategy[Any] = st.one_of(
+    GUIDS, MACS, NEARLY, GUIDS.map(lambda guid: f"{guid}\n"), st.none(), st.integers(), st.just([])
+)
+ID_ROWS: st.SearchStrategy[Any] = st.one_of(
+    st.fixed_dictionaries({"type": KINDS, "value": st.one_of(GUIDS, MACS)}),
+    st.fixed_dictionaries(
+        {"type": st.one_of(KINDS, st.just([])), "value": VALUES},
+        optional={"subtype": st.sampled_from(["", "mac"]), "unknown": st.just(1)},
+    ),
+    st.sampled_from([None, "mac", []]),
+)
+PLAIN_ROWS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("node-guid"), "value": GUIDS}),
+    st.fixed_dictionaries({"type": st.just("mac"), "value": MACS}),
+)
+NODES = st.fixed_dictionaries(
+    {"name": st.sampled_from(["node-1", "Node 1", ""])},
+    optional={
+        "ids": st.one_of(st.lists(PLAIN_ROWS), st.lists(ID_ROWS), st.none(), st.just("mac")),
+        "capacity": st.sampled_from([{}, {"slots": 8}, {"slots": "x"}, None]),
+        "free": st.sampled_from([None, {"slots": 1}]),
+        "labels": st.sampled_from([{"type": "mac"}, {"a": 1}]),
+        "unknown": st.just(1),
+    },
+)
+
+
+def parse(rows: list[Mapping[str, Any]]) -> Inventory:
+    return parse_nodes(json.dumps({"nodes": rows}).encode(), source="nodes.json")
+
+
+@given(st.lists(NODES, min_size=1, max_size=4))
+@settings(max_examples=examples(300))
+def test_it_reads_plain_ids_as_pydantic_does(rows: list[Mapping[str, Any]]) -> None:
+    found = parse(rows)
+    with patch.object(node_entry, "_read_plain_ids", return_value=None):
+        expected = parse(rows)
+    assert (found.nodes, found.lost) == (expected.nodes, expected.lost)
+    assert list(map(str, found.problems)) == list(map(str, expected.problems))
+
+
+def test_it_validates_no_plain_id() -> None:
+    row = {"name": "node-1", "ids": [{"type": "mac", "value": "02:00:00:00:00:01"}] * 2}
+    with patch.object(node_entry, "parse_mac") as parse_each:
+        node = parse_entry(row, ())
+    assert not parse_each.called
+    assert [found.value for found in node.ids] == ["02:00:00:00:00:01", "node-1"]
+
+
+@pytest.mark.parametrize(
+    "text", ["0" * 16, "f" * 16, "00:00:00:00:00:00", "03:00:00:00:00:01", "02004c0000000000\n"]
+)
+def test_an_unusable_text_is_not_canonical(text: str) -> None:
+    assert not is_canonical_guid(text)
+    assert not is_canonical_mac(text)
+
+
+@given(st.one_of(GUIDS, MACS, NEARLY))
+@settings(max_examples=examples(300))
+def test_a_canonical_text_is_parsed_as_it_is(text: str) -> None:
+    assert not is_canonical_guid(text) or parse_guid(text) == text
+    assert not is_canonical_mac(text) or parse_mac(text) == text
