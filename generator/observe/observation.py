@@ -10,7 +10,7 @@ from types import MappingProxyType
 from generator.ingest.inputs import Inputs, SweepDoubt
 from generator.objects.inventory import Inventory
 from generator.observe.cut_inputs import describe_cuts, withhold_findings
-from generator.observe.domain_size import describe_large_domains
+from generator.observe.domain_size import LargeDomain, derive_size_findings, find_large_domains
 from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.port_findings import HostPortCache, derive_port_findings
@@ -134,6 +134,7 @@ def observe_fabric(
     wanted = TreeOptions(choice.plane_name, tuple(choice.policies), tuple(names_of_tiers))
     state = memory.update(inputs, wanted, PreviousGeneration(previous, first_owners))
     inference = state.inference_state.inference
+    large = tuple(find_large_domains(inference.tree))
     port_findings = derive_port_findings(
         state.fabric, state.plane, inputs.reports, memory=memory.port_cache
     )
@@ -142,6 +143,7 @@ def observe_fabric(
         *port_findings,
         *inputs.findings,
         *derive_setting_findings(inputs.unknown_settings),
+        *derive_size_findings(large),
     ]
     if inputs.cuts:
         findings = withhold_findings(findings, inputs.cuts)
@@ -152,19 +154,19 @@ def observe_fabric(
         inputs.unknown_subnets,
         inputs.doubts,
         state.split.names,
-        plan_stops=_list_plan_stops(inputs, previous, inference.tree),
+        plan_stops=_list_plan_stops(inputs, previous, large),
         owners=owners,
         path=state.scope,
     )
 
 
 def _list_plan_stops(
-    inputs: Inputs, previous: TopologyTree | None, tree: TopologyTree
+    inputs: Inputs, previous: TopologyTree | None, large: Sequence[LargeDomain]
 ) -> tuple[str, ...]:
     lost = describe_lost_entries(inputs.inventory, previous)
     return (
         *describe_settings(inputs.unknown_settings),
         *describe_cuts(inputs.cuts),
         *([lost] if lost else []),
-        *describe_large_domains(tree),
+        *(domain.problem for domain in large),
     )

@@ -154,6 +154,7 @@ class FindingKind(StrEnum):
     TIER_MISMATCH = "tier-mismatch"
     UNUSABLE_FIELD = "unusable-field"
     CUT_INPUT = "cut-input"
+    DOMAIN_TOO_LARGE = "domain-too-large"
 
 
 class Severity(StrEnum):
