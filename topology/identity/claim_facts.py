@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.model.claims import STRONG_KINDS, Claim, claim_keys, strong_key
+from topology.model.claims import STRONG_KINDS, Claim, Key, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Medium
 from topology.model.ids import Id, IdKind, parse_node_name
 
@@ -66,6 +66,7 @@ class ClaimFacts(NamedTuple):
 def read_facts(device: Device) -> ClaimFacts:
     """Return the facts of a claim's device. Cost: O(ids)."""
     kinds = {found[0] for found in device.ids}
+    id_keys: list[Key]
     if _LLDP_IDS.isdisjoint(kinds):
         id_keys = [(found[0], found[1]) for found in device.ids if found[0] in STRONG_KINDS]
     else:
