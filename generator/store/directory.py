@@ -57,11 +57,10 @@ from generator.store.object_files import (
 )
 from runtime.clock import utc_now
 from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
-from topology.reports.compact_reports import CompactReport, compact_report
+from topology.reports.compact_reports import compact_document
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
     NeighborReport,
-    parse_report,
     render_report,
 )
 
@@ -89,15 +88,10 @@ def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
     rows = [
         (report.metadata.name, file, report)
         for file in files
-        for report in read_objects(file, _parse_compactly, problems)
+        for report in read_objects(file, compact_document, problems)
     ]
     chosen = choose_one_per_name(rows, partial(find_newest, now=now or utc_now()), problems)
     return StoredReports(chosen, tuple(problems), len(files))
-
-
-def _parse_compactly(document: object) -> CompactReport:
-    """Return the report in a decoded object; half a million ports in wire form are a gigabyte."""
-    return compact_report(parse_report(document))
 
 
 def read_hypernodes(folder: Path) -> StoredHyperNodes:

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 
 from generator.kube.quota import Quota
 from topology.model.facts import DeviceKind
-from topology.reports.compact_reports import CompactReport, compact_report
+from topology.reports.compact_reports import CompactReport, compact_document
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.report_objects import parse_stored_report
 
@@ -66,7 +66,7 @@ class ReportInterner:
         """
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}
-        report = compact_report(parse_stored_report(document))
+        report = compact_document(document, parse_stored_report)
         facts = report.facts
         if facts is not None:
             facts = facts._replace(swept_ports=self._intern(facts.swept_ports))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,9 +18,11 @@ from topology.reports.neighbor_report import (
     SweepPart,
     SweptPort,
     build_report,
+    parse_report,
     swept_ports_of,
 )
 from topology.reports.packed_devices import pack_and_measure, unpack_device
+from topology.reports.plain_reports import read_plain_report
 
 
 class NamedObject(Protocol):
@@ -144,10 +146,35 @@ class CompactReport:
 def compact_report(report: NeighborReport) -> CompactReport:
     """Return a report in compact form."""
     device = report.device
-    facts = None
-    if device is not None:
-        ports = swept_ports_of(device)
-        packed, num_bytes = pack_and_measure(device)
-        num_neighbors = sum(len(port.neighbors) for port in device.ports)
-        facts = PackedFacts(device.kind, device.name, packed, ports, num_bytes, num_neighbors)
+    facts = None if device is None else _pack_facts(device)
     return CompactReport(report.metadata.name, report.status, facts, report.sweep)
+
+
+def compact_document(
+    document: object, parse: Callable[[object], NeighborReport] = parse_report
+) -> CompactReport:
+    """Return the report in a decoded document in compact form.
+
+    Args:
+        document: JSON types.
+        parse: returns the report of a document that is not plain, or refuses it.
+
+    Raises:
+        ReportError: as `parse` does.
+    """
+    plain = read_plain_report(document)
+    if plain is None:
+        return compact_report(parse(document))
+    return CompactReport(plain.name, plain.status, _pack_facts(plain.device), None)
+
+
+def _pack_facts(device: Device) -> PackedFacts:
+    packed, num_bytes = pack_and_measure(device)
+    return PackedFacts(
+        kind=device.kind,
+        name=device.name,
+        packed=packed,
+        swept_ports=swept_ports_of(device),
+        num_bytes=num_bytes,
+        num_neighbors=sum(len(port.neighbors) for port in device.ports),
+    )

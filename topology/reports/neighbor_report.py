@@ -292,28 +292,22 @@ def _render_ids(ids: Iterable[Id]) -> tuple[ReportId, ...]:
 
 def _parse_ids(ids: Iterable[ReportId]) -> tuple[Id, ...]:
     """Return ids in canonical form; ids that identify nothing, such as MAC 0, are dropped."""
-    values = ((report_id, _canonical_value(report_id)) for report_id in ids)
-    return tuple(
-        sorted(
-            {
-                Id(report_id.type, value, report_id.subtype or "")
-                for report_id, value in values
-                if value is not None
-            }
-        )
-    )
+    found = {canonical_id(one.type, one.value, one.subtype or "") for one in ids}
+    return tuple(sorted(identifier for identifier in found if identifier is not None))
 
 
-def _canonical_value(report_id: ReportId) -> str | None:
-    match report_id.type:
-        case IdKind.NODE_GUID | IdKind.PORT_GUID | IdKind.SYSTEM_IMAGE_GUID:
-            return parse_guid(report_id.value)
-        case IdKind.MAC:
-            return parse_mac(report_id.value)
-        case IdKind.CHASSIS_ID | IdKind.PORT_ID if report_id.subtype == "mac":
-            return parse_mac(report_id.value)
-        case _:
-            return report_id.value
+def canonical_id(kind: IdKind, value: str, subtype: str) -> Id | None:
+    """Return an id in canonical form; None if it identifies nothing, as MAC 0 does."""
+    found: str | None = value
+    if kind in _GUID_KINDS:
+        found = parse_guid(value)
+    elif kind is IdKind.MAC or (subtype == "mac" and kind in _LLDP_KINDS):
+        found = parse_mac(value)
+    return None if found is None else Id(kind, found, subtype)
+
+
+_GUID_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})
+_LLDP_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.PORT_ID})
 
 
 def _render_port(port: Port) -> ReportPort:
