@@ -12,7 +12,6 @@ from typing import Final, NamedTuple
 
 from topology.model.errors import show
 from topology.reports.neighbor_report import (
-    MAX_NEIGHBORS,
     MAX_TEXT,
     CollectorOutcome,
     NeighborReport,
@@ -22,6 +21,8 @@ from topology.reports.neighbor_report import (
 
 MAX_OBJECT_BYTES: Final = 1_200_000
 """The limit of a rendered report; etcd takes 1.5 MiB, including the server's own fields."""
+MAX_NEIGHBORS: Final = 256
+"""Of a host; the generator leaves out what is more, and asks whether the agent wrote the report."""
 OUTCOME_NAME: Final = "report"
 """The name of the additional entry among a status's collectors if neighbors were left out."""
 

@@ -10,6 +10,7 @@
 - `sweep_views`: the cables of a sweep as arrays, and how two sweeps differ. Pure.
 - `sweep_findings`: findings and doubts about sweeps. Pure.
 - `report_scope`: what a report may say, by the name that it was written under. Pure.
+- `heard_devices`: how many devices the reports of all hosts may name. Pure.
 - `sweep_budget`: parses the sweeps that count, within the memory that all may take.
 - `unusable_reports`: findings about reports and sweeps that cannot be used. Pure.
 - `sweeps`: the text of a sweep to claims.

@@ -10,6 +10,12 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from generator.ingest.heard_devices import (
+    explain_flooder,
+    find_flooders,
+    find_heard,
+    without_neighbors,
+)
 from generator.ingest.host_evidence import HostPort, read_host_ports
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
@@ -68,6 +74,8 @@ class _DeviceClaim(NamedTuple):
     """The ports of a host that are up in an InfiniBand subnet."""
     excess: str = ""
     """What of the report is more than a host has."""
+    heard: tuple[int, ...] = ()
+    """The devices that a host names, by `find_heard`."""
 
 
 class ClaimBuilder:
@@ -79,6 +87,8 @@ class ClaimBuilder:
     def __init__(self) -> None:
         """Start empty."""
         self._device_claims: dict[str, _DeviceClaim] = {}
+        self._deaf: dict[str, tuple[_DeviceClaim, _DeviceClaim]] = {}
+        """By name: the claim of a host that names too many devices, and the one without them."""
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
@@ -113,6 +123,7 @@ class ClaimBuilder:
             elif (device := report.device) is not None:
                 device_claims[name] = _build_device_claim(report, device, is_node=is_node)
         self._device_claims = device_claims
+        device_claims = self._leave_out_flooders(device_claims)
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
         evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now)
         sweeps = _collect_sweeps(reports)
@@ -140,6 +151,19 @@ class ClaimBuilder:
             ),
             choice.doubts,
         )
+
+    def _leave_out_flooders(self, claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
+        """Return the claims, of hosts that name too many devices without their neighbors."""
+        heard = {name: known.heard for name, known in claims.items() if known.heard}
+        deaf = {}
+        for name in sorted(find_flooders(heard)):
+            before = self._deaf.get(name)
+            is_same = before is not None and before[0] is claims[name]
+            deaf[name] = (
+                before if before and is_same else (claims[name], _deafen(name, claims[name]))
+            )
+        self._deaf = deaf
+        return {**claims, **{name: bare for name, (_, bare) in deaf.items()}}
 
 
 def build_claims(
@@ -200,4 +224,17 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     is_host = scoped.device.kind is DeviceKind.HOST
     claim = PackedClaim(packed, device.name, node=name if is_host else None)
     ports = read_host_ports(scoped.device)
-    return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess)
+    heard = find_heard(scoped.device)
+    return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess, heard)
+
+
+def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:
+    """Return the claim of a host without its neighbors, and why."""
+    if known.claim is None:
+        return known
+    device, reason = without_neighbors(known.claim.device), explain_flooder()
+    return known._replace(
+        claim=PackedClaim(pack_device(device), device.name, node=name),
+        problems=(*known.problems, ParseError(reason, source=f"report {show(name, 253)}")),
+        excess="; ".join(filter(None, (known.excess, reason))),
+    )

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from agent.publish.size_limit import MAX_OBJECT_BYTES, fit_report
+from agent.publish.size_limit import MAX_NEIGHBORS, MAX_OBJECT_BYTES, fit_report
+from generator.ingest.report_scope import MAX_HOST_NEIGHBORS
 from topology.model.facts import Device, DeviceKind, Neighbor, Port, Source
 from topology.reports.neighbor_report import (
     NeighborReport,
@@ -34,7 +35,7 @@ def size_of(report: NeighborReport) -> int:
 
 
 def test_it_does_not_change_a_report_that_fits() -> None:
-    report = report_with(a=1, b=500)
+    report = report_with(a=1, b=255)
     fitted = fit_report(report)
     assert (fitted.report, fitted.crowded) == (report, ())
     assert fitted.size_bytes == size_of(report) < MAX_OBJECT_BYTES
@@ -49,14 +50,14 @@ def test_it_does_not_change_a_report_that_fits() -> None:
     ],
 )
 def test_it_leaves_out_the_neighbors_of(limit_share: float, crowded: tuple[str, ...]) -> None:
-    report = report_with(big=500, mid=300, one=1, sml=200)
+    report = report_with(big=120, mid=80, one=1, sml=55)
     fitted = fit_report(report, int(size_of(report) * limit_share))
     assert fitted.crowded == crowded
     assert fitted.size_bytes == size_of(fitted.report) <= size_of(report) * limit_share
     heard = {port.name: len(port.neighbors) for port in fitted.report.spec.ports}
     assert heard == {
         name: 0 if name in crowded else number
-        for name, number in {"big": 500, "mid": 300, "one": 1, "sml": 200}.items()
+        for name, number in {"big": 120, "mid": 80, "one": 1, "sml": 55}.items()
     }
     (told,) = fitted.report.status.collectors
     assert (told.name, told.outcome) == ("report", "failed")
@@ -65,8 +66,8 @@ def test_it_leaves_out_the_neighbors_of(limit_share: float, crowded: tuple[str, 
 
 
 def test_it_returns_the_same_report_every_time() -> None:
-    report = report_with(a=300, b=300, c=300)
-    assert fit_report(report, 30_000) == fit_report(report, 30_000)
+    report = report_with(a=80, b=80, c=80)
+    assert fit_report(report, 10_000) == fit_report(report, 10_000)
 
 
 def test_it_returns_the_size_of_a_report_that_cannot_fit() -> None:
@@ -74,3 +75,21 @@ def test_it_returns_the_size_of_a_report_that_cannot_fit() -> None:
     fitted = fit_report(report, 10)
     assert (fitted.report, fitted.crowded) == (report, ())
     assert fitted.size_bytes > 10
+
+
+@pytest.mark.parametrize(
+    ("crowds", "crowded"),
+    [
+        ({"a": 64, "b": 64, "c": 64, "d": 64}, ()),
+        ({"a": 1, "b": 257, "c": 1}, ("b",)),
+        ({"a": 1, "b": 200, "c": 300, "d": 100}, ("b", "c")),
+    ],
+)
+def test_it_keeps_as_many_neighbors_as_the_generator_uses(
+    crowds: dict[str, int], crowded: tuple[str, ...]
+) -> None:
+    fitted = fit_report(report_with(**crowds))
+    left = {port.name: len(port.neighbors) for port in fitted.report.spec.ports}
+    assert fitted.crowded == crowded
+    assert left == {name: 0 if name in crowded else most for name, most in crowds.items()}
+    assert MAX_NEIGHBORS == MAX_HOST_NEIGHBORS >= sum(left.values())
