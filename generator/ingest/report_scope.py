@@ -2,7 +2,8 @@
 
 RBAC and the admission policy bind the name of a report to its writer: an agent writes only the name
 of its node, and the generator only names that start with `switch-`. The content is the writer's
-own, so whatever such a writer cannot know is left out here, before it becomes a claim.
+own, so whatever such a writer cannot know is left out here, before it becomes a claim. In a folder,
+an agent on a switch reports under the name of the switch, which is no node's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Sou
 from topology.model.ids import Id, IdKind
 from topology.sources.host.nvidia_smi import is_clique_id
 
-SWITCH_PREFIX: Final = "switch-"
 _SWEEP_PART: Final = re.compile(r"\.sweep\.[0-9]+\Z")
 _NOT_HEARD: Final = frozenset(
     {IdKind.NODE_NAME, IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID}
@@ -61,7 +61,7 @@ def limit_to_scope(name: str, device: Device, *, is_node: bool) -> ScopedReport:
         )
     if device.kind is DeviceKind.HOST:
         return _limit_host(name, device)
-    if name.startswith(SWITCH_PREFIX) and not is_node:
+    if not is_node:
         return ScopedReport(device)
     problem = (
         f"the report of a node describes a {device.kind} instead of the node itself; it is ignored"

@@ -75,7 +75,7 @@ def test_it_lets_an_agent_report(cluster: ApiServer, tmp_path: Path) -> None:
     (tmp_path / "sys").mkdir()
     options = [f"--api-server={cluster.url}", f"--token-file={token}", f"--ca-file={cluster.ca}"]
     options += [f"--node-name={name}", f"--sysfs-root={tmp_path / 'sys'}", "--frames=never"]
-    options += ["--lldpcli=/nowhere", "--sweep=elected", "--period=1s", "--jitter=0s"]
+    options += ["--lldpcli=/nowhere", "--sweep=never", "--period=1s", "--jitter=0s"]
     path = REPORTS.path(name)
     with running("agent", "run", "--kube", *options, log=tmp_path / "log"):
         wait_until(

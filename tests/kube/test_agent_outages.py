@@ -26,6 +26,7 @@ LATE = CommandTimeout("lldpcli: late")
 GONE = Fault(cut_after=0)
 BUSY = Fault(status=503, body=status_body(503, "ServiceUnavailable", "starting"))
 ANY = "."
+WRITE = "PATCH (?!.*dryRun)"
 
 
 @pytest.fixture
@@ -140,7 +141,7 @@ def test_it_takes_back_a_field_of_another_client(
     "half",
     [
         pytest.param("PATCH [^/]*/.*/status", id="the status"),
-        pytest.param("PATCH [^?]*[?]", id="the facts"),
+        pytest.param("PATCH [^?]*[?](?!dryRun)", id="the facts"),
     ],
 )
 def test_it_continues_after_a_lost_answer(
@@ -149,9 +150,9 @@ def test_it_continues_after_a_lost_answer(
     proxy.fail(half, Fault(is_lost=True))
     agent.run(2 * MAX_PERIODS)
     assert (agent.heard, agent.outcomes["lldpd"]) == (["leaf1"], "ok")
-    before = proxy.count("PATCH")
+    before = proxy.count(WRITE)
     agent.run(5)
-    assert proxy.count("PATCH") == before
+    assert proxy.count(WRITE) == before
 
 
 def test_it_stops_waiting_for_a_missing_answer(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from generator.kube.resources import HYPERNODES, REPORTS
+from generator.kube.resources import HYPERNODES, NODES, REPORTS
 from generator.outputs.hypernode import build_hypernode_tree
 from tests.kube.agent_nodes import ClusterNode, account_in, user_of
 from tests.kube.conftest import with_volcano
@@ -69,6 +69,7 @@ class LabCluster(Cluster):
             lambda: (
                 self.partitions() == wanted
                 and self.conditions().get("Ready") == "HyperNodesWritten"
+                and "silent-node" not in str(self.fabric()["status"])
             ),
             "HyperNodes as cabled",
         )
@@ -113,6 +114,8 @@ def lab(spare_api: ApiServer, wiring: Wiring, tmp_path: Path) -> Iterator[Lab]:
         tokens = {
             name: ClusterNode(spare_api, cluster.namespace, name).token() for name in fabric.devices
         }
+        for switch in switches:  # a report under the name of a node is never about a switch
+            spare_api.expect("DELETE", NODES.path(switch))
         running = ManyAgents(fabric, tmp_path, tokens, url=spare_api.url, ca=spare_api.ca)
         with running as agents, serving(cluster, tmp_path, *OFTEN) as generator:
             agents.round()

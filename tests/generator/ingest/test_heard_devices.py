@@ -25,7 +25,9 @@ from topology.reports.neighbor_report import NeighborReport, build_report
         pytest.param(
             {"a": (1, 2, 3), "b": (1, 2, 3), "c": (1, 2, 3), "x": (7, 8)}, 3, {"x"}, id="few share"
         ),
-        pytest.param({"x": (7, 8, 9), "y": (7, 8, 9), "a": (1,)}, 1, {"x", "y"}, id="two of one lie"),
+        pytest.param(
+            {"x": (7, 8, 9), "y": (7, 8, 9), "a": (1,)}, 1, {"x", "y"}, id="two of one lie"
+        ),
         pytest.param({}, 0, set(), id="nobody"),
     ],
 )

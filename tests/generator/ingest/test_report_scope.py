@@ -83,7 +83,7 @@ def test_it_takes_no_switch_as_the_far_end_of_nvlink() -> None:
     ("name", "kind", "is_node", "counts"),
     [
         ("node-1", DeviceKind.SWITCH, True, False),
-        ("node-1", DeviceKind.SWITCH, False, False),
+        ("leaf-1", DeviceKind.SWITCH, False, True),
         ("switch-025c00000001", DeviceKind.SWITCH, False, True),
         ("switch-025c00000001", DeviceKind.SWITCH, True, False),
         ("switch-1", DeviceKind.HOST, True, True),
