@@ -1,7 +1,7 @@
 """The settings for writing in the Fabric object: the change budget, a pause, an approval. Pure.
 
-A wrong value is reported, and a default counts instead: a typing error in the budget must neither
-stop the loop nor end a pause.
+A wrong value is reported, and the last good value counts instead. If none is known, as after a
+start, writing is paused: the default may allow more than what somebody meant to set.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class WritePolicy(NamedTuple):
     approved_plan: str = ""
     """Hash of the approved plan, empty if there is none."""
     problems: tuple[ParseError, ...] = ()
-    """Wrong values, which a default replaces."""
+    """Wrong values, which the last good values replace."""
+    unknown: str = ""
+    """Why writing is paused although nobody asked for it: no good budget is known."""
 
     def is_approved(self, plan: str) -> bool:
         """Return whether a person has approved the plan of this hash."""
@@ -48,11 +50,25 @@ class WritePolicy(NamedTuple):
         return self._replace(approved_plan=_check_hash(plan))
 
 
-def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
-    """Return the settings in a Fabric object; without an object the defaults."""
+def parse_write_policy(
+    document: Mapping[str, Any] | None, last: WritePolicy | None = None
+) -> WritePolicy:
+    """Return the settings in a Fabric object; without an object the defaults.
+
+    Args:
+        document: the object; None: there is none.
+        last: the last settings, whose budget replaces a wrong one; None: none is known.
+    """
     spec = mapping_at(document, "spec")
     problems: list[ParseError] = []
-    budget = _parse_budget(spec.get("changeBudget"), problems)
+    budget, fault = _parse_budget((document or {}).get("spec"))
+    unknown = fault if last is None or last.unknown else ""
+    if fault:
+        budget = ChangeBudget() if last is None else last.budget
+        effect = (
+            "nothing is written until it is corrected" if unknown else "the last good value counts"
+        )
+        problems.append(ParseError(f"{fault}; {effect}", source=_SOURCE))
     paused = spec.get("paused")
     if paused is not None and not isinstance(paused, bool):
         # `paused: "yes"` means a pause.
@@ -65,7 +81,8 @@ def parse_write_policy(document: Mapping[str, Any] | None) -> WritePolicy:
         problem = f"metadata.annotations['{APPROVED_PLAN_ANNOTATION}']: expected the hash of a plan"
         problems.append(ParseError(problem, source=_SOURCE, excerpt=str(approved)))
         approved = None
-    return WritePolicy(budget, paused not in (None, False), approved or "", tuple(problems))
+    is_paused = paused not in (None, False) or bool(unknown)
+    return WritePolicy(budget, is_paused, approved or "", tuple(problems), unknown)
 
 
 def is_plan_hash(text: object) -> bool:
@@ -106,11 +123,13 @@ def without_approval(document: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _parse_budget(raw_budget: object, problems: list[ParseError]) -> ChangeBudget:
+def _parse_budget(raw_spec: object) -> tuple[ChangeBudget, str]:
+    """Return the budget of a spec, and what is wrong with it."""
+    if not (raw_spec is None or isinstance(raw_spec, Mapping)):
+        return ChangeBudget(), f"spec: expected an object, got {type(raw_spec).__name__}"
+    raw_budget = (raw_spec or {}).get("changeBudget")
     try:
-        return ChangeBudget() if raw_budget is None else ChangeBudget.model_validate(raw_budget)
+        budget = ChangeBudget() if raw_budget is None else ChangeBudget.model_validate(raw_budget)
     except ValidationError as error:
-        why = "; ".join(describe_validation(error))
-        problem = f"spec.changeBudget: {why}; the default counts"
-        problems.append(ParseError(problem, source=_SOURCE))
-        return ChangeBudget()
+        return ChangeBudget(), f"spec.changeBudget: {'; '.join(describe_validation(error))}"
+    return budget, ""

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from generator.objects.tree_record import TreeRecord
-from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, UnknownSetting, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.apply import ApplyResult, apply_plan
@@ -54,6 +54,7 @@ from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError, TopologyError
 
 log = logging.getLogger(__name__)
+_UNREAD: Final = "the Fabric object has not been read"
 _FOREIGN_REASON: Final = "ForeignHyperNodes"
 
 
@@ -95,13 +96,12 @@ class HyperNodeWriter:
     ) -> None:
         """Write nothing yet.
 
-        Args:
-            store: the HyperNodes to write.
-            now: the clock for times in the status.
-            settings: how HyperNodes are written.
+        `now` is the clock for times in the status.
         """
-        self.policy = WritePolicy(is_paused=True)
+        self.policy = WritePolicy(is_paused=True, unknown=_UNREAD)
         """As last read. Paused until the first read, since the Fabric object may say so."""
+        self.tree_spec = DEFAULT_TREE_SPEC
+        """The requested form of the tree, as last read."""
         self._last_spec: TreeSpec | None = None
         self._conditions: tuple[ConditionChange, ...] = ()
         """The conditions after the last round."""
@@ -130,16 +130,15 @@ class HyperNodeWriter:
         """
         self.last_result = WriteResult()
         if fabric.problems:
+            if self._last_spec is None:
+                unknown = (UnknownSetting("", str(fabric.problems[0])),)
+                self.tree_spec = DEFAULT_TREE_SPEC._replace(unknown=unknown)
             return fabric.problems
         self._document = fabric.document
-        self.policy = parse_write_policy(self._document)
-        self._last_spec, problems = parse_tree_spec(self._document, self._last_spec)
+        self.policy = parse_write_policy(self._document, self.policy)
+        self.tree_spec, problems = parse_tree_spec(self._document, self._last_spec)
+        self._last_spec = self.tree_spec
         return (*self.policy.problems, *problems)
-
-    @property
-    def tree_spec(self) -> TreeSpec:
-        """The requested form of the tree, as last read."""
-        return self._last_spec or DEFAULT_TREE_SPEC
 
     @property
     def state(self) -> WriterState:
@@ -271,19 +270,19 @@ class HyperNodeWriter:
     def _can_write(self, request: WriteRequest) -> bool:
         """Return whether an allowed plan is written: not paused, no dry run; record why not."""
         self._clear_hold()
-        block_reason = (
-            "Paused" if self.policy.is_paused else "DryRun" if self._settings.is_dry_run else ""
-        )
+        is_dry_run = self._settings.is_dry_run
+        block_reason = "Paused" if self.policy.is_paused else "DryRun" if is_dry_run else ""
         self._pause_log.update({block_reason: {"reason": block_reason}} if block_reason else {})
         if not block_reason:
             return True
         plan = hash_plan(request.actions)
-        message = f"plan {plan} of {len(request.actions)} changes is not written"
+        text = f"plan {plan} of {len(request.actions)} changes is not written"
+        message = _join(text, self.policy.unknown, request.conflict_text)
         self._conditions = (
-            build_ready(reason=block_reason, message=_join(message, request.conflict_text)),
+            build_ready(reason=block_reason, message=message),
             build_change_blocked(None),
         )
-        if self._settings.is_dry_run:
+        if is_dry_run:
             self._dry_run_log.update(
                 {(action.op, action.name): _build_log_fields(action) for action in request.actions}
             )

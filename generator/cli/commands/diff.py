@@ -36,7 +36,7 @@ from topology.sources.cabling.formats import parse_cabling
 MAX_PLAN_BYTES: Final = 256 << 20
 _MAX_UNPLANNED_SHOWN: Final = 20
 _MAX_ROWS_SHOWN: Final = 100
-"""Rows of a table in the text; `--all` and the other formats have all."""
+"""Rows of a table without `--all`, in every format."""
 _MESSAGE_CHARS: Final = 600
 
 
@@ -58,7 +58,7 @@ class _DiffResult(NamedTuple):
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
-@click.option("--all", is_flag=True, help="Print every row as text, not the first 100.")
+@click.option("--all", is_flag=True, help="Print every row, not the first 100 of a table.")
 @output_option
 @click.pass_context
 def command(
@@ -100,7 +100,7 @@ def command(
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
     limit = None if all else _MAX_ROWS_SHOWN
     print_document(
-        _render_document(result) if output != "text" else None,
+        _render_document(result, limit) if output != "text" else None,
         output,
         text=lambda: _render_text(result, limit),
     )
@@ -130,26 +130,36 @@ def _build_subject(row: Difference) -> SilenceSubject:
     return SilenceSubject(row.kind.value, row.ends)
 
 
-def _render_document(result: _DiffResult) -> dict[str, Any]:
+def _render_document(result: _DiffResult, limit: int | None) -> dict[str, Any]:
+    """Return the tables, each with at most `limit` rows; `leftOut` counts the others."""
+    tables: dict[str, Sequence[object]] = {
+        "rows": result.rows.active,
+        "moves": result.moves,
+        "silenced": result.rows.silenced,
+        "unplanned": result.diff.unplanned,
+    }
     return {
         "apiVersion": API_VERSION,
         "kind": "CablingDiff",
         "asPlanned": result.diff.num_as_planned,
-        "rows": [_render_row(row) for row in result.rows.active],
-        "moves": [_render_move(move) for move in result.moves],
+        "rows": [_render_row(row) for row in result.rows.active[:limit]],
+        "moves": [_render_move(move) for move in result.moves[:limit]],
         "silenced": [
             {
                 **_render_row(silenced.row),
                 "reason": silenced.silence.reason,
                 "until": silenced.silence.until.isoformat(),
             }
-            for silenced in result.rows.silenced
+            for silenced in result.rows.silenced[:limit]
         ],
         "expired": [render_silence(silence) for silence in result.rows.expired],
         "unplanned": [
             {**_render_cable(unplanned.cable), "reason": unplanned.reason.value}
-            for unplanned in result.diff.unplanned
+            for unplanned in result.diff.unplanned[:limit]
         ],
+        "leftOut": {
+            name: 0 if limit is None else max(0, len(rows) - limit) for name, rows in tables.items()
+        },
     }
 
 

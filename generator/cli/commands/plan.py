@@ -62,7 +62,8 @@ def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
         return
     approved = " and approved" if policy.is_approved(verdict.hash) else ""
     text = "can be applied" if verdict.is_allowed else f"is held{approved}: {verdict.reason_text}"
-    paused = "; writing is paused" if policy.is_paused else ""
+    why = f": {policy.unknown}" if policy.unknown else ""
+    paused = f"; writing is paused{why}" if policy.is_paused else ""
     click.echo(f"plan {verdict.hash} {text}{paused}", err=True)
 
 

@@ -60,6 +60,7 @@ def test_it_finds_no_difference_if_all_cables_are_as_planned(pairs: Scene, plan:
         "silenced": [],
         "expired": [],
         "unplanned": [],
+        "leftOut": {"rows": 0, "moves": 0, "silenced": 0, "unplanned": 0},
     }
     assert diff(pairs, plan).out == f"no differences, {len(plan)} cables as planned\n"
 
@@ -74,6 +75,17 @@ def test_it_lists_the_moves_that_repair_a_swap(pairs: Scene, plan: list[str]) ->
     assert [move["op"] for move in (first, second)] == ["move", "move"]
     assert [move["pullFirst"] for move in (first, second)] == [True, False]
     assert (first["from"], first["to"]) == (second["to"], second["from"])
+
+
+def test_it_counts_the_rows_of_json_that_are_left_out(pairs: Scene, plan: list[str]) -> None:
+    lines = [*plan, *(f"absent-{number},1,absent-{number},2" for number in range(350))]
+    part = diff(pairs, lines, "-o", "json").document
+    whole = diff(pairs, lines, "-o", "json", "--all").document
+    assert len(whole["rows"]) >= 350
+    assert set(whole["leftOut"].values()) == {0}
+    for table, num_left_out in part["leftOut"].items():
+        assert part[table] == whole[table][:100]
+        assert len(part[table]) + num_left_out == len(whole[table])
 
 
 def test_it_prints_the_same_as_yaml(pairs: Scene, plan: list[str]) -> None:

@@ -51,13 +51,20 @@ def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Wr
     ("spec", "expected", "why"),
     [
         pytest.param(
-            {"changeBudget": {"nodesPercent": 101}, "paused": True},
+            {"changeBudget": {"nodesPercent": 101}, "paused": False},
             WritePolicy(is_paused=True),
             "changeBudget",
             id="a budget over 100 %",
         ),
-        pytest.param({"changeBudget": {"nodes": 5}}, WritePolicy(), "nodes", id="an unknown field"),
-        pytest.param({"changeBudget": [10]}, WritePolicy(), "changeBudget", id="a list"),
+        pytest.param(
+            {"changeBudget": {"nodes": 5}},
+            WritePolicy(is_paused=True),
+            "nodes",
+            id="an unknown field",
+        ),
+        pytest.param(
+            {"changeBudget": [10]}, WritePolicy(is_paused=True), "changeBudget", id="a list"
+        ),
         pytest.param(
             {"paused": "yes", "changeBudget": {"nodesPercent": 5}},
             WritePolicy(ChangeBudget(nodes_percent=5), is_paused=True),
@@ -68,10 +75,33 @@ def test_it_reads_the_policy_where(document: dict[str, Any] | None, expected: Wr
 )
 def test_it_reports_and_replaces(spec: dict[str, object], expected: WritePolicy, why: str) -> None:
     found = parse_write_policy(fabric(**spec))
-    assert found._replace(problems=()) == expected
+    assert found._replace(problems=(), unknown="") == expected
     (problem,) = found.problems
     assert why in str(problem)
     assert "Fabric default" in str(problem)
+
+
+WRONG_SPECS: list[object] = [{"changeBudget": {"nodesPercent": 101}}, "changeBudget: 5", [1]]
+
+
+@pytest.mark.parametrize("spec", WRONG_SPECS)
+def test_it_writes_nothing_by_a_budget_that_was_never_good(spec: object) -> None:
+    document = fabric() | {"spec": spec}
+    first = parse_write_policy(document)
+    again = parse_write_policy(document, first)
+    assert first.is_paused
+    assert again.is_paused
+    assert "nothing is written until it is corrected" in str(again.problems[0])
+    mended = parse_write_policy(fabric(changeBudget={"nodesPercent": 1}), again)
+    assert mended == WritePolicy(ChangeBudget(nodes_percent=1))
+
+
+@pytest.mark.parametrize("spec", WRONG_SPECS)
+def test_a_wrong_budget_leaves_the_last_good_one(spec: object) -> None:
+    good = parse_write_policy(fabric(changeBudget={"nodesPercent": 1}))
+    found = parse_write_policy(fabric() | {"spec": spec}, good)
+    assert (found.budget, found.is_paused, found.unknown) == (good.budget, False, "")
+    assert "the last good value counts" in str(found.problems[0])
 
 
 @pytest.mark.parametrize("approved", ["", "yes", "0123", HASH.upper(), HASH * 5, 7, f"{HASH}\n"])

@@ -52,13 +52,29 @@ def test_it_applies_a_held_plan_when_the_budget_is_raised(day: Day) -> None:
     assert len(day.placed()) == 16
 
 
-def test_it_holds_by_the_default_budget_when_the_budget_is_wrong(
+def test_it_holds_by_the_last_good_budget_when_the_budget_is_wrong(
     day: Day, caplog: pytest.LogCaptureFixture
 ) -> None:
     day.want(changeBudget={"nodesPercent": 5000})
     hold(day)
     said = [vars(row)["problem"] for row in caplog.records if "problem" in vars(row)]
     assert [one for one in said if "spec.changeBudget" in one]
+
+
+@pytest.mark.parametrize("spec", [{"changeBudget": {"nodesPercent": 5000}}, {"changeBudget": 7}])
+def test_it_writes_nothing_by_a_budget_that_was_wrong_since_the_start(
+    tmp_path: Path, spec: dict[str, object]
+) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(**spec)
+    day.tick()
+    assert day.files() == {}
+    status = (day.store.fabrics / "default.yaml").read_text()
+    assert '"reason": "Paused"' in status
+    assert "spec.changeBudget: " in status
+    day.want(changeBudget={"nodesPercent": 5})
+    day.tick()
+    assert len(day.placed()) == 8
 
 
 def test_it_releases_a_plan_by_time_only_if_the_budget_says_so(day: Day) -> None:
@@ -131,6 +147,8 @@ def test_it_writes_nothing_until_it_has_read_whether_it_is_paused(
     assert day.files() == {}
     assert file.read_text() == "spec: {paused: tr"
     assert "problem appeared" in caplog.messages
+    kinds = [vars(row).get("kind") for row in caplog.records if row.message == "finding appeared"]
+    assert "unusable-field" in kinds
     file.unlink()
     day.tick()
     assert len(day.placed()) == 8
