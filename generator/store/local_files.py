@@ -40,6 +40,14 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
 
     A gzip file is unpacked; text is returned as UTF-8 without a byte order mark.
     """
+    raw = read_raw_file(file, limit)
+    if isinstance(raw, ParseError):
+        return raw
+    return decode_file(raw, limit, source=show(str(file), 1024))
+
+
+def read_raw_file(file: Path, limit: int) -> bytes | ParseError:
+    """Return the bytes of a file as they are, or the problem if it is unreadable or too large."""
     source = show(str(file), 1024)
     try:
         with file.open("rb") as stream:
@@ -48,7 +56,7 @@ def read_whole_file(file: Path, limit: int) -> bytes | ParseError:
         return ParseError(f"cannot be read: {error.strerror}", source=source)
     if len(raw) > limit:
         return ParseError(f"larger than {limit} bytes", source=source)
-    return decode_file(raw, limit, source=source)
+    return raw
 
 
 def decode_file(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
@@ -59,9 +67,18 @@ def decode_file(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
 
 def read_regular_file(file: Path, limit: int) -> bytes | ParseError:
     """Return the content of a regular file; opening a named pipe would wait for its writer."""
+    return _check_regular(file) or read_whole_file(file, limit)
+
+
+def read_secret_file(file: Path, limit: int) -> bytes | ParseError:
+    """Return the bytes of a regular file as they are: a secret has no byte order mark."""
+    return _check_regular(file) or read_raw_file(file, limit)
+
+
+def _check_regular(file: Path) -> ParseError | None:
     if file.exists() and not file.is_file():
         return ParseError("not a regular file", source=show(str(file), 1024))
-    return read_whole_file(file, limit)
+    return None
 
 
 def write_whole_file(file: Path, text: str) -> None:

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from generator.store.local_files import read_regular_file, read_whole_file
+from generator.store.local_files import read_secret_file, read_whole_file
 from generator.switches.targets import TargetList, parse_switches
 from topology.model.errors import ConfigError, ParseError, show
 
@@ -42,7 +42,7 @@ def read_targets(config: Path) -> LoadedTargets:
 def _read_secret(folder: Path, problems: list[ParseError], name: str) -> str:
     file = folder / name
     source = show(str(file), 1024)
-    raw = read_regular_file(file, _MAX_SECRET_BYTES)
+    raw = read_secret_file(file, _MAX_SECRET_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     if _is_exposed(file.stat()):

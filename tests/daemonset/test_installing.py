@@ -41,7 +41,7 @@ def leave_traces(api: ApiServer) -> set[tuple[str, str]]:
     lease = LEASES.path("toponaut-generator", namespace=NAMESPACE)
     objects: dict[str, dict[str, Any]] = {
         FABRICS.path("default"): {"spec": {}},
-        REPORTS.path("n1"): {"spec": made(REPORTS)["spec"]},
+        REPORTS.path("n1"): {"spec": made(REPORTS)["spec"] | {"ports": []}},
         HYPERNODES.path("leaf-1"): {
             "metadata": {"labels": source},
             "spec": {"tier": 1, "members": [member]},

@@ -28,8 +28,18 @@ def serve_command(store: Path, *more: str) -> tuple[str, ...]:
 class Generator:
     """A running generator, seen from outside: by its HyperNodes and its log."""
 
-    def __init__(self, store: Path, log: Path, wiring: Wiring) -> None:
-        """Look at one that was started with `serve_command`."""
+    def __init__(
+        self, store: Path, log: Path, wiring: Wiring, *, ignored: Collection[str] = ()
+    ) -> None:
+        """Look at one that was started with `serve_command`.
+
+        Args:
+            store: its folder.
+            log: where it logs to.
+            wiring: the true cables.
+            ignored: kinds of findings that do not count here.
+        """
+        self._ignored = frozenset(ignored)
         self.reports = store / "neighborreports"
         self._hypernodes = store / "hypernodes"
         self._log = log
@@ -49,7 +59,7 @@ class Generator:
                 found.add(key)
             elif row["event"] == "finding gone":
                 found.discard(key)
-        return {(kind, device) for kind, device, _ in found}
+        return {(kind, device) for kind, device, _ in found if kind not in self._ignored}
 
     def partitions(self) -> Partitions:
         """Return the hosts of each domain, tier by tier, as the HyperNodes have them now."""
