@@ -36,6 +36,10 @@ UNCONNECTED = {
         for captured in ("captures without a chassis", "captures of switches without a chassis")
         for listed in LISTS
     ),
+    *(
+        (nameless, "captures of switches in files of other names", "no names")
+        for nameless in ("walks without a chassis id", "captures of switches without a chassis")
+    ),
 }
 """Pairs, some in one dialect only, in which no source says which device the other one means."""
 PAIRS = tuple(combinations(VIEWS, 2))
