@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 
 from generator.ingest.sweep_views import SweepView
+from generator.objects.allowance import compute_allowance
 from topology.model.errors import list_some, show
 from topology.model.facts import Device, DeviceKind, Medium, PortState
 from topology.model.ids import IdKind, natural_key, short_name
@@ -55,7 +56,7 @@ class HostCheck(NamedTuple):
     def is_contradicted(self) -> bool:
         """Whether more hosts disagree than is usual."""
         num_hosts = self.num_hosts
-        allowed = max(num_hosts * ALLOWED_PERCENT // 100, min(ALLOWED_HOSTS, (num_hosts - 1) // 2))
+        allowed = compute_allowance(num_hosts, ALLOWED_PERCENT, always_allowed=ALLOWED_HOSTS)
         return len({*self.missing, *self.renamed, *self.foreign}) > allowed
 
     @property

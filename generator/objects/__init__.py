@@ -3,6 +3,7 @@
 - `fabric`: the Fabric object: configuration and status.
 - `write_policy`: its settings for writing: change budget, pause, approval.
 - `tree_spec`: its settings for the tree: planes, outputs, tier names.
+- `allowance`: how much of a whole may change without an approval, or disagree.
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
 - `node_entry`: one node of that list, validated field by field.

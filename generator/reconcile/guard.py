@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.objects.pods import Gang
 from generator.objects.tree_record import RecentChanges
@@ -187,15 +188,6 @@ def hash_plan(actions: Iterable[Action]) -> str:
         row = [action.op.value, action.name, manifest]
         digest.update(json.dumps(row, sort_keys=True).encode() + b"\n")
     return digest.hexdigest()[:_HASH_DIGITS]
-
-
-def compute_allowance(num: int, percent: int, *, always_allowed: int) -> int:
-    """Return how many of `num` may change: `percent` of them, but at least `always_allowed`.
-
-    That minimum stays below half of `num`, and is 0 if `percent` is 0.
-    """
-    minimum = min(always_allowed, (num - 1) // 2) if percent and num else 0
-    return max(num * percent // 100, minimum)
 
 
 def _find_moved(before: Mapping[str, HyperNode], after: NodeDomains) -> set[str]:

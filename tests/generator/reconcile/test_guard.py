@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.objects.allowance import compute_allowance
 from generator.objects.fabric import ChangeBudget
 from generator.outputs.hypernode import OWN_LABELS, PADDING_LABEL, SOURCE_LABEL, HyperNode
 from generator.reconcile.guard import (
@@ -13,7 +14,6 @@ from generator.reconcile.guard import (
     Coverage,
     HoldKind,
     PlanVerdict,
-    compute_allowance,
     hash_plan,
     judge_plan,
 )
