@@ -36,7 +36,7 @@ class RefusedSweeps:
             if not (isinstance(error, IncompleteSweep) and key in counted):
                 node, subnet = key
                 by_node.setdefault(node, {})[subnet] = str(error)
-        return [_build_finding(node, subnets) for node, subnets in sorted(by_node.items())]
+        return [_build_finding(node, _explain(node, by_node[node])) for node in sorted(by_node)]
 
 
 def derive_refused_report_findings(problems: Iterable[ParseError]) -> list[Finding]:
@@ -51,16 +51,11 @@ def derive_refused_report_findings(problems: Iterable[ParseError]) -> list[Findi
         if kind == REPORT_KIND and name:
             by_node.setdefault(name.partition(".sweep.")[0], (name, problem.problem))
     return [
-        Finding(
-            kind=FindingKind.UNUSABLE_REPORT,
-            device=node,
-            port=None,
-            severity=Severity.WARNING,
-            message=(
-                f"The object {show(name, 253)} cannot be used: {show(problem, 400)}. Check the "
-                f"version and the log of the agent on {show(node, 253)}. If the agent did not "
-                "write this object, the node may be compromised."
-            ),
+        _build_finding(
+            node,
+            f"The object {show(name, 253)} cannot be used: {show(problem, 400)}. Check the version "
+            f"and the log of the agent on {show(node, 253)}. If the agent did not write this "
+            "object, the node may be compromised.",
         )
         for node, (name, problem) in sorted(by_node.items())
     ]
@@ -73,34 +68,33 @@ def derive_excess_findings(excesses: Mapping[str, str]) -> list[Finding]:
         excesses: by name of the report: what is too much.
     """
     return [
-        Finding(
-            kind=FindingKind.UNUSABLE_REPORT,
-            device=node,
-            port=None,
-            severity=Severity.WARNING,
-            message=(
-                f"Not all of the report of {show(node, 253)} can be used: {excess}. Check which "
-                "devices its ports hear. If its agent did not write this report, the node may be "
-                "taken over."
-            ),
+        _build_finding(
+            node,
+            f"Not all of the report of {show(node, 253)} can be used: {excess}. Check which "
+            "devices its ports hear. If its agent did not write this report, the node may be "
+            "compromised.",
         )
         for node, excess in sorted(excesses.items())
     ]
 
 
-def _build_finding(node: str, subnets: Mapping[str, str]) -> Finding:
+def _explain(node: str, subnets: Mapping[str, str]) -> str:
     ordered = sorted(subnets.items())
     shown = list_some((show(subnet) for subnet, _ in ordered), _MAX_SUBNETS_SHOWN)
     noun = "subnet" if len(ordered) == 1 else "subnets"
     name = show(node, 253)
+    return (
+        f"The sweep of {noun} {shown} that {name} reports cannot be used: {ordered[0][1]}. Check "
+        f"the log of the agent on {name}. If the agent did not write this sweep, the node may be "
+        "compromised."
+    )
+
+
+def _build_finding(node: str, message: str) -> Finding:
     return Finding(
         kind=FindingKind.UNUSABLE_REPORT,
         device=node,
         port=None,
         severity=Severity.WARNING,
-        message=(
-            f"The sweep of {noun} {shown} that {name} reports cannot be used: {ordered[0][1]}. "
-            f"Check the log of the agent on {name}. If the agent did not write this sweep, the "
-            "node may be compromised."
-        ),
+        message=message,
     )
