@@ -57,7 +57,7 @@ class Quantity(click.FloatRange):
             self.fail(str(error), param, ctx)
 
 
-class _OutputPath(click.Path):
+class _NamedPath(click.Path):
     """A path that is not empty: an unset variable of a script must not name the current folder."""
 
     def convert(
@@ -69,21 +69,28 @@ class _OutputPath(click.Path):
         """Return the path of a text."""
         if not os.fspath(value):
             self.fail("the path is empty.", param, ctx)
-        return Path(os.fsdecode(super().convert(value, param, ctx)))
+        return self.check(value, param, ctx)
 
-
-class _InputPath(click.Path):
-    """A path that exists; any other problem with it is reported as what it is."""
-
-    def convert(
+    def check(
         self,
         value: str | os.PathLike[str],
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Return the path of a text."""
-        if not os.fspath(value):
-            self.fail("the path is empty.", param, ctx)
+        """Return the path if it is usable, by the rules of click."""
+        return Path(os.fsdecode(super().convert(value, param, ctx)))
+
+
+class _InputPath(_NamedPath):
+    """A path that exists; any other problem with it is reported as what it is."""
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if it can be read."""
         shown = show(os.fspath(value), MAX_PATH_SHOWN)
         try:
             is_folder = stat.S_ISDIR(Path(value).stat().st_mode)
@@ -108,27 +115,27 @@ class InputFile(_InputPath):
         super().__init__(exists=True, dir_okay=False, path_type=Path)
 
 
-class OutputFile(_OutputPath):
+class OutputFile(_NamedPath):
     """A file to write, in a folder that exists: a long run must not end with a wrong path."""
 
     def __init__(self) -> None:
         """Accept no folder."""
         super().__init__(dir_okay=False, path_type=Path)
 
-    def convert(
+    def check(
         self,
         value: str | os.PathLike[str],
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Path:
-        """Return the path of a text."""
-        file = super().convert(value, param, ctx)
+        """Return the path if its folder exists."""
+        file = super().check(value, param, ctx)
         if not file.parent.is_dir():
             self.fail(f"'{show(str(file.parent), MAX_PATH_SHOWN)}' is no folder.", param, ctx)
         return file
 
 
-class OutputFolder(_OutputPath):
+class OutputFolder(_NamedPath):
     """A folder to write; the command creates it."""
 
     def __init__(self) -> None:
