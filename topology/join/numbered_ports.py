@@ -86,7 +86,7 @@ class PortNumberer:
         sizes = columns.num_rows[claims]
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         row_owners = np.repeat(owners, sizes)
-        for entity in self._find_shared_keys(own_rows, row_owners):
+        for entity in self._find_shared_keys(claims, owners, own_rows, row_owners):
             self._keyed[entity] = self._number_by_key(entity)
         counts = np.bincount(row_owners, minlength=len(self.entities))
         num_rows = counts.copy()
@@ -152,14 +152,22 @@ class PortNumberer:
         sizes = np.fromiter(map(len, numbers), np.intp, len(numbers))
         return np.fromiter(chain.from_iterable(numbers), np.intp), np.repeat(self.order, sizes)
 
-    def _find_shared_keys(self, own_rows: Index, row_owners: Index) -> list[int]:
-        """Return the entities in which two ports may share a key."""
+    def _find_shared_keys(
+        self, claims: Index, owners: Index, own_rows: Index, row_owners: Index
+    ) -> list[int]:
+        """Return the entities in which two ports may share a key.
+
+        Args:
+            claims: the claims of all entities, in order.
+            owners: the entity of each claim.
+            own_rows: the rows of these claims.
+            row_owners: the entity of each row.
+        """
         is_shared = np.zeros(len(self.entities), np.bool_)
         is_read = own_rows < self.rows.num_read
         num_claims = np.zeros(len(self.entities), np.intp)
         num_read_claims = np.zeros(len(self.entities), np.intp)
         columns = self.rows.columns
-        claims, owners = self._claims_in_order()
         has_rows = columns.num_rows[claims] > 0
         was_read = has_rows & (columns.sweep_of_claim[claims] == NO_SWEEP)
         np.add.at(num_claims, owners[has_rows], 1)
