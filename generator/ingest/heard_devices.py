@@ -31,7 +31,7 @@ def find_heard(device: Device) -> tuple[int, ...]:
 def find_flooders(
     heard: Mapping[str, Collection[int]], limit: int = MAX_HEARD_DEVICES
 ) -> frozenset[str]:
-    """Return the hosts whose entries must be left out, so that the others name few enough devices.
+    """Return the hosts to ignore, so that the rest name no more devices than the limit.
 
     A device counts in equal shares for the hosts that name it, so a leaf that many hosts hear
     costs each of them little. Cost: O(entries), and O(hosts log hosts) above the limit.

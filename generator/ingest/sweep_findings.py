@@ -35,7 +35,7 @@ class IgnoredSweep(NamedTuple):
     subnet: str
     reason: IgnoreReason
     is_former: bool = False
-    """Whether the node was named before: it may not have withdrawn its sweep yet."""
+    """Whether the Fabric named the node earlier. The node may still have to withdraw its sweep."""
 
 
 _IGNORED_TEXT: Final = {

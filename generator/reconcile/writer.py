@@ -305,7 +305,8 @@ class HyperNodeWriter:
     ) -> None:
         """Record the decision, then write the plan.
 
-        The approval is used up with the record: after a stop, the rest needs no approval.
+        Recording the decision uses up its approval. If the program stops, the rest of the plan
+        needs no new approval.
         """
         is_approved = self.policy.is_approved(verdict.hash)
         try:

@@ -80,7 +80,7 @@ class MixFigure(NamedTuple):
 
 
 class RoundFigure(NamedTuple):
-    """One kind of round of `toponaut serve` at one size."""
+    """The time of one round of `toponaut serve`, by fabric size, sources and what changed."""
 
     num_hcas: int
     mix: str

@@ -246,7 +246,7 @@ def test_it_names_the_runs_that_an_interrupted_verify_keeps(
 
 
 def verifying(journal: Path) -> subprocess.Popen[str]:
-    """Start a long run of verify in two processes, and wait for its first results."""
+    """Start a long `verify` run with two worker processes, and wait for its first results."""
     fabric = ["--hosts", "64", "--rails", "2", "--radix", "16", "--seeds", "5000"]
     words = ["verify", *fabric, "--jobs", "2", "--journal"]
     process = started([sys.executable, "-m", "generator", *words, str(journal)])

@@ -33,7 +33,7 @@ class Scene:
 
     whole: DamagedFabric
     has_walks: bool
-    """Whether SNMP walks describe the switches; without them only hosts do."""
+    """Whether there are SNMP walks of the switches. Without walks, only hosts describe switches."""
     listing: str
     """What the inventory lists: `ids`, `names` or `nothing`."""
 

@@ -36,7 +36,7 @@ class LimitedClaims(NamedTuple):
     """The claims of hosts that contradicted what most say about another device."""
 
     changed_claims: Mapping[int, Claim]
-    """By the number of the claim: the claim without the contradictions."""
+    """By claim number: the claim, corrected where most other devices contradict it."""
     contested_ids: frozenset[Id] = frozenset()
     """Ids of devices that are described differently; a new cable may change their description."""
 

@@ -88,7 +88,7 @@ class JoinedFabric:
     unsettled: frozenset[int]
     """Devices whose descriptions are joined, or may be, because of what neighbor entries say."""
     loose: frozenset[int]
-    """Devices that are compared with others by their ports."""
+    """Devices that no strong id identifies; their ports show which other description is theirs."""
     contested_keys: frozenset[Key]
     """Ids whose owner a new cable may change."""
     previous_owners: Mapping[Key, str | None]

@@ -120,7 +120,7 @@ def count_shared_ends(far_ports: Mapping[int, Iterable[FarPort]]) -> dict[tuple[
 def _pairs_per_port(
     far_ports: Mapping[int, Iterable[FarPort]],
 ) -> Iterator[tuple[FarPort, tuple[int, int]]]:
-    """Yield the pairs of entities at the other end of one port."""
+    """Yield each port with each pair of entities that claim to be at its other end."""
     entities: dict[FarPort, list[int]] = defaultdict(list)
     for entity in sorted(far_ports):
         for end in far_ports[entity]:

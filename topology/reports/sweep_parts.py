@@ -151,7 +151,7 @@ def _unpack(ordered: list[SweepPart]) -> Iterator[bytes]:
 
 
 def split_records(blocks: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks cut again: after a blank line, or else after a line."""
+    """Yield the text in blocks that end after a record, or after a line of a long record."""
     rest = b""
     for block in blocks:
         text = rest + block

@@ -22,8 +22,8 @@ from topology.model.errors import PlacementRequestError
 
 Path = tuple[str | int, ...]
 MANIFESTS = [case for case in CASES if not case.startswith("sbatch")]
-IDENTITY = frozenset({"apiVersion", "kind"})
-"""They select the reader. An unknown version of a known kind is read as the known one."""
+TYPE_FIELDS = frozenset({"apiVersion", "kind"})
+"""These fields select the reader. An unknown version of a known kind is read as the known one."""
 
 
 def documents_of(case: str) -> list[Any]:
@@ -106,7 +106,7 @@ def test_it_hears_every_value_of(case: str) -> None:
     deaf = [
         path
         for path in leaves(documents_of(case))
-        if path[-1] not in IDENTITY
+        if path[-1] not in TYPE_FIELDS
         and not is_mere_name(path)
         and "weight" not in path  # of a single preference
         and not is_heard(case, path)
