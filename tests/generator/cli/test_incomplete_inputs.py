@@ -107,4 +107,6 @@ def test_a_plan_of_unknown_devices_prints_the_first_rows_and_the_total(scene: Sc
     assert "and 900 more; --all prints them" in short
     assert short.count("unknown-device") == 100
     assert whole.count("unknown-device") == 1000
-    assert len(run(*words, "-o", "json").document["rows"]) == 1000
+    assert len(run(*words, "--all", "-o", "json").document["rows"]) == 1000
+    capped = run(*words, "-o", "json").document
+    assert (len(capped["rows"]), capped["leftOut"]["rows"]) == (100, 900)
