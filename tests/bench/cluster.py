@@ -27,7 +27,13 @@ from generator.kube.resources import HYPERNODES
 from generator.outputs.hypernode import build_hypernode_tree, parse_manifest
 from generator.rpc.client.typed_client import PlacementClient
 from tests.bench.agent_at_rest import peak_rss_bytes
-from tests.bench.cluster_load import reports_of, write_nodes, write_reports
+from tests.bench.cluster_load import (
+    list_sweeper,
+    reports_of,
+    sweeper_of,
+    write_nodes,
+    write_reports,
+)
 from tests.bench.measurement import whole_nodes
 from tests.kube.conftest import CRDS
 from tests.lab.api_server import ApiServer, find_assets, free_ports
@@ -207,6 +213,7 @@ def _filled_server(
             reports = list(reports_of(damaged))
             say(f"writing {len(damaged.wiring.hosts)} nodes and {len(reports)} reports")
             write_nodes(api, [host.name for host in damaged.wiring.hosts])
+            list_sweeper(api, sweeper_of(damaged))
             write_reports(api, reports)
             yield api, reports, folder
 

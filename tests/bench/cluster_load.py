@@ -13,10 +13,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 
-from generator.kube.resources import NODES, REPORTS
+from generator.kube.resources import FABRICS, NODES, REPORTS
 from tests.generator.scenes import kube_node
 from tests.lab.api_server import ADMIN, ApiServer
 from topology.model.facts import Medium
+from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, build_report, render_report
 from topology.reports.sweep_parts import split_sweep
 from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
@@ -44,8 +45,23 @@ def reports_of(damaged: DamagedFabric) -> Iterator[NeighborReport]:
         yield build_report(claim.device, name=claim.report)
     if damaged.wiring.spec.medium is Medium.INFINIBAND:
         sweep = render_ibnetdiscover(sweep_devices(damaged))
-        node = damaged.wiring.hosts[0].name
-        yield from split_sweep(sweep, node=node, subnet=subnet_of(0))
+        yield from split_sweep(sweep, node=sweeper_of(damaged), subnet=subnet_of(0))
+
+
+def sweeper_of(damaged: DamagedFabric) -> str:
+    """Return the node whose agent sweeps the subnet."""
+    return damaged.wiring.hosts[0].name
+
+
+def list_sweeper(api: ApiServer, node: str) -> None:
+    """Create the Fabric object as a person does who allows one node to sweep."""
+    fabric = {
+        "apiVersion": FABRICS.api_version,
+        "kind": FABRICS.kind,
+        "metadata": {"name": FABRIC_NAME},
+        "spec": {"sweepers": [node]},
+    }
+    _write_all(api, [Ask("POST", FABRICS.path(), _JSON, fabric)])
 
 
 def write_nodes(api: ApiServer, names: Sequence[str]) -> None:
