@@ -43,6 +43,39 @@ class _CacheEntry(NamedTuple, Generic[Value]):
     problem: ParseError | None
 
 
+class _Budget(Generic[Value]):
+    """What the quota keeps and refuses of a kind's entries."""
+
+    def __init__(self, quota: Quota[Value], known: _Budget[Value] | None = None) -> None:
+        """Start with what is known from the last list."""
+        self.quota = quota
+        self.ledger: QuotaLedger[Value] = QuotaLedger(quota, known.ledger.sizes if known else {})
+        self.refused: set[str] = set(known.refused if known else ())
+        """The names of the values that were dropped."""
+
+    def is_owed(self, name: str) -> bool:
+        """Return whether the value of an object was dropped, and would fit now."""
+        return name in self.refused and self.ledger.keeps(name)
+
+    def enforce(
+        self, entries: dict[str, _CacheEntry[Value]], name: str
+    ) -> dict[str, _CacheEntry[Value] | None]:
+        """Drop the values above the quota after an entry changed; return them as they were."""
+        entry = entries.get(name)
+        self.refused.discard(name)
+        lost: dict[str, _CacheEntry[Value] | None] = {}
+        for dropped in self.ledger.record(name, None if entry is None else entry.value):
+            known = entries.get(dropped)
+            if known is None or known.value is None:
+                continue
+            if dropped != name:
+                lost[dropped] = known
+            problem = ParseError(self.ledger.explain(dropped), source=show(dropped, 400))
+            entries[dropped] = known._replace(value=None, problem=problem)
+            self.refused.add(dropped)
+        return lost
+
+
 class Cache(Generic[Value]):
     """Objects of one kind by name. One thread writes, any thread reads."""
 
@@ -54,8 +87,7 @@ class Cache(Generic[Value]):
             quota: how much memory the values may take; None if nothing bounds it.
         """
         self._parse = parse
-        self._quota = quota
-        self._ledger = None if quota is None else QuotaLedger(quota)
+        self._budget = None if quota is None else _Budget(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
@@ -86,25 +118,34 @@ class Cache(Generic[Value]):
     def has_room(self) -> bool:
         """Whether values that were dropped would fit now: only a new list brings them back."""
         with self._lock:
-            return self._ledger is not None and self._ledger.has_room
+            budget = self._budget
+            return budget is not None and any(map(budget.ledger.keeps, budget.refused))
 
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
         """Replace all objects by a complete list, and return the changes.
 
         Objects that are not in the list count as deleted. If the iterable raises, nothing changes.
-        Objects of a known version are not parsed again, unless their value was dropped.
+        Objects of a known version are not parsed again, unless their dropped value would fit now.
+        The sizes of the last list count until an object is read, so a second list of the same
+        objects decides by all of them from the start.
         """
-        lost = self._ledger.lost if self._ledger is not None else ()
+        budget = None if self._budget is None else _Budget(self._budget.quota, self._budget)
         fresh: dict[str, _CacheEntry[Value]] = {}
-        ledger = None if self._quota is None else QuotaLedger(self._quota)
         for document in objects:
             name, version = _parse_identity(document)
             known = self._entries.get(name)
-            same = known is not None and known.version == version and name not in lost
-            fresh[name] = (
-                known if known is not None and same else self._parse_entry(document, name, version)
-            )
-            _enforce_quota(fresh, name, ledger)
+            is_same = known is not None and known.version == version
+            if known is None or not is_same or (budget is not None and budget.is_owed(name)):
+                known = self._parse_entry(document, name, version)
+            elif budget is not None and name in budget.refused:
+                fresh[name] = known
+                continue
+            fresh[name] = known
+            if budget is not None:
+                budget.enforce(fresh, name)
+        if budget is not None:
+            for gone in budget.ledger.sizes.keys() - fresh.keys():
+                budget.enforce(fresh, gone)
         changes = [
             change
             for name in sorted({*self._entries, *fresh})
@@ -112,7 +153,7 @@ class Cache(Generic[Value]):
             is not None
         ]
         with self._lock:
-            self._entries, self._values, self._ledger = fresh, None, ledger
+            self._entries, self._values, self._budget = fresh, None, budget
         return changes
 
     def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
@@ -129,7 +170,9 @@ class Cache(Generic[Value]):
             old = self._entries.pop(name, None)
             if new is not None:
                 self._entries[name] = new
-            before = {name: old} | _enforce_quota(self._entries, name, self._ledger)
+            before = {name: old}
+            if self._budget is not None:
+                before |= self._budget.enforce(self._entries, name)
             self._values = None
             after = {changed: self._entries.get(changed) for changed in before}
         changes = (_compare_entries(one, before[one], after[one]) for one in sorted(before))
@@ -142,23 +185,6 @@ class Cache(Generic[Value]):
             return _CacheEntry(version, self._parse(document), None)
         except (ConfigError, ParseError, ReportError) as error:
             return _CacheEntry(version, None, ParseError(str(error), source=show(name, 400)))
-
-
-def _enforce_quota(
-    entries: dict[str, _CacheEntry[Value]], name: str, ledger: QuotaLedger[Value] | None
-) -> dict[str, _CacheEntry[Value] | None]:
-    """Drop the values that are above the quota after an entry changed; return them as they were."""
-    if ledger is None:
-        return {}
-    entry = entries.get(name)
-    lost: dict[str, _CacheEntry[Value] | None] = {}
-    for dropped in ledger.record(name, None if entry is None else entry.value):
-        known = entries[dropped]
-        if dropped != name:
-            lost[dropped] = known
-        problem = ParseError(ledger.explain(dropped), source=show(dropped, 400))
-        entries[dropped] = known._replace(value=None, problem=problem)
-    return lost
 
 
 def _parse_identity(document: Mapping[str, Any]) -> tuple[str, str]:

@@ -37,19 +37,31 @@ def list_into_cache(
     """List all objects into the cache; return the version of the list and the changes.
 
     At most one page is in memory besides the values. If the version of the pages expires, all
-    objects are listed in one request, which is expensive but cannot expire.
+    objects are listed in one request, which is expensive but cannot expire. If the quota refused
+    values before all sizes were known, and keeps their senders now, the objects are listed a second
+    time: what is kept then depends on the objects, not on their order.
 
     Raises:
         KubeNotFound: the server does not know the kind.
         KubeError: the list is refused or incomplete; the cache does not change.
     """
     try:
-        return _list_pages(cache, transport, resource, paging)
+        return _list_with_quota(cache, transport, resource, paging)
     except KubeExpired:
-        return _list_pages(cache, transport, resource, paging._replace(page_size=0))
+        return _list_with_quota(cache, transport, resource, paging._replace(page_size=0))
     except KubeNotFound as error:
         hint = f"the cluster has no {resource.kind}, its CRD is not installed: {error}"
         raise KubeNotFound(hint, status=error.status, reason=error.reason) from error
+
+
+def _list_with_quota(
+    cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
+) -> tuple[str, list[ObjectChange[Value]]]:
+    version, changes = _list_pages(cache, transport, resource, paging)
+    if cache.has_room:
+        version, more = _list_pages(cache, transport, resource, paging)
+        changes += more
+    return version, changes
 
 
 def _list_pages(
