@@ -22,6 +22,7 @@ from topology.incremental.incremental_tree import (
     TreeOptions,
     TreeState,
     build_tree_state,
+    update_tree_state,
 )
 from topology.model.claims import Claim, Key, PreviousOwners, SweptClaims
 from topology.model.facts import Finding, sort_findings
@@ -96,11 +97,19 @@ class ObservationCache:
         return (*claims, *inputs.claims)
 
     def update(self, inputs: Inputs, wanted: TreeOptions, context: PreviousGeneration) -> TreeState:
-        """Return the tree state of the inputs, and store it for the next call."""
-        self.known = build_tree_state(
-            self.collect_claims(inputs), options=wanted, context=context, last=self.known
+        """Return the tree state of the inputs, and store it for the next call.
+
+        The last state is dropped before a whole one is built: two would need twice the memory.
+        """
+        claims = self.collect_claims(inputs)
+        known = self.known and update_tree_state(
+            self.known, claims, options=wanted, context=context
         )
-        return self.known
+        if known is None:
+            self.known = self._owners = None
+            known = build_tree_state(claims, options=wanted, context=context)
+        self.known = known
+        return known
 
     def find_owners(self, known: TreeState) -> PreviousOwners:
         """Return the owner of each id; the previous result if only cables changed."""

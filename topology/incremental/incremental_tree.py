@@ -108,9 +108,26 @@ def build_tree_state(
         last: the last state.
     """
     claims = tuple(claims)
-    changes = _find_changes(last, claims, options) if last is not None else None
-    if last is None or changes is None or not _has_same_owners(last, context):
-        return _build_all(claims, options, context)
+    state = update_tree_state(last, claims, options=options, context=context) if last else None
+    return state or _build_all(claims, options, context)
+
+
+def update_tree_state(
+    last: TreeState,
+    claims: Sequence[AnyClaim],
+    *,
+    options: TreeOptions = TreeOptions(),  # noqa: B008 - frozen
+    context: PreviousGeneration = PreviousGeneration(),  # noqa: B008 - frozen
+) -> TreeState | None:
+    """Return the tree of claims, or None if all of them must be joined again.
+
+    A caller that drops the last state before `build_tree_state` then needs the memory of one state,
+    not of two.
+    """
+    claims = tuple(claims)
+    changes = _find_changes(last, claims, options)
+    if changes is None or not _has_same_owners(last, context):
+        return None
     return _TreeUpdater(last, options, context).update(claims, changes)
 
 
@@ -193,14 +210,16 @@ class _TreeUpdater:
     options: TreeOptions
     context: PreviousGeneration
 
-    def update(self, claims: tuple[AnyClaim, ...], changes: Sequence[ClaimChange]) -> TreeState:
+    def update(
+        self, claims: tuple[AnyClaim, ...], changes: Sequence[ClaimChange]
+    ) -> TreeState | None:
         joined = self.last.joined
         split: PlaneSplit | None = None if self.options.policies else self.last.split
         plane, moved_devices = self.last.plane, set[int]()
         for change in changes:
             fabric_update = update_fabric(joined, change) if joined is not None else None
             if joined is None or fabric_update is None:
-                return _build_all(claims, self.options, self.context)
+                return None
             moved_devices |= _find_moved_devices(joined.fabric, fabric_update)
             joined = fabric_update.joined
             plane_update = update_planes(split, fabric_update) if split is not None else None

@@ -1,0 +1,205 @@
+"""The peak memory of the generator while thousands of nodes lie in their reports.
+
+python -m tests.bench.hostile_reports prints a row per input. Each must stay below 700 MiB, in the
+first round and in a round in which all liars changed their reports, in a process that receives the
+reports as `serve` does: one after the other, below the quota.
+"""
+
+from __future__ import annotations
+
+import subprocess  # noqa: TID251 - measures the peak of a separate process
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from generator.kube.cache import Cache
+from generator.observe.observer import FabricObserver, TreeInputs
+from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
+from tests.bench.hostile import BAR_BYTES, real_sweep
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.ids import Id, IdKind
+from topology.reports.compact_reports import CompactReport
+from topology.reports.neighbor_report import build_report, render_report
+from topology.reports.sweep_parts import split_sweep
+
+NUM_LIARS: Final = 18_000
+_NUM_ENTRIES: Final = 256
+"""Neighbor entries of a host that count."""
+_NUM_PORTS: Final = 4
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_STATUS: Final = Path("/proc/self/status")
+
+Document = Mapping[str, Any]
+Heard = Callable[[int, int, int], str]
+"""Returns the name of a device by the number of the liar, of the entry and of the round."""
+
+
+class Peak(NamedTuple):
+    """The peaks of one input."""
+
+    first_bytes: int
+    changed_bytes: int
+    num_kept: int
+    """The number of reports that the quota kept."""
+    seconds: float
+    """Processor time of the changed round."""
+
+    @property
+    def is_below_bar(self) -> bool:
+        return max(self.first_bytes, self.changed_bytes) <= BAR_BYTES
+
+
+def _liar(number: int, turn: int, *, entries: int, heard: Heard) -> Document:
+    """Return the report of a host with neighbor entries at four ports."""
+
+    def entry(at: int) -> Neighbor:
+        name = heard(number, at, turn)
+        ids = (Id(IdKind.CHASSIS_ID, name),)
+        return Neighbor(ids, name, (), f"p{number}-{at}-{turn}", Source.LLDP)
+
+    share = entries // _NUM_PORTS
+    ports = tuple(
+        Port(
+            f"eth{port}",
+            medium=Medium.ETHERNET,
+            neighbors=tuple(entry(at) for at in range(port * share, (port + 1) * share)),
+        )
+        for port in range(_NUM_PORTS)
+    )
+    name = f"liar{number}"
+    return render_report(build_report(Device(DeviceKind.HOST, name, (), ports), name=name))
+
+
+def _liars(count: int, entries: int, heard: Heard) -> Callable[[int], Iterator[Document]]:
+    def yield_documents(turn: int) -> Iterator[Document]:
+        for number in range(count):
+            yield _liar(number, turn, entries=entries, heard=heard)
+
+    return yield_documents
+
+
+def _honest(num_hosts: int) -> Iterator[Document]:
+    """Yield hosts that hear the leaf of each of their eight ports."""
+    for number in range(num_hosts):
+        ports = tuple(
+            Port(
+                f"eth{rail}",
+                medium=Medium.ETHERNET,
+                neighbors=(
+                    Neighbor(
+                        (Id(IdKind.CHASSIS_ID, f"leaf{number // 32}-{rail}"),),
+                        f"leaf{number // 32}-{rail}",
+                        (),
+                        f"Ethernet{number % 32}",
+                        Source.LLDP,
+                    ),
+                ),
+            )
+            for rail in range(8)
+        )
+        name = f"n{number}"
+        yield render_report(build_report(Device(DeviceKind.HOST, name, (), ports), name=name))
+
+
+def _sweep(num_hcas: int) -> Iterator[Document]:
+    """Yield the parts of a real sweep."""
+    for part in split_sweep(real_sweep(num_hcas), node="n0", subnet="fe80000000000001"):
+        yield render_report(part)
+
+
+def _all_at_once(turn: int) -> Iterator[Document]:
+    yield from _sweep(65_536)
+    yield from _honest(8_192)
+    for number in range(NUM_LIARS):
+        entries = (8, 8, 8, 8, 16, 64)[number % 6]
+        heard = _shared if number % 2 else _invented
+        yield _liar(number, turn, entries=entries, heard=heard)
+
+
+def _shared(_: int, at: int, __: int) -> str:
+    return f"switch{at}"
+
+
+def _invented(number: int, at: int, turn: int) -> str:
+    return f"made-up-{number}-{at}-{turn}"
+
+
+INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
+    "25,000 honest hosts": lambda _: _honest(25_000),
+    "18,000 liars, 8 entries each, of the same devices": _liars(NUM_LIARS, 8, _shared),
+    "18,000 liars, 16 entries each, of the same devices": _liars(NUM_LIARS, 16, _shared),
+    "18,000 liars, 24 entries each, of the same devices": _liars(NUM_LIARS, 24, _shared),
+    "3,000 liars, 64 entries each, of the same devices": _liars(3_000, 64, _shared),
+    "3,000 liars, 256 entries each, of the same devices": _liars(3_000, 256, _shared),
+    "8,192 liars, 8 made-up devices each": _liars(8_192, 8, _invented),
+    "18,000 liars, 4 made-up devices each": _liars(NUM_LIARS, 4, _invented),
+    "3,000 liars, 256 made-up devices each": _liars(3_000, 256, _invented),
+    "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds": _all_at_once,
+}
+
+
+def observe_alone(name: str) -> Peak:
+    """Return the peaks of an input, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.hostile_reports", "--observe", name],
+        cwd=_ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    first, changed, kept, seconds = done.stdout.split()
+    return Peak(int(first), int(changed), int(kept), float(seconds))
+
+
+def _observe(name: str) -> None:
+    cache: Cache[CompactReport] = Cache(ReportInterner(), REPORT_QUOTA)
+    cache.replace(_versioned(INPUTS[name](0), 0))
+    if cache.has_room:
+        cache.replace(_versioned(INPUTS[name](0), 0))
+    observer = FabricObserver()
+    observer.update(TreeInputs(cache.values, None), None)
+    first = _read_peak()
+    for document in _versioned(INPUTS[name](1), 1):
+        cache.put(document)
+    started = time.process_time()
+    previous = observer.observation.tree if observer.observation else None
+    observer.update(TreeInputs(cache.values, None), previous)
+    seconds = time.process_time() - started
+    sys.stdout.write(f"{first} {_read_peak()} {len(cache.values)} {seconds:.1f}\n")
+
+
+def _versioned(documents: Iterator[Document], turn: int) -> Iterator[Document]:
+    """Yield documents as the API server returns them, with a version of their round."""
+    for document in documents:
+        metadata = {**document["metadata"], "resourceVersion": str(turn)}
+        yield {**document, "metadata": metadata}
+
+
+def _read_peak() -> int:
+    rows = _STATUS.read_text().splitlines()
+    return next(int(row.split()[1]) * 1024 for row in rows if row.startswith("VmHWM:"))
+
+
+def main() -> int:
+    """Print the peaks of each input; return 1 if one is above the bar."""
+    is_over = False
+    for name in INPUTS:
+        peak = observe_alone(name)
+        is_over |= not peak.is_below_bar
+        verdict = "ok" if peak.is_below_bar else "above the bar"
+        sys.stdout.write(
+            f"{peak.first_bytes >> 20:5} MiB first  {peak.changed_bytes >> 20:5} MiB changed  "
+            f"{peak.seconds:6.1f} s  {peak.num_kept:6} kept  {verdict:14} {name}\n"
+        )
+        sys.stdout.flush()
+    return int(is_over)
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["--observe", chosen]:
+            _observe(chosen)
+        case _:
+            sys.exit(main())
