@@ -118,6 +118,8 @@ class FollowedCluster:
         self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
         self._own_records: OwnWrites[TreeRecord] = _build_own_writes(self._records)
+        self._record_version = ""
+        """Of the record that was read or written last."""
         self._threads = [
             Thread(target=reflector.run, name=f"follow {resource.plural}")
             for resource, reflector in self._reflectors
@@ -275,16 +277,18 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: the objects were never listed.
         """
-        listing = _build_known_listing(RECORDS, self._records)
         pending = self._own_records.pending().get(RECORD_NAME)
+        if pending is None:
+            self._record_version = self._records.cache.version_of(RECORD_NAME)
+        listing = _build_known_listing(RECORDS, self._records)
         record = pending or next(iter(listing.values), None)
         return StoredRecord(record, () if pending else listing.problems)
 
     def write_record(self, record: TreeRecord) -> bool:
-        """Write the record, as `ClusterStore` does."""
-        written = self._store.write_record(record)
-        version = written.document["metadata"]["resourceVersion"]
-        self._own_records.record(RECORD_NAME, version, record)
+        """Write the record, as `ClusterStore` does, unless it has changed since it was read."""
+        written = self._store.write_record(record, version=self._record_version)
+        self._record_version = written.document["metadata"]["resourceVersion"]
+        self._own_records.record(RECORD_NAME, self._record_version, record)
         return written.is_changed
 
     def write_report(self, report: NeighborReport) -> bool:
