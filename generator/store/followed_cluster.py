@@ -92,6 +92,7 @@ class FollowedCluster:
         pace: WaitContext,
         on_change: Callable[[], None],
         fence: Fence = never_fenced,
+        agent_namespace: str = "",
     ) -> None:
         """Send no request yet.
 
@@ -100,7 +101,9 @@ class FollowedCluster:
             pace: how to wait, and the stop request, which the end of the context sets.
             on_change: called after a change, in a thread of ours; must return soon.
             fence: returns for how long writes may still be sent.
+            agent_namespace: the namespace in which pods count as agents.
         """
+        self._agent_namespace = agent_namespace
         self._store = ClusterStore(transport, pace=pace, fence=fence)
         self._stop = pace.stop
 
@@ -243,7 +246,7 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return find_unready_agents(_select_running(self._pods))
+        return find_unready_agents(_select_running(self._pods), self._agent_namespace)
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, or None if there is none.
