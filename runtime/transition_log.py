@@ -1,31 +1,60 @@
-"""Logs each change of state once: things that appeared since the last round, or are gone."""
+"""Logs each change of state once: things that appeared since the last round, or are gone.
+
+What changes all the time, such as the findings about a node that reports something else each
+second, is logged up to a rate and then counted.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Hashable, Mapping
-from typing import Final
+from time import monotonic
+from typing import Final, NamedTuple
+
+from runtime.clock import Monotonic
 
 MAX_LINES: Final = 100
-"""The most lines of one kind in one round; the rest is logged as a count."""
+"""The most lines of one event and kind in a row; the rest is logged as a count."""
+REFILL_S: Final = 3.0
+"""After a line, so many seconds until another one may follow: 100 lines in five minutes."""
+
+
+class _Allowance(NamedTuple):
+    """The lines of one event and kind that may still be logged."""
+
+    num_lines: float
+    at_s: float
+    num_left_out: int = 0
+    """Lines that were left out since the last count."""
 
 
 class TransitionLog:
     """Logs when a lasting thing, such as a finding, appears and when it is gone."""
 
-    def __init__(self, log: logging.Logger, what: str, *, level: int = logging.INFO) -> None:
+    def __init__(
+        self,
+        log: logging.Logger,
+        what: str,
+        *,
+        level: int = logging.INFO,
+        clock: Monotonic = monotonic,
+    ) -> None:
         """Log `WHAT appeared` at a level, and `WHAT gone` at info."""
         self._log = log
         self._what = what
         self._level = level
+        self._clock = clock
         self._known: Mapping[Hashable, Mapping[str, object]] = {}
+        self._allowances: dict[tuple[str, object], _Allowance] = {}
+        """By event and kind, so that many things of one kind leave room for the others."""
 
     def update(self, present: Mapping[Hashable, Mapping[str, object]]) -> None:
         """Log the difference from the last round.
 
         Args:
             present: the log fields of each present thing. The key is its identity: other fields
-                under the same key are not a change.
+                under the same key are not a change. Things have a rate per field `kind`, which is
+                from a closed set.
         """
         appeared = [present[key] for key in present if key not in self._known]
         gone = [fields for key, fields in self._known.items() if key not in present]
@@ -34,7 +63,32 @@ class TransitionLog:
         self._log_rows(f"{self._what} gone", gone, logging.INFO)
 
     def _log_rows(self, event: str, rows: list[Mapping[str, object]], level: int) -> None:
-        for fields in rows[:MAX_LINES]:
+        by_kind: dict[object, list[Mapping[str, object]]] = {}
+        for fields in rows:
+            by_kind.setdefault(fields.get("kind"), []).append(fields)
+        for kind, of_kind in by_kind.items():
+            self._log_kind((event, kind), of_kind, level)
+
+    def _log_kind(
+        self, key: tuple[str, object], rows: list[Mapping[str, object]], level: int
+    ) -> None:
+        event, kind = key
+        allowance = self._refill(key)
+        is_full = allowance.num_lines >= MAX_LINES
+        num_lines = min(len(rows), int(allowance.num_lines))
+        for fields in rows[:num_lines]:
             self._log.log(level, event, extra=dict(fields))
-        if len(rows) > MAX_LINES:
-            self._log.log(level, f"more {event}", extra={"num": len(rows) - MAX_LINES})
+        num_left_out = allowance.num_left_out + len(rows) - num_lines
+        if num_left_out and (is_full or num_lines):
+            fields = {"num": num_left_out} | ({"kind": kind} if kind is not None else {})
+            self._log.log(level, f"more {event}", extra=fields)
+            num_left_out = 0
+        self._allowances[key] = allowance._replace(
+            num_lines=allowance.num_lines - num_lines, num_left_out=num_left_out
+        )
+
+    def _refill(self, key: tuple[str, object]) -> _Allowance:
+        now_s = self._clock()
+        last = self._allowances.get(key, _Allowance(MAX_LINES, now_s))
+        num_lines = min(float(MAX_LINES), last.num_lines + (now_s - last.at_s) / REFILL_S)
+        return last._replace(num_lines=num_lines, at_s=now_s)

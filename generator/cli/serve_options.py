@@ -35,8 +35,8 @@ serve_options: Final = combine_options(
     kube_options("Serve a cluster instead of a folder."),
     click.option(
         "--namespace",
-        help="Namespace of the Lease that elects the replica that writes.  [default: the "
-        "namespace of the pod]",
+        help="Namespace of the agents, and of the Lease that elects the replica that writes.  "
+        "[default: the namespace of the pod]",
     ),
     click.option(
         "--identity",

@@ -13,6 +13,7 @@ import click
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
 from generator.reconcile.apply import HyperNodeStore
+from generator.store.base import StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock
 
@@ -27,6 +28,10 @@ class ApprovalStore(Protocol):
 
 class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """A store to which a plan is applied."""
+
+    def read_record(self) -> StoredRecord:
+        """Return the record of what was decided last."""
+        ...
 
     def write_record(self, record: TreeRecord) -> object:
         """Record what was decided, before it is written."""
@@ -58,7 +63,9 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
 
 @contextmanager
 def hold_folder(store: Path | None) -> Iterator[None]:
-    """Hold the right to write a folder; a cluster needs none, as it checks each object's version.
+    """Hold the right to write a folder.
+
+    A cluster needs none: its record is only replaced if nobody decided since it was read.
 
     Raises:
         ConfigError: a server or another command writes the folder.

@@ -58,8 +58,8 @@ class RunningPod(NamedTuple):
     node: str
     gang: str = ""
     """`NAMESPACE/NAME`, empty if it is in no gang."""
-    is_agent: bool = False
-    """Whether it is a Toponaut agent."""
+    agent_namespace: str = ""
+    """The namespace of a pod with the labels of a Toponaut agent; empty for other pods."""
     is_ready: bool = True
     """The Ready condition of an agent; always True for other pods."""
 
@@ -107,11 +107,12 @@ def parse_gang_pod(pod: Mapping[str, Any]) -> RunningPod | None:
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node:
         return None
-    labels = mapping_at(metadata, "labels")
-    if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
-        return RunningPod(node, is_agent=True, is_ready=_is_ready(pod))
+    labels, namespace = mapping_at(metadata, "labels"), str(metadata.get("namespace"))
     group = _find_gang_name(metadata) or _find_controller(metadata)
-    return RunningPod(node, f"{metadata.get('namespace')}/{group}") if group else None
+    gang = f"{namespace}/{group}" if group else ""
+    if (labels.get(_NAME), labels.get(_COMPONENT)) == ("toponaut", "agent"):
+        return RunningPod(node, gang, agent_namespace=namespace, is_ready=_is_ready(pod))
+    return RunningPod(node, gang) if gang else None
 
 
 def find_gangs(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
@@ -125,9 +126,15 @@ def find_gangs(pods: Iterable[RunningPod]) -> tuple[Gang, ...]:
     )
 
 
-def find_unready_agents(pods: Iterable[RunningPod]) -> frozenset[str]:
-    """Return the nodes that have a running agent but no ready one."""
-    agents = [pod for pod in pods if pod.is_agent]
+def find_unready_agents(pods: Iterable[RunningPod], namespace: str) -> frozenset[str]:
+    """Return the nodes that have a running agent but no ready one.
+
+    Args:
+        pods: of all namespaces. Labels alone make no agent: who may create a pod anywhere could
+            otherwise hide that an agent is not ready, and keep its node elected to sweep.
+        namespace: of the agents.
+    """
+    agents = [pod for pod in pods if pod.agent_namespace == namespace]
     ready_nodes = {pod.node for pod in agents if pod.is_ready}
     return frozenset(pod.node for pod in agents if pod.node not in ready_nodes)
 

@@ -25,7 +25,7 @@ from generator.outputs.hypernode import (
     HyperNode,
     Member,
     MemberType,
-    is_object_name,
+    lint,
 )
 from topology.model.errors import ConfigError
 from topology.model.validation import describe_validation
@@ -38,7 +38,10 @@ PART_CHARS: Final = 1 << 16
 MAX_PARTS: Final = 20
 """1.3 MB, which is below etcd's limit. 100,000 nodes take 0.2 to 1 MB, by the form of their
 names."""
-_MAX_UNPACKED: Final = 256 << 20
+_MAX_UNPACKED: Final = 32 << 20
+"""200,000 nodes in HyperNodes and 100,000 recent changes take 20 MiB."""
+_MAX_VALUES: Final = 2_000_000
+"""In the unpacked JSON; each takes 80 bytes of memory while it is read. The same record has 1 M."""
 _Natural = Annotated[int, Field(ge=0)]
 
 
@@ -102,17 +105,21 @@ class _Content(WireModel):
 def render_tree_record(record: TreeRecord) -> dict[str, Any]:
     """Return the object of a record; equal records give equal objects.
 
-    A record that is too large for one object is stored without its HyperNodes.
+    A record that is too large for one object is stored without its HyperNodes, and if that is not
+    enough, without the oldest changes.
     """
     content = _pack(record)
-    if len(content) > MAX_PARTS:
+    if content is None:
         record = record._replace(hypernodes=None)
+        content = _pack(record)
+    while content is None:
+        record = record._replace(recent=_keep_newer_half(record.recent))
         content = _pack(record)
     document = TreeRecordDocument(
         spec=TreeRecordSpec(
             hypernodes=len(record.hypernodes or ()),
             moved_nodes=len(record.recent.moved),
-            content=content[:MAX_PARTS],
+            content=content,
         )
     )
     metadata = {"name": RECORD_NAME}
@@ -123,7 +130,8 @@ def parse_tree_record(document: object) -> TreeRecord:
     """Return the record of a decoded object.
 
     Raises:
-        ConfigError: another kind, version or name, or a content that cannot be unpacked.
+        ConfigError: another kind, version or name, a content that cannot be unpacked, or HyperNodes
+            that are no valid set, so that we did not decide them.
     """
     if not isinstance(document, Mapping):
         raise ConfigError(f"expected a {RECORD_KIND} object, got {type(document).__name__}")
@@ -135,7 +143,17 @@ def parse_tree_record(document: object) -> TreeRecord:
         raise ConfigError("; ".join(describe_validation(error))) from error
 
 
-def _pack(record: TreeRecord) -> tuple[str, ...]:
+def _keep_newer_half(recent: RecentChanges) -> RecentChanges:
+    """Return the newer half of the changed nodes, and of the deleted domains."""
+    moved = sorted(recent.moved.items(), key=lambda row: row[1])
+    deleted = sorted(recent.deleted.items(), key=lambda row: row[1])
+    return RecentChanges(
+        dict(moved[(len(moved) + 1) // 2 :]), dict(deleted[(len(deleted) + 1) // 2 :])
+    )
+
+
+def _pack(record: TreeRecord) -> tuple[str, ...] | None:
+    """Return the content of an object; None if it is too large for one."""
     rows = None if record.hypernodes is None else list(map(_build_row, record.hypernodes))
     deleted = [(*key, at_s) for key, at_s in record.recent.deleted.items()]
     content = {
@@ -145,6 +163,9 @@ def _pack(record: TreeRecord) -> tuple[str, ...]:
     }
     raw = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
     text = base64.b64encode(zlib.compress(raw, 6)).decode()
+    is_readable = len(raw) <= _MAX_UNPACKED and raw.count(b",") <= _MAX_VALUES
+    if not is_readable or len(text) > MAX_PARTS * PART_CHARS:
+        return None
     return tuple(text[at : at + PART_CHARS] for at in range(0, len(text), PART_CHARS))
 
 
@@ -155,11 +176,14 @@ def _unpack(parts: tuple[str, ...]) -> TreeRecord:
         raw = unpacker.decompress(packed, _MAX_UNPACKED)
     except (binascii.Error, zlib.error) as error:
         raise ConfigError(f"spec.content: {error}") from error
-    if not unpacker.eof:
+    if not unpacker.eof or raw.count(b",") > _MAX_VALUES:
         raise ConfigError("spec.content: incomplete, or too large")
     content = _Content.model_validate_json(raw)
     rows = content.hypernodes
     hypernodes = None if rows is None else tuple(map(_build_hypernode, rows))
+    faults = lint(hypernodes or ())
+    if faults:
+        raise ConfigError(f"spec.content: {faults[0]}")
     deleted = {(tier, name): at_s for tier, name, at_s in content.deleted}
     return TreeRecord(hypernodes, RecentChanges(content.moved, deleted))
 
@@ -176,8 +200,6 @@ def _build_row(hypernode: HyperNode) -> _HyperNodeRow:
 
 
 def _build_hypernode(row: _HyperNodeRow) -> HyperNode:
-    if not is_object_name(row.name):
-        raise ConfigError("spec.content: a name is not a DNS-1123 subdomain")
     members = (
         *(Member(MemberType.HYPERNODE, name) for name in row.children),
         *(Member(MemberType.NODE, name) for name in row.nodes),

@@ -100,6 +100,18 @@ def build_change_blocked(verdict: PlanVerdict | None) -> ConditionChange:
     )
 
 
+def build_damped(num_changes: int, conflict_text: str) -> tuple[ConditionChange, ...]:
+    """Return the conditions while an allowed plan waits for the windows of its HyperNodes.
+
+    Args:
+        num_changes: number of actions.
+        conflict_text: conflicts with foreign HyperNodes, empty if there are none.
+    """
+    text = f"{num_changes} changes wait, because their HyperNodes were written a short time ago"
+    message = "; ".join(filter(None, (text, conflict_text)))
+    return build_ready(reason="RecentlyWritten", message=message), build_change_blocked(None)
+
+
 def build_held_plan(verdict: PlanVerdict, *, before: HeldPlan | None, now: datetime) -> HeldPlan:
     """Return the held plan for the status, with the time at which it was first held."""
     counts = verdict.counts

@@ -24,6 +24,7 @@ from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.conditions import (
     ConditionChange,
     build_change_blocked,
+    build_damped,
     build_held_plan,
     build_ready,
     is_released,
@@ -182,10 +183,12 @@ class HyperNodeWriter:
         verdict = self._judge(request, decision) if wait_s <= 0 else None
         if verdict is None or not self._is_write_allowed(request, verdict):
             return min(filter(None, (wait_s, self._restore_last(request))), default=None)
-        names = [action.name for action in request.actions]
+        # A person asked for a removal, so it does not wait.
+        names = [] if request.is_removal else [action.name for action in request.actions]
         wait_s = compute_damping_s(self._last_writes, names, now_s)
         if wait_s > 0:
-            return wait_s
+            self._conditions = build_damped(len(names), request.conflict_text)
+            return min(filter(None, (wait_s, self._restore_last(request))), default=None)
         self._carry_out(request, decision, verdict)
         return None
 
@@ -275,8 +278,7 @@ class HyperNodeWriter:
         self._pause_log.update({block_reason: {"reason": block_reason}} if block_reason else {})
         if not block_reason:
             return True
-        plan = hash_plan(request.actions)
-        text = f"plan {plan} of {len(request.actions)} changes is not written"
+        text = f"plan {hash_plan(request.actions)} of {len(request.actions)} changes is not written"
         message = _join(text, self.policy.unknown, request.conflict_text)
         self._conditions = (
             build_ready(reason=block_reason, message=message),

@@ -65,6 +65,7 @@ class Replica:
             pace=WaitContext(Stop(), monotonic, uniform),
             on_change=self._notify,
             fence=self._lease_left_s,
+            agent_namespace=lease.namespace,
         )
         self.reservations = ClusterReservations(
             transport,

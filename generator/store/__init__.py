@@ -11,6 +11,7 @@
     local_files         reads local files, such as the inventory of nodes
     packed_bytes        unpacks gzip in bounded memory
     own_writes          our writes that a watch has not reported yet
+    write_conflicts     writes again if an object changed in between
     interned_reports    parses reports so that equal parts share memory
 
 It may import `generator.kube`, `generator.objects`, `generator.outputs` and `topology`.

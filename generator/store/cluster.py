@@ -50,9 +50,10 @@ from generator.store.listed_objects import (
     is_own_hypernode,
     parse_kube_node,
 )
+from generator.store.write_conflicts import ForeignObject, find_version, retry_on_conflict
 from runtime.retry import TokenBucket, WaitContext
 from runtime.stop import Stop
-from topology.model.errors import KubeConflict, KubeNotFound
+from topology.model.errors import KubeNotFound
 from topology.reports.fabric_status import FABRIC_NAME
 from topology.reports.neighbor_report import NeighborReport, render_report
 
@@ -61,7 +62,6 @@ Value = TypeVar("Value")
 WRITES_PER_SECOND: Final = 10
 BURST: Final = 100
 _RETRY_POLICY: Final = RetryPolicy(max_attempts=4)
-_MAX_ATTEMPTS: Final = 4
 RUNNING_PODS: Final = Paging(query=(("fieldSelector", "status.phase=Running"),))
 """Lists only running pods."""
 UNENDED_PODS: Final = Paging(
@@ -70,10 +70,6 @@ UNENDED_PODS: Final = Paging(
 """Lists only pods that use resources of a node."""
 SMALL_PAGES: Final = Paging(page_size=50)
 """For reports: the report of a switch has 60 KB, and needs ten times as much while decoded."""
-
-
-class ForeignObject(KubeConflict):
-    """The object of this name is managed by another client; reading it again does not help."""
 
 
 class WrittenObject(NamedTuple):
@@ -103,6 +99,7 @@ class ClusterStore:
             per_second=WRITES_PER_SECOND, burst=BURST, clock=pace.clock, pause=pace.stop.wait
         )
         self._applier = Applier(transport, bucket=bucket, pace=pace, fence=fence)
+        self._record_version: str | None = None
 
     def read_reports(self) -> StoredReports:
         """Return all reports.
@@ -197,7 +194,7 @@ class ClusterStore:
             document = self._applier.apply(HYPERNODES, desired, observed, is_ours=is_ours)
             return WrittenObject(document, document is not observed)
 
-        return _retry_on_conflict(attempt)
+        return retry_on_conflict(attempt)
 
     def remove(self, name: str) -> bool:
         """Delete a HyperNode; return whether it existed.
@@ -222,7 +219,7 @@ class ClusterStore:
                 return None
             return observed
 
-        return _retry_on_conflict(attempt)
+        return retry_on_conflict(attempt)
 
     def read_gangs(self) -> tuple[Gang, ...]:
         """Return the gangs that run on two nodes or more.
@@ -274,22 +271,36 @@ class ClusterStore:
         Raises:
             KubeError: the object cannot be read.
         """
-        return build_stored_record(self._get(RECORDS, RECORD_NAME))
+        document = self._get(RECORDS, RECORD_NAME)
+        self._record_version = find_version(document)
+        return build_stored_record(document)
 
-    def write_record(self, record: TreeRecord) -> WrittenObject:
+    def write_record(self, record: TreeRecord, *, version: str | None = None) -> WrittenObject:
         """Write the record, and return the server's object.
 
+        Args:
+            record: what is decided.
+            version: of the record that the decision follows from, empty if there was none. None:
+                the version that was read last from here.
+
         Raises:
+            KubeConflict: another program has decided since.
             KubeError: the server refused the request, or did not answer.
         """
         desired = render_tree_record(record)
+        expected = self._record_version if version is None else version
 
         def attempt() -> WrittenObject:
             observed = self._get(RECORDS, RECORD_NAME)
+            is_written = observed is not None and observed.get("spec") == desired["spec"]
+            if not is_written and expected not in (None, find_version(observed)):
+                raise ForeignObject(
+                    f"TreeRecord {RECORD_NAME} has changed: another program decided"
+                )
             document = self._applier.apply(RECORDS, desired, observed, is_ours=True)
             return WrittenObject(document, document is not observed)
 
-        return _retry_on_conflict(attempt)
+        return retry_on_conflict(attempt)
 
     def approve(self, plan: str) -> None:
         """Approve a held plan.
@@ -323,7 +334,7 @@ class ClusterStore:
             metadata = {"resourceVersion": version, "annotations": {APPROVED_PLAN_ANNOTATION: None}}
             return self._applier.patch(FABRICS, FABRIC_NAME, {"metadata": metadata})
 
-        return _retry_on_conflict(attempt)
+        return retry_on_conflict(attempt)
 
     def _get_own(self, name: str) -> Mapping[str, Any] | None:
         """Return our own HyperNode of this name, or None if there is none."""
@@ -363,22 +374,6 @@ class ClusterStore:
 
     def _retry_request(self, ask: Callable[[], Value]) -> Value:
         return retry_request(ask, pace=self._pace, policy=_RETRY_POLICY)
-
-
-def _retry_on_conflict(attempt: Callable[[], Value]) -> Value:
-    """Repeat a read and a write a few times if the object changed in between.
-
-    Other clients write into our objects too: Volcano counts the nodes of each HyperNode in its
-    status.
-    """
-    for _ in range(_MAX_ATTEMPTS - 1):
-        try:
-            return attempt()
-        except ForeignObject:
-            raise
-        except KubeConflict:
-            continue
-    return attempt()
 
 
 @contextmanager

@@ -92,6 +92,7 @@ class FollowedCluster:
         pace: WaitContext,
         on_change: Callable[[], None],
         fence: Fence = never_fenced,
+        agent_namespace: str = "",
     ) -> None:
         """Send no request yet.
 
@@ -100,7 +101,9 @@ class FollowedCluster:
             pace: how to wait, and the stop request, which the end of the context sets.
             on_change: called after a change, in a thread of ours; must return soon.
             fence: returns for how long writes may still be sent.
+            agent_namespace: the namespace in which pods count as agents.
         """
+        self._agent_namespace = agent_namespace
         self._store = ClusterStore(transport, pace=pace, fence=fence)
         self._stop = pace.stop
 
@@ -118,6 +121,8 @@ class FollowedCluster:
         self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
         self._own_records: OwnWrites[TreeRecord] = _build_own_writes(self._records)
+        self._record_version = ""
+        """Of the record that was read or written last."""
         self._threads = [
             Thread(target=reflector.run, name=f"follow {resource.plural}")
             for resource, reflector in self._reflectors
@@ -241,7 +246,7 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: pods were never listed.
         """
-        return find_unready_agents(_select_running(self._pods))
+        return find_unready_agents(_select_running(self._pods), self._agent_namespace)
 
     def read_fabric(self) -> Mapping[str, Any] | None:
         """Return the Fabric object, or None if there is none.
@@ -275,16 +280,18 @@ class FollowedCluster:
         Raises:
             KubeUnavailable: the objects were never listed.
         """
-        listing = _build_known_listing(RECORDS, self._records)
         pending = self._own_records.pending().get(RECORD_NAME)
+        if pending is None:
+            self._record_version = self._records.cache.version_of(RECORD_NAME)
+        listing = _build_known_listing(RECORDS, self._records)
         record = pending or next(iter(listing.values), None)
         return StoredRecord(record, () if pending else listing.problems)
 
     def write_record(self, record: TreeRecord) -> bool:
-        """Write the record, as `ClusterStore` does."""
-        written = self._store.write_record(record)
-        version = written.document["metadata"]["resourceVersion"]
-        self._own_records.record(RECORD_NAME, version, record)
+        """Write the record, as `ClusterStore` does, unless it has changed since it was read."""
+        written = self._store.write_record(record, version=self._record_version)
+        self._record_version = written.document["metadata"]["resourceVersion"]
+        self._own_records.record(RECORD_NAME, self._record_version, record)
         return written.is_changed
 
     def write_report(self, report: NeighborReport) -> bool:

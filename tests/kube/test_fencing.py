@@ -5,21 +5,31 @@ from time import monotonic
 
 import pytest
 
-from generator.kube.resources import HYPERNODES
+from generator.kube.resources import HYPERNODES, RECORDS
 from generator.kube.transport import KubeTransport
-from generator.outputs.hypernode import HyperNode, Member, MemberType
+from generator.objects.tree_record import (
+    RECORD_NAME,
+    RecentChanges,
+    TreeRecord,
+    parse_tree_record,
+)
+from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
 from generator.store.cluster import ClusterStore
+from generator.store.followed_cluster import FollowedCluster
 from runtime.retry import WaitContext
 from tests.kube.conftest import WRITER
 from tests.kube.followers import JITTER, HastyStop
 from tests.kube.proxy import Fault, FaultProxy
 from tests.lab.api_server import ApiServer
-from topology.model.errors import KubeFenced, KubeUnavailable
+from tests.lab.wait import wait_until
+from topology.model.errors import KubeConflict, KubeFenced, KubeUnavailable
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
 
-LEAF = HyperNode("fenced-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),))
-MORE = HyperNode("fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")))
+LEAF = HyperNode("fenced-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),), OWN_LABELS)
+MORE = HyperNode(
+    "fenced-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")), OWN_LABELS
+)
 
 
 class Fence:
@@ -98,3 +108,54 @@ def test_it_rereads_an_object_that_another_client_changed(
     assert proxy.count("^PATCH") == before + 2, "the first one was refused"
     assert members(volcano) == 2
     assert volcano.expect("GET", path)["metadata"]["annotations"] == {"seen": "yes"}
+
+
+@pytest.fixture
+def no_record(volcano: ApiServer) -> Iterator[None]:
+    volcano.request("DELETE", RECORDS.path(RECORD_NAME))
+    yield
+    volcano.request("DELETE", RECORDS.path(RECORD_NAME))
+
+
+@pytest.mark.usefixtures("no_record")
+def test_two_programs_do_not_decide_from_one_record(
+    volcano: ApiServer, through: KubeTransport
+) -> None:
+    """Otherwise the second would forget the first one's changes, and the budget with them."""
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
+    first, second = (ClusterStore(through, pace=pace) for _ in range(2))
+    for number in range(2):
+        assert first.read_record() == second.read_record()
+        moved = RecentChanges({f"n{number}": number})
+        first.write_record(TreeRecord((LEAF,), moved))
+        with pytest.raises(KubeConflict, match="another program decided"):
+            second.write_record(TreeRecord((MORE,)))
+        assert first.read_record().record == TreeRecord((LEAF,), moved)
+    second.read_record()
+    assert second.write_record(TreeRecord((MORE,))).is_changed
+    assert not second.write_record(TreeRecord((MORE,))).is_changed
+    found = volcano.expect("GET", RECORDS.path(RECORD_NAME))
+    assert parse_tree_record(found) == TreeRecord((MORE,))
+
+
+@pytest.mark.usefixtures("no_record")
+def test_a_follower_that_lags_behind_decides_nothing(through: KubeTransport) -> None:
+    """A new leader may not know yet what the last one decided a moment ago."""
+    pace = WaitContext(HastyStop(), monotonic, JITTER)
+    leader = ClusterStore(through, pace=pace)
+    leader.write_record(TreeRecord((LEAF,)))
+    with FollowedCluster(through, pace=pace, on_change=lambda: None) as follower:
+        wait_until(lambda: not follower.is_synced, deadline_s=30, what="a synced follower")
+        stale = follower.read_record()
+        assert stale.record == TreeRecord((LEAF,))
+        leader.read_record()
+        leader.write_record(TreeRecord((MORE,), RecentChanges({"n1": 1})))
+        with pytest.raises(KubeConflict, match="another program decided"):
+            follower.write_record(TreeRecord((MORE,)))
+        wait_until(
+            lambda: follower.read_record().record == stale.record,
+            deadline_s=30,
+            what="the decision of the leader",
+        )
+        assert follower.write_record(TreeRecord((LEAF,)))
+        assert follower.write_record(TreeRecord((MORE,))), "its own write is known at once"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ from generator.cli.output import output_option, print_document, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
+from generator.objects.tree_record import TreeRecord
 from generator.objects.write_policy import parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.tree_decision import build_record
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
-from topology.model.errors import KubeError, StoreError
+from topology.model.errors import KubeError, KubeForbidden, StoreError
 
 
 @click.command(name="apply")
@@ -66,7 +68,7 @@ def command(
             print_document([], output, text=lambda: "nothing was changed")
             print_verdict(plan.verdict, policy)
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
-        result = _apply_plan(plan, opened, output)
+        result = _apply_plan(plan, opened, output, last=observed.record)
     if result.error is not None:
         click.echo(
             f"error: {result.error}; {show_count(len(result.pending), 'action')} not done", err=True
@@ -75,7 +77,9 @@ def command(
     exit_with_problems(ctx, plan.problems)
 
 
-def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
+def _apply_plan(
+    plan: Plan, store: PlanStore, output: str, *, last: TreeRecord | None
+) -> ApplyResult:
     """Record what is decided, use up its approval, write the actions, and print the done ones."""
     num_done = 0
 
@@ -89,6 +93,7 @@ def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
 
     with noting_interruption(describe):
         try:
+            _check_undecided(last, store)
             _write_record(plan, store)
         except (KubeError, StoreError) as error:
             result = ApplyResult((), plan.actions, error)
@@ -99,6 +104,18 @@ def _apply_plan(plan: Plan, store: PlanStore, output: str) -> ApplyResult:
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
     )
     return result
+
+
+def _check_undecided(last: TreeRecord | None, store: PlanStore) -> None:
+    """Refuse a plan that follows from an outdated decision.
+
+    Raises:
+        StoreError: another program, such as `serve`, has decided since the plan was made.
+        KubeError: the cluster cannot be read.
+    """
+    with suppress(KubeForbidden):  # then it could not be read for the plan either, which is said
+        if store.read_record().record != last:
+            raise StoreError("another program has decided meanwhile; run the command again")
 
 
 def _write_record(plan: Plan, store: PlanStore) -> None:

@@ -84,7 +84,7 @@ def test_it_ignores_a_pod_where(found: dict[str, Any]) -> None:
 
 def test_it_counts_gangs_on_two_nodes_or_more() -> None:
     pods = [RunningPod("n2", "t/a"), RunningPod("n1", "t/a"), RunningPod("n1", "t/b")]
-    pods += [RunningPod("n1", "t/b"), RunningPod("n9", is_agent=True)]
+    pods += [RunningPod("n1", "t/b"), RunningPod("n9", agent_namespace="t")]
     assert find_gangs(pods) == (Gang("t/a", frozenset({"n1", "n2"})),)
 
 
@@ -95,7 +95,20 @@ def test_it_finds_agents_that_are_not_ready() -> None:
 
     seen = [agent("n1", "True"), agent("n2", "False"), agent("n3", "False"), agent("n3", "True")]
     seen.append(parse_gang_pod(pod("n4", labels=AGENT)))
-    assert find_unready_agents(one for one in seen if one) == {"n2", "n4"}
+    assert find_unready_agents((one for one in seen if one), "train") == {"n2", "n4"}
+
+
+def test_a_pod_of_another_namespace_is_no_agent() -> None:
+    """It may have any label, and its condition is what its author wants."""
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    own = [parse_gang_pod(pod(node, labels=AGENT)) for node in ("n1", "n2")]
+    foreign = [pod("n1", labels=AGENT, namespace="tenant") | ready]
+    foreign.append(pod("n3", labels=AGENT, namespace="tenant"))
+    seen = [one for one in (*own, *map(parse_gang_pod, foreign)) if one]
+    assert find_unready_agents(seen, "train") == {"n1", "n2"}
+    hidden = parse_gang_pod(pod(labels=AGENT, annotations=MARKED, namespace="tenant"))
+    assert hidden is not None
+    assert hidden.gang == "tenant/llm", "the labels of an agent hide no gang"
 
 
 MARKED = {"scheduling.k8s.io/group-name": "llm"}

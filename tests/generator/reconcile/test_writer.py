@@ -220,6 +220,36 @@ def test_it_writes_a_leaf_again_only_after_its_window(tmp_path: Path) -> None:
     day.now_s = 1.0
     assert day.tick() == 4.0
     assert day.files() == before
+    assert day.conditions()["Ready"] == "-RecentlyWritten"
     day.now_s = 5.0
     day.tick()
     assert len(day.placed()) == 7
+    assert day.conditions()["Ready"] == "HyperNodesWritten"
+
+
+def test_it_undoes_an_edit_while_a_plan_waits_for_its_window(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.restart(WriteSettings(DebounceConfig(quiet_s=0.0), lambda: day.now_s))
+    day.tick()
+    before = day.files()
+    day.lose(day.some(1))
+    day.now_s = 1.0
+    day.tick()
+    for file in day.store.hypernodes.iterdir():
+        file.unlink()
+    assert day.tick() is not None
+    assert {name: text for name, (_, text) in day.files().items()} == {
+        name: text for name, (_, text) in before.items()
+    }
+    day.now_s = 5.0
+    day.tick()
+    assert len(day.placed()) == 7
+
+
+def test_it_removes_all_hypernodes_whatever_their_window(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.restart(WriteSettings(DebounceConfig(quiet_s=0.0), lambda: day.now_s))
+    day.tick()
+    day.want(outputs=[])
+    day.tick()
+    assert day.files() == {}

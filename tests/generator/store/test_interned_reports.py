@@ -1,6 +1,10 @@
 """Interned reports equal the original reports, and share equal parts."""
 
+import gc
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -10,6 +14,8 @@ from tests.generator.scenes import PAIRS, RAILS, Scene
 from topology.model.errors import ReportError
 from topology.reports.compact_reports import CompactReport, Report, compact_report
 from topology.reports.neighbor_report import (
+    API_VERSION,
+    REPORT_KIND,
     CollectorOutcome,
     ReportStatus,
     SweepStanding,
@@ -79,3 +85,45 @@ def test_it_leaves_out_the_fields_of_a_newer_version(reports: tuple[Report, ...]
     document = render_report(reports[0].to_wire())
     newer = {**document, "spec": {**document["spec"], "moods": ["calm"]}}
     assert ReportInterner()(newer) == ReportInterner()(document)
+
+
+def hostile_ports(number: int) -> dict[str, object]:
+    ports = [
+        {
+            "name": f"mlx5_{at}/1",
+            "medium": "infiniband",
+            "state": "up",
+            "subnet": f"{number * 1000 + at:016x}",
+        }
+        for at in range(700)
+    ]
+    return {"spec": {"device": {"kind": "host", "name": "liar"}, "ports": ports}}
+
+
+def hostile_flapping(number: int) -> dict[str, object]:
+    flapping = [f"{number}-{at:060}" for at in range(2000)]
+    return {"spec": {"device": {"kind": "host", "name": "liar"}}, "status": {"flapping": flapping}}
+
+
+@pytest.mark.parametrize("write", [hostile_ports, hostile_flapping])
+def test_it_keeps_little_of_reports_that_are_gone(
+    write: Callable[[int], dict[str, object]],
+) -> None:
+    reader = ReportInterner()
+    head = {"apiVersion": API_VERSION, "kind": REPORT_KIND, "metadata": {"name": "liar"}}
+    for number in range(200):
+        reader(head | write(number))
+    assert size_of(reader) < 24 << 20
+
+
+def size_of(whole: object) -> int:
+    """Return the bytes of an object and everything that it refers to."""
+    seen, left, size = {id(whole)}, [whole], 0
+    while left:
+        one = left.pop()
+        size += sys.getsizeof(one)
+        for part in gc.get_referents(one):
+            if id(part) not in seen and not isinstance(part, type | ModuleType | FunctionType):
+                seen.add(id(part))
+                left.append(part)
+    return size
