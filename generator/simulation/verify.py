@@ -12,11 +12,15 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from generator.simulation.source_mixes import (
+    SourceMix,
+    check_mix,
+    collect_sources,
+    derive_visible_truth,
+)
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
-from topology.model.claims import Claim, Origin
-from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Medium, PortName
-from topology.model.ids import Id, IdKind
+from topology.model.facts import Finding, FindingKind, PortName
 from topology.model.tree import TopologyTree, all_nodes, host_partitions
 from topology.synthetic import (
     DamagedFabric,
@@ -25,10 +29,6 @@ from topology.synthetic import (
     RandomSource,
     Wiring,
     damage_fabric,
-    derive_truth,
-    render_inventory,
-    report_claims,
-    sweep_devices,
 )
 
 _DOUBT_KINDS: Final = frozenset(
@@ -79,37 +79,22 @@ class RunScore(NamedTuple):
     """Detectable swaps that a finding names, by at least one of the four ports."""
 
 
-def collect_claims(damaged: DamagedFabric) -> list[Claim]:
-    """Return the claims of the inventory, the agents, SNMP walks and a sweep."""
-    reports = [Claim(row.device, Origin.REPORT) for row in report_claims(damaged)]
-    swept = sweep_devices(damaged) if damaged.wiring.spec.medium is Medium.INFINIBAND else []
-    return [
-        *_collect_listed_nodes(damaged),
-        *reports,
-        *(Claim(device, Origin.SWEEP) for device in swept),
-    ]
-
-
-def _collect_listed_nodes(damaged: DamagedFabric) -> Iterator[Claim]:
-    """Yield the claims of the inventory: every host with the ids of its ports."""
-    for row in render_inventory(damaged)["nodes"]:
-        ids = [Id(IdKind(item["type"]), item["value"]) for item in row["ids"]]
-        ids.append(Id(IdKind.NODE_NAME, row["name"]))
-        yield Claim(Device(DeviceKind.HOST, row["name"], tuple(sorted(ids))), Origin.INVENTORY)
-
-
-def run_scenario(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunScore:
-    """Damage a fabric, infer its tree from the claims in a random order, and score the result.
+def run_scenario(
+    wiring: Wiring, faults: FaultSpec, rng: RandomSource, *, mix: SourceMix
+) -> RunScore:
+    """Damage a fabric, infer its tree from sources in a random order, and score the result.
 
     Raises:
-        ConfigError: the faults do not fit the fabric.
+        ConfigError: the faults do not fit the fabric, or the sources do not show its cables.
     """
+    check_mix(mix, wiring.spec.medium)
     damaged = damage_fabric(wiring, faults, rng)
-    claims = collect_claims(damaged)
-    return score_inference(damaged, infer_tree(build_fabric(rng.sample(claims, len(claims)))))
+    claims = collect_sources(damaged, mix)
+    inference = infer_tree(build_fabric(rng.sample(claims, len(claims))))
+    return score_inference(damaged, inference, derive_visible_truth(damaged, mix))
 
 
-def score_inference(damaged: DamagedFabric, inference: Inference) -> RunScore:
+def score_inference(damaged: DamagedFabric, inference: Inference, truth: TopologyTree) -> RunScore:
     """Compare an inference with the true tree, and the swaps that it names with the real swaps."""
     swaps = [
         fault
@@ -123,7 +108,7 @@ def score_inference(damaged: DamagedFabric, inference: Inference) -> RunScore:
         for port in _find_evidence_ports(finding)
     }
     num_named = sum(not named_ports.isdisjoint(fault.ports) for fault in swaps)
-    judgement = judge_tree(derive_truth(damaged), inference)
+    judgement = judge_tree(truth, inference)
     return RunScore(judgement.verdict, len(judgement.wrong_nodes), len(swaps), num_named)
 
 

@@ -1,16 +1,17 @@
 """The fabrics and faults of `toponaut verify`, and the results of its runs.
 
-A grid has scenarios; each runs once per seed. Pure.
+A grid has scenarios; each runs once per seed, and each seed takes the next mix of sources. Pure.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from generator.simulation.source_mixes import MIXES, SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
 from topology.model.facts import Medium
 from topology.synthetic import (
@@ -46,6 +47,8 @@ class Scenario:
     faults: FaultSpec
     loss_target: LossTarget | None = None
     """An additional loss, of another device for each seed."""
+    mixes: tuple[SourceMix, ...] = (SourceMix.ALL,)
+    """The sources that the seeds read in turn."""
 
     @property
     def num_hcas(self) -> int:
@@ -57,6 +60,10 @@ class Scenario:
         if self.loss_target is None:
             return range(first, first + num)
         return range(len(self.loss_target.find_names(build_wiring(self.spec))))
+
+    def find_mix(self, seed: int) -> SourceMix:
+        """Return the sources of the run with a seed."""
+        return self.mixes[seed % len(self.mixes)]
 
     def build_faults(self, seed: int, wiring: Wiring) -> FaultSpec:
         """Return the faults of the run with a seed."""
@@ -97,23 +104,39 @@ _FAULTS: Final = {
 _ALL: Final = FaultSpec(0.1, swap=0.05, silent=0.2, lose_switches=1, lose_hosts=1, shuffle=True)
 
 
-def build_grid(size: GridSize, hcas: Sequence[int] = ()) -> list[Scenario]:
+def build_grid(
+    size: GridSize, hcas: Sequence[int] = (), sources: Collection[SourceMix] = frozenset(SourceMix)
+) -> list[Scenario]:
     """Return the scenarios of a grid: by number of HCAs, fabric, fault and names.
+
+    The names decide with which mix of sources the seeds begin, so that two seeds read every mix of
+    an InfiniBand fabric.
 
     Args:
         size: the size of the grid.
         hcas: numbers of HCAs to include; empty for all of the grid.
+        sources: the mixes to include; fabrics whose cables none of them shows are left out.
     """
     return [
-        Scenario(fabric, fault, replace(spec, names=names), faults, loss_target)
+        Scenario(fabric, fault, replace(spec, names=names), faults, loss_target, mixes)
         for num_hcas in _HCAS[size]
         if not hcas or num_hcas in hcas
         for fabric, spec in (
             _build_odd_fabrics(num_hcas) if size is GridSize.ODD else _build_fabrics(num_hcas, size)
         )
         for fault, (faults, loss_target) in _build_faults(spec, size).items()
-        for names in NamePolicy
+        for turn, names in enumerate(NamePolicy)
+        if (mixes := _choose_mixes(spec.medium, sources, turn))
     ]
+
+
+def _choose_mixes(
+    medium: Medium, sources: Collection[SourceMix], turn: int
+) -> tuple[SourceMix, ...]:
+    """Return the mixes that a fabric of a medium has, the first `turn` of them as the last."""
+    mixes = [mix for mix in MIXES[medium] if mix in sources]
+    first = -turn % len(mixes) if mixes else 0
+    return (*mixes[first:], *mixes[:first])
 
 
 def _build_faults(
@@ -254,6 +277,7 @@ def _render_row(row: ScenarioResult, command: str | None) -> dict[str, Any]:
         "hcas": row.scenario.num_hcas,
         "names": row.scenario.spec.names.value,
         "fault": row.scenario.fault,
+        "sources": [mix.value for mix in row.scenario.mixes],
         "runs": len(row.scores),
         **{verdict.value: row.count_runs(verdict) for verdict in TreeVerdict},
         "nodes_wrong": row.num_wrong,

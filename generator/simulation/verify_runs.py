@@ -26,6 +26,7 @@ from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from generator.simulation.fabric_words import render_fabric_options, render_fault_options
+from generator.simulation.source_mixes import SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict, run_scenario
 from generator.simulation.verify_grid import Scenario
 from runtime.program import noting_interruption
@@ -48,6 +49,11 @@ class RunTask(NamedTuple):
     scenario: Scenario
     seed: int
 
+    @property
+    def mix(self) -> SourceMix:
+        """The sources that it reads."""
+        return self.scenario.find_mix(self.seed)
+
 
 class RunResult(NamedTuple):
     """The result of one run."""
@@ -59,7 +65,8 @@ class RunResult(NamedTuple):
 def render_command(task: RunTask) -> str:
     """Return the command that repeats a run."""
     words = [*render_fabric_options(task.scenario.spec), *render_fault_options(_build_faults(task))]
-    return " ".join(["toponaut verify", *words, "--seeds 1 --first-seed", str(task.seed)])
+    words += ["--sources", task.mix.value, "--seeds 1 --first-seed", str(task.seed)]
+    return " ".join(["toponaut verify", *words])
 
 
 class Journal:
@@ -139,6 +146,7 @@ def _render_line(task: RunTask, outcome: RunResult) -> dict[str, Any]:
         "hcas": scenario.num_hcas,
         "names": scenario.spec.names.value,
         "fault": scenario.fault,
+        "sources": task.mix.value,
         "seed": task.seed,
         "verdict": score.verdict.value,
         "nodes_wrong": score.num_wrong,
@@ -255,7 +263,8 @@ def _run_task(task: RunTask) -> RunResult:
     # Not for secrets; equal seeds draw equal faults.
     rng = random.Random(task.seed)  # noqa: S311
     with _pause_gc():
-        score = run_scenario(_build_wiring(task.scenario.spec), _build_faults(task), rng)
+        wiring = _build_wiring(task.scenario.spec)
+        score = run_scenario(wiring, _build_faults(task), rng, mix=task.mix)
     return RunResult(score, time.monotonic() - start)
 
 

@@ -1,14 +1,15 @@
 """Claims to an inference in one step, and damaged fabrics drawn at random."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from tests.topology.synthetic.fabrics import seeded
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
-from topology.model.claims import Claim
+from topology.model.claims import Claim, Origin
 from topology.model.errors import ConfigError
-from topology.model.facts import Medium
+from topology.model.facts import Device, DeviceKind, Medium
+from topology.model.ids import Id, IdKind
 from topology.model.tree import TopologyTree
 from topology.synthetic import (
     DamagedFabric,
@@ -18,7 +19,24 @@ from topology.synthetic import (
     SyntheticSpec,
     build_wiring,
     damage_fabric,
+    render_inventory,
+    report_claims,
+    sweep_devices,
 )
+
+
+def collect_claims(damaged: DamagedFabric) -> list[Claim]:
+    """Return the claims of all sources of a fabric, each with its device."""
+    rows = render_inventory(damaged)["nodes"]
+    reports = [Claim(row.device, Origin.REPORT) for row in report_claims(damaged)]
+    swept = sweep_devices(damaged) if damaged.wiring.spec.medium is Medium.INFINIBAND else []
+    return [*map(_list_node, rows), *reports, *(Claim(device, Origin.SWEEP) for device in swept)]
+
+
+def _list_node(row: dict[str, Any]) -> Claim:
+    ids = [Id(IdKind(item["type"]), item["value"]) for item in row["ids"]]
+    ids.append(Id(IdKind.NODE_NAME, row["name"]))
+    return Claim(Device(DeviceKind.HOST, row["name"], tuple(sorted(ids))), Origin.INVENTORY)
 
 
 def infer_from(claims: Iterable[Claim], previous: TopologyTree | None = None) -> Inference:

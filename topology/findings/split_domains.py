@@ -6,17 +6,20 @@ Reports findings only; the tree does not change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
 
 from topology.findings.tree_findings import format_names, switch_names
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, Severity, finding_about
-from topology.tiers.group_membership import MIN_EVIDENCE_UNITS
+from topology.tiers.group_membership import MIN_EVIDENCE_UNITS, Tie
 from topology.tiers.tier_groups import TierGroup, TierGroups
 
 MAX_SMALL_PARTS = 2
 """Hosts or domains that may all have lost a cable by accident; with more it is the design."""
+
+MAX_SHARED_SHARE = 1 / 3
+"""Share of the hosts of a leaf group that may be between it and another group by accident."""
 
 
 def find_split_domains(
@@ -27,6 +30,8 @@ def find_split_domains(
     Only hosts that are cabled to both leaves of a pair show that the pair is one domain. Where the
     few hosts of a small pair lost a cable each, two hints remain: the peers of the pair are larger,
     or some of its hosts are undecided between the two leaves. The same holds for spines and leaves.
+    Where many hosts use only some of the rails, the rails of the others hold a group together. If
+    these lose cables, the group falls apart, and its hosts with all rails have links to both parts.
     """
     groups = grouping.groups
     usual = {rank: _usual_size(groups, below, rank) for rank in {group.rank for group in groups}}
@@ -45,9 +50,12 @@ def find_split_domains(
         if is_few and is_one:
             yield _split_finding(fabric, [groups[group_index] for group_index in small])
     largest = max((len(group.switches) for group in groups if group.rank == 1), default=0)
-    for (first_group, second_group), count in sorted(_count_ties(grouping).items()):
+    undecided = _count_ties(grouping, grouping.host_ties)
+    shared = undecided + _count_ties(grouping, grouping.divided_hosts)
+    for (first_group, second_group), count in sorted(shared.items()):
         pair = groups[first_group], groups[second_group]
-        if _are_halves(pair, count, largest=largest):
+        is_tied = _are_halves(pair, undecided[first_group, second_group], largest=largest)
+        if is_tied or _are_parts(pair, count, largest=largest):
             yield _split_finding(fabric, pair)
 
 
@@ -69,7 +77,7 @@ def _count_parts(
 
 def _are_halves(pair: tuple[TierGroup, TierGroup], num_ties: int, *, largest: int) -> bool:
     """Return whether the hosts undecided between two leaf groups suggest that they are one."""
-    if pair[0].parent is None or pair[0].parent != pair[1].parent:
+    if not num_ties or pair[0].parent is None or pair[0].parent != pair[1].parent:
         return False
     num_hosts = min(len(group.hosts) for group in pair)
     num_switches = sum(len(group.switches) for group in pair)
@@ -77,11 +85,25 @@ def _are_halves(pair: tuple[TierGroup, TierGroup], num_ties: int, *, largest: in
     return is_small and (num_ties >= MIN_EVIDENCE_UNITS or num_hosts <= MAX_SMALL_PARTS)
 
 
-def _count_ties(grouping: TierGroups) -> Counter[tuple[int, int]]:
-    """Return how many hosts are undecided between two groups."""
+def _are_parts(pair: tuple[TierGroup, TierGroup], num_shared: int, *, largest: int) -> bool:
+    """Return whether the hosts with links to two leaf groups suggest that they are one.
+
+    Two hosts are enough if the pair is no larger than other groups. Those may have lost leaves, so
+    a pair that is larger is doubted too if it shares more hosts than exchanged cables explain.
+    """
+    if pair[0].parent is None or pair[0].parent != pair[1].parent:
+        return False
+    num_hosts = min(len(group.hosts) for group in pair)
+    is_small = sum(len(group.switches) for group in pair) <= largest
+    is_much = num_shared > max(MIN_EVIDENCE_UNITS, MAX_SHARED_SHARE * num_hosts)
+    return is_much or (is_small and num_shared >= MIN_EVIDENCE_UNITS)
+
+
+def _count_ties(grouping: TierGroups, hosts: Iterable[Tie]) -> Counter[tuple[int, int]]:
+    """Return how many of some hosts are between two groups."""
     group_of = grouping.by_switch()
     ties = Counter[tuple[int, int]]()
-    for tie in grouping.host_ties:
+    for tie in hosts:
         tied_groups = sorted(
             {group_of[switches[0]] for switches in tie.groups if switches[0] in group_of}
         )

@@ -38,10 +38,15 @@ class GroupedPart:
 
     def ties(self) -> list[Tie]:
         """Return the undecided hosts, in the fabric's device numbers."""
-        return [
-            Tie(self._to_whole((tie.unit,))[0], tuple(map(self._to_whole, tie.groups)), tie.counts)
-            for tie in self.grouping.host_ties
-        ]
+        return [self._tie_to_whole(tie) for tie in self.grouping.host_ties]
+
+    def divided(self) -> list[Tie]:
+        """Return the hosts with many links to another group, in the fabric's device numbers."""
+        return [self._tie_to_whole(tie) for tie in self.grouping.divided_hosts]
+
+    def _tie_to_whole(self, tie: Tie) -> Tie:
+        unit, groups = self._to_whole((tie.unit,))[0], tuple(map(self._to_whole, tie.groups))
+        return Tie(unit, groups, tie.counts)
 
     def _to_whole(self, devices: Iterable[int]) -> tuple[int, ...]:
         return tuple(self.part.devices[list(devices)].tolist())
@@ -105,7 +110,10 @@ def update_groups(last: TierGroups, old: GroupedPart, new: GroupedPart) -> TierG
         hosts, margin = new_groups[switches]
         groups[group_index] = replace(groups[group_index], hosts=hosts, margin=margin)
     ties = _update_ties(last.host_ties, old.ties(), new.ties())
-    return None if ties is None else replace(last, groups=tuple(groups), host_ties=ties)
+    divided = _update_ties(last.divided_hosts, old.divided(), new.divided())
+    if ties is None or divided is None:
+        return None
+    return replace(last, groups=tuple(groups), host_ties=ties, divided_hosts=divided)
 
 
 def _update_ties(

@@ -38,7 +38,7 @@ from topology.tiers.ranks import Ranks, update_ranks
 from topology.tiers.tier_groups import TierGroups
 
 _NO_RANKS = Ranks({}, ())
-_NO_GROUPS = TierGroups((), (), (), ())
+_NO_GROUPS = TierGroups((), (), (), (), ())
 _NO_TREE = TopologyTree("", (), (), ())
 
 
@@ -240,11 +240,15 @@ class _InferenceUpdater:
 
 
 def _has_same_sizes(old_grouping: TierGroups, new_grouping: TierGroups) -> bool:
-    """Return whether all groups have as many hosts as before, and the same hosts are undecided."""
+    """Return whether all groups have as many hosts, and the same hosts are between groups."""
     sizes = (
         [len(group.hosts) for group in grouping.groups] for grouping in (old_grouping, new_grouping)
     )
-    return old_grouping.host_ties == new_grouping.host_ties and next(sizes) == next(sizes)
+    return (
+        old_grouping.host_ties == new_grouping.host_ties
+        and old_grouping.divided_hosts == new_grouping.divided_hosts
+        and next(sizes) == next(sizes)
+    )
 
 
 def _are_doubled_cables_rare(plane: Plane) -> bool | None:

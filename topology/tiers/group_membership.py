@@ -15,6 +15,8 @@ from topology.tiers.switch_overlap import Weights
 
 MIN_EVIDENCE_UNITS = 2
 """Units needed to absorb a group: a single host on two leaves may be a misplaced cable."""
+DIVIDED_SHARE = 0.25
+"""Share of the links of a unit from which they count for another group than the unit's."""
 _FEWEST_GROUPS = 3  # a shared group and the two groups that share it
 
 Switches = tuple[int, ...]
@@ -46,6 +48,8 @@ class UnitAssignment:
     """Unit to the distance of this decision from a tie, 0 to 1."""
     ties: tuple[Tie, ...]
     """The units without a group."""
+    divided: tuple[Tie, ...]
+    """The units with a group that have a quarter or more of their links to another group."""
 
     @property
     def units(self) -> dict[int, list[int]]:
@@ -78,21 +82,29 @@ def assign_units(groups: Sequence[Switches], weights: Weights) -> UnitAssignment
     group_of_unit: dict[int, int] = {}
     margin: dict[int, float] = {}
     ties: list[Tie] = []
+    divided: list[Tie] = []
     for unit in sorted(links):
         rows = ranked[unit]
         rivals = rows[: _count_tied(rows)] if unit not in best else _find_possible_ties(rows, idle)
         if rivals:
-            switches = tuple(groups[group_index] for group_index, _ in rivals)
-            ties.append(Tie(unit, switches, tuple(count for _, count in rivals)))
+            ties.append(_build_tie(unit, groups, rivals))
             continue
+        large = [row for row in rows if row[1] >= DIVIDED_SHARE * links[unit].total()]
+        if len(large) > 1:
+            divided.append(_build_tie(unit, groups, large))
         group_of_unit[unit] = best[unit]
         most, second = rows[0][1], rows[1][1] if len(rows) > 1 else 0
         margin[unit] = (most - second) / (most + second)
-    return UnitAssignment(group_of_unit, margin, tuple(ties))
+    return UnitAssignment(group_of_unit, margin, tuple(ties), tuple(divided))
 
 
 _Row = tuple[int, int]
 """A group, and the number of a unit's links to it."""
+
+
+def _build_tie(unit: int, groups: Sequence[Switches], rows: Sequence[_Row]) -> Tie:
+    switches = tuple(groups[group_index] for group_index, _ in rows)
+    return Tie(unit, switches, tuple(count for _, count in rows))
 
 
 def _count_tied(rows: Sequence[_Row]) -> int:

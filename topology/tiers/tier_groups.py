@@ -62,6 +62,8 @@ class TierGroups:
     hosts seems to be above the spines that it is cabled to."""
     host_ties: tuple[Tie, ...]
     """Hosts without a group."""
+    divided_hosts: tuple[Tie, ...]
+    """Hosts that have many links to another group than theirs."""
     group_ties: tuple[Tie, ...]
     """Groups without a parent because of a tie."""
 
@@ -85,6 +87,7 @@ class _GroupDraft:
     """Root group to its own switches and all switches below it."""
     set_aside: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     host_ties: list[Tie] = field(default_factory=list)
+    divided_hosts: list[Tie] = field(default_factory=list)
     group_ties: list[Tie] = field(default_factory=list)
 
 
@@ -99,6 +102,7 @@ def group_switches(plane: Plane, ranks: Ranks) -> TierGroups:
         groups=tuple(draft.groups),
         set_aside=tuple(draft.set_aside),
         host_ties=tuple(draft.host_ties),
+        divided_hosts=tuple(draft.divided_hosts),
         group_ties=tuple(draft.group_ties),
     )
 
@@ -123,6 +127,7 @@ def _group_leaves(draft: _GroupDraft, plane: Plane, ranks: Ranks) -> None:
         draft.num_links.append(_count_links(switches, weights))
         draft.widest.append(0)
     draft.host_ties += assignment.ties
+    draft.divided_hosts += assignment.divided
 
 
 class _CandidateGroup(NamedTuple):

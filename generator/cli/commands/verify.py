@@ -23,6 +23,7 @@ from generator.cli.fabric_options import (
 from generator.cli.option_types import OutputFile, Quantity, WholeNumber
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.simulation.fabric_words import render_fault_options
+from generator.simulation.source_mixes import MIXES, SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
     SIZES,
@@ -68,6 +69,15 @@ _HEADER: Final = (
     "--lose-each",
     type=click.Choice([each.value for each in LossTarget]),
     help="Remove each switch or each host in turn, one per run, instead of using seeds.",
+)
+@click.option(
+    "--sources",
+    type=click.Choice([mix.value for mix in SourceMix]),
+    multiple=True,
+    help=(
+        "Sources that the tree follows from. Repeatable: each seed takes the next.  [default: all "
+        "mixes that show the cables]"
+    ),
 )
 @click.option(
     "--seeds",
@@ -116,9 +126,11 @@ def command(
     An exact tree is right at every tier. A flagged tree is wrong, but every wrong node is listed
     as unplaced, or a finding questions its place. A silent tree is wrong without such a warning;
     then the exit code is 5. Swapped cables count only if the cabling makes them detectable. The
-    reports are read in random order.
+    sources are read in random order.
 
-    Each seed draws new faults. With --grid full, use --journal: the grid takes hours, and about
+    Each seed draws new faults, and reads the next mix of sources: of InfiniBand, the sweep with the
+    node list, the sweep alone, or both with the reports; of Ethernet, the reports with the list.
+    With --grid full, use --journal: the grid takes hours, and about
     1.4 GiB of memory for each run with 65,536 HCAs.
     """
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
@@ -144,22 +156,25 @@ def command(
 
 def _build_scenarios(ctx: click.Context, options: dict[str, Any]) -> list[Scenario]:
     size, hcas = options.pop("grid"), tuple(map(int, options.pop("hcas")))
+    sources = tuple(map(SourceMix, options.pop("sources")))
     if size is None:
         if hcas:
             raise click.UsageError("--hcas needs --grid; for one fabric, use --hosts")
         spec, faults = parse_fabric_spec(options), parse_fault_spec(options)
         target = LossTarget(options["lose_each"]) if options["lose_each"] else None
         words = [*render_fault_options(faults), *(["--lose-each", target.value] if target else [])]
-        return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, target)]
+        mixes = sources or MIXES[spec.medium]
+        return [Scenario(spec.kind.value, " ".join(words) or "none", spec, faults, target, mixes)]
     given_names = [name for name in options if _is_given(ctx, name)]
     if given_names:
         flag = given_names[0].replace("_", "-")
         raise click.UsageError(
             f"--{flag} describes one fabric, --grid describes many: give only one"
         )
-    scenarios = build_grid(GridSize(size), hcas)
+    scenarios = build_grid(GridSize(size), hcas, sources or tuple(SourceMix))
     if not scenarios:
-        raise click.UsageError(f"--grid {size} has no fabric with {hcas[0]} HCAs")
+        what = f"{hcas[0]} HCAs" if hcas else "these sources"
+        raise click.UsageError(f"--grid {size} has no fabric with {what}")
     return scenarios
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.simulation import verify_runs
+from generator.simulation.source_mixes import SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
 from tests.generator.scenes import run
 from topology.synthetic import FaultSpec, RandomSource, Wiring
@@ -32,8 +33,10 @@ def test_it_prints_a_table_of_its_runs() -> None:
     assert total.startswith("2 runs: ")
 
 
-def silently_wrong(wiring: Wiring, faults: FaultSpec, rng: RandomSource) -> RunScore:
-    del wiring, faults, rng
+def silently_wrong(
+    wiring: Wiring, faults: FaultSpec, rng: RandomSource, *, mix: SourceMix
+) -> RunScore:
+    del wiring, faults, rng, mix
     return RunScore(TreeVerdict.SILENT, 1, 0, 0)
 
 
@@ -50,7 +53,7 @@ def test_it_exits_with_5_and_prints_the_command_that_repeats_a_silently_wrong_tr
     again = run(*words, "--jobs", 1)
     assert again.code == ExitCode.CHECK_FAILED
     assert line in again.out.splitlines()
-    assert "--first-seed 7" in line
+    assert "--sources sweep --seeds 1 --first-seed 7" in line
 
 
 @pytest.mark.parametrize(
@@ -65,6 +68,16 @@ def test_it_exits_with_5_and_prints_the_command_that_repeats_a_silently_wrong_tr
         pytest.param(("--swap", "-1"), "not a share", id="a negative number of swaps"),
         pytest.param(("--hosts", "9999", "--radix", "4"), "do not fit", id="too many hosts"),
         pytest.param(("--lose-host", "65"), "0 to 64 hosts", id="more hosts than there are"),
+        pytest.param(
+            ("--medium", "ethernet", "--sources", "sweep"),
+            "use reports+nodes",
+            id="a sweep of an Ethernet fabric",
+        ),
+        pytest.param(
+            ("--grid", "odd", "--sources", "reports+nodes"),
+            "no fabric with these sources",
+            id="sources that the grid lacks",
+        ),
         pytest.param(("--jobs", "0"), "--jobs", id="no process"),
         pytest.param(("--lose", "x"), "got x", id="an unknown device"),
         pytest.param(("--lose-switch", "1", "--lose-rank", "4"), "of rank 4", id="an unknown rank"),
@@ -78,6 +91,19 @@ def test_it_refuses(words: tuple[str, ...], said: str) -> None:
     ran = run("verify", "--seeds", 1, *words)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert said in ran.err
+
+
+@pytest.mark.parametrize("sources", [(), ("sweep+nodes", "sweep", "all")])
+def test_each_seed_reads_the_next_of_the_given_sources(sources: tuple[str, ...]) -> None:
+    words = (*SMALL, "--lose-links", "10%", "--swap", "5%", "--jobs", 1, "-o", "json")
+    flags = [word for mix in sources for word in ("--sources", mix)]
+    (row,) = run(*words, *flags, "--seeds", 3).document["rows"]
+    single = [
+        run(*words, "--sources", mix, "--seeds", 1, "--first-seed", seed).document["rows"][0]
+        for seed, mix in enumerate(("sweep+nodes", "sweep", "all"))
+    ]
+    assert row["swaps"]["named"] == sum(one["swaps"]["named"] for one in single)
+    assert row["exact"] == sum(one["exact"] for one in single)
 
 
 def test_it_removes_each_device_in_turn() -> None:
@@ -94,7 +120,8 @@ def test_it_repeats_no_run_that_is_in_its_journal(
     first = run(*words, "--seeds", 2)
     lines = (tmp_path / "runs.jsonl").read_text().splitlines()
     assert [json.loads(line)["seed"] for line in lines] == [0, 1]
-    assert json.loads(lines[1])["command"].endswith("--lose-links 10% --seeds 1 --first-seed 1")
+    assert json.loads(lines[1])["command"].endswith("10% --sources sweep --seeds 1 --first-seed 1")
+    assert [json.loads(line)["sources"] for line in lines] == ["sweep+nodes", "sweep"]
     monkeypatch.setattr(verify_runs, "run_scenario", silently_wrong)
     assert run(*words, "--seeds", 2) == first
     assert run(*words, "--seeds", 3).code == ExitCode.CHECK_FAILED

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from generator.simulation.source_mixes import MIXES, SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
     GridSize,
@@ -16,6 +17,7 @@ from generator.simulation.verify_grid import (
     render_markdown,
     render_rows,
 )
+from topology.model.facts import Medium
 from topology.synthetic import FabricKind, FaultSpec, NamePolicy, SyntheticSpec, build_wiring
 
 SPEC = SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)
@@ -41,6 +43,23 @@ def test_it_has_a_grid_of_fabrics_that_are_not_a_regular_clos() -> None:
     assert {spec.kind for spec in specs} == {FabricKind.FAT_TREE, FabricKind.RAIL}
     odd = {(spec.uplinks, spec.storage_leaves, spec.islands, spec.nvlink_hosts) for spec in specs}
     assert odd == {(2, 0, 0, 0), (None, 2, 0, 0), (None, 0, 1, 0), (None, 0, 0, 4)}
+
+
+def test_two_seeds_read_every_mix_of_sources_of_every_fabric_and_fault() -> None:
+    mixes: dict[tuple[str, str], set[SourceMix]] = {}
+    for one in build_grid(GridSize.QUICK):
+        assert {one.find_mix(seed) for seed in range(3)} == set(MIXES[one.spec.medium])
+        mixes.setdefault((one.fabric, one.fault), set()).update(map(one.find_mix, range(2)))
+    expected = {fabric: set(MIXES[Medium.INFINIBAND]) for fabric, _ in mixes}
+    expected["MLAG pairs"] = set(MIXES[Medium.ETHERNET])
+    assert mixes == {key: expected[key[0]] for key in mixes}
+
+
+def test_it_reads_only_the_given_sources() -> None:
+    scenarios = build_grid(GridSize.QUICK, sources=(SourceMix.SWEEP, SourceMix.ALL))
+    assert {mix for one in scenarios for mix in one.mixes} == {SourceMix.SWEEP, SourceMix.ALL}
+    assert {one.spec.medium for one in scenarios} == {Medium.INFINIBAND}
+    assert build_grid(GridSize.ODD, sources=(SourceMix.LISTED_REPORTS,)) == []
 
 
 def test_it_tries_one_to_eight_rails_in_the_full_grid() -> None:

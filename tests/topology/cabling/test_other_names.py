@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.simulation.verify import collect_claims
 from tests.effort import examples
 from tests.topology.cabling.test_plan_diff import OTHER_NAME, SWAPPED, UNKNOWN, compare, kinds
 from tests.topology.cabling.test_plan_diff_synthetic import plan_of
 from tests.topology.synthetic.fabrics import seeded
+from tests.topology.verdicts import collect_claims
 from topology.cabling.plan_diff import CablingDiff, Difference, DifferenceKind, compare_cabling
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable

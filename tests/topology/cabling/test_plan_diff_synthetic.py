@@ -4,9 +4,9 @@ from collections import Counter
 
 import pytest
 
-from generator.simulation.verify import collect_claims
 from tests.effort import first_of
 from tests.topology.synthetic.fabrics import seeded
+from tests.topology.verdicts import collect_claims
 from topology.cabling.plan_diff import CablingDiff, DifferenceKind, compare_cabling
 from topology.join.fabric_join import build_fabric
 from topology.model.cabling_plan import CablingPlan, PlannedCable

@@ -1,6 +1,5 @@
 """Cables in the wrong port, missing cables, and the advice to repair them."""
 
-from generator.simulation.verify import collect_claims
 from tests.topology.cables import (
     End,
     claims,
@@ -13,7 +12,7 @@ from tests.topology.cables import (
     star,
 )
 from tests.topology.synthetic.fabrics import cut, silence, swap
-from tests.topology.verdicts import infer_from
+from tests.topology.verdicts import collect_claims, infer_from
 from topology.inference.tree_inference import Inference
 from topology.model.facts import Finding, FindingKind, Neighbor, PortName
 from topology.synthetic import (

@@ -86,6 +86,41 @@ def test_it_doubts_two_leaves_of_a_pod_with_hosts_tied_between_them() -> None:
     assert [unplaced.node for unplaced in inference.tree.unplaced] == ["h31", "h32"]
 
 
+RAILS = [f"rail-{number}" for number in range(1, 5)]
+OTHER_RAILS = [f"other-{number}" for number in range(1, 5)]
+
+
+def on_rails(rails: list[str], names: list[str]) -> Cables:
+    """Return a cable from each host to each of some rails."""
+    return [cable for rail in rails for cable in star(rail, names, f"to-{rail}")]
+
+
+WITH_FEW_RAILS = [
+    *on_rails(OTHER_RAILS, hosts(21, 28)),
+    *on_rails(RAILS, hosts(1, 4)),
+    *on_rails(RAILS[:2], hosts(5, 7)),
+    *on_rails(RAILS[2:], hosts(8, 10)),
+    *mesh([*RAILS, *OTHER_RAILS], SPINES, parallel=2),
+]
+"""Two groups of four rails; in the first, most hosts are cabled to two rails only."""
+
+
+def test_it_makes_one_domain_of_rails_of_which_some_hosts_use_two() -> None:
+    inference = infer_cables(WITH_FEW_RAILS)
+    assert sorted(tiers_of(inference)[0].values()) == [hosts(1, 10), hosts(21, 28)]
+    assert of_kind(inference.findings, FindingKind.UNDECIDABLE) == []
+
+
+def test_it_doubts_rails_that_fall_apart_because_hosts_with_all_rails_lost_a_cable() -> None:
+    lost = {(f"h0{number}", f"to-rail-{(5 - number)}") for number in (1, 2, 3, 4)}
+    inference = infer_cables(cable for cable in WITH_FEW_RAILS if cable[0] not in lost)
+    parts = sorted(tiers_of(inference)[0].values())
+    assert parts == [["h01", "h02", *hosts(5, 7)], ["h03", "h04", *hosts(8, 10)], hosts(21, 28)]
+    (doubt,) = of_kind(inference.findings, FindingKind.UNDECIDABLE)
+    assert {doubt.device, *(end.device for end in doubt.ports)} == set(RAILS)
+    assert "may be one" in doubt.message
+
+
 def test_it_makes_one_domain_of_two_spines_with_cables_between_them() -> None:
     leaves = [*leaf("leaf-a", 1, SPINES), *leaf("leaf-b", 5, SPINES)]
     inference = infer_cables([*leaves, *mesh(["spine-1"], ["spine-2"])])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from generator.ingest.sources import read_captures
-from generator.simulation.verify import collect_claims
 from tests.shared_samples import SAMPLES, needs_samples
 from tests.topology.cables import End, hosts, infer_cables, mesh, of_kind, star
 from tests.topology.lattices import (
@@ -19,7 +18,7 @@ from tests.topology.lattices import (
     torus,
 )
 from tests.topology.synthetic.fabrics import seeded
-from tests.topology.verdicts import infer_from
+from tests.topology.verdicts import collect_claims, infer_from
 from topology.findings.treeness import MIN_TREENESS, peer_share
 from topology.model.claims import Claim, Origin
 from topology.model.facts import FindingKind, Severity

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
-from generator.simulation.verify import collect_claims
 from tests.effort import examples
+from tests.topology.verdicts import collect_claims
 from topology.join.claim_join import JoinedFabric, join_claims
 from topology.join.fabric_join import build_fabric
 from topology.join.sweep_join import build_sweep_fabric
