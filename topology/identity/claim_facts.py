@@ -130,6 +130,12 @@ class HashRows(NamedTuple):
         rows = HashRows(self.hashes, speakers[self.speakers])
         return rows.where(rows.speakers != NO_SPEAKER)
 
+    def with_rows(self, other: HashRows) -> HashRows:
+        """Return the rows of both."""
+        if not len(other.hashes):
+            return self
+        return HashRows(*map(np.concatenate, zip(self, other, strict=True)))
+
     def find_repeated(self) -> NDArray[np.int64]:
         """Return the ids that two or more speakers mention."""
         order = np.argsort(self.hashes)

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
 from topology.identity.claim_facts import ClaimFacts, ClaimTable, node_of
-from topology.identity.disputed_ids import MIN_HOSTS, claimant_of, neighbor_keys
+from topology.identity.disputed_ids import (
+    MIN_HOSTS,
+    claimant_of,
+    is_named_capture,
+    neighbor_keys,
+)
 from topology.model.claims import Claim, Key, Origin, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
 from topology.model.ids import IdKind, short_name
@@ -28,6 +33,8 @@ class DisputeEvidence:
     """By key: the ports that hear it, each with the number of its claim."""
     swept: Mapping[Key, Device]
     """By key: the swept device that has it."""
+    captured: Mapping[Key, str] = field(default_factory=dict)
+    """By key: the name that captures of the device that has it give; empty if they differ."""
     listed: Mapping[str, str] = field(default_factory=dict)
     """By short name: the listed node, if only one has it."""
     listings: Mapping[str, int] = field(default_factory=dict)
@@ -37,7 +44,7 @@ class DisputeEvidence:
 
     @cached_property
     def exchanged(self) -> frozenset[str]:
-        """Listed nodes with an HCA that the sweep describes as another node's."""
+        """Listed nodes with an id that others describe as another node's."""
         rows = ((self.find_listing(key), self.find_described(key)) for key in self.claimants)
         return frozenset(
             listed for listed, described in rows if listed and described not in (None, listed)
@@ -59,24 +66,35 @@ class DisputeEvidence:
             for claim_number, port in self.hearing_ports.get(key, ())
         )
 
-    def is_swept_as(self, key: Key, claimant: str) -> bool:
-        """Return whether a sweep found the key on a host of this name."""
+    def is_found_as(self, key: Key, claimant: str) -> bool:
+        """Return whether a sweep or a capture found the key on a host of this name."""
+        name = self._find_name(key)
+        return bool(name) and short_name(name) == short_name(claimant)
+
+    def _find_name(self, key: Key) -> str:
+        """Return how the sweep, else a capture, names the device that has the key."""
         swept_device = self.swept.get(key)
-        return (
-            swept_device is not None
-            and bool(swept_device.name)
-            and short_name(swept_device.name) == short_name(claimant)
-        )
+        return self.captured.get(key, "") if swept_device is None else swept_device.name
 
     def is_heard_as(self, key: Key, claimant: str) -> bool:
         """Return whether another device hears the key under the claimant's name."""
         return short_name(claimant) in self._heard_names(key, self.claimants[key][claimant])
 
-    def _heard_names(self, key: Key, own_claims: Collection[int]) -> set[str]:
+    def _heard_names(
+        self, key: Key, own_claims: Collection[int], *, is_trusted: bool = False
+    ) -> set[str]:
+        """Return the short names under which others hear the key.
+
+        Args:
+            key: the id.
+            own_claims: the numbers of the claims that do not count.
+            is_trusted: whether the reports of nodes do not count either.
+        """
         return {
             short_name(neighbor.device_name)
             for claim_number, port in self.hearing_ports.get(key, ())
             if claim_number not in own_claims
+            if not (is_trusted and node_of(self.claims[claim_number].device) is not None)
             for neighbor in port.neighbors
             if neighbor.device_name and key in neighbor_keys(neighbor)
         }
@@ -88,24 +106,33 @@ class DisputeEvidence:
             for claim_number in self.claimants[key].get(claimant, ())
         )
 
-    def find_listing(self, key: Key) -> str | None:
-        """Return the only node that the inventory lists the key for."""
-        nodes = [
+    def list_listings(self, key: Key) -> list[str]:
+        """Return the nodes that the inventory lists the key for."""
+        return [
             claimant
             for claimant, claim_numbers in self.claimants[key].items()
             if any(self.claims[number].origin is Origin.INVENTORY for number in claim_numbers)
         ]
+
+    def find_listing(self, key: Key) -> str | None:
+        """Return the only node that the inventory lists the key for."""
+        nodes = self.list_listings(key)
         return nodes[0] if len(nodes) == 1 else None
 
     def find_described(self, key: Key) -> str | None:
-        """Return the listed node that the sweep describes the key's HCA as."""
-        swept_device = self.swept.get(key)
-        if swept_device is None or swept_device.kind is DeviceKind.SWITCH:
+        """Return the listed node that has the key by the sweep, a capture, or its switches.
+
+        What hosts hear does not count: one host could move others.
+        """
+        if self._is_swept_switch(key):
             return None
-        return self.listed.get(short_name(swept_device.name)) if swept_device.name else None
+        names = {self._find_name(key)}
+        if key not in self.swept and names == {""}:
+            names = self._heard_names(key, (), is_trusted=True)
+        return self.listed.get(short_name(names.pop())) if len(names) == 1 else None
 
     def is_exchanged(self, node: str) -> bool:
-        """Return whether the sweep describes an HCA that is listed for the node as another's."""
+        """Return whether others describe an id that is listed for the node as another's."""
         return node in self.exchanged
 
     def is_contested(self, key: Key, own_claims: Sequence[int]) -> bool:
@@ -176,6 +203,7 @@ class _EvidenceDraft:
         default_factory=lambda: defaultdict(list)
     )
     swept: dict[Key, Device] = field(default_factory=dict)
+    captured: dict[Key, str] = field(default_factory=dict)
     listings: dict[str, int] = field(default_factory=dict)
     reporting: set[str] = field(default_factory=set)
 
@@ -195,6 +223,8 @@ class _EvidenceDraft:
         if claim.origin is Origin.SWEEP:
             self.swept.update(dict.fromkeys(keys, device))
             return
+        if is_named_capture(claim.origin, facts):
+            self._add_capture(keys, facts.name)
         claimant = claimant_of(facts, claim_number)
         if claimant is not None:
             for key in keys:
@@ -207,6 +237,11 @@ class _EvidenceDraft:
                     self.hearing_ports[key].append((claim_number, port))
                     self.claims[claim_number] = Claim(device, claim.origin)
 
+    def _add_capture(self, keys: Iterable[Key], name: str) -> None:
+        for key in keys:
+            if short_name(self.captured.setdefault(key, name)) != short_name(name):
+                self.captured[key] = ""
+
     def build(self) -> DisputeEvidence:
         """Return the evidence about ids that have a claimant."""
         counts = Counter(map(short_name, self.listings))
@@ -216,6 +251,7 @@ class _EvidenceDraft:
             self.claimants,
             {key: rows for key, rows in self.hearing_ports.items() if key in claimed},
             {key: device for key, device in self.swept.items() if key in claimed},
+            {key: name for key, name in self.captured.items() if key in claimed},
             {short_name(node): node for node in self.listings if counts[short_name(node)] == 1},
             self.listings,
             frozenset(self.reporting),

@@ -7,30 +7,36 @@ disputed, as a 64-bit hash.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.identity.claim_facts import NO_SPEAKER, ClaimFacts, ClaimTable
+from topology.identity.claim_facts import NO_SPEAKER, ClaimFacts, ClaimTable, HashRows
 from topology.model.claims import Key, Origin, strong_key
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import short_name
+from topology.model.ids import Id, short_name
 
+HeardName: TypeAlias = tuple[Id, str]
+"""An id of a device, and the name under which a neighbor entry describes the device."""
 MIN_HOSTS: Final = 2
 """A host's id belongs to a switch if at least this many other nodes hear it and the host hears none
 of them."""
 
 
-def find_disputed_hashes(table: ClaimTable) -> frozenset[int]:
+def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) -> frozenset[int]:
     """Return the hashes of all keys that may be disputed, and some more.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
     that the host itself hears, keys of a host that two nodes hear, and keys that the inventory
-    lists for one node and a sweep describes as another. Cost: O(n log n) in ids and neighbors, 1 µs
-    each; 16 bytes each.
+    lists for one node and a sweep, a capture or a neighbor entry describes as another. Cost:
+    O(n log n) in ids and neighbors, 1 µs each; 16 bytes each.
+
+    Args:
+        table: all claims.
+        heard_names: the names under which devices are heard.
     """
     keys = table.column(attrgetter("keys"))
     origins = np.array([claim.origin for claim in table.claims], np.uint8)
@@ -41,7 +47,10 @@ def find_disputed_hashes(table: ClaimTable) -> frozenset[int]:
     own = keys.where(~is_swept[keys.speakers])
     own = own.where(~np.isin(own.hashes, table.column(attrgetter("name_keys")).hashes))
     claimed = own.of(_find_claimants(table, is_swept))
-    described = keys.of(_find_descriptions(table, origins))
+    listed = _number_listed(table, origins)
+    described = keys.of(_find_descriptions(table, origins, listed)).with_rows(
+        _find_named(heard_names, listed)
+    )
     heard = table.heard_rows()
     swept_switches = keys.where((is_swept & is_switch)[keys.speakers])
     heard_by_nodes = heard.where(is_node[heard.speakers])
@@ -67,18 +76,29 @@ def _find_claimants(table: ClaimTable, is_swept: NDArray[np.bool_]) -> NDArray[n
     return claimants
 
 
-def _find_descriptions(table: ClaimTable, origins: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return a number for the listed node that each claim lists, or describes in a sweep."""
+def _number_listed(table: ClaimTable, origins: NDArray[np.uint8]) -> dict[str, int]:
+    """Return a number for each listed node, by its short name."""
     listed: dict[str, int] = {}
-    described = np.full(len(table), NO_SPEAKER)
     for number in np.flatnonzero(origins == Origin.INVENTORY).tolist():
         claimant = claimant_of(table.facts[number], number)
         if claimant is not None:
-            described[number] = listed.setdefault(short_name(claimant), len(listed))
+            listed.setdefault(short_name(claimant), len(listed))
+    return listed
+
+
+def _find_descriptions(
+    table: ClaimTable, origins: NDArray[np.uint8], listed: Mapping[str, int]
+) -> NDArray[np.int64]:
+    """Return a number for the listed node that each claim lists, or describes by its name."""
+    described = np.full(len(table), NO_SPEAKER)
     if not listed:
         return described
+    for number in np.flatnonzero(origins == Origin.INVENTORY).tolist():
+        claimant = claimant_of(table.facts[number], number)
+        if claimant is not None:
+            described[number] = listed[short_name(claimant)]
     node_by_name: dict[str, int] = {}
-    for number in np.flatnonzero(origins == Origin.SWEEP).tolist():
+    for number in np.flatnonzero(origins >= Origin.CAPTURE).tolist():
         facts = table.facts[number]
         if facts.name and facts.kind is not DeviceKind.SWITCH:
             node = node_by_name.get(facts.name)
@@ -86,6 +106,22 @@ def _find_descriptions(table: ClaimTable, origins: NDArray[np.uint8]) -> NDArray
                 node = node_by_name[facts.name] = listed.get(short_name(facts.name), NO_SPEAKER)
             described[number] = node
     return described
+
+
+def _find_named(heard_names: Iterable[HeardName], listed: Mapping[str, int]) -> HashRows:
+    """Return the keys that are heard under the name of a listed node, with its number."""
+    found: list[tuple[int, int]] = []
+    for identifier, name in heard_names if listed else ():
+        node, key = listed.get(short_name(name)), strong_key(identifier)
+        if node is not None and key is not None:
+            found.append((hash(key), node))
+    columns = np.array(found, np.int64).reshape(len(found), 2)
+    return HashRows(columns[:, 0], columns[:, 1])
+
+
+def is_named_capture(origin: Origin, facts: ClaimFacts) -> bool:
+    """Return whether a claim is a person's capture on a device that names itself."""
+    return origin is Origin.CAPTURE and bool(facts.name) and facts.kind is not DeviceKind.SWITCH
 
 
 def claimant_of(facts: ClaimFacts, claim_number: int) -> str | None:

@@ -56,6 +56,8 @@ class HeardDescriptions:
     """By short name: the first device that is heard under it."""
     contested: set[_Subject] = field(default_factory=set)
     """Ids that are described differently."""
+    other_names: set[tuple[Id, str]] = field(default_factory=set)
+    """Contested ids with the names in further descriptions."""
     shared_names: set[str] = field(default_factory=set)
     """Short names that several devices are heard under."""
     heard_by_hosts: dict[str, str] = field(default_factory=dict)
@@ -84,6 +86,8 @@ class HeardDescriptions:
         for subject in description.ids:
             if self.first.setdefault(subject, description) != description:
                 self.contested.add(subject)
+                if isinstance(subject, Id):
+                    self.other_names.add((subject, description.name))
         name = short_name(neighbor.device_name)
         if not name:
             return
@@ -92,6 +96,13 @@ class HeardDescriptions:
             self.shared_names.add(name)
         if node is not None and self.heard_by_hosts.setdefault(name, node) != node:
             self.heard_by_hosts[name] = ""
+
+    def names(self) -> Iterator[tuple[Id, str]]:
+        """Yield each id of the heard devices with the names under which they are heard."""
+        for subject, description in self.first.items():
+            if isinstance(subject, Id) and description.name:
+                yield subject, description.name
+        yield from self.other_names
 
     @property
     def is_consistent(self) -> bool:

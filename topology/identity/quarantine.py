@@ -5,7 +5,7 @@ disputed id are compared with these kinds of evidence, in this order:
 
 1. A cable: a port at the other end hears the id, and the claimant hears that port.
 2. A name: a port of another device hears the id under the claimant's node name.
-3. A sweep: it found the id on a host with the claimant's name.
+3. A sweep or a capture: it found the id on a host with the claimant's name.
 4. A walk: the claimant is a switch, whose report comes from a walk and not from an agent.
 5. The last generation: the claimant already had the id.
 
@@ -15,21 +15,23 @@ lets the id identify no device.
 
 An id that the inventory lists stays with its node, unless two witnesses contradict the list: the
 node itself reports other ids and another node reports this one, or a sweep and the report of the
-node that it names agree, or the list and the sweep exchange nodes. A node can only report itself
-and describe its own HCAs, so no node can bring this about for the ids of another.
+node that it names agree, or the list exchanges nodes that a sweep, a capture or their switches name
+otherwise. A node can only report itself and describe its own HCAs, so no node can bring this about
+for the ids of another. An id that the inventory lists for several nodes is of the one among them
+that the evidence confirms, or that reports it.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from topology.identity.claim_facts import ClaimTable
 from topology.identity.dispute_evidence import NO_EVIDENCE, DisputeEvidence, gather_evidence
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
-from topology.identity.disputed_ids import find_disputed_hashes
-from topology.model.claims import Claim, Key, Origin, PreviousOwners, strong_key
+from topology.identity.disputed_ids import HeardName, find_disputed_hashes
+from topology.model.claims import Claim, Key, PreviousOwners, strong_key
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.model.ids import Id, IdKind
@@ -47,14 +49,17 @@ class UndisputedClaims:
     new cable may change their owner."""
 
 
-def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> UndisputedClaims:
+def resolve_disputes(
+    table: ClaimTable, first_owners: PreviousOwners, heard_names: Iterable[HeardName] = ()
+) -> UndisputedClaims:
     """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
     Args:
         table: claims of all origins, in an order that depends only on their content.
         first_owners: the node that had each id in the last generation.
+        heard_names: the names under which devices are heard.
     """
-    suspects = find_disputed_hashes(table)
+    suspects = find_disputed_hashes(table, heard_names)
     evidence = gather_evidence(table, suspects) if suspects else NO_EVIDENCE
     lost_keys: dict[int, set[Key]] = defaultdict(set)
     gained_keys: dict[int, set[Key]] = defaultdict(set)
@@ -83,12 +88,13 @@ def resolve_disputes(table: ClaimTable, first_owners: PreviousOwners) -> Undispu
 
 def _describe_outcome(evidence: DisputeEvidence, key: Key, winner: str | None) -> Iterator[Dispute]:
     listed, described = evidence.find_listing(key), evidence.find_described(key)
+    listings = evidence.list_listings(key)
     for claimant in sorted(set(evidence.claimants[key]) - {winner}) if winner is not None else ():
         verdict = (
             Verdict.KEPT_AS_LISTED
             if winner == listed
             else Verdict.LISTING_LOST
-            if claimant == listed
+            if claimant in listings and not evidence.is_reported_by(key, claimant)
             else Verdict.CLAIM_LOST
         )
         yield Dispute(verdict, _shown(claimant), _shown(winner or "") or "a switch", key)
@@ -123,21 +129,25 @@ def _find_rightful_owner(
     listed = evidence.find_listing(key)
     if listed is not None:
         return _find_owner_of_listed(evidence, key, listed, first_owners)
-    if _is_listed(evidence, key):
-        return None
+    listings = evidence.list_listings(key)
+    if listings:
+        return _find_owner_of_repeated(evidence, key, listings, first_owners)
     if len(claimants) == 1:
         (own_claims,) = claimants.values()
         return "" if evidence.is_switch_key(key, own_claims) else None
     return _narrow_down(evidence, key, claimants, first_owners)
 
 
-def _is_listed(evidence: DisputeEvidence, key: Key) -> bool:
-    """Return whether the inventory lists a key for any node."""
-    return any(
-        evidence.claims[claim_number].origin is Origin.INVENTORY
-        for numbers in evidence.claimants[key].values()
-        for claim_number in numbers
-    )
+def _find_owner_of_repeated(
+    evidence: DisputeEvidence, key: Key, listings: Sequence[str], first_owners: PreviousOwners
+) -> str | None:
+    """Return the owner of a key that the inventory lists for several nodes, one of them.
+
+    None if nothing decides between them.
+    """
+    owner = _narrow_down(evidence, key, listings, first_owners)
+    reporters = [one for one in listings if evidence.is_reported_by(key, one)]
+    return owner or (reporters[0] if len(reporters) == 1 else None)
 
 
 def _find_owner_of_listed(
@@ -166,7 +176,7 @@ def _narrow_down(
     tests: tuple[Callable[[str], bool], ...] = (
         lambda claimant: evidence.confirms(key, evidence.claimants[key][claimant]),
         lambda claimant: evidence.is_heard_as(key, claimant),
-        lambda claimant: evidence.is_swept_as(key, claimant),
+        lambda claimant: evidence.is_found_as(key, claimant),
         lambda claimant: "\0" in claimant,
         lambda claimant: first_owners.get(key) == claimant,
     )

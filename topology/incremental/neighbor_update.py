@@ -20,7 +20,7 @@ from topology.join.neighbor_resolution import build_mention
 from topology.model.claims import Claim, Key, Origin, strong_key
 from topology.model.fabric_columns import Index
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import IdKind, parse_node_name
+from topology.model.ids import IdKind, parse_node_name, short_name
 
 
 class NeighborUpdate(NamedTuple):
@@ -83,11 +83,23 @@ class NeighborUpdater:
         if not all(self._is_uncontested(key) for key in neighbor_keys(neighbor)):
             return None
         peer = self.joined.keys.find(keys[0]) if keys else NO_DEVICE
+        if peer >= 0 and self._is_misnamed(peer, neighbor):
+            return None
         if peer == NO_DEVICE:
             is_by_port = not keys and any(map(strong_key, neighbor.port_ids))
             mention = self.joined.mentions.get(build_mention(neighbor))
             return None if mention is None or is_by_port else mention
         return None if peer in (SEVERAL_DEVICES, self.device) else peer
+
+    def _is_misnamed(self, peer: int, neighbor: Neighbor) -> bool:
+        """Return whether a switch hears a node under another name: its listed id may be wrong."""
+        node = self.joined.fabric.devices[peer].node
+        is_named = node is not None and bool(neighbor.device_name)
+        return (
+            is_named
+            and short_name(neighbor.device_name) != short_name(node or "")
+            and _is_switch(self.joined.claims[self.device])
+        )
 
     def _is_uncontested(self, key: Key) -> bool:
         """Return whether a neighbor entry with an ID says nothing about the owner of the ID.

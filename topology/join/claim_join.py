@@ -106,7 +106,9 @@ def join_claims(
     columns = read_claims(claims)
     limited = limit_claims(columns.table, columns.heard_descriptions)
     columns.replace(limited.changed_claims)
-    undisputed = resolve_disputes(columns.table, previous_owners)
+    undisputed = resolve_disputes(
+        columns.table, previous_owners, columns.heard_descriptions.names()
+    )
     columns.replace(undisputed.changed_claims)
     identities = resolve_claims(columns.table)
     resolver = NeighborResolver(identities, len(identities.entities))

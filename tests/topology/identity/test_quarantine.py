@@ -1,5 +1,7 @@
 """A node that claims ids of other devices loses them, and their owners are placed as before."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -234,6 +236,92 @@ def test_ids_exchanged_in_the_inventory_move_no_node(
     num_pairs = 3 if rows is ROWS["three rows"] else 1
     assert len(fabric.findings) == num_pairs
     assert all("Correct the inventory." in finding.message for finding in fabric.findings)
+
+
+REPEATED = {
+    "one id": {**GUIDS, "h1": [*GUIDS["h1"], GUIDS["h2"][0]]},
+    "all ids": {**GUIDS, "h1": GUIDS["h2"]},
+    "all ids in three rows": {
+        name: [guid for guids in GUIDS.values() for guid in guids] for name in GUIDS
+    },
+}
+
+
+@pytest.mark.parametrize("rows", REPEATED.values(), ids=REPEATED)
+@pytest.mark.parametrize("sources", ["sweep", "reports", "both"])
+def test_ids_listed_for_several_nodes_move_no_node(
+    rows: dict[str, list[str]], sources: str
+) -> None:
+    inventory = [named_row(name, guids) for name, guids in rows.items()]
+    others = [
+        *(swept_hcas() if sources != "reports" else ()),
+        *(reports_of_hcas() if sources != "sweep" else ()),
+    ]
+    fabric = build_fabric([*inventory, *others])
+    assert owners_of_guids(fabric) == TRUE_OWNERS
+    assert {finding.kind for finding in fabric.findings} == {FindingKind.DUPLICATE_ID}
+    assert all("Correct the inventory." in finding.message for finding in fabric.findings)
+
+
+def test_an_id_listed_for_several_nodes_identifies_none_without_evidence() -> None:
+    fabric = build_fabric([named_row("h1", GUIDS["h1"]), named_row("h2", GUIDS["h1"])])
+    (finding,) = fabric.findings
+    assert "it identifies neither" in finding.message
+
+
+def captures_of(cables: list[Claim]) -> list[Claim]:
+    """Return reports as captures that persons made on the devices: they name no node."""
+    return [
+        Claim(
+            replace(
+                claim.device,
+                kind=DeviceKind.UNKNOWN,
+                ids=tuple(id_ for id_ in claim.device.ids if id_.kind is not IdKind.NODE_NAME),
+            ),
+            Origin.CAPTURE,
+        )
+        for claim in cables
+    ]
+
+
+LISTED_HOSTS = hosts(1, 8)
+
+
+@pytest.mark.parametrize("silent", [(), LISTED_HOSTS], ids=["all devices", "switches"])
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"h01": "h05", "h05": "h01"},
+        {"h01": "h05", "h05": "h02", "h02": "h01"},
+        {"h01": "h05"},
+    ],
+    ids=["two rows", "three rows", "one row twice"],
+)
+def test_ids_exchanged_in_the_inventory_move_no_captured_node(
+    others: dict[str, str], silent: tuple[str, ...]
+) -> None:
+    captures = captures_of(claims(POD, silent=silent))
+    true = [listed(name, mac(name)) for name in LISTED_HOSTS]
+    wrong = [listed(name, mac(others.get(name, name))) for name in LISTED_HOSTS]
+    inference = infer_cables([], more=[*wrong, *captures])
+    assert tiers_of(inference) == tiers_of(infer_cables([], more=[*true, *captures]))
+    found = of_kind(inference.findings, FindingKind.DUPLICATE_ID)
+    assert found
+    assert all("Correct the inventory." in finding.message for finding in found)
+
+
+def test_what_hosts_hear_exchanges_no_listed_nodes() -> None:
+    inventory = [listed(name, mac(name)) for name in LISTED_HOSTS]
+    honest = infer_cables(POD, silent=("h01", "h05"), more=inventory)
+    forged = {
+        "eth9": [heard_from("h01", "eth0", "h05")],
+        "eth8": [heard_from("h05", "eth0", "h01")],
+    }
+    other_claims = claims(POD, silent=("h01", "h02", "h05"))
+    own = [heard_from("leaf1", "to-h02-eth0")]
+    bad = liar("h02", heard={"eth0": own, **forged})
+    inference = infer_cables([], more=[*inventory, *other_claims, bad])
+    assert tiers_of(inference) == tiers_of(honest)
 
 
 def test_a_description_alone_moves_no_node() -> None:
