@@ -1,5 +1,6 @@
 """A sweep joined with a list of nodes as columns gives the fabric of all claims one by one."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,16 +10,19 @@ from hypothesis import given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
+from generator.ingest.inputs import Inputs
+from generator.objects.inventory import parse_nodes
 from tests.effort import examples
 from tests.topology.join.test_mixes import EDITS, FABRICS, edited, others, packed, texts_of
 from tests.topology.join.test_sweep_join import boxed, compare
 from tests.topology.join.test_sweep_join import spoiled as spoiled_sweeps
 from topology.join.claim_join import join_claims
 from topology.join.fabric_join import join_as_columns
-from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.claims import Claim, ListedClaim, Origin, SweptClaims
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.ids import Id, IdKind
+from topology.model.packed_ids import PackedIds
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 from topology.synthetic import (
@@ -26,6 +30,7 @@ from topology.synthetic import (
     SyntheticSpec,
     build_undamaged,
     build_wiring,
+    render_inventory,
     sweep_devices,
 )
 
@@ -40,12 +45,20 @@ SWITCH = next(
 def same(sweep: SweptClaims, listed: Sequence[Claim]) -> Fabric | None:
     """Return the fabric as columns, after comparing it with the general way."""
     fast = join_as_columns([*listed, sweep])
+    lazy = [ListedClaim(claim.name, claim.ids) if is_bare(claim) else claim for claim in listed]
+    assert join_as_columns([sweep, *lazy]) == fast
     if fast is not None:
         general = join_claims([*listed, sweep], previous_owners={}).fabric
         assert fast == general
         compare(columns_of(fast), columns_of(general))
         assert np.asarray(columns_of(fast).has_shared_image).tolist() == boxed(general)
     return fast
+
+
+def is_bare(claim: Claim) -> bool:
+    """Return whether a claim lists ids and says nothing else."""
+    is_host = claim.device.kind is DeviceKind.HOST and not claim.device.ports
+    return is_host and claim.origin is Origin.INVENTORY
 
 
 @pytest.mark.parametrize("parts", ["names", "nodes"])
@@ -56,6 +69,17 @@ def test_a_list_that_agrees_keeps_the_fast_way(kind: FabricKind, parts: str) -> 
         fabric = same(packed(text), listed)
         assert fabric is not None
         assert {device.node for device in fabric.devices} >= {claim.name for claim in listed}
+
+
+@pytest.mark.parametrize("kind", FabricKind)
+def test_a_list_that_was_read_as_texts_keeps_the_fast_way(kind: FabricKind) -> None:
+    raw = json.dumps(render_inventory(FABRICS[kind])).encode()
+    inventory = parse_nodes(raw, source="nodes.json")
+    assert all(isinstance(node.ids, PackedIds) for node in inventory.nodes)
+    listed = Inputs(inventory=inventory).listed_claims
+    assert list(listed) == others(FABRICS[kind], ["nodes"])
+    for text in texts_of(FABRICS[kind]):
+        assert same(packed(text), listed) is not None
 
 
 def renamed(claim: Claim, name: str) -> Claim:
