@@ -9,7 +9,7 @@ from typing import NamedTuple
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
 from generator.objects.tree_spec import UnknownSetting
-from topology.model.claims import Claim, Origin, SweptClaims
+from topology.model.claims import Claim, ListedClaim, SweptClaims
 from topology.model.errors import CutInput, ParseError
 from topology.model.facts import Finding
 from topology.reports.compact_reports import Report
@@ -71,4 +71,4 @@ class Inputs:
     def listed_claims(self) -> tuple[Claim, ...]:
         """The claims of the inventory, one per node."""
         listed = self.inventory.nodes if self.inventory else ()
-        return tuple(Claim(node.device, Origin.INVENTORY) for node in listed)
+        return tuple(ListedClaim(node.name, node.ids) for node in listed)

@@ -7,6 +7,7 @@
 - `plane_config`: the planes file: which ports are in which plane.
 - `inventory`: the list of a cluster's nodes, with ids and capacity.
 - `node_entry`: one node of that list, validated field by field.
+- `plain_rows`: rows of that list with plain ids, read by one pattern.
 - `usable_fields`: the fields of a row that are valid; a wrong one costs only itself.
 - `row_stream`: the rows of a large JSON list, one at a time.
 - `document`: parts of a document that Kubernetes or a person wrote.

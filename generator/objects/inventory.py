@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
+from generator.objects.plain_rows import read_plain_row
 from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
 from generator.objects.yaml_document import (
     ValueFault,
@@ -85,13 +86,14 @@ def _stream_entries(text: str, key: str) -> Iterator[tuple[str, object]]:
     Raises:
         ValueError: the document has another form, or an item is no Node.
     """
-    for index, row in enumerate(stream_rows(text, key, refuse_repeated)):
-        if key != KUBECTL_ITEMS:
+    if key != KUBECTL_ITEMS:
+        for index, row in enumerate(stream_rows(text, key, refuse_repeated, read_plain_row)):
             yield f"{key}[{index}]", row
-        elif _is_node(row):
-            yield _show_node_path(row), row
-        else:
+        return
+    for row in stream_rows(text, key, refuse_repeated):
+        if not _is_node(row):
             raise ValueError("not a list of Nodes")
+        yield _show_node_path(row), row
 
 
 def _is_node(row: object) -> bool:
@@ -144,7 +146,7 @@ class _EntryCollector:
     def add_row(self, path: str, row: object, faults: tuple[ValueFault, ...], line: int) -> None:
         """Add the node of a row; of a node that is listed already, only the problem."""
         try:
-            node = parse_entry(row, faults)
+            node = row if isinstance(row, ListedNode) else parse_entry(row, faults)
         except ConfigError as error:
             self.lose(ParseError(f"{path} is left out: {error}", source=self.source, line=line))
             return

@@ -39,7 +39,7 @@ class ListedNode:
     """One node of the cluster."""
 
     name: str
-    ids: tuple[Id, ...]
+    ids: Sequence[Id]
     """Sorted; the node name is one of them."""
     spec: NodeSpec
     """Its capacity, labels and taints."""
@@ -49,7 +49,7 @@ class ListedNode:
     @property
     def device(self) -> Device:
         """The node as a host device with its ids."""
-        return Device(DeviceKind.HOST, self.name, self.ids)
+        return Device(DeviceKind.HOST, self.name, tuple(self.ids))
 
 
 Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]

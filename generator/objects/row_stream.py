@@ -23,8 +23,15 @@ _CLOSE = re.compile(r"\s*\]\s*\}\s*\Z")
 KUBECTL_ITEMS = "items"
 
 
+def _read_nothing(_text: str, _place: int) -> None:
+    return None
+
+
 def stream_rows(
-    text: str, key: str, build: Callable[[list[tuple[str, Any]]], object] | None = None
+    text: str,
+    key: str,
+    build: Callable[[list[tuple[str, Any]]], object] | None = None,
+    read: Callable[[str, int], tuple[object, int] | None] = _read_nothing,
 ) -> Iterator[object]:
     """Yield the rows of a JSON document whose only key is `key`, a list that is not empty.
 
@@ -34,6 +41,7 @@ def stream_rows(
         text: the document; if it has another form, no row is yielded before the error.
         key: the only key.
         build: builds an object from its pairs; None: a dict.
+        read: returns the row at a place of the text and its end, or None to leave it to `build`.
 
     Raises:
         ValueError: the document has another form, or is no JSON; also after some rows.
@@ -46,7 +54,7 @@ def stream_rows(
     decode = json.JSONDecoder(object_pairs_hook=build).raw_decode
     place = opened.end()
     while True:
-        row, place = decode(text, place)
+        row, place = read(text, place) or decode(text, place)
         yield row
         following = _NEXT.match(text, place)
         if following is None:

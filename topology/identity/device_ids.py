@@ -13,20 +13,20 @@ from topology.model.lazy_rows import LazyTuple
 class ClaimedIds(LazyTuple[Id]):
     """The sorted ids of a device, read from its claims on every access."""
 
-    __slots__ = ("_claims", "_heard_ids")
+    __slots__ = ("_claims", "_more_ids")
 
-    def __init__(self, claims: Sequence[Claim], heard_ids: Collection[Id]) -> None:
+    def __init__(self, claims: Sequence[Claim], more_ids: Collection[Id]) -> None:
         """Store the sources of the ids.
 
         Args:
             claims: the claims about the device.
-            heard_ids: ids that neighbors report for the device.
+            more_ids: ids that something else reports for the device.
         """
         self._claims = tuple(claims)
-        self._heard_ids = frozenset(heard_ids)
+        self._more_ids = frozenset(more_ids)
 
     def _all(self) -> tuple[Id, ...]:
-        return tuple(sorted(self._heard_ids.union(*(claim.ids for claim in self._claims))))
+        return tuple(sorted(self._more_ids.union(*(claim.ids for claim in self._claims))))
 
     def __len__(self) -> int:
         """Return the number of ids."""

@@ -25,7 +25,7 @@ from topology.incremental.plane_update import has_switches_like, update_plane, u
 from topology.incremental.tree_update import ChangedPlane, InferenceScope, update_inference
 from topology.inference.tree_inference import InferenceState, build_inference_state
 from topology.join.claim_join import JoinedFabric, join_claims
-from topology.join.fabric_join import build_fabric
+from topology.join.fabric_join import join_as_columns
 from topology.join.neighbor_links import NO_PORT
 from topology.model.claims import Claim, PreviousOwners, SweptClaims
 from topology.model.fabric import Fabric, columns_of
@@ -81,7 +81,7 @@ class TreeState:
     """The claims, in the order given."""
     options: TreeOptions
     joined: JoinedFabric | None
-    """The joined claims; None if all claims are of one sweep, which is joined at once."""
+    """The joined claims; None for one sweep, with or without an inventory: it is joined at once."""
     fabric: Fabric
     split: PlaneSplit
     plane: Plane
@@ -134,9 +134,8 @@ def update_tree_state(
 def _build_all(
     claims: tuple[AnyClaim, ...], options: TreeOptions, context: PreviousGeneration
 ) -> TreeState:
-    if all(isinstance(claim, SweptClaims) for claim in claims):
-        joined, fabric = None, build_fabric(claims, previous_owners=context.previous_owners)
-    else:
+    joined, fabric = None, join_as_columns(claims)
+    if fabric is None:
         joined = join_claims(claims, previous_owners=context.previous_owners)
         fabric = joined.fabric
     return _infer_state(

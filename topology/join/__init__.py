@@ -15,8 +15,9 @@
     link_pairs           finds both ports of each neighbor entry
     neighbor_links       neighbor entries to links, as arrays
     port_table           the ports of a fabric as arrays
-    sweep_join           the fast way: one sweep as columns
-    sweep_devices        the nodes of one sweep to devices
+    sweep_join           the fast way: one sweep, and a list of nodes, as columns
+    sweep_devices        the nodes of one sweep and of the list to devices
+    sweep_owners         which listed node has each HCA of a sweep
     unmatched_ports      port lines of a sweep that the other node does not confirm
 
 It imports `topology.model`, `topology.identity`, and the sweep columns and node names of

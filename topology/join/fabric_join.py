@@ -1,4 +1,4 @@
-"""Join claims to one fabric: one sweep alone as columns, any other claims one by one."""
+"""Join claims to one fabric: one sweep and the list of nodes as columns, any others by rows."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from topology.join.claim_join import join_claims
 from topology.join.sweep_join import build_sweep_fabric
-from topology.model.claims import Claim, PreviousOwners, SweptClaims
+from topology.model.claims import Claim, Origin, PreviousOwners, SweptClaims
 from topology.model.fabric import Fabric
 
 _NO_OWNERS: Final[PreviousOwners] = MappingProxyType({})
@@ -27,9 +27,24 @@ def build_fabric(
         previous_owners: the node that had each id before, for ids that two devices claim now.
     """
     claims = list(claims)
-    swept = [claim for claim in claims if isinstance(claim, SweptClaims)]
-    if swept and len(swept) == len(claims):
-        fabric = build_sweep_fabric(swept)
-        if fabric is not None:
-            return fabric
+    fabric = join_as_columns(claims)
+    if fabric is not None:
+        return fabric
     return join_claims(claims, previous_owners=previous_owners).fabric
+
+
+def join_as_columns(claims: Iterable[Claim | SweptClaims]) -> Fabric | None:
+    """Join one sweep, and the inventory if there is one; None if `join_claims` must do it.
+
+    No id is in dispute then, so previous owners have no effect.
+    """
+    sweeps: list[SweptClaims] = []
+    listed: list[Claim] = []
+    for claim in claims:
+        if isinstance(claim, SweptClaims):
+            sweeps.append(claim)
+        elif claim.origin is Origin.INVENTORY:
+            listed.append(claim)
+        else:
+            return None
+    return build_sweep_fabric(sweeps, listed) if len(sweeps) == 1 else None

@@ -1,8 +1,8 @@
 """The nodes of one sweep to devices: HCAs that share a name form one host, and all names.
 
-The rules are those of `identity`, but only for sweeps, because a sweep has tens of thousands of
-claims. This module joins nodes by name only: a sweep in which two nodes share an id is left to
-`claim_join`.
+The rules are those of `identity`, but only for one sweep and a list of nodes, because a sweep has
+tens of thousands of claims. HCAs belong to the node that lists their GUID, else to the host of
+their name. A sweep in which two nodes share an id is left to `claim_join`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
+from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_kinds import resolve_nodes
 from topology.identity.device_names import display_names, sort_names
-from topology.model.claims import Origin, duplicate_name_finding
+from topology.identity.listed_nodes import ListedNodes
+from topology.join.sweep_owners import UNLISTED, find_owners
+from topology.model.claims import Claim, Origin, duplicate_name_finding
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Finding
 from topology.model.ids import Id, IdKind, short_name
@@ -28,6 +31,8 @@ from topology.sources.infiniband.node_names import host_names, switch_name
 
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
 _SWEPT = frozenset({Origin.SWEEP})
+_LISTED = frozenset({Origin.INVENTORY})
+_LISTED_AND_SWEPT = _SWEPT | _LISTED
 
 
 @dataclass(slots=True)
@@ -41,11 +46,22 @@ class SweptDevice:
     """Nodes of the sweep, in the order of their claims."""
     node: str | None = None
     silent_node: str | None = None
-    origins: frozenset[Origin] = _SWEPT
+    listed: Claim | None = None
+    """The node in the inventory; it may have no part in the sweep."""
+
+    @property
+    def origins(self) -> frozenset[Origin]:
+        """The origins of its claims."""
+        if self.listed is None:
+            return _SWEPT
+        return _LISTED_AND_SWEPT if self.parts else _LISTED
 
     @property
     def ids(self) -> set[Id]:
         """All ids of the device."""
+        return self._swept_ids().union(self.listed.ids if self.listed is not None else ())
+
+    def _swept_ids(self) -> set[Id]:
         columns = self.sweep.columns
         node_ids = {Id(IdKind.NODE_GUID, f"{columns.guids[node]:016x}") for node in self.parts}
         images = {columns.images[node] for node in self.parts}
@@ -54,8 +70,10 @@ class SweptDevice:
         }
         return node_ids | image_ids
 
-    def sorted_ids(self) -> tuple[Id, ...]:
+    def sorted_ids(self) -> Sequence[Id]:
         """Return all ids in order; faster than `ids`, because a fabric needs them per device."""
+        if self.listed is not None:
+            return ClaimedIds([self.listed], self._swept_ids())
         columns = self.sweep.columns
         guids = [columns.guids.item(node) for node in self.parts]
         images = {columns.images.item(node) for node in self.parts}
@@ -107,8 +125,10 @@ class JoinedSweep:
         return np.fromiter(chain.from_iterable(parts), np.intp)
 
 
-def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
-    """Return the devices of a sweep; None if GUIDs are not unique or a node type is unknown.
+def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> JoinedSweep | None:
+    """Return the devices of a sweep and of an inventory; None if only `claim_join` can tell them.
+
+    This is so if GUIDs are not unique, a node type is unknown, or the sweep contradicts the list.
 
     Cost: O(nodes log nodes), 2 µs each.
     """
@@ -116,22 +136,26 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
         return None
     names, labels = describe_nodes(sweep)
     is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
+    owners = np.full(len(sweep), UNLISTED, np.intp)
+    if listed is not None:
+        found = find_owners(sweep, listed, names, is_host)
+        if found is None or _has_twin_labels(sweep, found, labels):
+            return None
+        owners = found
     by_name: dict[str, list[int]] = defaultdict(list)
-    for node in np.flatnonzero(is_host).tolist():
+    for node in np.flatnonzero(is_host & (owners == UNLISTED)).tolist():
         by_name[names[node]].append(node)
     alone = [*np.flatnonzero(~is_host).tolist(), *by_name.pop("", ())]
+    hosts = _group_hosts(sweep, by_name, labels, listed)
     devices = list(_build_single_devices(sweep, alone, names))
-    findings: list[Finding] = []
-    hosts = _by_short_name(by_name)
-    several = _find_shared_names(sweep, list(hosts.values()), labels).tolist()
-    for (name, parts), is_several in zip(hosts.items(), several, strict=True):
-        if is_several:
-            findings.append(duplicate_name_finding(name, len(parts)))
-            devices += (SweptDevice(sweep, DeviceKind.HOST, [], [node]) for node in parts)
-        else:
-            devices.append(SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts))
+    devices += (SweptDevice(sweep, DeviceKind.HOST, [], [node]) for node in hosts.unnamed)
+    devices += (
+        SweptDevice(sweep, DeviceKind.HOST, [names[parts[0]]], parts) for parts in hosts.named
+    )
     devices.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
-    findings += resolve_nodes(devices)
+    if listed is not None:
+        devices = [*_build_listed_devices(sweep, listed, owners, hosts.listed, names), *devices]
+    findings = [*hosts.findings, *resolve_nodes(devices)]
     titles = display_names(devices)
     order = sort_names(titles)
     return JoinedSweep(
@@ -141,6 +165,68 @@ def join_sweep_nodes(sweep: SweepColumns) -> JoinedSweep | None:
         claim_order=order,
         findings=findings,
     )
+
+
+class _HostGroups(NamedTuple):
+    """The CAs that no listed GUID assigns to a node, by what their names say."""
+
+    named: list[list[int]]
+    """The CAs of each host outside the list."""
+    listed: dict[int, list[int]]
+    """By listed node: its CAs."""
+    unnamed: list[int]
+    """CAs that do not say which host they are in."""
+    findings: list[Finding]
+
+
+def _group_hosts(
+    sweep: SweepColumns,
+    by_name: Mapping[str, list[int]],
+    labels: HcaLabels,
+    listed: ListedNodes | None,
+) -> _HostGroups:
+    """Group CAs by the short name of their host; a node that lists GUIDs has no further CA."""
+    hosts = _by_short_name(by_name)
+    several = _find_shared_names(sweep, list(hosts.values()), labels).tolist()
+    lists_guids = listed.lists_guids().tolist() if listed is not None else []
+    groups = _HostGroups([], {}, [], [])
+    for (name, parts), is_several in zip(hosts.items(), several, strict=True):
+        owner = listed.by_short_name.get(name) if listed is not None else None
+        if is_several or (owner is not None and lists_guids[owner]):
+            groups.findings.append(duplicate_name_finding(name, len(parts)))
+            groups.unnamed.extend(parts)
+        elif owner is not None:
+            groups.listed[owner] = parts
+        else:
+            groups.named.append(parts)
+    return groups
+
+
+def _build_listed_devices(
+    sweep: SweepColumns,
+    listed: ListedNodes,
+    owners: Index,
+    named: Mapping[int, list[int]],
+    names: Sequence[str],
+) -> Iterator[SweptDevice]:
+    """Yield the listed nodes in the order of their claims, each with its CAs."""
+    nodes = np.flatnonzero(owners != UNLISTED)
+    nodes = nodes[np.argsort(owners[nodes], kind="stable")]
+    stops = np.cumsum(np.bincount(owners[nodes], minlength=len(listed.claims))).tolist()
+    start, ordered = 0, nodes.tolist()
+    for number, (claim, stop) in enumerate(zip(listed.claims, stops, strict=True)):
+        parts = sorted(ordered[start:stop], key=names.__getitem__) or named.get(number, [])
+        start = stop
+        yield SweptDevice(
+            sweep, DeviceKind.HOST, [claim.name], parts, node=claim.name, listed=claim
+        )
+
+
+def _has_twin_labels(sweep: SweepColumns, owners: Index, labels: HcaLabels) -> bool:
+    """Return whether two CAs of a listed node have one RDMA name: their ports may be the same."""
+    has_label = (owners != UNLISTED) & (labels.codes > 0) & (sweep.columns.num_rows > 0)
+    codes = owners[has_label] * len(labels.texts) + labels.codes[has_label]
+    return len(np.unique(codes)) < len(codes)
 
 
 def is_plain(sweep: SweepColumns) -> bool:

@@ -1,8 +1,11 @@
-"""Join the claims of one sweep as columns; the fabric equals that of `claim_join`.
+"""Join one sweep, and the list of nodes beside it, as columns.
+
+The fabric equals that of `claim_join`.
 
 Both ends of nearly every cable are in the sweep and agree; those cables are paired all at once. A
 port line that the other node does not confirm is resolved by the rules of `claim_join`, one by
-one. `claim_join` handles everything else: two sweeps, an id of two nodes, a peer without a record.
+one. `claim_join` handles everything else: two sweeps, an id of two nodes, a peer without a record,
+a list of nodes that contradicts itself or the sweep.
 """
 
 from __future__ import annotations
@@ -13,9 +16,10 @@ from functools import partial
 
 import numpy as np
 
+from topology.identity.listed_nodes import read_listed_nodes
 from topology.join.sweep_devices import JoinedSweep, join_sweep_nodes
 from topology.join.unmatched_ports import AddedPort, PortLines, place_unmatched
-from topology.model.claims import SweptClaims
+from topology.model.claims import Claim, SweptClaims
 from topology.model.fabric import Fabric, FabricDevice, FabricPort, Link
 from topology.model.fabric_columns import (
     KIND_CODES,
@@ -43,16 +47,25 @@ _HALF = 32
 """Bits for one of the two numbers in a key."""
 
 
-def build_sweep_fabric(claims: Sequence[SweptClaims]) -> Fabric | None:
+def build_sweep_fabric(
+    claims: Sequence[SweptClaims], listed: Sequence[Claim] = ()
+) -> Fabric | None:
     """Return the fabric of one sweep; None if only `claim_join` can join the claims.
 
-    Cost: O(n log n) in nodes and port lines, 0.5 µs each.
+    Cost: O(n log n) in nodes, port lines and listed ids, 0.5 µs each.
+
+    Args:
+        claims: the sweep.
+        listed: the claims of the inventory.
     """
     devices = claims[0].devices
-    if len(claims) > 1 or not isinstance(devices, SweptClaimDevices):
+    if len(claims) > 1 or not isinstance(devices, SweptClaimDevices) or not len(devices):
         return None
     sweep = devices.sweep
-    joined = join_sweep_nodes(sweep)
+    nodes = read_listed_nodes(listed) if listed else None
+    if listed and nodes is None:
+        return None
+    joined = join_sweep_nodes(sweep, nodes)
     if joined is None:
         return None
     ports = _number_ports(sweep, joined)
@@ -128,7 +141,8 @@ class _SweepRows:
         for index in indices:
             device = self.joined.devices[index]
             name = self.joined.names[index]
-            yield FabricDevice(name, device.kind, device.node, device.sorted_ids())
+            is_reporting = bool(device.parts)
+            yield FabricDevice(name, device.kind, device.node, device.sorted_ids(), is_reporting)
 
     def port_rows(self, columns: FabricColumns, indices: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(indices, np.intp, len(indices))

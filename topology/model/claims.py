@@ -16,7 +16,7 @@ from enum import IntEnum
 from typing import Protocol, runtime_checkable
 
 from topology.model.errors import show
-from topology.model.facts import Device, Finding, FindingKind, Severity
+from topology.model.facts import Device, DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import Id, IdKind
 
 Key = tuple[str, str]
@@ -87,6 +87,34 @@ class LazyClaim(Claim):
     def __hash__(self) -> int:
         """Return the hash of a plain claim with the same device."""
         return hash((self.device, self.origin))
+
+
+class ListedClaim(LazyClaim):
+    """One node of the inventory, which says nothing but its ids."""
+
+    __slots__ = ("_ids",)
+
+    _ids: Sequence[Id]
+
+    def __init__(self, name: str, ids: Sequence[Id]) -> None:
+        """Store the name of the node and its ids, sorted."""
+        super().__init__(Origin.INVENTORY, name)
+        object.__setattr__(self, "_ids", ids)
+
+    @property
+    def device(self) -> Device:
+        """The node as a host."""
+        return Device(DeviceKind.HOST, self._name, self.ids)
+
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the node."""
+        return tuple(self._ids)
+
+    @property
+    def packed_ids(self) -> Sequence[Id]:
+        """The ids as they were given."""
+        return self._ids
 
 
 class SweptClaim(LazyClaim):

@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.objects import node_entry
+from generator.objects import inventory, node_entry
 from generator.objects.inventory import Inventory, parse_nodes
 from generator.objects.node_entry import parse_entry
+from generator.objects.plain_rows import read_plain_row
 from tests.effort import examples
 from topology.model.ids import is_canonical_guid, is_canonical_mac, parse_guid, parse_mac
+from topology.model.packed_ids import PackedIds
 
 KINDS = st.sampled_from(
     ["node-guid", "port-guid", "system-image-guid", "mac", "ip", "hostname", ""]
@@ -52,6 +54,12 @@ NODES = st.fixed_dictionaries(
 )
 
 
+MORE_NODES: st.SearchStrategy[Any] = st.fixed_dictionaries(
+    {"name": st.sampled_from(["node-1", "node-2", "Node 1"]), "ids": st.lists(PLAIN_ROWS)},
+    optional={"capacity": st.sampled_from([{"slots": 8}, {"slots": "x"}, {"slots": {}}, {}, None])},
+)
+
+
 def parse(rows: list[Mapping[str, Any]]) -> Inventory:
     return parse_nodes(json.dumps({"nodes": rows}).encode(), source="nodes.json")
 
@@ -64,6 +72,48 @@ def test_it_reads_plain_ids_as_pydantic_does(rows: list[Mapping[str, Any]]) -> N
         expected = parse(rows)
     assert (found.nodes, found.lost) == (expected.nodes, expected.lost)
     assert list(map(str, found.problems)) == list(map(str, expected.problems))
+
+
+@given(
+    st.lists(st.one_of(NODES, MORE_NODES), min_size=1, max_size=4), st.sampled_from([None, "\t\r"])
+)
+@settings(max_examples=examples(300))
+def test_it_reads_plain_rows_by_a_pattern_as_pydantic_does(
+    rows: list[Mapping[str, Any]], indent: str | None
+) -> None:
+    text = json.dumps({"nodes": rows}, indent=indent)
+    found = parse_nodes(text.encode(), source="nodes.json")
+    with patch.object(inventory, "read_plain_row", return_value=None):
+        expected = parse_nodes(text.encode(), source="nodes.json")
+    assert found.nodes == expected.nodes
+    assert found.lost == expected.lost
+    assert list(map(str, found.problems)) == list(map(str, expected.problems))
+    for node, other in zip(found.nodes, expected.nodes, strict=True):
+        assert (node.device, hash(node.ids)) == (other.device, hash(other.ids))
+        assert (len(node.ids), repr(node.ids)) == (len(other.ids), repr(other.ids))
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        '{"name": "node-1",\u00a0"ids": []}',
+        '{"name": "node-1", "name": "node-2", "ids": []}',
+        '{"name": "node-1", "ids": [], "capacity": {"slots": 1, "slots": 2}}',
+        '{"name": "node-1", "ids": [], "capacity": {"slots": 1,}}',
+        '{"name": "-", "ids": []}',
+        '{"name": "node-1", "ids": [{"type": "mac", "value": "03:00:00:00:00:01"}]}',
+        '{"name": "node-1", "ids": [{"type": "mac", "type": "mac", "value": "x"}]}',
+    ],
+)
+def test_a_row_that_is_not_plain_is_left_to_the_other_way(row: str) -> None:
+    assert read_plain_row(row, 0) is None
+
+
+def test_it_builds_no_id_of_a_plain_row() -> None:
+    row = {"name": "node-1", "ids": [{"type": "mac", "value": "02:00:00:00:00:01"}]}
+    (node,) = parse([{**row, "capacity": {"slots": 8}}]).nodes
+    assert isinstance(node.ids, PackedIds)
+    assert (node.spec.capacity, node.ids[0].value) == ({"slots": 8}, "02:00:00:00:00:01")
 
 
 def test_it_validates_no_plain_id() -> None:
