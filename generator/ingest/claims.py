@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from generator.ingest.heard_devices import (
     explain_flooder,
@@ -16,7 +16,7 @@ from generator.ingest.heard_devices import (
     find_heard,
     without_neighbors,
 )
-from generator.ingest.host_evidence import HostPort, read_host_ports
+from generator.ingest.host_evidence import HostPort, list_host_ports, read_host_ports
 from generator.ingest.inputs import SweepDoubt
 from generator.ingest.named_sweepers import (
     EVERY_SWEEPER,
@@ -24,7 +24,7 @@ from generator.ingest.named_sweepers import (
     find_attested_subnets,
     find_awaited_subnets,
 )
-from generator.ingest.report_scope import limit_to_scope
+from generator.ingest.report_scope import is_part_name, limit_to_scope
 from generator.ingest.reported_sweep import ReportedSweep
 from generator.ingest.sweep_budget import SweepParser
 from generator.ingest.sweep_choice import (
@@ -43,6 +43,10 @@ from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
+from topology.reports.plain_reports import PlainReport
+
+_MAX_SAMPLES: Final = 512
+"""More than the shapes of one folder; every reading of a folder has new ones."""
 
 
 class ReportClaims(NamedTuple):
@@ -89,6 +93,8 @@ class ClaimBuilder:
         self._device_claims: dict[str, _DeviceClaim] = {}
         self._deaf: dict[str, tuple[_DeviceClaim, _DeviceClaim]] = {}
         """By name: the claim of a host that names too many devices, and the one without them."""
+        self._whole_samples: dict[int, tuple[PlainReport, bool]] = {}
+        """By the object's id: a host's report, and whether all of it counts; see `Likeness`."""
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
@@ -120,6 +126,8 @@ class ClaimBuilder:
             is_node = name in nodes
             if known is not None and known.facts == report.content and known.is_node == is_node:
                 device_claims[name] = known
+            elif (whole := self._build_whole_claim(report, is_node=is_node)) is not None:
+                device_claims[name] = whole
             elif (device := report.device) is not None:
                 device_claims[name] = _build_device_claim(report, device, is_node=is_node)
         self._device_claims = device_claims
@@ -151,6 +159,32 @@ class ClaimBuilder:
             ),
             choice.doubts,
         )
+
+    def _build_whole_claim(self, report: Report, *, is_node: bool) -> _DeviceClaim | None:
+        """Return the claim of a report of which all is known to count, without unpacking it."""
+        if not isinstance(report, CompactReport) or not self._is_whole(report, is_node=is_node):
+            return None
+        facts, likeness = report.facts, report.likeness
+        if facts is None or likeness is None:
+            return None
+        node = report.name if facts.kind is DeviceKind.HOST else None
+        claim = PackedClaim(facts.packed, facts.name, node=node)
+        ports = list_host_ports(facts.swept_ports, likeness.guids)
+        return _DeviceClaim(report.content, claim, (), is_node, ports, "", likeness.heard)
+
+    def _is_whole(self, report: CompactReport, *, is_node: bool) -> bool:
+        """Return whether all of a report is known to count, as of the report that it is like."""
+        likeness = report.likeness
+        if likeness is None or is_part_name(report.name):
+            return False
+        if report.device_kind is not DeviceKind.HOST:
+            return not is_node
+        sample = likeness.sample
+        if id(sample) not in self._whole_samples:
+            if len(self._whole_samples) >= _MAX_SAMPLES:
+                self._whole_samples.clear()
+            self._whole_samples[id(sample)] = sample, _is_whole_host(sample)
+        return self._whole_samples[id(sample)][1]
 
     def _leave_out_flooders(self, claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
         """Return the claims, of hosts that name too many devices without their neighbors."""
@@ -226,6 +260,12 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     ports = read_host_ports(scoped.device)
     heard = find_heard(scoped.device)
     return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess, heard)
+
+
+def _is_whole_host(sample: PlainReport) -> bool:
+    """Return whether all of a host's report counts."""
+    scoped = limit_to_scope(sample.name, sample.device, is_node=True)
+    return scoped.device is sample.device and not scoped.problems and not scoped.excess
 
 
 def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:

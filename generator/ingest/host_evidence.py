@@ -8,7 +8,7 @@ ports of another subnet.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from generator.objects.allowance import compute_allowance
 from topology.model.errors import list_some, show
 from topology.model.facts import Device, DeviceKind, Medium, PortState
 from topology.model.ids import IdKind, natural_key, short_name
+from topology.reports.neighbor_report import SweptPort
 
 ALLOWED_HOSTS: Final = 2
 """So many hosts of a subnet may disagree with a sweep: a host may lie, or may have just started."""
@@ -89,6 +90,21 @@ def read_host_ports(device: Device) -> tuple[HostPort, ...]:
         if port.subnet and guid:
             found.append(HostPort(port.subnet, guid, port_guid))
     return tuple(found)
+
+
+def list_host_ports(
+    ports: Sequence[SweptPort], guids: Sequence[tuple[int, int]]
+) -> tuple[HostPort, ...]:
+    """Return the ports that `read_host_ports` returns, of a report that is not unpacked.
+
+    Args:
+        ports: the ports that are up in an InfiniBand subnet.
+        guids: node GUID and port GUID of each; 0 if unknown.
+    """
+    rows = zip(ports, guids, strict=True)
+    return tuple(
+        [HostPort(port.subnet, node or own, own) for port, (node, own) in rows if node or own]
+    )
 
 
 _GUIDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)

@@ -47,6 +47,11 @@ class ScopedReport(NamedTuple):
     """Why the report is none that an agent writes: it holds more than a host has."""
 
 
+def is_part_name(name: str) -> bool:
+    """Return whether a report of this name must be a part of a sweep."""
+    return _SWEEP_PART.search(name) is not None
+
+
 def limit_to_scope(name: str, device: Device, *, is_node: bool) -> ScopedReport:
     """Return what counts of a report. Cost: O(neighbor entries).
 
@@ -55,7 +60,7 @@ def limit_to_scope(name: str, device: Device, *, is_node: bool) -> ScopedReport:
         device: its content.
         is_node: whether a node of this name is listed; then no switch has a report of this name.
     """
-    if _SWEEP_PART.search(name):
+    if is_part_name(name):
         return ScopedReport(
             None, ("the name is that of a part of a sweep, but the report has none; it is ignored",)
         )

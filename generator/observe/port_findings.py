@@ -16,6 +16,7 @@ import numpy as np
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
+    Device,
     DeviceKind,
     Finding,
     FindingKind,
@@ -26,11 +27,13 @@ from topology.model.facts import (
 )
 from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
-from topology.reports.compact_reports import Report
+from topology.reports.compact_reports import CompactReport, Report
 
 _LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
 _MAX_SHOWN: Final = 4
 _MAX_POOLED: Final = 1 << 12
+_MAX_SAMPLES: Final = 512
+"""More than the shapes of one folder; every reading of a folder has new ones."""
 _PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
@@ -74,6 +77,8 @@ class HostPortCache:
         self._hosts: dict[str, _HostPorts] = {}
         self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
         """Equal rows of ports, shared by all nodes that have them."""
+        self._samples: dict[int, tuple[object, _HostPorts]] = {}
+        """By the object's id: a sample of reports, and its ports; see `Likeness`."""
 
     def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
         """Return the ports of each host, and store them for the next call."""
@@ -89,13 +94,34 @@ class HostPortCache:
     def _read_report(self, report: Report) -> _HostPorts:
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}
-        node, pool = _parse_host(report), self._pool
+        if len(self._samples) > _MAX_SAMPLES:
+            self._samples = {}
+        node, pool = self._parse_host(report), self._pool
         return node._replace(
             down_ports=pool.setdefault(node.down_ports, node.down_ports),
             down_hca_ports=pool.setdefault(node.down_hca_ports, node.down_hca_ports),
             linked_ports=pool.setdefault(node.linked_ports, node.linked_ports),
             ethernet_ports=pool.setdefault(node.ethernet_ports, node.ethernet_ports),
         )
+
+    def _parse_host(self, report: Report) -> _HostPorts:
+        """Return the ports of a host, without unpacking it if those of a like report are known."""
+        likeness = report.likeness if isinstance(report, CompactReport) else None
+        if likeness is None:
+            return _parse_host(report, report.device)
+        sample = likeness.sample
+        if id(sample) not in self._samples:
+            self._samples[id(sample)] = (sample, _parse_host(report, sample.device))
+        ports = self._samples[id(sample)][1]
+        return ports._replace(
+            report=report, name=report.metadata.name, is_listening=_is_listening(report)
+        )
+
+
+def _is_listening(report: Report) -> bool:
+    """Return whether an LLDP collector of the node worked."""
+    collectors = report.status.collectors
+    return any(one.outcome == "ok" and one.name in _LLDP_COLLECTORS for one in collectors)
 
 
 def derive_port_findings(
@@ -116,13 +142,9 @@ def derive_port_findings(
     yield from _find_flapping_links(fabric, reports)
 
 
-def _parse_host(report: Report) -> _HostPorts:
-    device = report.device
+def _parse_host(report: Report, device: Device | None) -> _HostPorts:
     ports = device.ports if device is not None else ()
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
-    working = {
-        collector.name for collector in report.status.collectors if collector.outcome == "ok"
-    }
     return _HostPorts(
         report=report,
         name=report.metadata.name,
@@ -138,7 +160,7 @@ def _parse_host(report: Report) -> _HostPorts:
             for port in wired
             if port.state is PortState.UP
         ),
-        is_listening=bool(working & _LLDP_COLLECTORS),
+        is_listening=_is_listening(report),
         has_neighbor=any(port.neighbors for port in wired),
     )
 

@@ -57,12 +57,13 @@ from generator.store.object_files import (
 )
 from runtime.clock import utc_now
 from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
-from topology.reports.compact_reports import compact_document
+from topology.reports.compact_reports import compact_document, compact_file
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
     NeighborReport,
     render_report,
 )
+from topology.reports.report_shapes import ReportShapes
 
 REPORTS: Final = "neighborreports"
 HYPERNODES: Final = "hypernodes"
@@ -85,10 +86,11 @@ def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
     """
     files = list_files(folder)
     problems: list[ParseError] = [*list_ignored_files(folder)]
+    read_whole = partial(compact_file, shapes=ReportShapes())
     rows = [
         (report.metadata.name, file, report)
         for file in files
-        for report in read_objects(file, compact_document, problems)
+        for report in read_objects(file, compact_document, problems, read_whole)
     ]
     chosen = choose_one_per_name(rows, partial(find_newest, now=now or utc_now()), problems)
     return StoredReports(chosen, tuple(problems), len(files))

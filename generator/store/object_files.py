@@ -60,14 +60,27 @@ def list_ignored_files(folder: Path) -> Iterator[ParseError]:
 
 
 def read_objects(
-    file: Path, parse: Callable[[object], ObjectT], problems: list[ParseError]
+    file: Path,
+    parse: Callable[[object], ObjectT],
+    problems: list[ParseError],
+    read_whole: Callable[[bytes], ObjectT | None] = lambda _: None,
 ) -> list[ObjectT]:
-    """Return the objects of one file, and add its errors to `problems`."""
+    """Return the objects of one file, and add its errors to `problems`.
+
+    Args:
+        file: its path.
+        parse: returns the object in a decoded document.
+        problems: takes the errors.
+        read_whole: returns the only object of a file that need not be decoded first, or None.
+    """
     source = show(str(file), 1024)
     raw = read_file(file, source)
     if isinstance(raw, ParseError):
         problems.append(raw)
         return []
+    only = read_whole(raw)
+    if only is not None:
+        return [only]
     objects: list[ObjectT] = []
     documents = list(parse_documents(raw, source=source))
     if not documents:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from topology.model.facts import Device, DeviceKind
@@ -21,8 +21,9 @@ from topology.reports.neighbor_report import (
     parse_report,
     swept_ports_of,
 )
-from topology.reports.packed_devices import pack_and_measure, unpack_device
+from topology.reports.packed_devices import pack_and_measure, pack_text, unpack_device
 from topology.reports.plain_reports import read_plain_report
+from topology.reports.report_shapes import Likeness, ReportShapes
 
 
 class NamedObject(Protocol):
@@ -105,6 +106,8 @@ class CompactReport:
     facts: PackedFacts | None
     """None for a part of a sweep."""
     sweep: SweepPart | None
+    likeness: Likeness | None = field(default=None, compare=False, repr=False)
+    """What is known of the facts without unpacking them, if the report was read by its shape."""
 
     @property
     def metadata(self) -> _ObjectName:
@@ -166,6 +169,30 @@ def compact_document(
     if plain is None:
         return compact_report(parse(document))
     return CompactReport(plain.name, plain.status, _pack_facts(plain.device), None)
+
+
+def compact_file(raw: bytes, shapes: ReportShapes) -> CompactReport | None:
+    """Return the report in a file in compact form, read by its shape.
+
+    Equal to what `compact_document` returns; None if the file must be read in that way.
+
+    Args:
+        raw: the file.
+        shapes: the shapes of earlier files; learns from this one.
+    """
+    shaped = shapes.read(raw)
+    if shaped is None:
+        return None
+    device = shaped.likeness.sample.device
+    facts = PackedFacts(
+        kind=device.kind,
+        name=shaped.device_name,
+        packed=pack_text(shaped.text),
+        swept_ports=swept_ports_of(device),
+        num_bytes=len(shaped.text),
+        num_neighbors=sum(len(port.neighbors) for port in device.ports),
+    )
+    return CompactReport(shaped.name, shaped.status, facts, None, shaped.likeness)
 
 
 def _pack_facts(device: Device) -> PackedFacts:

@@ -167,8 +167,14 @@ def swept_ports_of(device: Device | None) -> tuple[SweptPort, ...]:
     return tuple(
         SweptPort(port.subnet, port.name, port.rdma_device)
         for port in device.ports
-        if port.medium is Medium.INFINIBAND and port.state is PortState.UP and port.subnet
+        if port.subnet and is_swept_port(port)
     )
+
+
+def is_swept_port(port: Port) -> bool:
+    """Return whether a port is up and in an InfiniBand subnet."""
+    is_up = port.medium is Medium.INFINIBAND and port.state is PortState.UP
+    return is_up and bool(port.subnet)
 
 
 class NeighborReport(WireModel):
@@ -299,11 +305,21 @@ def _parse_ids(ids: Iterable[ReportId]) -> tuple[Id, ...]:
 def canonical_id(kind: IdKind, value: str, subtype: str) -> Id | None:
     """Return an id in canonical form; None if it identifies nothing, as MAC 0 does."""
     found: str | None = value
-    if kind in _GUID_KINDS:
+    if is_guid_kind(kind):
         found = parse_guid(value)
-    elif kind is IdKind.MAC or (subtype == "mac" and kind in _LLDP_KINDS):
+    elif is_mac_kind(kind, subtype):
         found = parse_mac(value)
     return None if found is None else Id(kind, found, subtype)
+
+
+def is_guid_kind(kind: IdKind) -> bool:
+    """Return whether the values of a kind are GUIDs."""
+    return kind in _GUID_KINDS
+
+
+def is_mac_kind(kind: IdKind, subtype: str) -> bool:
+    """Return whether the values of a kind and subtype are MACs."""
+    return kind is IdKind.MAC or (subtype == "mac" and kind in _LLDP_KINDS)
 
 
 _GUID_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from topology.model.claims import LazyClaim, Origin
 from topology.model.facts import Device
 from topology.model.ids import Id, IdKind
-from topology.reports.packed_devices import unpack_device
+from topology.reports.packed_devices import unpack_device, unpack_ids
 
 
 class PackedClaim(LazyClaim):
@@ -38,6 +39,12 @@ class PackedClaim(LazyClaim):
         device = unpack_device(self.packed)
         return device if self._node is None else bind_to_node(device, self._node)
 
+    @property
+    def ids(self) -> tuple[Id, ...]:
+        """The ids of the device, without unpacking its ports."""
+        ids = unpack_ids(self.packed)
+        return ids if self._node is None else _bind_ids(ids, self._node)
+
     def __eq__(self, other: object) -> bool:
         """Compare with any claim; two packed claims compare their bytes without unpacking."""
         if isinstance(other, PackedClaim):
@@ -49,5 +56,9 @@ class PackedClaim(LazyClaim):
 
 def bind_to_node(device: Device, node: str) -> Device:
     """Return the device with one node name, in place of all node names that it claims."""
-    ids = {identifier for identifier in device.ids if identifier.kind is not IdKind.NODE_NAME}
-    return replace(device, ids=tuple(sorted({*ids, Id(IdKind.NODE_NAME, node)})))
+    return replace(device, ids=_bind_ids(device.ids, node))
+
+
+def _bind_ids(ids: Iterable[Id], node: str) -> tuple[Id, ...]:
+    others = {identifier for identifier in ids if identifier.kind is not IdKind.NODE_NAME}
+    return tuple(sorted({*others, Id(IdKind.NODE_NAME, node)}))

@@ -35,7 +35,7 @@ from topology.reports.neighbor_report import (
     canonical_id,
 )
 
-_MAX_NAME: Final = 253
+MAX_NAME: Final = 253
 _MAX_DEVICE_IDS: Final = 1024
 _MAX_PORTS: Final = 4096
 _MAX_PORT_IDS: Final = 64
@@ -104,7 +104,7 @@ def _read_name(metadata: object) -> str:
     if type(metadata) is not dict:
         raise _NotPlainError
     name = _read_text(metadata["name"])
-    if not 0 < len(name) <= _MAX_NAME:
+    if not 0 < len(name) <= MAX_NAME:
         raise _NotPlainError
     return name
 
