@@ -6,13 +6,16 @@ Reports findings only; the tree does not change. `tier_findings` reports unusual
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
 
 from topology.model.errors import list_some
 from topology.model.fabric import Fabric
 from topology.model.facts import Finding, FindingKind, PortName, Severity, finding_about
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
+from topology.planes.cables import Edge
 from topology.planes.plane import Plane
 from topology.tiers.group_membership import Tie
 from topology.tiers.ranks import Ranks
@@ -93,26 +96,35 @@ def _find_set_aside(fabric: Fabric, grouping: TierGroups) -> Iterator[Finding]:
 
 
 def _find_undecidable(fabric: Fabric, plane: Plane, grouping: TierGroups) -> Iterator[Finding]:
+    edges = _index_edges(plane.host_edges, {tie.unit for tie in grouping.host_ties})
     for tie in grouping.host_ties:
         name = fabric.devices[tie.unit].name
-        ends = {
-            fabric.port_name(port)
-            for edge in plane.host_edges
-            if edge.a == tie.unit
-            for port in (edge.a_port, edge.b_port)
-        }
+        ends = _name_ends(fabric, edges[tie.unit])
         yield _tie_finding(fabric, name, tie, effect="It is not placed", ends=ends)
+    below_of = {tie.unit: grouping.groups[tie.unit].switches for tie in grouping.group_ties}
+    edges = _index_edges(plane.switch_edges, set(chain.from_iterable(below_of.values())))
     for tie in grouping.group_ties:
-        below = set(grouping.groups[tie.unit].switches)
         above = {switch for group in tie.groups for switch in group}
-        ends = {
-            fabric.port_name(port)
-            for edge in plane.switch_edges
-            if {edge.a, edge.b} & below and {edge.a, edge.b} & above
-            for port in (edge.a_port, edge.b_port)
-        }
+        below = below_of[tie.unit]
+        near = (edge for switch in below for edge in edges[switch])
+        ends = _name_ends(fabric, (edge for edge in near if edge.a in above or edge.b in above))
         name = fabric.devices[min(below)].name
         yield _tie_finding(fabric, name, tie, effect="Its domain has no parent", ends=ends)
+
+
+def _index_edges(edges: Iterable[Edge], devices: AbstractSet[int]) -> Mapping[int, Sequence[Edge]]:
+    """Return the edges at each of these devices."""
+    found: dict[int, list[Edge]] = {device: [] for device in devices}
+    for edge in edges if devices else ():
+        for device in (edge.a, edge.b):
+            if device in found:
+                found[device].append(edge)
+    return found
+
+
+def _name_ends(fabric: Fabric, edges: Iterable[Edge]) -> set[PortName]:
+    ports = {port for edge in edges for port in (edge.a_port, edge.b_port)}
+    return {fabric.port_name(port) for port in ports}
 
 
 def _tie_finding(
