@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from generator.objects.inventory import Inventory
+from generator.objects.inventory import Inventory, ListedNode
 from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
@@ -23,7 +23,8 @@ def derive_inventory_findings(inventory: Inventory | None) -> Iterator[Finding]:
             yield _build_finding(
                 node.name,
                 Severity.WARNING,
-                f"The entry of node {node.name} in the list of nodes has faults: "
+                f"The entry of node {node.name} in the list of nodes{_show_place(inventory, node)} "
+                "has faults: "
                 f"{list_some(node.problems, _MAX_SHOWN)}. The node stays listed. "
                 "Correct the entry.",
             )
@@ -32,9 +33,14 @@ def derive_inventory_findings(inventory: Inventory | None) -> Iterator[Finding]:
         yield _build_finding(
             _SUBJECT,
             Severity.ERROR,
-            f"The list of nodes has entries that name no node: {shown}. Correct the entries: until "
-            "then, no node of a HyperNode is taken for removed.",
+            f"The list of nodes has entries that name no node, or lacks its end: {shown}. Correct "
+            "the list: until then, no node of a HyperNode is taken for removed.",
         )
+
+
+def _show_place(inventory: Inventory, node: ListedNode) -> str:
+    place = inventory.places.get(node.name)
+    return f" ({show(place, 1024)})" if place else ""
 
 
 def describe_lost_entries(inventory: Inventory | None, previous: TopologyTree | None) -> str:
@@ -53,7 +59,7 @@ def describe_lost_entries(inventory: Inventory | None, previous: TopologyTree | 
     if not missing:
         return ""
     return (
-        f"the list of nodes has entries that name no node, and lacks "
+        f"the list of nodes has entries that name no node or lacks its end, and lacks "
         f"{list_some(map(show, missing), _MAX_SHOWN)}"
     )
 
