@@ -223,3 +223,11 @@ def test_a_problem_has_the_file_and_the_row_of_its_node() -> None:
     assert found.places == {"n": "nodes.json, nodes[1]"}
     (finding,) = derive_inventory_findings(found)
     assert "list of nodes (nodes.json, nodes[1]) has faults: ids: " in finding.message
+
+
+def test_many_wrong_entries_are_a_thousand_findings_and_a_total() -> None:
+    found = parse({"nodes": [{"name": f"n{at}", "ids": 7} for at in range(1003)]})
+    findings = list(derive_inventory_findings(found))
+    assert len(findings) == 1001
+    assert findings[-1].device == "inventory"
+    assert "The entries of 3 more nodes" in findings[-1].message
