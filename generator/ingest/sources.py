@@ -118,7 +118,10 @@ def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
             inputs,
             reports=stored.reports,
             unknown_subnets=report_claims.unknown_subnets,
-            findings=(*derive_refused_report_findings(stored.problems), *report_claims.findings),
+            findings=(
+                *derive_refused_report_findings(stored.problems, stored.refused_files),
+                *report_claims.findings,
+            ),
             doubts=report_claims.doubts,
         )
     for file in sources.ibnetdiscover:
@@ -288,4 +291,7 @@ def _read_chassis(file: Path) -> tuple[Device | None, tuple[ParseError, ...]]:
     raw = read_regular_file(file, MAX_CAPTURE_BYTES)
     if isinstance(raw, ParseError):
         return None, (raw,)
-    return parse_chassis(raw, source=show(str(file), 1024))
+    source = show(str(file), 1024)
+    device, errors = parse_chassis(raw, source=source)
+    cut = _find_capture_cut(raw, has_errors=bool(errors), source=source)
+    return device, (*([cut] if cut else []), *errors)

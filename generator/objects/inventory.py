@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
@@ -23,7 +24,7 @@ from generator.objects.yaml_document import (
     refuse_repeated,
 )
 from generator.placement.cluster.snapshot import NodeSpec
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.text import decode_text
 
 __all__ = [
@@ -36,6 +37,9 @@ __all__ = [
     "parse_node",
     "parse_nodes",
 ]
+_MAY_BE_CUT: Final = (
+    "the list may be cut: its last line has no line break; give the whole list, or end it with one"
+)
 _MAX_FILE_PROBLEMS: Final = 1000
 """Problems of one file that are kept; the number of the others is."""
 
@@ -47,7 +51,9 @@ class Inventory(NamedTuple):
     """Sorted by name."""
     problems: tuple[ParseError, ...]
     lost: tuple[str, ...] = ()
-    """Why entries name no node, so that it is unknown which nodes they list."""
+    """Why entries name no node, or may be missing, so that it is unknown which nodes they list."""
+    places: Mapping[str, str] = MappingProxyType({})
+    """By node with problems: the file and the row of its entry."""
 
 
 _DOCUMENT_KEYS: Final = frozenset({"apiVersion", "kind", "metadata", "nodes"})
@@ -77,7 +83,19 @@ def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
             continue
         return streamed
     _collect_documents(raw, entries)
+    if _may_be_cut(raw):
+        entries.lose(CutInput(_MAY_BE_CUT, source=entries.source))
     return entries
+
+
+def _may_be_cut(raw: bytes) -> bool:
+    """Return whether a list in YAML's block form ends within a line: its last rows may be missing.
+
+    The other forms have a closing bracket.
+    """
+    return bool(raw.strip()) and not (
+        raw.endswith((b"\n", b"\r")) or raw.rstrip().endswith((b"}", b"]"))
+    )
 
 
 def _stream_entries(text: str, key: str) -> Iterator[tuple[str, object]]:
@@ -123,6 +141,7 @@ class _EntryCollector:
     """By name."""
     problems: list[ParseError] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
+    places: dict[str, str] = field(default_factory=dict)
     num_more: int = 0
     """Problems beyond those that are kept."""
 
@@ -157,8 +176,11 @@ class _EntryCollector:
             if first is not None:
                 problems = (*first.problems, repeated)[: MAX_PROBLEMS + 1]
                 self.nodes[node.name] = replace(first, problems=problems)
+                self.places.setdefault(node.name, f"{self.source}, {path}")
             return
         self.nodes[node.name] = None if self.is_count else node
+        if node.problems:
+            self.places[node.name] = f"{self.source}, {path}"
         for problem in node.problems:
             text = f"{path} ({node.name}): {problem}"
             self.add_problem(ParseError(text, source=self.source, line=line))
@@ -171,7 +193,7 @@ class _EntryCollector:
         if self.num_more:
             text = f"{self.num_more} more problems with entries"
             problems = [*problems, ParseError(text, source=self.source)]
-        return Inventory(nodes, tuple(problems), tuple(self.lost))
+        return Inventory(nodes, tuple(problems), tuple(self.lost), self.places)
 
 
 def list_node_problems(nodes: Iterable[ListedNode]) -> tuple[ParseError, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -48,6 +48,35 @@ def derive_freshness_findings(
         if report.device_kind is not None and not _has_good_time(report, now, limit)
     )
     return findings
+
+
+def derive_sweep_time_findings(
+    reports: Iterable[Report], *, now: datetime, period: timedelta | None
+) -> Iterator[Finding]:
+    """Yield a finding per node with a sweep whose time is unusable: its age would never show.
+
+    Args:
+        reports: all reports.
+        now: with a time zone.
+        period: how often agents collect; None for saved reports, which need no time.
+    """
+    named: set[str] = set()
+    for report in reports:
+        text, name = report.status.observed_at, report.metadata.name.partition(".sweep.")[0]
+        has_no_age = parse_observed_at(text) is None and not (text is None and period is None)
+        if report.sweep is not None and has_no_age and name not in named:
+            named.add(name)
+            state, advice = _describe_age(text, now, "Check the agent there.")
+            yield Finding(
+                kind=FindingKind.STALE_REPORT,
+                device=name,
+                port=None,
+                severity=Severity.WARNING,
+                message=(
+                    f"The sweep of {show(name, 253)} {state}; any sweep with a usable time takes "
+                    f"precedence. {advice}"
+                ),
+            )
 
 
 def _has_good_time(report: Report, now: datetime, limit: timedelta | None) -> bool:
@@ -188,4 +217,5 @@ def derive_report_findings(
     )
     new_stale = (finding for finding in stale if finding.device not in failed_devices)
     listed = derive_inventory_findings(inputs.inventory)
-    return [*refused, *failed, *agent_findings, *new_stale, *listed]
+    timeless = derive_sweep_time_findings(inputs.reports, now=now, period=period)
+    return [*refused, *failed, *agent_findings, *timeless, *new_stale, *listed]

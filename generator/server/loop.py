@@ -316,7 +316,9 @@ class ReconcileLoop:
     def _collect_findings(
         self, observation: Observation | None, state: ClusterState
     ) -> tuple[Finding, ...]:
-        refused = derive_refused_report_findings(state.reports.problems)
+        refused = derive_refused_report_findings(
+            state.reports.problems, state.reports.refused_files
+        )
         if observation is None:
             return (*refused, *self._observer.sweep_findings)
         reports, switch_poller = state.reports.reports, self._config.switch_poller

@@ -26,6 +26,8 @@ class StoredReports(NamedTuple):
     problems: tuple[ParseError, ...]
     num_files: int
     """The number of files or objects, good or bad."""
+    refused_files: tuple[ParseError, ...] = ()
+    """Those of the problems that are about files of which at least one object cannot be used."""
 
 
 class StoredHyperNodes(NamedTuple):

@@ -87,13 +87,15 @@ def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
     files = list_files(folder)
     problems: list[ParseError] = [*list_ignored_files(folder)]
     read_whole = partial(compact_file, shapes=ReportShapes())
+    num_ignored = len(problems)
     rows = [
         (report.metadata.name, file, report)
         for file in files
         for report in read_objects(file, compact_document, problems, read_whole)
     ]
+    refused = tuple(problems[num_ignored:])
     chosen = choose_one_per_name(rows, partial(find_newest, now=now or utc_now()), problems)
-    return StoredReports(chosen, tuple(problems), len(files))
+    return StoredReports(chosen, tuple(problems), len(files), refused)
 
 
 def read_hypernodes(folder: Path) -> StoredHyperNodes:

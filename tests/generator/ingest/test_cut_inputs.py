@@ -49,6 +49,11 @@ def write_capture(scene: Scene) -> Path:
     return min((scene.root / "captures").glob("*.neighbors.json0"))
 
 
+def write_chassis(scene: Scene) -> Path:
+    scene.captures()
+    return min((scene.root / "captures").glob("*.chassis.json0"))
+
+
 def write_keyvalue(scene: Scene) -> Path:
     lines = []
     for number in range(4):
@@ -94,11 +99,12 @@ FORMS = {
     "lst": Form(write_dump(subnet_lst, "x.lst"), lambda file: ("--ibnetdiscover", file)),
     "ibnetdiscover": Form(Scene.sweep, lambda file: ("--ibnetdiscover", file)),
     "json0": Form(write_capture, lambda file: ("--lldpcli", file.parent)),
+    "chassis": Form(write_chassis, lambda file: ("--lldpcli", file.parent)),
     "keyvalue": Form(write_keyvalue, lambda file: ("--lldpcli", file.parent), is_between_neighbors),
     "walk": Form(write_walk, lambda file: ("--snmpwalk", file.parent), is_between_tables),
     "report": Form(write_report, lambda file: ("--reports", file.parent)),
 }
-ETHERNET = {"json0", "keyvalue", "walk"}
+ETHERNET = {"json0", "chassis", "keyvalue", "walk"}
 FAULTS = ("cut", "skipped:", "no usable input")
 
 
@@ -155,3 +161,25 @@ def test_a_dump_that_is_cut_between_two_lines_is_named_as_cut(tmp_path: Path, na
         parsed = parse_dump(b"".join(lines[:number]), source="x")
         is_same = tuple(parsed.devices) == tuple(whole)
         assert is_same or any("cut" in str(error) for error in parsed.errors), number
+
+
+@pytest.mark.parametrize("end", [9, 40, -20])
+def test_a_cut_chassis_file_stops_every_plan(tmp_path: Path, end: int) -> None:
+    file = write_chassis(Scene.of(tmp_path, PAIRS))
+    file.write_bytes(file.read_bytes()[:end])
+    ran = run("findings", "--lldpcli", file.parent, "-o", "json")
+    assert ran.code == ExitCode.SKIPPED
+    assert "the capture is cut" in ran.err
+    assert [row["kind"] for row in ran.document] == ["cut-input"]
+
+
+def test_an_unusable_file_of_a_report_is_a_finding_of_its_node(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    folder = scene.reports()
+    for name in (scene.hosts[1], f"{scene.hosts[0]}.sweep.0"):
+        file = folder / f"{name}.yaml"
+        file.write_bytes(file.read_bytes()[:300])
+    ran = run("findings", "--reports", folder, "-o", "json", "--kind", "unusable-report")
+    assert ran.code == ExitCode.SKIPPED
+    assert [row["subject"]["device"] for row in ran.document] == scene.hosts[:2]
+    assert f"{scene.hosts[1]}.yaml" in ran.document[1]["message"]

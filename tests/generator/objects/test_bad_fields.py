@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.objects.inventory import Inventory, ListedNode, parse_node, parse_nodes
+from generator.observe.inventory_findings import derive_inventory_findings
 from tests.effort import examples
 from tests.generator.scenes import kube_node
+from topology.model.errors import CutInput
 from topology.model.ids import Id, IdKind
 
 GOOD_ID = {"type": "mac", "value": "02:00:00:00:00:01"}
@@ -191,3 +193,41 @@ def test_no_field_takes_a_node_of_the_cluster_out_of_the_list(parts: dict[str, A
     document = kube_node("n") | parts
     document["metadata"] = {"name": "n", "labels": parts.get("metadata")}
     assert parse_node(document).name == "n"
+
+
+LIST = yaml.safe_dump(
+    {"nodes": [{"name": f"n{at}", "ids": [dict(GOOD_ID)]} for at in range(4)]}
+).encode()
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_a_list_in_yaml_that_ends_within_a_line_may_be_cut(end: bytes) -> None:
+    whole = LIST.replace(b"\n", end)
+    assert parse_nodes(whole, source="x").problems == ()
+    for place in range(len(whole) // 2, len(whole) - len(end)):
+        found = parse_nodes(whole[:place], source="x")
+        is_named = any(isinstance(problem, CutInput) for problem in found.problems)
+        assert is_named is (whole[place - 1 : place] not in end), place
+        assert found.lost or not is_named
+
+
+@pytest.mark.parametrize(
+    "text", [b'{"nodes": [{"name": "n"}]}', b"nodes: [{name: n}]", b"nodes:\n- name: n\n"]
+)
+def test_a_closed_list_needs_no_line_break(text: bytes) -> None:
+    assert parse_nodes(text, source="x").problems == ()
+
+
+def test_a_problem_has_the_file_and_the_row_of_its_node() -> None:
+    found = parse({"nodes": [{"name": "m"}, {"name": "n", "ids": 7}]})
+    assert found.places == {"n": "nodes.json, nodes[1]"}
+    (finding,) = derive_inventory_findings(found)
+    assert "list of nodes (nodes.json, nodes[1]) has faults: ids: " in finding.message
+
+
+def test_many_wrong_entries_are_a_thousand_findings_and_a_total() -> None:
+    found = parse({"nodes": [{"name": f"n{at}", "ids": 7} for at in range(1003)]})
+    findings = list(derive_inventory_findings(found))
+    assert len(findings) == 1001
+    assert findings[-1].device == "inventory"
+    assert "The entries of 3 more nodes" in findings[-1].message

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.observe.freshness import derive_freshness_findings
+from generator.observe.freshness import derive_freshness_findings, derive_sweep_time_findings
 from tests.effort import examples
 from tests.generator.ingest.test_claims import NOW, PERIOD, report
 from topology.model.facts import FindingKind
 from topology.reports.neighbor_report import ReportStatus
 from topology.reports.observed_time import parse_observed_at
+from topology.reports.sweep_parts import split_sweep
 
 
 @pytest.mark.parametrize(
@@ -81,3 +82,26 @@ def test_it_calls_silent(reports: list[str], silent: list[str]) -> None:
     assert [(one.kind, one.device) for one in found] == [
         (FindingKind.SILENT_NODE, name) for name in silent
     ]
+
+
+@pytest.mark.parametrize("period", [None, PERIOD], ids=["saved", "served"])
+@pytest.mark.parametrize("text", ["yesterday", "0000-01-01T00:00:00Z", "\x1b", "2026-11-21"])
+def test_a_sweep_without_a_usable_time_is_one_finding_of_its_node(
+    text: str, period: timedelta | None
+) -> None:
+    parts = [
+        part.model_copy(update={"status": ReportStatus(observed_at=text)})
+        for subnet in ("fe80000000000000", "fe80000000000001")
+        for part in split_sweep("x" * 9, node="a", subnet=subnet)
+    ]
+    found = list(derive_sweep_time_findings(parts, now=NOW, period=period))
+    assert [(one.kind, one.device) for one in found] == [(FindingKind.STALE_REPORT, "a")]
+    assert "unusable time" in found[0].message
+    assert found[0].message.isprintable()
+
+
+@pytest.mark.parametrize(("period", "num_found"), [(None, 0), (PERIOD, 1)])
+def test_only_a_saved_sweep_needs_no_time(period: timedelta | None, num_found: int) -> None:
+    parts = split_sweep("x" * 9, node="a", subnet="fe80000000000000")
+    parts = [part.model_copy(update={"status": ReportStatus()}) for part in parts]
+    assert len(list(derive_sweep_time_findings(parts, now=NOW, period=period))) == num_found

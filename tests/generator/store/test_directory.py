@@ -47,7 +47,7 @@ def store(tmp_path: Path) -> DirectoryStore:
 
 
 def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: DirectoryStore) -> None:
-    assert store.read_reports() == ((), (), 0)
+    assert store.read_reports() == ((), (), 0, ())
     assert store.read_hypernodes() == ((), (), 0)
     assert not store.reports.parent.exists()
 
