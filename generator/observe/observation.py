@@ -15,7 +15,7 @@ from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
-from topology.identity.id_owners import index_id_owners
+from topology.identity.id_owners import DeferredOwners, index_id_owners
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
     RebuildScope,
@@ -114,8 +114,11 @@ class ObservationCache:
     def find_owners(self, known: TreeState) -> PreviousOwners:
         """Return the owner of each id; the previous result if only cables changed."""
         if known.scope is RebuildScope.WHOLE or self._owners is None:
-            ids = known.joined.ids if known.joined is not None else None
-            self._owners = index_id_owners(known.fabric, ids)
+            self._owners = (
+                DeferredOwners(known.fabric)
+                if known.joined is None
+                else index_id_owners(known.fabric, known.joined.ids)
+            )
         return self._owners
 
 

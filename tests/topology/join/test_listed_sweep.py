@@ -16,9 +16,10 @@ from tests.effort import examples
 from tests.topology.join.test_mixes import EDITS, FABRICS, edited, others, packed, texts_of
 from tests.topology.join.test_sweep_join import boxed, compare
 from tests.topology.join.test_sweep_join import spoiled as spoiled_sweeps
+from topology.identity.id_owners import DeferredOwners, index_id_owners
 from topology.join.claim_join import join_claims
 from topology.join.fabric_join import join_as_columns
-from topology.model.claims import Claim, ListedClaim, Origin, SweptClaims
+from topology.model.claims import Claim, ListedClaim, Origin, SweptClaims, strong_key
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Device, DeviceKind, FindingKind, Port
 from topology.model.ids import Id, IdKind
@@ -184,3 +185,17 @@ def test_a_node_that_lists_guids_has_no_other_hca_of_its_name() -> None:
     fabric = same(packed(RAIL.decode()), listed)
     assert fabric is not None
     assert FindingKind.DUPLICATE_NAME in {finding.kind for finding in fabric.findings}
+
+
+def test_each_id_has_the_owner_that_the_general_way_gives_it() -> None:
+    sweep = packed(RAIL.decode())
+    fabric, general = (
+        join_as_columns([*NODES, sweep]),
+        join_claims([*NODES, sweep], previous_owners={}),
+    )
+    assert fabric is not None
+    owners, expected = DeferredOwners(fabric), index_id_owners(general.fabric, general.ids)
+    keys = {key for claim in NODES for one in claim.ids if (key := strong_key(one))}
+    assert {key: owners.get(key) for key in keys} == {key: expected.get(key) for key in keys}
+    assert {owners.get(key) for key in keys} == {claim.name for claim in NODES}
+    assert owners.get((IdKind.MAC, "02:00:00:00:00:99")) is None
