@@ -168,7 +168,8 @@ class ClaimBuilder:
         if facts is None or likeness is None:
             return None
         node = report.name if facts.kind is DeviceKind.HOST else None
-        claim = PackedClaim(facts.packed, facts.name, node=node)
+        sample = likeness.sample.device
+        claim = PackedClaim(facts.packed, facts.name, node=node, sample=sample)
         ports = list_host_ports(facts.swept_ports, likeness.guids)
         return _DeviceClaim(report.content, claim, (), is_node, ports, "", likeness.heard)
 
