@@ -43,8 +43,8 @@ _MAX_OF_LENGTH: Final = 4
 _MIN_SEEN: Final = 3
 """So many reports of a length are read in the usual way before a shape is learned from the next:
 learning costs as much as reading several reports."""
-_MACS: Final = re.compile(r"(?:(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\n)*\n?")
-_GUIDS: Final = re.compile(r"(?:(?!0{16}|f{16})[0-9a-f]{16}\n)*\n?")
+_MACS: Final = re.compile(r"(?:(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\n)*")
+_GUIDS: Final = re.compile(r"(?:(?!0{16}|f{16})[0-9a-f]{16}\n)*")
 _PORT_GUID_KINDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
 
 

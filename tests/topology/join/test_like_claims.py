@@ -17,9 +17,12 @@ from topology.join.claim_columns import ClaimColumns, read_claims
 from topology.join.claim_join import join_claims
 from topology.model.claims import Claim, SweptClaims
 from topology.model.facts import Device, Medium
-from topology.reports.compact_reports import CompactReport, compact_file
+from topology.model.ids import Id, IdKind
+from topology.reports.compact_reports import CompactReport, compact_document, compact_file
+from topology.reports.device_texts import DeviceSamples
 from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.packed_claims import PackedClaim
+from topology.reports.packed_devices import pack_device
 from topology.reports.report_shapes import ReportShapes
 from topology.sources.ibnetdiscover.chunks import NumpyReader
 from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
@@ -118,6 +121,26 @@ def test_claims_like_a_sample_give_the_rows_of_their_devices(
     claims = claims_of(read([raw_of(device, name) for name, device in fabric]))
     assert any(isinstance(claim, PackedClaim) and claim.sample for claim in claims)
     same_columns(read_claims(claims), read_claims(unlike(claims)))
+
+
+@pytest.mark.parametrize("fabric", FABRICS.values(), ids=map(str, FABRICS))
+def test_claims_of_decoded_reports_are_like_those_of_the_last_reports(
+    fabric: Sequence[tuple[str, Device]],
+) -> None:
+    documents = [json.loads(raw_of(device, name)) for name, device in fabric]
+    claims = claims_of([compact_document(document) for document in documents])
+    assert any(isinstance(claim, PackedClaim) and claim.sample for claim in claims)
+    same_columns(read_claims(claims), read_claims(unlike(claims)))
+
+
+def test_samples_are_bounded() -> None:
+    samples, device = DeviceSamples(), HEARD[0][1]
+    for number in range(400):
+        ids = tuple(Id(IdKind.HOSTNAME, str(value)) for value in range(number))
+        packed = pack_device(replace(device, ids=ids))
+        for _ in range(4):
+            samples.find(packed)
+    assert samples.num_samples == 256
 
 
 def test_devices_of_like_claims_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,6 +93,14 @@ def test_another_text_is_read_as_usual(document: Any, data: st.DataObject) -> No
     assert found in (None, read_usually(raw))
 
 
+@pytest.mark.parametrize("kind", ["mac", "port-guid", "node-guid"])
+def test_an_empty_id_is_read_as_usual(kind: str) -> None:
+    pattern = rf'"type": "{kind}", "value": "[^"]+"'
+    document = next(one for one in DOCUMENTS if re.search(pattern, written(one).decode()))
+    emptied = re.sub(pattern, f'"type": "{kind}", "value": ""', written(document).decode())
+    assert compact_file(emptied.encode(), learned([document])) is None
+
+
 @given(st.sampled_from(DOCUMENTS), st.data())
 @settings(max_examples=examples(200))
 def test_another_value_is_read_as_usual(document: Any, data: st.DataObject) -> None:  # noqa: ANN401
