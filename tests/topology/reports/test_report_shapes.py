@@ -200,3 +200,19 @@ def test_a_report_under_the_name_of_another_node_is_limited() -> None:
     assert compact_file(written(document), shapes) is not None
     assert compact_file(written(forged), shapes) is None
     assert parse_report(forged).metadata.name == "node-other"
+
+
+def test_a_down_port_among_like_reports_is_seen() -> None:
+    documents = [one for one in DOCUMENTS if one["spec"]["device"]["kind"] == "host"]
+    shapes = learned(documents)
+    raw = written(documents[0]).replace(b'"state": "up"', b'"state": "down"', 1)
+    usual, down = compact_file(written(documents[0]), shapes), compact_file(raw, shapes)
+    assert usual is not None
+    seen = HostPortCache().read_hosts([usual, down or compact_document(json.loads(raw))])
+    name = documents[0]["spec"]["ports"][0]["name"]
+    assert [host.down_hca_ports for host in seen] == [(), (name,)]
+    for _ in range(5):
+        down = down or compact_file(raw, shapes)
+    assert down is not None
+    seen = HostPortCache().read_hosts([usual, down])
+    assert [host.down_hca_ports for host in seen] == [(), (name,)]
