@@ -39,6 +39,7 @@ from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
+from topology.reports.device_texts import DeviceSamples
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
 from topology.reports.packed_claims import PackedClaim
@@ -95,6 +96,7 @@ class ClaimBuilder:
         """By name: the claim of a host that names too many devices, and the one without them."""
         self._whole_samples: dict[int, tuple[PlainReport, bool]] = {}
         """By the object's id: a host's report, and whether all of it counts; see `Likeness`."""
+        self._samples = DeviceSamples()
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
@@ -129,7 +131,8 @@ class ClaimBuilder:
             elif (whole := self._build_whole_claim(report, is_node=is_node)) is not None:
                 device_claims[name] = whole
             elif (device := report.device) is not None:
-                device_claims[name] = _build_device_claim(report, device, is_node=is_node)
+                claim = _build_device_claim(report, device, is_node=is_node)
+                device_claims[name] = self._add_sample(claim)
         self._device_claims = device_claims
         device_claims = self._leave_out_flooders(device_claims)
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
@@ -168,9 +171,19 @@ class ClaimBuilder:
         if facts is None or likeness is None:
             return None
         node = report.name if facts.kind is DeviceKind.HOST else None
-        claim = PackedClaim(facts.packed, facts.name, node=node)
+        sample = likeness.sample.device
+        claim = PackedClaim(facts.packed, facts.name, node=node, sample=sample)
         ports = list_host_ports(facts.swept_ports, likeness.guids)
         return _DeviceClaim(report.content, claim, (), is_node, ports, "", likeness.heard)
+
+    def _add_sample(self, known: _DeviceClaim) -> _DeviceClaim:
+        """Return a claim with the sample that its device is like, for the join."""
+        claim = known.claim
+        if not isinstance(claim, PackedClaim):
+            return known
+        sample = self._samples.find(claim.packed)
+        with_sample = PackedClaim(claim.packed, claim.name, node=claim.node, sample=sample)
+        return known._replace(claim=with_sample)
 
     def _is_whole(self, report: CompactReport, *, is_node: bool) -> bool:
         """Return whether all of a report is known to count, as of the report that it is like."""

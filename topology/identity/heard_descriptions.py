@@ -23,7 +23,7 @@ _Subject: TypeAlias = Id | str
 _SPEAKING: Final = frozenset({Origin.REPORT, Origin.CAPTURE})
 
 
-class _Description(NamedTuple):
+class Description(NamedTuple):
     """What a neighbor entry says about a device."""
 
     ids: tuple[Id, ...]
@@ -50,7 +50,7 @@ class LimitedClaims(NamedTuple):
 class HeardDescriptions:
     """What all claims say about the devices that they hear; the order of claims has no effect."""
 
-    first: dict[_Subject, _Description] = field(default_factory=dict)
+    first: dict[_Subject, Description] = field(default_factory=dict)
     """By id: the first description of its device."""
     first_by_name: dict[str, _Subject] = field(default_factory=dict)
     """By short name: the first device that is heard under it."""
@@ -74,21 +74,40 @@ class HeardDescriptions:
                 self.claimed_names.add(short_name(device.name))
             return
         node = node_of(device)
-        if node is not None or device.kind is DeviceKind.SWITCH:
-            self.claimed_names.add(short_name(node or device.name))
-        if node is None and any(map(strong_key, device.ids)):
-            self.identified_names.add(short_name(device.name))
+        is_identified = any(map(strong_key, device.ids))
+        self.add_speaker(device.name, device.kind, node, is_identified=is_identified)
         for neighbor in _entries(device):
-            self._add_entry(neighbor, node)
+            self.add_heard(describe(neighbor), node)
 
-    def _add_entry(self, neighbor: Neighbor, node: str | None) -> None:
-        description = _describe(neighbor)
+    def add_speaker(
+        self, name: str, kind: DeviceKind, node: str | None, *, is_identified: bool
+    ) -> None:
+        """Add a device that reports or was captured; see `add`.
+
+        Args:
+            name: its own name.
+            kind: what it is.
+            node: the node that it is.
+            is_identified: whether it has a strong id.
+        """
+        if node is not None or kind is DeviceKind.SWITCH:
+            self.claimed_names.add(short_name(node or name))
+        if node is None and is_identified:
+            self.identified_names.add(short_name(name))
+
+    def add_heard(self, description: Description, node: str | None) -> None:
+        """Add one device that a claim hears.
+
+        Args:
+            description: by `describe`.
+            node: the node that hears it, if the claim is of a node.
+        """
         for subject in description.ids:
             if self.first.setdefault(subject, description) != description:
                 self.contested.add(subject)
                 if isinstance(subject, Id):
                     self.other_names.add((subject, description.name))
-        name = short_name(neighbor.device_name)
+        name = short_name(description.name)
         if not name:
             return
         subject_of_name = _subject_of(description)
@@ -112,7 +131,7 @@ class HeardDescriptions:
     def is_doubtful(self, device: Device, node: str) -> bool:
         """Return whether a host's report says anything that other devices may contradict."""
         return self.has_foreign_name(device.name, node) or any(
-            self._is_doubted(_describe(neighbor)) for neighbor in _entries(device)
+            self._is_doubted(describe(neighbor)) for neighbor in _entries(device)
         )
 
     def has_foreign_name(self, own_name: str, node: str) -> bool:
@@ -122,7 +141,7 @@ class HeardDescriptions:
             return False
         return name in self.claimed_names or self.heard_by_hosts.get(name, node) != node
 
-    def _is_doubted(self, description: _Description) -> bool:
+    def _is_doubted(self, description: Description) -> bool:
         name = short_name(description.name)
         return (
             name in self.shared_names
@@ -135,7 +154,7 @@ class HeardDescriptions:
 class _Votes:
     """How many devices give each description of a doubtful device."""
 
-    descriptions: dict[Id, Counter[_Description]] = field(
+    descriptions: dict[Id, Counter[Description]] = field(
         default_factory=lambda: defaultdict(Counter)
     )
     speakers: dict[_Subject, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -145,7 +164,7 @@ class _Votes:
     )
     """By shared name: the devices that are heard under it, with the numbers of the claims."""
 
-    def usual(self, identifier: Id) -> _Description:
+    def usual(self, identifier: Id) -> Description:
         """Return the description that most claims give; of several, the one with fewest ids."""
         votes = self.descriptions[identifier]
         return min(
@@ -194,9 +213,9 @@ def limit_claims(table: ClaimTable, heard: HeardDescriptions) -> LimitedClaims:
 
 
 def _count_votes(votes: _Votes, heard: HeardDescriptions, number: int, device: Device) -> None:
-    given: set[tuple[Id, _Description]] = set()
+    given: set[tuple[Id, Description]] = set()
     for neighbor in _entries(device):
-        description = _describe(neighbor)
+        description = describe(neighbor)
         subject = _subject_of(description)
         votes.speakers[subject].add(number)
         given.update((id_, description) for id_ in description.ids if id_ in heard.contested)
@@ -225,7 +244,7 @@ def _limit_port(port: Port, heard: HeardDescriptions, votes: _Votes) -> Port:
 
 def _limit_entry(neighbor: Neighbor, heard: HeardDescriptions, votes: _Votes) -> Neighbor:
     """Return an entry as most devices describe what it hears."""
-    description = _describe(neighbor)
+    description = describe(neighbor)
     if not description.ids:
         return _identify_by_name(neighbor, heard, votes)
     first = description.ids[0]
@@ -255,7 +274,7 @@ def _identify_by_name(neighbor: Neighbor, heard: HeardDescriptions, votes: _Vote
     return neighbor._replace(device_ids=(known,), kind=usual.kind)
 
 
-def _redescribe(neighbor: Neighbor, kept: Sequence[Id], usual: _Description) -> Neighbor:
+def _redescribe(neighbor: Neighbor, kept: Sequence[Id], usual: Description) -> Neighbor:
     is_strong = any(map(strong_key, neighbor.device_ids))
     weak = (id_ for id_ in neighbor.device_ids if is_strong and not strong_key(id_))
     return neighbor._replace(
@@ -267,15 +286,16 @@ def _entries(device: Device) -> Iterator[Neighbor]:
     return (neighbor for port in device.ports for neighbor in port.neighbors)
 
 
-def _describe(neighbor: Neighbor) -> _Description:
+def describe(neighbor: Neighbor) -> Description:
+    """Return what a neighbor entry says about its device."""
     strong = [id_ for id_ in neighbor.device_ids if strong_key(id_)]
     ids = strong or sorted(neighbor.device_ids, key=_weak_order)
-    return _Description(tuple(ids), neighbor.device_name, neighbor.kind)
+    return Description(tuple(ids), neighbor.device_name, neighbor.kind)
 
 
 def _weak_order(identifier: Id) -> tuple[bool, Id]:
     return identifier.kind is not IdKind.CHASSIS_ID, identifier
 
 
-def _subject_of(description: _Description) -> _Subject:
+def _subject_of(description: Description) -> _Subject:
     return description.ids[0] if description.ids else short_name(description.name)

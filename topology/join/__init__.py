@@ -4,6 +4,7 @@
     claim_join           the general way: claims of any origin, with contradictions
     claim_columns        all claims in order; each is read once, and a sweep is taken as columns
     claim_rows           the ports and neighbor entries of claims that are read, as rows
+    like_claims      reports that are like a sample, as rows, from the texts in which they differ
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     fabric_rows          the rows of all claims under one numbering
     claim_ids            the ids of devices, from the facts of their claims
@@ -20,6 +21,6 @@
     sweep_owners         which listed node has each HCA of a sweep
     unmatched_ports      port lines of a sweep that the other node does not confirm
 
-It imports `topology.model`, `topology.identity`, and the sweep columns and node names of
-`topology.sources`.
+It imports `topology.model`, `topology.identity`, packed reports of `topology.reports`, and the
+sweep columns and node names of `topology.sources`.
 """

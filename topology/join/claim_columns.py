@@ -17,11 +17,13 @@ from topology.identity.claim_facts import ClaimFacts, ClaimTable, read_facts
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.join.claim_rows import PortRowBuilder
+from topology.join.like_claims import LikeClaims, LikeFacts, learn_claims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device
 from topology.model.ids import Id
+from topology.reports.packed_claims import PackedClaim
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 
 NO_SWEEP = -1
@@ -83,25 +85,51 @@ class _ClaimReader:
     node_of_claim: array[int] = field(default_factory=lambda: array("q"))
     first_rows: array[int] = field(default_factory=lambda: array("q"))
     num_rows: array[int] = field(default_factory=lambda: array("q"))
-    heard: dict[int, list[int]] = field(default_factory=dict)
+    heard: dict[int, Sequence[int]] = field(default_factory=dict)
     """By position: the hashes of the keys that the claim mentions as neighbors."""
     rows: PortRowBuilder = field(default_factory=PortRowBuilder)
     heard_descriptions: HeardDescriptions = field(default_factory=HeardDescriptions)
+    likes: dict[tuple[int, bool], LikeClaims | None] = field(default_factory=dict)
+    """By the id of a sample, and whether the claim is of no node: the reader of like claims."""
 
-    def read(self, claim: Claim, device: Device) -> None:
+    def read(self, claim: Claim) -> None:
+        """Add a claim."""
+        if isinstance(claim, PackedClaim) and claim.sample is not None:
+            first_row = len(self.rows)
+            found = self._read_like(claim, claim.sample)
+            if found is not None:
+                self._add(claim, found.facts, found.heard_keys, first_row)
+                return
+        self.read_device(claim, claim.device)
+
+    def read_device(self, claim: Claim, device: Device) -> None:
         """Add a claim, given its device."""
-        position = len(self.claims)
+        first_row = len(self.rows)
+        self.rows.add(len(self.claims), device)
+        self.heard_descriptions.add(claim.origin, device)
+        heard_keys = list(map(hash, _heard_keys(claim.origin, device)))
+        self._add(claim, read_facts(device), heard_keys, first_row)
+
+    def _read_like(self, claim: PackedClaim, sample: Device) -> LikeFacts | None:
+        """Add the rows of a claim that is like a sample; None if its device must be read."""
+        key = id(sample), claim.node is None
+        if key not in self.likes:
+            self.likes[key] = learn_claims(claim, self.rows, self.heard_descriptions)
+        like = self.likes[key]
+        return None if like is None else like.read(claim, len(self.claims))
+
+    def _add(
+        self, claim: Claim, facts: ClaimFacts, heard_keys: Sequence[int], first_row: int
+    ) -> None:
+        """Add a claim whose rows were added."""
+        if heard_keys:
+            self.heard[len(self.claims)] = heard_keys
         self.claims.append(claim)
-        self.facts.append(read_facts(device))
+        self.facts.append(facts)
         self.sweep_of_claim.append(NO_SWEEP)
         self.node_of_claim.append(0)
-        self.first_rows.append(len(self.rows))
-        self.num_rows.append(len(device.ports))
-        self.rows.add(position, device)
-        self.heard_descriptions.add(claim.origin, device)
-        keys = _heard_keys(claim.origin, device)
-        if keys:
-            self.heard[position] = list(map(hash, keys))
+        self.first_rows.append(first_row)
+        self.num_rows.append(len(self.rows) - first_row)
 
     def read_sweep(self, swept: SweptClaims) -> None:
         """Add the claims of a sweep: as columns, or one by one if it contradicts itself."""
@@ -110,7 +138,7 @@ class _ClaimReader:
         nodes = read_swept_nodes(devices) if is_new and isinstance(devices, SweptDevices) else None
         if nodes is None:
             for claim, device in zip(swept, devices, strict=True):
-                self.read(claim, device)
+                self.read_device(claim, device)
             return
         known = self._find_known(nodes)
         added = np.flatnonzero(~known).tolist()
@@ -207,5 +235,5 @@ def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
         if isinstance(claim, SweptClaims):
             reader.read_sweep(claim)
         else:
-            reader.read(claim, claim.device)
+            reader.read(claim)
     return reader.build()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain, count, repeat
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from topology.identity.device_kinds import BY_MAC, BY_NAME, UNKNOWN_STYLE
 from topology.join.neighbor_links import Numbers
 from topology.join.port_numbers import port_keys, select_best_source, sort_ports
-from topology.join.port_table import PortTable, PortTableBuilder
+from topology.join.port_table import PortCodes, PortTable, PortTableBuilder
 from topology.model.claims import strong_key
 from topology.model.fabric_columns import Codes, Flags
 from topology.model.facts import Device, Neighbor, Port, Source
@@ -85,6 +86,30 @@ class PortRows(NamedTuple):
     entries: EntryColumns
 
 
+class LikeRows(NamedTuple):
+    """What the rows of all claims that are like one sample have in common, in their order."""
+
+    codes: PortCodes
+    has_name: bytes
+    key_sizes: list[int]
+    """Number of keys of each port."""
+    entry_sizes: list[int]
+    """Number of neighbor entries of each port."""
+    has_key: bytes
+    """By entry, as the following."""
+    is_swept: bytes
+    styles: bytes
+    far_key_sizes: list[int]
+
+
+class LikeHashes(NamedTuple):
+    """The hashes of one claim that is like a sample, in the order of its rows."""
+
+    keys: list[int]
+    first_keys: list[int]
+    far_keys: list[int]
+
+
 @dataclass(slots=True)
 class PortRowBuilder:
     """Collects the rows of claims."""
@@ -117,6 +142,23 @@ class PortRowBuilder:
                 self._add_entry(len(self.has_name) - 1, neighbor)
             self.entry_stops.append(len(self.entry_rows))
 
+    def add_like(self, claim_number: int, rows: LikeRows, hashes: LikeHashes) -> None:
+        """Add the ports of a claim that is like a sample. Cost: 0.5 µs a port."""
+        first_row, first_entry = len(self.has_name), len(self.entry_rows)
+        self.table.add_codes(claim_number, rows.codes)
+        self.has_name += rows.has_name
+        self.key_stops.extend(_stops(rows.key_sizes, len(self.keys)))
+        self.keys.extend(hashes.keys)
+        self.entry_stops.extend(_stops(rows.entry_sizes, first_entry))
+        owners = map(repeat, count(first_row), rows.entry_sizes)
+        self.entry_rows.extend(chain.from_iterable(owners))
+        self.first_keys.extend(hashes.first_keys)
+        self.has_key += rows.has_key
+        self.is_swept += rows.is_swept
+        self.styles += rows.styles
+        self.far_key_stops.extend(_stops(rows.far_key_sizes, len(self.far_keys)))
+        self.far_keys.extend(hashes.far_keys)
+
     def _add_entry(self, row: int, neighbor: Neighbor) -> None:
         keys = (key for identifier in neighbor.device_ids if (key := strong_key(identifier)))
         key = next(keys, None)
@@ -146,3 +188,10 @@ class PortRowBuilder:
                 keys=np.array(self.far_keys, np.int64),
             ),
         )
+
+
+def _stops(sizes: Iterable[int], start: int) -> Iterator[int]:
+    """Yield the end of each span, the first of which starts at a number."""
+    stops = accumulate(sizes, initial=start)
+    next(stops)
+    return stops

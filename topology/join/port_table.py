@@ -118,6 +118,19 @@ class PortTable(NamedTuple):
         return NameCodes(codes, [self.texts[name - 1] for name in used.tolist()])
 
 
+class PortCodes(NamedTuple):
+    """Some ports as the columns of one `PortTableBuilder`, without their device."""
+
+    rates: array[int]
+    names: array[int]
+    rdma: array[int]
+    subnets: array[int]
+    media: bytes
+    states: bytes
+    distances: bytes
+    firmware_lldp: bytes
+
+
 class PortTableBuilder:
     """Builds a `PortTable`, port by port."""
 
@@ -150,9 +163,7 @@ class PortTableBuilder:
 
     def add(self, device: int, port: Port) -> None:
         """Add a port of a claim."""
-        name = self._numbers.get(port.name)
-        if name is None:
-            name = self._numbers[port.name] = self._intern(show(port.name))
+        name = self._number_name(port.name)
         self._devices.append(device)
         self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
         self._names.append(name)
@@ -162,6 +173,41 @@ class PortTableBuilder:
         self._states.append(STATE_CODES[port.state])
         self._distances.append(_DISTANCE_CODES[port.gpu_distance])
         self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
+
+    def encode(self, ports: Iterable[Port]) -> PortCodes:
+        """Return ports in the form that `add_codes` adds, any number of times."""
+        other = PortTableBuilder()
+        other._texts, other._numbers = self._texts, self._numbers
+        for port in ports:
+            other.add(0, port)
+        return PortCodes(
+            other._rates,
+            other._names,
+            other._rdma,
+            other._subnets,
+            bytes(other._media),
+            bytes(other._states),
+            bytes(other._distances),
+            bytes(other._firmware_lldp),
+        )
+
+    def add_codes(self, device: int, codes: PortCodes) -> None:
+        """Add the ports of a claim."""
+        self._devices.extend([device] * len(codes.rates))
+        self._rates.extend(codes.rates)
+        self._names.extend(codes.names)
+        self._rdma.extend(codes.rdma)
+        self._subnets.extend(codes.subnets)
+        self._media.extend(codes.media)
+        self._states.extend(codes.states)
+        self._distances.extend(codes.distances)
+        self._firmware_lldp.extend(codes.firmware_lldp)
+
+    def _number_name(self, name: str) -> int:
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._numbers[name] = self._intern(show(name))
+        return number
 
     def _intern(self, text: str | None) -> int:
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)

@@ -2,6 +2,7 @@
 
     neighbor_report  NeighborReport, the message from agent to generator: parse, render, build
     plain_reports    reports as our writers render them, read without the wire model
+    device_texts     the texts in which devices of one kind of hardware differ
     report_shapes    reports that differ only in names and ids, read by comparing texts
     report_objects   NeighborReports of an API server: newer fields dropped, withdrawn sweep parts
     sweep_parts      a sweep split into numbered reports, and put together again

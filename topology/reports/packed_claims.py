@@ -14,13 +14,17 @@ from topology.reports.packed_devices import unpack_device, unpack_ids
 class PackedClaim(LazyClaim):
     """The claim of a report: what a device says about itself."""
 
-    __slots__ = ("_node", "packed")
+    __slots__ = ("_node", "packed", "sample")
 
     packed: bytes
     """By `pack_device`."""
+    sample: Device | None
+    """A device that differs only in the texts of `device_texts`."""
     _node: str | None
 
-    def __init__(self, packed: bytes, name: str, *, node: str | None) -> None:
+    def __init__(
+        self, packed: bytes, name: str, *, node: str | None, sample: Device | None = None
+    ) -> None:
         """Store a packed device.
 
         Args:
@@ -28,9 +32,11 @@ class PackedClaim(LazyClaim):
             name: the name of the device.
             node: the only node name of the device, in place of those in the report; None to keep
                 the node names of the report.
+            sample: a device that differs only in the texts of `device_texts`, if one is known.
         """
         super().__init__(Origin.REPORT, name)
         object.__setattr__(self, "packed", packed)
+        object.__setattr__(self, "sample", sample)
         object.__setattr__(self, "_node", node)
 
     @property
@@ -38,6 +44,11 @@ class PackedClaim(LazyClaim):
         """The device. Cost per access: one `unpack_device`."""
         device = unpack_device(self.packed)
         return device if self._node is None else bind_to_node(device, self._node)
+
+    @property
+    def node(self) -> str | None:
+        """The only node name of the device, in place of those in the report."""
+        return self._node
 
     @property
     def ids(self) -> tuple[Id, ...]:

@@ -11,15 +11,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from operator import itemgetter, lt
-from typing import Any, Final, NamedTuple, cast
+from operator import lt
+from typing import Any, Final, NamedTuple
 
 from pydantic import ValidationError
 
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import IdKind
+from topology.reports.device_texts import (
+    TextPick,
+    find_packed_texts,
+    number_packed,
+    number_texts,
+    pick_texts,
+)
 from topology.reports.neighbor_report import (
     MAX_TEXT,
     ReportStatus,
@@ -36,10 +43,9 @@ _MAX_OF_LENGTH: Final = 4
 _MIN_SEEN: Final = 3
 """So many reports of a length are read in the usual way before a shape is learned from the next:
 learning costs as much as reading several reports."""
-_MACS: Final = re.compile(r"(?:(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\n)*\n?")
-_GUIDS: Final = re.compile(r"(?:(?!0{16}|f{16})[0-9a-f]{16}\n)*\n?")
+_MACS: Final = re.compile(r"(?:(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\n)*")
+_GUIDS: Final = re.compile(r"(?:(?!0{16}|f{16})[0-9a-f]{16}\n)*")
 _PORT_GUID_KINDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
-_Pick = Callable[[Sequence[str]], tuple[str, ...]]
 
 
 class Likeness(NamedTuple):
@@ -116,7 +122,7 @@ class _ReportTexts(NamedTuple):
 
     name: int
     device: list[int | None]
-    """Of the device, in the order of `_find_packed_texts`; None where a report leaves a text out.
+    """Of the device, in the order of `find_packed_texts`; None where a report leaves a text out.
     """
     macs: list[int]
     guids: list[int]
@@ -133,18 +139,20 @@ class _EvidencePlaces:
 
         Args:
             device: a device of this shape.
-            places: the indices of its texts, see `_find_packed_texts`.
+            places: the indices of its texts, see `find_packed_texts`.
         """
         left = iter(places)
         next(left)
         own = {next(left): one for one in device.ids}
-        self._node_names = _pick([at for at, one in own.items() if one.kind is IdKind.NODE_NAME])
-        guids: list[tuple[_Pick, _Pick]] = []
+        self._node_names = pick_texts(
+            [at for at, one in own.items() if one.kind is IdKind.NODE_NAME]
+        )
+        guids: list[tuple[TextPick, TextPick]] = []
         self._heard: list[_HeardPlaces] = []
         is_host = device.kind is DeviceKind.HOST
         for port in device.ports:
             ids = {one.kind: at for one, at in zip(port.ids, left, strict=False)}
-            pair = [_pick([ids[kind]] if kind in ids else []) for kind in _PORT_GUID_KINDS]
+            pair = [pick_texts([ids[kind]] if kind in ids else []) for kind in _PORT_GUID_KINDS]
             if is_swept_port(port):
                 guids.append((pair[0], pair[1]))
             for near in port.neighbors:
@@ -153,7 +161,7 @@ class _EvidencePlaces:
                 for _ in (*near.port_ids, "name"):
                     next(left)
                 pattern = tuple((one.kind, one.subtype) for one in near.device_ids)
-                self._heard.append(_HeardPlaces(_pick([name, *device_ids]), pattern))
+                self._heard.append(_HeardPlaces(pick_texts([name, *device_ids]), pattern))
         self._guids = guids if is_host else []
         self._heard = self._heard if is_host else []
 
@@ -171,7 +179,7 @@ class _EvidencePlaces:
 class _HeardPlaces(NamedTuple):
     """Where a neighbor entry has its name, then its ids."""
 
-    pick: _Pick
+    pick: TextPick
     pattern: tuple[tuple[IdKind, str], ...]
     """Kind and subtype of each id."""
 
@@ -201,7 +209,7 @@ class _ReportShape:
             status: the JSON of its status in which each text is its index.
         """
         packed = render_packed(sample.device).split('"')
-        places = _find_packed_texts(_number_packed(sample.device))
+        places = find_packed_texts(number_packed(sample.device))
         order = list(range(len(parts), len(parts) + len(packed)))
         for place, index in zip(places, texts.device, strict=True):
             if index is not None:
@@ -210,14 +218,16 @@ class _ReportShape:
         varying = {texts.name, *device, *texts.status}
         self._sample, self._status, self._packed = sample, status, packed
         self._texts, self._device_name = texts, texts.device[0]
-        self._reorder = _pick(order)
+        self._reorder = pick_texts(order)
         self._evidence = _EvidencePlaces(sample.device, places)
-        self._pick_fixed = _pick([index for index in range(len(parts)) if index not in varying])
-        self._pick_varying = _pick(sorted(varying))
+        self._pick_fixed = pick_texts(
+            [index for index in range(len(parts)) if index not in varying]
+        )
+        self._pick_varying = pick_texts(sorted(varying))
         self._fixed = self._pick_fixed(parts)
-        self._pick_macs, self._pick_guids = _pick(texts.macs), _pick(texts.guids)
-        self._pick_lower = _pick([lower for lower, _ in texts.ascending])
-        self._pick_upper = _pick([upper for _, upper in texts.ascending])
+        self._pick_macs, self._pick_guids = pick_texts(texts.macs), pick_texts(texts.guids)
+        self._pick_lower = pick_texts([lower for lower, _ in texts.ascending])
+        self._pick_upper = pick_texts([upper for _, upper in texts.ascending])
 
     def fits(self, parts: Sequence[str]) -> bool:
         """Return whether a report with as many texts has this shape."""
@@ -261,7 +271,7 @@ def _learn(parts: Sequence[str]) -> _ReportShape | None:
     """Return the shape of a report; None if it is not plain, or is not sorted as ours are."""
     try:
         sample = read_plain_report(json.loads('"'.join(parts)))
-        document = json.loads(_number(parts))
+        document = json.loads(number_texts(parts))
     except (ValueError, RecursionError):
         return None
     if sample is None:
@@ -272,21 +282,12 @@ def _learn(parts: Sequence[str]) -> _ReportShape | None:
         return None
     texts.status.extend(map(int, _texts_of(status)))
     _TextFinder(parts, texts).find(document["spec"])
-    if len(texts.device) != len(_find_packed_texts(_number_packed(sample.device))):
+    if len(texts.device) != len(find_packed_texts(number_packed(sample.device))):
         return None  # some ids identify nothing, or are repeated
     shape = _ReportShape(parts, texts, sample, json.dumps(status))
     found = shape.read(parts)
     expected = (sample.name, sample.status, sample.device.name, render_packed(sample.device))
     return shape if found is not None and found[:4] == expected else None
-
-
-def _number(parts: Sequence[str]) -> str:
-    """Return the JSON in which each text is its index in `parts`; keys stay."""
-    numbered = list(parts)
-    for index in range(1, len(parts) - 1, 2):
-        if not parts[index + 1].lstrip().startswith(":"):
-            numbered[index] = str(index)
-    return '"'.join(numbered)
 
 
 def _texts_of(value: object) -> Iterable[str]:
@@ -311,30 +312,8 @@ def _keys_of(value: object) -> Iterable[str]:
         yield from _keys_of(inner)
 
 
-def _number_packed(device: Device) -> Any:  # noqa: ANN401 - JSON
-    """Return the JSON of `render_packed` in which each text is its index among the parts."""
-    return json.loads(_number(render_packed(device).split('"')))
-
-
-def _find_packed_texts(row: Any) -> list[int]:  # noqa: ANN401 - JSON
-    """Return the indices of the names and of the values of ids in a packed device.
-
-    Args:
-        row: the JSON of `render_packed` in which each text is its index.
-    """
-    _, name, _, ids, ports = row
-    found = [name, *(one[1] for one in ids)]
-    for port in ports:
-        found += [one[1] for one in port[1]]
-        for neighbor in port[9]:
-            device_ids, device_name, port_ids, port_name, *_ = neighbor
-            found += [one[1] for one in device_ids]
-            found += [device_name, *(one[1] for one in port_ids), port_name]
-    return list(map(int, found))
-
-
 class _TextFinder(NamedTuple):
-    """Finds the texts of a report that may differ, in the order of `_find_packed_texts`."""
+    """Finds the texts of a report that may differ, in the order of `find_packed_texts`."""
 
     parts: Sequence[str]
     texts: _ReportTexts
@@ -368,13 +347,3 @@ class _TextFinder(NamedTuple):
 
     def _text(self, number: str) -> str:
         return self.parts[int(number)]
-
-
-def _pick(indices: Sequence[int]) -> _Pick:
-    """Return a function that returns the entries at some indices."""
-    if not indices:
-        return lambda _: ()
-    if len(indices) == 1:
-        index = indices[0]
-        return lambda parts: (parts[index],)
-    return cast("_Pick", itemgetter(*indices))
