@@ -43,10 +43,10 @@ class _CacheEntry(NamedTuple, Generic[Value]):
     problem: ParseError | None
 
 
-class _Budget(Generic[Value]):
+class _QuotaAccount(Generic[Value]):
     """What the quota keeps and refuses of a kind's entries."""
 
-    def __init__(self, quota: Quota[Value], known: _Budget[Value] | None = None) -> None:
+    def __init__(self, quota: Quota[Value], known: _QuotaAccount[Value] | None = None) -> None:
         """Start with what is known from the last list."""
         self.quota = quota
         self.ledger: QuotaLedger[Value] = QuotaLedger(quota, known.ledger.sizes if known else {})
@@ -87,7 +87,7 @@ class Cache(Generic[Value]):
             quota: how much memory the values may take; None if nothing bounds it.
         """
         self._parse = parse
-        self._budget = None if quota is None else _Budget(quota)
+        self._account = None if quota is None else _QuotaAccount(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
@@ -118,8 +118,8 @@ class Cache(Generic[Value]):
     def has_room(self) -> bool:
         """Whether values that were dropped would fit now: only a new list brings them back."""
         with self._lock:
-            budget = self._budget
-            return budget is not None and any(map(budget.ledger.keeps, budget.refused))
+            account = self._account
+            return account is not None and any(map(account.ledger.keeps, account.refused))
 
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
         """Replace all objects by a complete list, and return the changes.
@@ -129,23 +129,23 @@ class Cache(Generic[Value]):
         The sizes of the last list count until an object is read, so a second list of the same
         objects decides by all of them from the start.
         """
-        budget = None if self._budget is None else _Budget(self._budget.quota, self._budget)
+        account = None if self._account is None else _QuotaAccount(self._account.quota, self._account)
         fresh: dict[str, _CacheEntry[Value]] = {}
         for document in objects:
             name, version = _parse_identity(document)
             known = self._entries.get(name)
             is_same = known is not None and known.version == version
-            if known is None or not is_same or (budget is not None and budget.is_owed(name)):
+            if known is None or not is_same or (account is not None and account.is_owed(name)):
                 known = self._parse_entry(document, name, version)
-            elif budget is not None and name in budget.refused:
+            elif account is not None and name in account.refused:
                 fresh[name] = known
                 continue
             fresh[name] = known
-            if budget is not None:
-                budget.enforce(fresh, name)
-        if budget is not None:
-            for gone in budget.ledger.sizes.keys() - fresh.keys():
-                budget.enforce(fresh, gone)
+            if account is not None:
+                account.enforce(fresh, name)
+        if account is not None:
+            for gone in account.ledger.sizes.keys() - fresh.keys():
+                account.enforce(fresh, gone)
         changes = [
             change
             for name in sorted({*self._entries, *fresh})
@@ -153,7 +153,7 @@ class Cache(Generic[Value]):
             is not None
         ]
         with self._lock:
-            self._entries, self._values, self._budget = fresh, None, budget
+            self._entries, self._values, self._account = fresh, None, account
         return changes
 
     def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
@@ -171,8 +171,8 @@ class Cache(Generic[Value]):
             if new is not None:
                 self._entries[name] = new
             before = {name: old}
-            if self._budget is not None:
-                before |= self._budget.enforce(self._entries, name)
+            if self._account is not None:
+                before |= self._account.enforce(self._entries, name)
             self._values = None
             after = {changed: self._entries.get(changed) for changed in before}
         changes = (_compare_entries(one, before[one], after[one]) for one in sorted(before))
