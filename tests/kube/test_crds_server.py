@@ -142,7 +142,7 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
         "one output twice",
         FABRICS,
         {"spec.outputs": [{"type": "hypernode"}, {"type": "hypernode", "plane": "b"}]},
-        "Duplicate value",
+        "output types must be unique",
     ),
     (
         "more than all nodes",

@@ -183,6 +183,31 @@ def test_it_removes_its_hypernodes_when_nobody_wants_them(cluster: Cluster) -> N
 
 @pytest.mark.long
 @pytest.mark.usefixtures("generator")
+def test_it_removes_only_its_hypernodes_and_writes_them_again(cluster: Cluster) -> None:
+    """Outputs that were listed before can be applied away, and no budget counts either way."""
+    budget = {"nodesPercent": 0, "domainsPercent": 0}
+    ours = cluster.hypernodes()
+    member = {"type": "Node", "selector": {"exactMatch": {"name": cluster.scene.hosts[0]}}}
+    theirs = {
+        "apiVersion": HYPERNODES.api_version,
+        "kind": HYPERNODES.kind,
+        "metadata": {"name": "theirs"},
+        "spec": {"tier": 1, "members": [member]},
+    }
+    version = cluster.api.expect("POST", HYPERNODES.path(), theirs)["metadata"]["resourceVersion"]
+    for _ in range(2):
+        cluster.want(outputs=[{"type": "hypernode"}], changeBudget=budget)
+        cluster.await_that(
+            lambda: {**cluster.hypernodes(), "theirs": None} == {**ours, "theirs": None},
+            "ours as before",
+        )
+        cluster.want(outputs=[], changeBudget=budget)
+        cluster.await_that(lambda: set(cluster.versions()) == {"theirs"}, "only theirs is left")
+    assert cluster.versions() == {"theirs": version}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("generator")
 def test_it_keeps_foreign_hypernodes_and_reports_them(cluster: Cluster) -> None:
     theirs = {
         "apiVersion": HYPERNODES.api_version,
