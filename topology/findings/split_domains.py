@@ -88,15 +88,17 @@ def _are_halves(pair: tuple[TierGroup, TierGroup], num_ties: int, *, largest: in
 def _are_parts(pair: tuple[TierGroup, TierGroup], num_shared: int, *, largest: int) -> bool:
     """Return whether the hosts with links to two leaf groups suggest that they are one.
 
-    Two hosts are enough if the pair is no larger than other groups. Those may have lost leaves, so
-    a pair that is larger is doubted too if it shares more hosts than exchanged cables explain.
+    Two hosts, or a third of those of the smaller group, are enough if the pair is no larger than
+    other groups. Those may have lost leaves, so a pair that is larger is doubted too if it shares
+    more hosts than exchanged cables explain.
     """
     if pair[0].parent is None or pair[0].parent != pair[1].parent:
         return False
     num_hosts = min(len(group.hosts) for group in pair)
     is_small = sum(len(group.switches) for group in pair) <= largest
-    is_much = num_shared > max(MIN_EVIDENCE_UNITS, MAX_SHARED_SHARE * num_hosts)
-    return is_much or (is_small and num_shared >= MIN_EVIDENCE_UNITS)
+    most = MAX_SHARED_SHARE * num_hosts
+    is_much = num_shared >= MIN_EVIDENCE_UNITS and num_shared > most
+    return is_much or (is_small and num_shared >= min(MIN_EVIDENCE_UNITS, most))
 
 
 def _count_ties(grouping: TierGroups, hosts: Iterable[Tie]) -> Counter[tuple[int, int]]:

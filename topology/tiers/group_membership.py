@@ -8,7 +8,7 @@ decide about ranks and tiers.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from topology.tiers.switch_overlap import Weights
@@ -16,7 +16,7 @@ from topology.tiers.switch_overlap import Weights
 MIN_EVIDENCE_UNITS = 2
 """Units needed to absorb a group: a single host on two leaves may be a misplaced cable."""
 DIVIDED_SHARE = 0.25
-"""Share of the links of a unit from which they count for another group than the unit's."""
+"""Share of the links of a unit or a group from which the links between them are many."""
 _FEWEST_GROUPS = 3  # a shared group and the two groups that share it
 
 Switches = tuple[int, ...]
@@ -49,7 +49,8 @@ class UnitAssignment:
     ties: tuple[Tie, ...]
     """The units without a group."""
     divided: tuple[Tie, ...]
-    """The units with a group that have a quarter or more of their links to another group."""
+    """The units with a group that have many links to another: a quarter of their own links, or of
+    those of the other group together with other units of their group."""
 
     @property
     def units(self) -> dict[int, list[int]]:
@@ -82,24 +83,47 @@ def assign_units(groups: Sequence[Switches], weights: Weights) -> UnitAssignment
     group_of_unit: dict[int, int] = {}
     margin: dict[int, float] = {}
     ties: list[Tie] = []
-    divided: list[Tie] = []
     for unit in sorted(links):
         rows = ranked[unit]
         rivals = rows[: _count_tied(rows)] if unit not in best else _find_possible_ties(rows, idle)
         if rivals:
             ties.append(_build_tie(unit, groups, rivals))
             continue
-        large = [row for row in rows if row[1] >= DIVIDED_SHARE * links[unit].total()]
-        if len(large) > 1:
-            divided.append(_build_tie(unit, groups, large))
         group_of_unit[unit] = best[unit]
         most, second = rows[0][1], rows[1][1] if len(rows) > 1 else 0
         margin[unit] = (most - second) / (most + second)
+    divided = _find_divided_units(groups, ranked, group_of_unit)
     return UnitAssignment(group_of_unit, margin, tuple(ties), tuple(divided))
 
 
 _Row = tuple[int, int]
 """A group, and the number of a unit's links to it."""
+
+
+def _find_divided_units(
+    groups: Sequence[Switches],
+    ranked: Mapping[int, Sequence[_Row]],
+    group_of_unit: Mapping[int, int],
+) -> Iterator[Tie]:
+    """Yield the units whose links to another group are many for the unit, or for that group."""
+    totals = Counter[int]()
+    foreign = Counter[_Row]()
+    for unit, group in group_of_unit.items():
+        for other_group, count in ranked[unit]:
+            totals[other_group] += count
+            foreign[other_group, group] += count if other_group != group else 0
+    for unit, group in group_of_unit.items():
+        rows = ranked[unit]
+        least = DIVIDED_SHARE * sum(count for _, count in rows)
+        large = [
+            (other_group, count)
+            for other_group, count in rows
+            if other_group == group
+            or count >= least
+            or foreign[other_group, group] >= DIVIDED_SHARE * totals[other_group]
+        ]
+        if len(large) > 1:
+            yield _build_tie(unit, groups, large)
 
 
 def _build_tie(unit: int, groups: Sequence[Switches], rows: Sequence[_Row]) -> Tie:
