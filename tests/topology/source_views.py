@@ -64,6 +64,7 @@ DIALECTS: dict[str, Dialect] = {
         port_ids=(Id(IdKind.PORT_ID, str(500 + int(entry.port_name.strip("swp"))), "local"),)
     ),
     "no names": lambda entry, _: entry._replace(device_name=""),
+    "no capabilities": lambda entry, _: entry._replace(capabilities=()),
 }
 
 
