@@ -57,8 +57,8 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     leaves; if nodes are known, a device that sends interface names, is not a node and has two
     viewers is a spine over two leaves.
 
-    Capabilities decide only what is left, see `_KindEvidence.is_switch`. Last, a device that is
-    known only as a neighbor is a switch if a described switch has its name.
+    Capabilities decide only what is left, see `_KindEvidence.is_switch`. Last, a device is a switch
+    if a switch that is described as one has its name.
 
     Args:
         entities: devices, changed in place.
@@ -84,9 +84,7 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
             viewers = views.viewers[entity_index]
             by_node = has_nodes and any(entities[viewer].node for viewer in viewers)
             is_leaf = by_node and (len(viewers) > 1 or entity_index not in shared)
-            is_namesake = not entity.claims and any(
-                short_name(name) in switch_names for name in entity.names
-            )
+            is_namesake = any(short_name(name) in switch_names for name in entity.names)
             is_switch = is_leaf or views.is_switch(entity_index, has_nodes=has_nodes)
             entity.kind = DeviceKind.SWITCH if is_switch or is_namesake else DeviceKind.HOST
     return shared
