@@ -192,6 +192,9 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
             findings.append(_unresolved_finding(entity))
         elif not is_listed:
             entity.node = name
+    loose = [host for host in hosts if host.is_loose and host.origins == {Origin.CAPTURE}]
+    if loose and origins - {Origin.CAPTURE}:
+        findings.append(_nameless_finding(loose))
     if silent_nodes:
         findings.append(_silent_nodes_finding(silent_nodes))
     if origins == {Origin.CAPTURE}:
@@ -225,6 +228,24 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
             f"{f'Host {title}' if title else 'A host without ids'} cannot be matched to a node"
             f"{own_name}, so it is not placed. Run the agent there, or list its GUIDs or MACs in "
             "the inventory."
+        ),
+    )
+
+
+def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
+    names = sorted(next(iter(capture.names), "") for capture in captures)
+    shown = ", ".join(map(show, names[:_MAX_NAMES_SHOWN]))
+    more = len(names) - _MAX_NAMES_SHOWN
+    return Finding(
+        kind=FindingKind.UNRESOLVED_HOST,
+        device=show(names[0]),
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{len(names)} capture(s) without a chassis cannot be matched to a device of another "
+            f"source: {shown}{f' and {more} more' if more > 0 else ''}. Their devices may count "
+            "twice. Save `lldpcli show chassis -f json0` as NAME.chassis.json0 beside each, or "
+            "name the file after its device."
         ),
     )
 

@@ -221,3 +221,15 @@ def test_it_gives_the_true_tree_from_all_sources_together(family: str, dialect: 
     is_split = FAMILIES[family].islands > 0
     assert both.findings == ({FindingKind.ISLAND} if is_split else set())
     assert both.num_differences == 0
+
+
+@pytest.mark.parametrize("listed", LISTS)
+def test_it_says_what_joins_captures_that_name_no_known_device(listed: str) -> None:
+    fabric = fabric_of("rails")
+    nameless = "captures of switches in files of other names"
+    claims = speak(
+        (*VIEWS[nameless](fabric), *VIEWS[listed](fabric)), fabric, DIALECTS[PLAIN_DIALECT]
+    )
+    findings = infer_tree(build_fabric(claims), previous=None).findings
+    (found,) = (one for one in findings if one.kind is FindingKind.UNRESOLVED_HOST)
+    assert "Save `lldpcli show chassis -f json0` as NAME.chassis.json0" in found.message

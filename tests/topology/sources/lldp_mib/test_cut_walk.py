@@ -27,7 +27,12 @@ def table(base: Oid, columns: tuple[int, ...], *, index: Oid = ()) -> Iterator[W
 def cell(base: Oid, column: int, port: int) -> bytes | int:
     if base in ((*LLDP, *REMOTE), (*LLDP_V2, *REMOTE)):
         column -= base[:4] == LLDP_V2[:4]
-        kinds = {4: 4, 6: 5, 5: bytes((2, 0, 0, 0, 9, port)), 12: b"\x28\x00"}
+        kinds: dict[int, bytes | int] = {
+            4: 4,
+            6: 5,
+            5: bytes((2, 0, 0, 0, 9, port)),
+            12: b"\x28\x00",
+        }
         return kinds.get(column, b"swp%d" % port)
     if base in (IF_ENTRY, IFX_ENTRY):
         return 6 if column in {3, 8} else b"swp%d" % port
