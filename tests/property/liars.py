@@ -12,6 +12,7 @@ from typing import Final
 
 from tests.property.witnesses import Scene, Witnesses, honest_witnesses, node_guids, own_guids
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -139,6 +140,9 @@ class _Liar:
             lambda one: one._replace(port_ids=(), port_name=""),
             lambda one: one._replace(source=rng.choice(list(Source))),
             lambda one: one._replace(ttl_s=rng.choice((0, 1, 65535))),
+            lambda one: one._replace(
+                capabilities=rng.choice(((), (Capability.BRIDGE,), (Capability.STATION,)))
+            ),
         ]
         for change in rng.sample(changes, rng.randint(0, 3)):
             entry = change(entry)

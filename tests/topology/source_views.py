@@ -64,6 +64,7 @@ DIALECTS: dict[str, Dialect] = {
         port_ids=(Id(IdKind.PORT_ID, str(500 + int(entry.port_name.strip("swp"))), "local"),)
     ),
     "no names": lambda entry, _: entry._replace(device_name=""),
+    "no capabilities": lambda entry, _: entry._replace(capabilities=()),
 }
 
 
@@ -166,6 +167,16 @@ def half_of_walks(fabric: DamagedFabric) -> Claims:
     return walks(fabric)[::2]
 
 
+def half_of_switch_captures(fabric: DamagedFabric) -> Claims:
+    """Return the captures of every second switch, each with its chassis."""
+    return _of_switches(fabric, captures(fabric))[::2]
+
+
+def half_of_agents(fabric: DamagedFabric) -> Claims:
+    """Return the reports of every second host."""
+    return agents(fabric)[::2]
+
+
 def names_of_nodes(fabric: DamagedFabric) -> Claims:
     """Return an inventory of names, as `kubectl get nodes` prints it."""
     return tuple(
@@ -215,6 +226,8 @@ VIEWS: dict[str, Callable[[DamagedFabric], Claims]] = {
     "captures of switches without a chassis": bare_switch_captures,
     "captures of switches in files of other names": misnamed_captures,
     "captures of half the hosts": half_of_captures,
+    "captures of half the switches": half_of_switch_captures,
+    "agents of half the hosts": half_of_agents,
     "a list of names": names_of_nodes,
     "a list with ids": ids_of_nodes,
 }

@@ -1,7 +1,7 @@
 """Decide which devices are hosts or switches if no source says so, and name hosts after nodes.
 
-LLDP capabilities do not distinguish them: a host with a bridge reports Bridge and Router. A node of
-the cluster is a host. Every other device of unknown kind is judged by the devices that hear it.
+A node of the cluster is a host. Every other device of unknown kind is judged by the devices that
+hear it. LLDP capabilities only break ties: a host with a bridge reports Bridge and Router.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from topology.model.claims import Origin, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Codes, Index
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
-from topology.model.ids import parse_node_name
+from topology.model.ids import parse_node_name, short_name
 
 _MAX_NAMES_SHOWN: Final = 4
 MIN_SWITCH_VIEWERS = 3  # a device that at least this many other devices hear is a switch
@@ -29,6 +29,9 @@ MIN_SWITCH_VIEWERS = 3  # a device that at least this many other devices hear is
 UNKNOWN_STYLE, BY_MAC, BY_NAME = range(3)
 """How a device identifies its port in LLDP: unknown, by MAC as lldpd on a host does, or by name as
 switches do."""
+FORWARDS, STATION = 4, 8
+"""Added to the style of an entry: what its capabilities say. STATION: station only."""
+_STYLE: Final = 3
 
 
 class PeerColumns(NamedTuple):
@@ -41,7 +44,8 @@ class PeerColumns(NamedTuple):
     peer: Index
     """The device that is heard."""
     style: Codes
-    """How the peer identifies its port: UNKNOWN_STYLE, BY_MAC or BY_NAME."""
+    """How the peer identifies its port: UNKNOWN_STYLE, BY_MAC or BY_NAME; plus FORWARDS or STATION
+    if it sends capabilities."""
 
 
 def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> frozenset[int]:
@@ -53,6 +57,9 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     leaves; if nodes are known, a device that sends interface names, is not a node and has two
     viewers is a spine over two leaves.
 
+    Capabilities decide only what is left, see `_KindEvidence.is_switch`. Last, a device is a switch
+    if a switch that is described as one has its name.
+
     Args:
         entities: devices, changed in place.
         neighbor_columns: all neighbor entries.
@@ -63,6 +70,12 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
     views = _gather_evidence(entities, neighbor_columns)
     shared = _find_shared_port_devices(neighbor_columns)
     has_nodes = any(entity.node for entity in entities)
+    switch_names = {
+        short_name(name)
+        for entity in entities
+        if entity.claims and entity.kind is DeviceKind.SWITCH and entity.node is None
+        for name in entity.names
+    }
     for entity in entities:
         if entity.node is not None:
             entity.kind = DeviceKind.HOST
@@ -71,10 +84,9 @@ def resolve_kinds(entities: Sequence[Entity], neighbor_columns: PeerColumns) -> 
             viewers = views.viewers[entity_index]
             by_node = has_nodes and any(entities[viewer].node for viewer in viewers)
             is_leaf = by_node and (len(viewers) > 1 or entity_index not in shared)
-            is_switch = is_leaf or len(viewers) >= views.min_viewers(
-                entity_index, has_nodes=has_nodes
-            )
-            entity.kind = DeviceKind.SWITCH if is_switch else DeviceKind.HOST
+            is_namesake = any(short_name(name) in switch_names for name in entity.names)
+            is_switch = is_leaf or views.is_switch(entity_index, has_nodes=has_nodes)
+            entity.kind = DeviceKind.SWITCH if is_switch or is_namesake else DeviceKind.HOST
     return shared
 
 
@@ -84,17 +96,25 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
         is_unknown[neighbor_columns.peer] & (neighbor_columns.device != neighbor_columns.peer)
     )
     viewers: defaultdict[int, set[int]] = defaultdict(set)
-    for peer, device in zip(
+    stations: defaultdict[int, set[int]] = defaultdict(set)
+    forwarding: set[int] = set()
+    for peer, device, style in zip(
         neighbor_columns.peer[unknown_peer_rows].tolist(),
         neighbor_columns.device[unknown_peer_rows].tolist(),
+        neighbor_columns.style[unknown_peer_rows].tolist(),
         strict=True,
     ):
         viewers[peer].add(device)
+        if style & STATION:
+            stations[peer].add(device)
+        elif style & FORWARDS:
+            forwarding.add(peer)
+    port_styles = neighbor_columns.style & _STYLE
     by_mac, by_name = (
-        set(neighbor_columns.peer[neighbor_columns.style == style].tolist())
-        for style in (BY_MAC, BY_NAME)
+        set(neighbor_columns.peer[port_styles == style].tolist()) for style in (BY_MAC, BY_NAME)
     )
-    return _KindEvidence(viewers, by_mac, by_name)
+    has_stations = bool((neighbor_columns.style & STATION).any())
+    return _KindEvidence(viewers, by_mac, by_name, stations, forwarding, has_stations)
 
 
 def _find_shared_port_devices(neighbor_columns: PeerColumns) -> frozenset[int]:
@@ -111,6 +131,27 @@ class _KindEvidence:
     """By device of unknown kind: the devices that hear it."""
     by_mac: set[int]
     by_name: set[int]
+    stations: defaultdict[int, set[int]]
+    """By device of unknown kind: the devices that hear it say that it is a station only."""
+    forwarding: set[int]
+    """Devices of unknown kind that say they are a bridge or a router."""
+    has_stations: bool
+    """Whether any device says that it is a station only: capabilities then tell devices apart."""
+
+    def is_switch(self, entity_index: int, *, has_nodes: bool) -> bool:
+        """Return whether a device that no node proves to be a switch counts as one.
+
+        Capabilities decide where few devices hear it: a device that forwards and sends no MACs is a
+        switch if they tell devices apart here (another device is a station only, or the nodes are
+        known); else all may be hosts with a bridge. Where many hear it, most of them must say that
+        it is a station only, and none that it forwards, for it to be a host.
+        """
+        viewers, stations = self.viewers[entity_index], self.stations.get(entity_index, ())
+        forwards = entity_index in self.forwarding
+        if len(viewers) >= self.min_viewers(entity_index, has_nodes=has_nodes):
+            return forwards or 2 * len(stations) <= len(viewers)
+        is_telling = self.has_stations or has_nodes
+        return forwards and is_telling and not stations and entity_index not in self.by_mac
 
     def min_viewers(self, entity_index: int, *, has_nodes: bool) -> float:
         """Return how many devices must hear a device for it to be a switch."""
@@ -151,6 +192,9 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
             findings.append(_unresolved_finding(entity))
         elif not is_listed:
             entity.node = name
+    loose = [host for host in hosts if host.is_loose and host.origins == {Origin.CAPTURE}]
+    if loose and origins - {Origin.CAPTURE}:
+        findings.append(_nameless_finding(loose))
     if silent_nodes:
         findings.append(_silent_nodes_finding(silent_nodes))
     if origins == {Origin.CAPTURE}:
@@ -184,6 +228,24 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
             f"{f'Host {title}' if title else 'A host without ids'} cannot be matched to a node"
             f"{own_name}, so it is not placed. Run the agent there, or list its GUIDs or MACs in "
             "the inventory."
+        ),
+    )
+
+
+def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
+    names = sorted(next(iter(capture.names), "") for capture in captures)
+    shown = ", ".join(map(show, names[:_MAX_NAMES_SHOWN]))
+    more = len(names) - _MAX_NAMES_SHOWN
+    return Finding(
+        kind=FindingKind.UNRESOLVED_HOST,
+        device=show(names[0]),
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{len(names)} capture(s) without a chassis cannot be matched to a device of another "
+            f"source: {shown}{f' and {more} more' if more > 0 else ''}. Their devices may count "
+            "twice. Save `lldpcli show chassis -f json0` as NAME.chassis.json0 beside each, or "
+            "name the file after its device."
         ),
     )
 

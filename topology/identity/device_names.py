@@ -21,6 +21,8 @@ class DeviceDraft(Protocol):
     names: list[str]
     silent_node: str | None
     """For HCAs of a sweep: the node of their name, if its report lists no HCA at all."""
+    is_loose: bool
+    """Whether neighbors cannot know it by its claims: it is no node, and has no chassis id."""
 
     @property
     def ids(self) -> AbstractSet[Id]:

@@ -15,7 +15,7 @@ import numpy as np
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.id_index import NO_DEVICE, SEVERAL_DEVICES
 from topology.join.claim_join import JoinedFabric
-from topology.join.claim_rows import encode_style, port_name_style
+from topology.join.claim_rows import encode_style
 from topology.join.neighbor_resolution import build_mention
 from topology.model.claims import Claim, Key, Origin, strong_key
 from topology.model.fabric_columns import Index
@@ -32,7 +32,7 @@ class NeighborUpdate(NamedTuple):
     peers: tuple[int, ...]
     """The device that each new entry names."""
     styles: tuple[int, ...]
-    """The style of the port name in each new entry."""
+    """The style of each new entry, as `PeerColumns` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class NeighborUpdater:
         resolved_peers = [peer for peer in peers if peer is not None]
         if len(resolved_peers) < len(peers):
             return None
-        styles = tuple(encode_style(port_name_style(neighbor)) for neighbor in new_entries)
+        styles = tuple(map(encode_style, new_entries))
         neighbor_update = NeighborUpdate(
             self.device, tuple(removed_rows), tuple(resolved_peers), styles
         )

@@ -15,13 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.identity.device_kinds import BY_MAC, BY_NAME, UNKNOWN_STYLE
+from topology.identity.device_kinds import BY_MAC, BY_NAME, FORWARDS, STATION, UNKNOWN_STYLE
 from topology.join.neighbor_links import Numbers
 from topology.join.port_numbers import port_keys, select_best_source, sort_ports
 from topology.join.port_table import PortCodes, PortTable, PortTableBuilder
 from topology.model.claims import strong_key
 from topology.model.fabric_columns import Codes, Flags
-from topology.model.facts import Device, Neighbor, Port, Source
+from topology.model.facts import Capability, Device, Neighbor, Port, Source
 from topology.model.ids import IdKind
 
 Hashes = NDArray[np.int64]
@@ -46,9 +46,22 @@ def port_name_style(neighbor: Neighbor) -> str:
     )
 
 
-def encode_style(style: str) -> int:
-    """Return the style of a port id subtype: UNKNOWN_STYLE, BY_MAC or BY_NAME."""
-    return UNKNOWN_STYLE if not style else BY_MAC if style == "mac" else BY_NAME
+def encode_style(neighbor: Neighbor) -> int:
+    """Return how a neighbor identifies its port and what its capabilities say; see `PeerColumns`.
+
+    A router that is no bridge counts as forwarding only with a MAC as its chassis id: a host that
+    routes to its pods says Router, too, with a name of its own as systemd-networkd sends it.
+    """
+    style = port_name_style(neighbor)
+    code = UNKNOWN_STYLE if not style else BY_MAC if style == "mac" else BY_NAME
+    capabilities = neighbor.capabilities
+    if not capabilities:
+        return code
+    if capabilities == (Capability.STATION,):
+        return code | STATION
+    has_mac = any(one.subtype == "mac" for one in neighbor.device_ids)
+    is_router = Capability.ROUTER in capabilities and has_mac
+    return code | FORWARDS if Capability.BRIDGE in capabilities or is_router else code
 
 
 class EntryColumns(NamedTuple):
@@ -166,7 +179,7 @@ class PortRowBuilder:
         self.first_keys.append(0 if key is None else hash(key))
         self.has_key.append(key is not None)
         self.is_swept.append(neighbor.source is Source.IB)
-        self.styles.append(encode_style(port_name_style(neighbor)))
+        self.styles.append(encode_style(neighbor))
         self.far_keys.extend(map(hash, port_keys(neighbor.port_ids, neighbor.port_name)))
         self.far_key_stops.append(len(self.far_keys))
 

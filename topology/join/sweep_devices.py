@@ -46,6 +46,7 @@ class SweptDevice:
     """Nodes of the sweep, in the order of their claims."""
     node: str | None = None
     silent_node: str | None = None
+    is_loose: bool = False
     listed: Claim | None = None
     """The node in the inventory; it may have no part in the sweep."""
 

@@ -59,6 +59,28 @@ class Source(StrEnum):
     OTHER = "other"
 
 
+class Capability(StrEnum):
+    """A function that a device says it has, in the order of the bits of its LLDP frames.
+
+    Source: IEEE 802.1AB-2016 table 8-4.
+    """
+
+    OTHER = "other"
+    REPEATER = "repeater"
+    BRIDGE = "bridge"
+    WLAN = "wlan"
+    ROUTER = "router"
+    TELEPHONE = "telephone"
+    DOCSIS = "docsis"
+    STATION = "station"
+
+
+def sort_capabilities(capabilities: Iterable[Capability]) -> tuple[Capability, ...]:
+    """Return capabilities without repeats, in the order of their bits."""
+    chosen = frozenset(capabilities)
+    return tuple(one for one in Capability if one in chosen) if chosen else ()
+
+
 class Neighbor(NamedTuple):
     """What one port reports about the other end of its cable: directed, may be wrong."""
 
@@ -73,6 +95,9 @@ class Neighbor(NamedTuple):
     source: Source
     kind: DeviceKind = DeviceKind.UNKNOWN
     ttl_s: int | None = None
+    capabilities: tuple[Capability, ...] = ()
+    """The functions that the other end says it has enabled, in the order of `Capability`; empty if
+    the source reports none."""
 
 
 class Port(NamedTuple):

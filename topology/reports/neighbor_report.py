@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from topology.model.errors import ReportError
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -22,6 +23,7 @@ from topology.model.facts import (
     Port,
     PortState,
     Source,
+    sort_capabilities,
 )
 from topology.model.ids import Id, IdKind, natural_key, parse_guid, parse_mac
 from topology.model.validation import check_object, describe_validation
@@ -61,6 +63,8 @@ class ReportNeighbor(WireModel):
     source: Source
     kind: DeviceKind = DeviceKind.UNKNOWN
     ttl_seconds: Annotated[int, Field(ge=0, le=65535)] | None = None
+    capabilities: Annotated[tuple[Capability, ...], Field(max_length=len(Capability))] = ()
+    """The functions that the neighbor says it has enabled, in the order of their bits in LLDP."""
 
 
 class ReportPort(WireModel):
@@ -336,6 +340,7 @@ def _render_port(port: Port) -> ReportPort:
             source=neighbor.source,
             kind=neighbor.kind,
             ttl_seconds=neighbor.ttl_s,
+            capabilities=sort_capabilities(neighbor.capabilities),
         )
         for neighbor in sorted(set(port.neighbors), key=repr)
     ]
@@ -379,6 +384,7 @@ def _parse_port(port: ReportPort) -> Port:
                 source=neighbor.source,
                 kind=neighbor.kind,
                 ttl_s=neighbor.ttl_seconds,
+                capabilities=sort_capabilities(neighbor.capabilities),
             )
             for neighbor in port.neighbors
         ),

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
 
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -31,6 +32,7 @@ _IDS_FIELD: Final = 3
 _read_value: Final = json.JSONDecoder().raw_decode
 _KINDS: Final = {str(kind): kind for kind in IdKind}
 _DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
+_CAPABILITIES: Final = {str(capability): capability for capability in Capability}
 _MEDIA: Final = {str(medium): medium for medium in Medium}
 _STATES: Final = {str(state): state for state in PortState}
 _SOURCES: Final = {str(source): source for source in Source}
@@ -111,7 +113,14 @@ def _port(row: _Row) -> Port:
 
 
 def _neighbor(row: _Row) -> Neighbor:
-    ids, name, port_ids, port_name, source, kind, ttl_s = row
+    ids, name, port_ids, port_name, source, kind, ttl_s, capabilities = row
     return Neighbor(
-        _ids(ids), name, _ids(port_ids), port_name, _SOURCES[source], _DEVICE_KINDS[kind], ttl_s
+        _ids(ids),
+        name,
+        _ids(port_ids),
+        port_name,
+        _SOURCES[source],
+        _DEVICE_KINDS[kind],
+        ttl_s,
+        tuple([_CAPABILITIES[capability] for capability in capabilities]),
     )

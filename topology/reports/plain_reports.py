@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from pydantic import ValidationError
 
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -22,6 +23,7 @@ from topology.model.facts import (
     Port,
     PortState,
     Source,
+    sort_capabilities,
 )
 from topology.model.ids import Id, IdKind
 from topology.model.validation import check_object
@@ -52,10 +54,11 @@ PORT_FIELDS: Final = frozenset(
     }
 )
 NEIGHBOR_FIELDS: Final = frozenset(
-    {"ids", "name", "portIds", "portName", "source", "kind", "ttlSeconds"}
+    {"ids", "name", "portIds", "portName", "source", "kind", "ttlSeconds", "capabilities"}
 )
 _KINDS: Final = {str(kind): kind for kind in IdKind}
 _DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
+_CAPABILITIES: Final = {str(capability): capability for capability in Capability}
 _MEDIA: Final = {str(medium): medium for medium in Medium}
 _STATES: Final = {str(state): state for state in PortState}
 _SOURCES: Final = {str(source): source for source in Source}
@@ -159,7 +162,12 @@ def _read_neighbor(row: Any, known: _KnownIds) -> Neighbor:  # noqa: ANN401 - JS
         _SOURCES[row["source"]],
         _DEVICE_KINDS[get("kind", "unknown")],
         _read_number(get("ttlSeconds"), _MAX_TTL_S),
+        _read_capabilities(get("capabilities", ())),
     )
+
+
+def _read_capabilities(words: Any) -> tuple[Capability, ...]:  # noqa: ANN401 - JSON
+    return sort_capabilities(_CAPABILITIES[word] for word in _rows(words, len(Capability)))
 
 
 def _read_ids(rows: object, limit: int, known: _KnownIds) -> tuple[Id, ...]:

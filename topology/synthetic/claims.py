@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     Medium,
@@ -22,6 +23,8 @@ from topology.synthetic.wiring import Host, Nic, Switch
 
 SWITCH_MODEL = "MQM9700"
 TTL_S = 120
+HOST_CAPABILITIES = (Capability.STATION,)
+SWITCH_CAPABILITIES = (Capability.BRIDGE, Capability.ROUTER)
 NVLINK_CLUSTER = "5c000000-0000-4000-8000-000000000000"
 
 
@@ -164,6 +167,7 @@ def _lldp_neighbor(views: DeviceViews, far_port: PortName) -> Neighbor:
         port_name=far_port.port,
         source=Source.LLDP,
         ttl_s=TTL_S,
+        capabilities=HOST_CAPABILITIES if nic else SWITCH_CAPABILITIES,
     )
 
 

@@ -23,6 +23,7 @@ _SYSTEM_TEXT: Final = "Cumulus Linux version 5.9.1 running on Mellanox switch"
 _ETHERNET_TYPE: Final = 6
 _UP, _DOWN = 1, 2
 _CHASSIS_MAC, _PORT_MAC, _PORT_IFNAME = 4, 3, 5
+_BRIDGE_AND_ROUTER, _STATION = "28 00", "01 00"
 _MBPS: Final = 1_000_000
 
 
@@ -68,6 +69,7 @@ def _neighbor_rows(views: DeviceViews, far_port: PortName, index: str) -> Iterat
     yield _mac(port_id, nic.mac) if nic else _text(port_id, far_port.port)
     yield _text(f"{table}.8.{index}", far_port.port)
     yield _text(f"{table}.9.{index}", far_port.device)
+    yield f"{table}.12.{index} = Hex-STRING: {_STATION if nic else _BRIDGE_AND_ROUTER} "
 
 
 def _text(oid: str, text: str) -> str:

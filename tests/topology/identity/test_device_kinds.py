@@ -9,6 +9,8 @@ from topology.identity.claim_facts import ClaimTable, read_facts
 from topology.identity.device_kinds import (
     BY_MAC,
     BY_NAME,
+    FORWARDS,
+    STATION,
     UNKNOWN_STYLE,
     PeerColumns,
     resolve_kinds,
@@ -20,7 +22,15 @@ from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 
-STYLES = {"-": UNKNOWN_STYLE, "mac": BY_MAC, "ifname": BY_NAME}
+STYLES = {
+    "-": UNKNOWN_STYLE,
+    "mac": BY_MAC,
+    "ifname": BY_NAME,
+    "bridge": BY_NAME | FORWARDS,
+    "mac-bridge": BY_MAC | FORWARDS,
+    "station": BY_NAME | STATION,
+    "mac-station": BY_MAC | STATION,
+}
 
 
 def heard_of(rows: Sequence[tuple[int, int, int, int]]) -> PeerColumns:
@@ -67,6 +77,36 @@ FOUR_LEAVES_HEAR_A_HOST = """
         pytest.param(
             (1,), "1 0 ifname\n2 1 mac\n2 3 ifname\n4 3 ifname", {0, 3},
             id="a spine over two leaves is a switch beside known nodes",
+        ),
+        pytest.param(
+            (), "1 0 bridge\n1 2 station", {0}, id="a bridge is a switch beside a station"
+        ),
+        pytest.param(
+            (), "1 0 bridge\n1 2 bridge", set(), id="a bridge is a host if all may be bridges"
+        ),
+        pytest.param(
+            (3,), "1 0 bridge", {0}, id="a bridge is a switch beside known nodes"
+        ),
+        pytest.param(
+            (), "1 0 mac-bridge\n1 2 mac-station", set(), id="a bridge that sends MACs is a host"
+        ),
+        pytest.param(
+            (), "1 0 bridge\n1 2 station\n2 0 station", set(), id="a denied bridge is a host"
+        ),
+        pytest.param(
+            (), "1 0 station\n2 0 station\n3 0 station", set(), id="a station is a host"
+        ),
+        pytest.param(
+            (), "1 0 station\n2 0 station\n3 0 bridge", {0}, id="two words against one bridge"
+        ),
+        pytest.param(
+            (), "1 0 station\n2 0 ifname\n3 0 ifname", {0}, id="one word against three viewers"
+        ),
+        pytest.param(
+            (1,), "1 0 station", {0}, id="a node that hears it is stronger than its own word"
+        ),
+        pytest.param(
+            (0,), "1 0 bridge\n2 0 bridge\n3 0 bridge", set(), id="a node is a host at any word"
         ),
     ],
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
@@ -43,6 +44,11 @@ UNCONNECTED = {
 }
 """Pairs, some in one dialect only, in which no source says which device the other one means."""
 PAIRS = tuple(combinations(VIEWS, 2))
+TRIPLES = tuple(combinations(VIEWS, 3))
+BESIDE_SWEEPS = (
+    *("half of the walks", "captures", "captures of half the hosts", "polls", "walks"),
+    *("captures of half the switches", "captures without a chassis"),
+)
 Domain = tuple[int, frozenset[str]]
 """The tier and the nodes of a domain."""
 
@@ -90,21 +96,26 @@ def judged(family: str, dialect: str, *views: str) -> Verdict:
 
 
 @cache
-def judged_plainly(family: str, *views: str) -> Verdict:
-    """Return the verdict on the same facts if every source used strong ids."""
+def judged_plainly(family: str, dialect: str, *views: str) -> Verdict:
+    """Return the verdict on the same facts if every source used strong ids.
+
+    Capabilities are facts: a dialect without them has none in plain words, either.
+    """
     fabric = fabric_of(family)
     claims = (claim for view in views for claim in PLAIN.get(view, VIEWS[view])(fabric))
-    return judge(dict.fromkeys(claims), fabric)
+    words = dialect if dialect == "no capabilities" else PLAIN_DIALECT
+    return judge(dict.fromkeys(speak(claims, fabric, DIALECTS[words])), fabric)
 
 
-def describe_worse(family: str, dialect: str, views: tuple[str, str]) -> str:
-    """Return what is worse with both views than with one, or than with the same facts in plain.
+def describe_worse(family: str, dialect: str, views: tuple[str, ...]) -> str:
+    """Return what is worse with all views than with one, or than with the same facts in plain.
 
     Empty if nothing is.
     """
-    if {views, (*views, dialect)} & UNCONNECTED:
+    pairs = set(combinations(views, 2))
+    if (pairs | {(*pair, dialect) for pair in pairs}) & UNCONNECTED:
         return ""
-    both, plain = judged(family, dialect, *views), judged_plainly(family, *views)
+    both, plain = judged(family, dialect, *views), judged_plainly(family, dialect, *views)
     alone = [judged(family, dialect, view) for view in views]
     known = plain.findings.union(*(one.findings for one in alone))
     problems = {
@@ -145,6 +156,46 @@ def test_it_is_never_worse_with_a_further_true_source(case: tuple[str, str]) -> 
 
 
 @pytest.mark.parametrize("family", first_of(FAMILIES))
+def test_it_is_never_worse_with_a_third_true_source(family: str) -> None:
+    triples = TRIPLES if IS_ALL else TRIPLES[::15]
+    worse = [text for views in triples if (text := describe_worse(family, PLAIN_DIALECT, views))]
+    assert not worse, "\n".join(worse)
+
+
+@pytest.mark.parametrize("view", BESIDE_SWEEPS)
+@pytest.mark.parametrize("family", first_of(FAMILIES))
+def test_a_sweep_of_the_same_hosts_beside_part_of_the_sources_adds_no_finding(
+    family: str, view: str
+) -> None:
+    cabled_alike = build_undamaged(
+        build_wiring(replace(FAMILIES[family], medium=Medium.INFINIBAND))
+    )
+    sweep = SweptClaims(tuple(sweep_devices(cabled_alike)))
+    claims = VIEWS[view](fabric_of(family))
+    sources: list[tuple[Claim | SweptClaims, ...]] = [claims, (sweep,), (*claims, sweep)]
+    alone, swept, both = (
+        Counter(one.kind for one in infer_tree(build_fabric(given), previous=None).findings)
+        for given in sources
+    )
+    assert both - alone - swept == Counter()
+    assert FindingKind.UNRESOLVED_HOST not in both
+
+
+@pytest.mark.parametrize("family", first_of(FAMILIES))
+def test_a_sweep_beside_walks_of_half_the_switches_adds_no_finding_without_capabilities(
+    family: str,
+) -> None:
+    fabric = fabric_of(family)
+    cabled_alike = build_undamaged(
+        build_wiring(replace(FAMILIES[family], medium=Medium.INFINIBAND))
+    )
+    claims = speak(VIEWS["half of the walks"](fabric), fabric, DIALECTS["no capabilities"])
+    joined = build_fabric((*claims, SweptClaims(tuple(sweep_devices(cabled_alike)))))
+    kinds = {one.kind for one in infer_tree(joined, previous=None).findings}
+    assert FindingKind.UNRESOLVED_HOST not in kinds
+
+
+@pytest.mark.parametrize("family", first_of(FAMILIES))
 def test_a_sweep_beside_reports_without_hcas_adds_one_finding_and_moves_nobody(family: str) -> None:
     fabric = fabric_of(family)
     cabled_alike = build_undamaged(
@@ -170,3 +221,15 @@ def test_it_gives_the_true_tree_from_all_sources_together(family: str, dialect: 
     is_split = FAMILIES[family].islands > 0
     assert both.findings == ({FindingKind.ISLAND} if is_split else set())
     assert both.num_differences == 0
+
+
+@pytest.mark.parametrize("listed", LISTS)
+def test_it_says_what_joins_captures_that_name_no_known_device(listed: str) -> None:
+    fabric = fabric_of("rails")
+    nameless = "captures of switches in files of other names"
+    claims = speak(
+        (*VIEWS[nameless](fabric), *VIEWS[listed](fabric)), fabric, DIALECTS[PLAIN_DIALECT]
+    )
+    findings = infer_tree(build_fabric(claims), previous=None).findings
+    (found,) = (one for one in findings if one.kind is FindingKind.UNRESOLVED_HOST)
+    assert "Save `lldpcli show chassis -f json0` as NAME.chassis.json0" in found.message

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.effort import examples
 from topology.model.errors import ReportError
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -20,6 +21,7 @@ from topology.model.facts import (
     Port,
     PortState,
     Source,
+    sort_capabilities,
 )
 from topology.model.ids import Id, IdKind, natural_key
 from topology.reports.neighbor_report import (
@@ -53,6 +55,7 @@ NEIGHBORS = st.builds(
     st.sampled_from(Source),
     st.sampled_from(DeviceKind),
     st.none() | st.integers(0, 65535),
+    st.frozensets(st.sampled_from(Capability)).map(sort_capabilities),
 )
 PORTS = st.builds(
     Port,

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from topology.model.claims import Claim, Origin, SweptClaim
 from topology.model.facts import (
+    Capability,
     Device,
     DeviceKind,
     GpuDistance,
@@ -14,6 +15,7 @@ from topology.model.facts import (
     Port,
     PortState,
     Source,
+    sort_capabilities,
 )
 from topology.model.ids import Id, IdKind
 from topology.reports.packed_claims import PackedClaim, bind_to_node
@@ -32,6 +34,7 @@ NEIGHBORS = st.builds(
     st.sampled_from(Source),
     st.sampled_from(DeviceKind),
     st.none() | st.integers(0, 65535),
+    st.frozensets(st.sampled_from(Capability)).map(sort_capabilities),
 )
 TEXTS = st.none() | st.text(max_size=4)
 PORTS = st.builds(

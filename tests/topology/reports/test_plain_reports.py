@@ -51,6 +51,7 @@ ODD_VALUES: tuple[Any, ...] = (
     [{"type": "hostname", "value": str(number)} for number in range(1025)],
     [{"name": str(number), "medium": "ethernet"} for number in range(4097)],
     [{"source": "lldp"}] * 1025,
+    *(["station"], ["station"] * 8, ["station"] * 9, ["STATION"], ["bridge", 1]),
 )
 
 
@@ -103,6 +104,7 @@ FULL = {
                         "ids": [{"type": "mac", "value": "02:00:00:00:00:02"}],
                         "portIds": [{"type": "ifname", "value": "g"}],
                         "ttlSeconds": 120,
+                        "capabilities": ["router", "bridge", "router"],
                     }
                 ],
             }

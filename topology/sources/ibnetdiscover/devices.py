@@ -213,7 +213,8 @@ class DeviceBuilder:
             port_names,
             repeat(Source.IB),
             kinds,
-            repeat(None),
+            repeat(None),  # no TTL
+            repeat(()),  # no capabilities
         )
         neighbors_of_rows: list[tuple[Neighbor, ...]] = list(zip(map(_new_neighbor, fields)))
         return [

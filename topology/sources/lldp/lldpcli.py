@@ -3,7 +3,7 @@
 Detects the form by its shape and reads the three forms alike. Refuses xml, plain text and the
 keyvalue of `show chassis`, with an error that names the form. The text of neighbors may be
 hostile: it is kept as sent, never trusted, and never shown unescaped. Does not decide between host
-and switch, because capabilities do not (a host with a bridge sends Bridge).
+and switch: capabilities alone do not, because a host with a bridge sends Bridge.
 
 Source: lldpd 1.0.16, src/client/{json,show}_writer.c, and collected outputs of older versions.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from topology.model.errors import ParseError
-from topology.model.facts import Device, DeviceKind, Neighbor, Source
+from topology.model.facts import Capability, Device, DeviceKind, Neighbor, Source
 from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 from topology.sources.lldp.lldpcli_keyvalue import parse_keyvalue
@@ -30,6 +30,17 @@ _FORMS: Final = (
 )
 _KEYVALUE: Final = re.compile(r"(?:#[^\n]*\n\s*)*lldp\.[^\n]+=")
 _SOURCES: Final = {"LLDP": Source.LLDP, "CDPv1": Source.CDP, "CDPv2": Source.CDP}
+_CAPABILITIES: Final = {
+    "Other": Capability.OTHER,
+    "Repeater": Capability.REPEATER,
+    "Bridge": Capability.BRIDGE,
+    "Wlan": Capability.WLAN,
+    "Router": Capability.ROUTER,
+    "Tel": Capability.TELEPHONE,
+    "Docsis": Capability.DOCSIS,
+    "Station": Capability.STATION,
+}
+"""By the word of lldpcli, in the order of `Capability`."""
 _SURROGATES: Final = re.compile("[\ud800-\udfff]")
 _MAX_PORT_NAME: Final = 255  # no system has longer interface names
 _MAX_TTL_S: Final = 65535
@@ -231,6 +242,7 @@ def _neighbor(name: object, entry: object) -> Neighbor | None:
         port_name=port_name(_sent_id(port), _text(port, "descr")),
         source=_SOURCES.get(_text(entry, "via"), Source.OTHER),
         ttl_s=_ttl_s(port) if "ttl" in port else _ttl_s(chassis.fields),
+        capabilities=_capabilities(chassis.fields),
     )
 
 
@@ -269,6 +281,22 @@ def _sent_id(fields: dict[str, Any]) -> SentId:
     if not isinstance(id_value, dict):
         return SentId("", "")
     return SentId(_text(id_value, "type"), _text(id_value, "value"))
+
+
+def _capabilities(fields: dict[str, Any]) -> tuple[Capability, ...]:
+    """Return the enabled capabilities: a list in the JSON forms, one object if it is the only one.
+
+    keyvalue has one line for each, which `lldpcli_keyvalue` turns into the same list.
+    """
+    value = fields.get("capability")
+    items = value if isinstance(value, list) else [value]
+    enabled = {
+        item.get("type")
+        for item in items
+        if isinstance(item, dict) and item.get("enabled") is True
+        if isinstance(item.get("type"), str)
+    }
+    return tuple(found for word, found in _CAPABILITIES.items() if word in enabled)
 
 
 def _ttl_s(fields: dict[str, Any]) -> int | None:

@@ -22,6 +22,7 @@ _LINE: Final = re.compile(
     re.DOTALL,
 )
 _PORT_ID: Final = re.compile(rb"\.port\.(?:mac|ip|ifname|ifalias|local|unhandled)=")
+_CAPABILITY: Final = re.compile(r"(?P<type>[A-Z][a-z]+)\.enabled")
 _ID_TYPES: Final = frozenset({"mac", "ip", "ifname", "ifalias", "local", "unhandled"})
 
 
@@ -72,5 +73,9 @@ def _store_value(entry: dict[str, Any], word: str, path: str, value: str) -> Non
         fields = entry.setdefault(word, [{}])[0]
         if path in _ID_TYPES:
             fields.setdefault("id", [{"type": path, "value": value}])
+        elif word == "chassis" and (capability := _CAPABILITY.fullmatch(path)):
+            fields.setdefault("capability", []).append(
+                {"type": capability["type"], "enabled": value == "on"}
+            )
         else:
             fields.setdefault(path, []).append({"value": value})

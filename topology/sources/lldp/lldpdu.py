@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from topology.model.errors import ParseError
-from topology.model.facts import Neighbor, Source
+from topology.model.facts import Capability, Neighbor, Source
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids, port_name
 
 ETHERTYPE: Final = 0x88CC
@@ -29,6 +29,7 @@ _MAX_TAGS: Final = 2
 MAX_FRAME_BYTES: Final = 65535
 """No link carries longer frames; most links carry up to 9 kB, and LLDP frames up to 1.5 kB."""
 _END, _CHASSIS, _PORT, _TTL, _PORT_DESCRIPTION, _SYSTEM_NAME = range(6)
+_CAPABILITIES: Final = 7
 _ADDRESS: Final = 8
 _ORGANISATION: Final = 127
 _MANDATORY: Final = {_CHASSIS: "chassis id", _PORT: "port id", _TTL: "TTL"}
@@ -72,6 +73,8 @@ class Lldpdu:
     system_name: str = ""
     addresses: tuple[str, ...] = ()
     """Management addresses, v4 and v6, as sent."""
+    capabilities: tuple[Capability, ...] = ()
+    """The enabled ones."""
     pvid: int | None = None
     aggregation: Aggregation | None = None
     max_frame_bytes: int | None = None
@@ -87,6 +90,7 @@ class Lldpdu:
             port_name=port_name(sent, self.port_description),
             source=Source.LLDP,
             ttl_s=self.ttl_s,
+            capabilities=self.capabilities,
         )
 
 
@@ -208,6 +212,10 @@ def _with_tlv(pdu: Lldpdu, tlv: _Tlv) -> Lldpdu:
         return replace(pdu, port_description=_text(tlv.value))
     if tlv.kind == _SYSTEM_NAME and tlv.value:
         return replace(pdu, system_name=_text(tlv.value))
+    if tlv.kind == _CAPABILITIES:
+        enabled = _number(tlv, tlv.value, 4) & 0xFFFF  # the first half are those it could have
+        found = tuple(one for at, one in enumerate(Capability) if enabled & (1 << at))
+        return replace(pdu, capabilities=found)
     if tlv.kind == _ADDRESS:
         return replace(pdu, addresses=pdu.addresses + _address(tlv))
     return _with_organisational(pdu, tlv) if tlv.kind == _ORGANISATION else pdu

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from topology.model.facts import Capability
 from topology.model.ids import Id, IdKind, parse_mac
 from topology.sources.lldp.ids import SentId, chassis_ids, port_ids
 from topology.sources.lldp_mib.tables import RawId
@@ -39,6 +40,12 @@ _ADDRESS_BYTES: Final = {1: 4, 2: 16}  # by IANA address family
 def decode_text(raw: bytes) -> str:
     """Return octets as text up to the first NUL; replaces bytes that are not UTF-8."""
     return raw.partition(b"\0")[0].decode("utf-8", "replace")
+
+
+def capabilities_of_bits(raw: bytes) -> tuple[Capability, ...]:
+    """Return the capabilities in a value of LldpSystemCapabilitiesMap (BITS, first bit first)."""
+    first = raw[0] if raw else 0
+    return tuple(found for at, found in enumerate(Capability) if first & (0x80 >> at))
 
 
 def decode_mac(raw: bytes) -> str | None:

@@ -73,6 +73,7 @@ BASE_SPANS: Final[tuple[ColumnSpan, ...]] = (
     *map(_column_span, (IF_PHYS_ADDRESS, IF_OPER_STATUS, IF_NAME, IF_HIGH_SPEED, IF_ALIAS)),
     ColumnSpan((*LLDP, 3, 1), (*LLDP, 3, 8)),
     ColumnSpan((*LLDP, 4, 1, 1, 4), (*LLDP, 4, 1, 1, 9)),
+    _column_span((*LLDP, 4, 1, 1, 12)),
     ColumnSpan((*LLDP, 4, 2, 1, 3), (*LLDP, 4, 2, 1, 5), is_any_column=True),
     ColumnSpan((*CDP_CACHE, 3), (*CDP_CACHE, 7)),
 )
@@ -80,6 +81,7 @@ BASE_SPANS: Final[tuple[ColumnSpan, ...]] = (
 V2_SPANS: Final[tuple[ColumnSpan, ...]] = (
     ColumnSpan((*LLDP_V2, 3, 1), (*LLDP_V2, 3, 8)),
     ColumnSpan((*LLDP_V2, 4, 1, 1, 5), (*LLDP_V2, 4, 1, 1, 10)),
+    _column_span((*LLDP_V2, 4, 1, 1, 13)),
     ColumnSpan((*LLDP_V2, 4, 2, 1, 3), (*LLDP_V2, 4, 2, 1, 5), is_any_column=True),
 )
 """Columns to walk if lldpRemTable is empty."""
@@ -100,6 +102,7 @@ _REMOTE_ADDRESS: Final = (4, 2, 1)
 _V1_FIRST: Final = 4  # lldpRemChassisIdSubtype; the others follow in order
 _V2_FIRST: Final = 5
 _NUM_REMOTE: Final = 6  # chassis subtype and id, port subtype and id, description, name
+_CAPABILITIES: Final = 8  # lldpRemSysCapEnabled, counted from the first of these columns
 _CDP_TYPE, _CDP_ADDRESS, _CDP_DEVICE, _CDP_PORT = 3, 4, 6, 7
 _CDP_IP: Final = 1
 _CDP_INDEX: Final = 2  # ifIndex.deviceIndex
@@ -115,7 +118,8 @@ def _columns() -> frozenset[Oid]:
         columns |= {(*base, 3, system_column) for system_column in _SystemColumn}
         columns |= {(*base, *_LOCAL_PORT, column) for column in (2, 3, 4)}
         columns |= {
-            (*base, *_REMOTE, first + column_number) for column_number in range(_NUM_REMOTE)
+            (*base, *_REMOTE, first + column_number)
+            for column_number in (*range(_NUM_REMOTE), _CAPABILITIES)
         }
         columns |= {(*base, *_LOCAL_ADDRESS, column) for column in (3, 4, 5)}
         columns |= {(*base, *_REMOTE_ADDRESS, column) for column in (3, 4, 5)}
@@ -157,6 +161,8 @@ class RemoteRow(NamedTuple):
     descr: bytes
     name: bytes
     addresses: tuple[str, ...] = ()
+    capabilities: bytes = b""
+    """BITS: the first bit is the highest of the first octet."""
     is_cdp: bool = False
 
 
@@ -267,6 +273,7 @@ def _lldp_rows(walk: WalkColumns, base: Oid, shapes: Counter[int]) -> Iterator[R
             descr=walk.raw(columns[4], index),
             name=walk.raw(columns[5], index),
             addresses=tuple(addresses.get(index, ())),
+            capabilities=walk.raw((*base, *_REMOTE, first + _CAPABILITIES), index),
         )
 
 

@@ -19,7 +19,13 @@ from topology.model.facts import Device, DeviceKind, Neighbor, Port, PortState, 
 from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.lldp.ids import parse_usable_ip, port_name
 from topology.sources.lldp_mib.cut_walk import find_cut_walk
-from topology.sources.lldp_mib.ids import chassis_ids_of, decode_port_id, decode_text, port_ids_of
+from topology.sources.lldp_mib.ids import (
+    capabilities_of_bits,
+    chassis_ids_of,
+    decode_port_id,
+    decode_text,
+    port_ids_of,
+)
 from topology.sources.lldp_mib.interfaces import Interface, InterfaceTable, build_interfaces
 from topology.sources.lldp_mib.tables import (
     LLDP,
@@ -225,6 +231,7 @@ def _neighbor(row: RemoteRow) -> Neighbor:
         port_ids=port_ids_of(row.port),
         port_name=port_name(decode_port_id(row.port), decode_text(row.descr)),
         source=Source.CDP if row.is_cdp else Source.LLDP,
+        capabilities=capabilities_of_bits(row.capabilities),
     )
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.topology.sources.damage import damaged
 from tests.topology.sources.plain import FIXTURES, cases
-from topology.model.facts import DeviceKind, Neighbor, Source
+from topology.model.facts import Capability, DeviceKind, Neighbor, Source
 from topology.model.ids import Id, IdKind
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 
@@ -92,6 +92,45 @@ def test_it_returns_the_protocol(via: str, source: Source) -> None:
 )
 def test_it_reads_the_ttl_that_was_sent(sent: str, ttl_s: int | None) -> None:
     assert one({"ttl": leaf(sent)}).ttl_s == ttl_s
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '{{"lldp": [{{"interface": [{{"name": "eth0", "chassis": [{}]}}]}}]}}',
+        '{{"lldp": {{"interface": {{"eth0": {{"chassis": {{"leaf1": {}}}}}}}}}}}',
+    ],
+    ids=["json0", "json"],
+)
+@pytest.mark.parametrize(
+    ("sent", "capabilities"),
+    [
+        pytest.param(
+            [{"type": "Router", "enabled": True}, {"type": "Bridge", "enabled": True}],
+            (Capability.BRIDGE, Capability.ROUTER),
+            id="a switch that routes",
+        ),
+        pytest.param(
+            [{"type": "Bridge", "enabled": False}, {"type": "Station", "enabled": True}],
+            (Capability.STATION,),
+            id="a host that could be a bridge",
+        ),
+        pytest.param({"type": "Tel", "enabled": True}, (Capability.TELEPHONE,), id="only one"),
+        pytest.param([], (), id="none"),
+        pytest.param(
+            [{"type": "Bridge", "enabled": "true"}, {"type": ["Router"], "enabled": True}, 7],
+            (),
+            id="other types",
+        ),
+        pytest.param([{"type": "Unknown", "enabled": True}], (), id="a word of the future"),
+    ],
+)
+def test_it_reads_the_capabilities_that_are_enabled(
+    form: str, sent: object, capabilities: tuple[Capability, ...]
+) -> None:
+    chassis = json.dumps({"id": {"type": "mac", "value": MAC}, "capability": sent})
+    parsed = parse_neighbors(form.format(chassis).encode())
+    assert [neighbor.capabilities for _, (neighbor,) in parsed.ports] == [capabilities]
 
 
 def test_it_does_not_derive_the_kind_because_capabilities_mislead() -> None:

@@ -13,7 +13,7 @@ from tests.effort import examples
 from tests.golden import Golden
 from tests.topology.sources.lldp.frames import CASES, read_frame
 from tests.topology.sources.plain import case_id, expected_text
-from topology.model.facts import Neighbor, Source
+from topology.model.facts import Capability, Neighbor, Source
 from topology.model.ids import Id, IdKind
 from topology.sources.lldp.lldpdu import (
     ETHERTYPE,
@@ -84,6 +84,32 @@ def test_it_refuses_an_overlong_frame() -> None:
     assert parse_frame(longest).pdu is not None
     (error,) = parse_frame(longest + b"\0").errors
     assert str(error) == "longer than any frame: 65536 bytes"
+
+
+@pytest.mark.parametrize(
+    ("value", "capabilities"),
+    [
+        pytest.param("00140014", (Capability.BRIDGE, Capability.ROUTER), id="a switch"),
+        pytest.param("00940080", (Capability.STATION,), id="a host that could be a bridge"),
+        pytest.param("00140000", (), id="nothing enabled"),
+        pytest.param("ffffffff", tuple(Capability), id="all, and bits of later standards"),
+        pytest.param("0014001400", (Capability.BRIDGE, Capability.ROUTER), id="a byte more"),
+    ],
+)
+def test_it_reads_the_enabled_capabilities(
+    value: str, capabilities: tuple[Capability, ...]
+) -> None:
+    frame = parse_frame(HEAD + MANDATORY + tlv(7, bytes.fromhex(value)) + b"\0\0")
+    assert frame.pdu is not None
+    assert frame.pdu.neighbor.capabilities == capabilities
+    assert not frame.errors
+
+
+def test_capabilities_that_are_too_short_cost_only_themselves() -> None:
+    frame = parse_frame(HEAD + MANDATORY + tlv(7, b"\0\x14\0") + tlv(5, b"leaf1") + b"\0\0")
+    assert frame.pdu is not None
+    assert (frame.pdu.neighbor.capabilities, frame.pdu.system_name) == ((), "leaf1")
+    assert [error.problem for error in frame.errors] == ["TLV of type 7 at byte 20 is too short"]
 
 
 def test_it_keeps_a_frame_cut_after_its_mandatory_tlvs() -> None:
