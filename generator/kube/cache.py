@@ -129,7 +129,9 @@ class Cache(Generic[Value]):
         The sizes of the last list count until an object is read, so a second list of the same
         objects decides by all of them from the start.
         """
-        account = None if self._account is None else _QuotaAccount(self._account.quota, self._account)
+        account = (
+            None if self._account is None else _QuotaAccount(self._account.quota, self._account)
+        )
         fresh: dict[str, _CacheEntry[Value]] = {}
         for document in objects:
             name, version = _parse_identity(document)

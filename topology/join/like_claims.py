@@ -20,7 +20,6 @@ from topology.join.claim_rows import (
     LikeRows,
     PortRowBuilder,
     encode_style,
-    port_name_style,
 )
 from topology.join.port_numbers import port_keys, sort_ports
 from topology.model.claims import Key, claim_keys, strong_key
@@ -120,7 +119,7 @@ class _SampleRows:
             entry_sizes=[len(port.neighbors) for port in ports],
             has_key=bytes(key is not None for key in first),
             is_swept=bytes(one.source is Source.IB for one in near),
-            styles=bytes(encode_style(port_name_style(one)) for one in near),
+            styles=bytes(encode_style(one) for one in near),
             far_key_sizes=[len(keys) for keys in far],
         )
 
