@@ -5,7 +5,6 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -40,8 +39,6 @@ from generator.placement.solve.uniform_gang import place_uniform_gang
 
 SEARCH_STEPS = 1_000_000
 """Step budget of the exact search: about half a second."""
-MAX_UNBOUNDED_LEAVES = 8
-"""Up to this many domains of the lowest tier, only a deadline ends the search."""
 GREEDY_STEPS = 200_000
 """Step budget of a preset's walk, and of the greedy finder, over choices of pods per group."""
 EXACT_TIME_SHARE = 0.7
@@ -196,9 +193,7 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     except BudgetExhausted:
         pass
     try:
-        candidate = solve(
-            problem, query_time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE)
-        )
+        candidate = solve(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
@@ -218,12 +213,6 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
         if node is not None
     ]
     return RunningGang(request.gang, tuple(pods), request.priority)
-
-
-def _search_steps(snapshot: Snapshot) -> int:
-    """Return the budget of the exact search: unlimited on a small cluster."""
-    lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
-    return sys.maxsize if len(lowest) <= MAX_UNBOUNDED_LEAVES else SEARCH_STEPS
 
 
 def _infeasible_answer(
