@@ -27,12 +27,13 @@ from generator.placement.explanation.alternatives import find_alternatives
 from generator.placement.explanation.deferred import LazyMapping, LazySequence
 from generator.placement.explanation.verdicts import judge_domains
 from generator.placement.presets import ObjectiveKey
+from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import eviction_of, measure, render_objective
-from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
+from generator.placement.solve.eviction_search import solve_with_eviction
 from generator.placement.solve.pod_counts import highest_job_tier
 from generator.placement.solve.solver import solve, solve_greedily
 from generator.placement.solve.uniform_gang import place_uniform_gang
@@ -193,7 +194,8 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     except BudgetExhausted:
         pass
     try:
-        candidate = solve(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
+        search = solve if problem.evictable is None else solve_with_eviction
+        candidate = search(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
@@ -260,13 +262,12 @@ def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
     tier = candidate.objective.values[ObjectiveKey.JOB_TIER][0]
     eviction = eviction_of(problem, candidate.positions)
-    is_exact_sum = eviction is None or eviction.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
         objective=LazyMapping(partial(render_objective, problem, candidate.objective)),
-        is_proved=candidate.is_proved and is_exact_sum,
+        is_proved=candidate.is_proved and (eviction is None or eviction.is_exact),
         victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
         domain_verdicts=LazySequence(partial(judge_domains, problem, tier, candidate)),
         preset_details=candidate.preset_details,

@@ -190,10 +190,10 @@ def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResu
     """Return what a placement evicts; None if nothing may be evicted."""
     if problem.evictable is None:
         return None
-    return evict_for(problem.snapshot, problem.evictable, _resources_used(problem, pods))
+    return evict_for(problem.snapshot, problem.evictable, resources_used(problem, pods))
 
 
-def _resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
+def resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
     """Return the resources that the placed pods use, per node."""
     used: dict[int, Counter[str]] = {}
     for index, positions in enumerate(pods):
@@ -284,7 +284,7 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
     if len(problem.shapes) == 1:
         np.subtract.at(left, [node for row in pods for node in row], 1)
         return left
-    for node, used in _resources_used(problem, pods).items():
+    for node, used in resources_used(problem, pods).items():
         left[node] = slots_after_use(problem, shape, node, used)
     return left
 

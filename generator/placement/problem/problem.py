@@ -16,7 +16,7 @@ from generator.placement.presets import (
     ObjectiveKey,
     ObjectiveTerm,
 )
-from generator.placement.problem.preemption import EvictablePods
+from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.request_parts import PartType, RequestPart, build_set_type
 from generator.placement.problem.running_pods import find_running_positions, find_stray_tier
 from generator.placement.problem.slices import IndexedPods, SlicePods, cut_slices, innermost_slices
