@@ -26,7 +26,8 @@ from generator.placement.explanation import reasons
 from generator.placement.explanation.alternatives import find_alternatives
 from generator.placement.explanation.deferred import LazyMapping, LazySequence
 from generator.placement.explanation.verdicts import judge_domains
-from generator.placement.presets import ObjectiveKey
+from generator.placement.presets import PRESETS, ObjectiveKey
+from generator.placement.problem.constraints import fits_nodes, satisfies_rules
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import eviction_of, measure, render_objective
 from generator.placement.problem.problem import Problem, build_problem
@@ -34,7 +35,7 @@ from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.eviction_search import solve_with_eviction
-from generator.placement.solve.pod_counts import highest_job_tier
+from generator.placement.solve.pod_counts import allows_counts, highest_job_tier, max_gang_pods
 from generator.placement.solve.solver import solve, solve_greedily
 from generator.placement.solve.uniform_gang import place_uniform_gang
 
@@ -186,13 +187,40 @@ class _UniformExplanation:
 
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends, and whether it is proved."""
+    emulated = _emulate(problem, query_time)
+    walk = PRESETS[problem.request.preset].walk
+    starts_with_minimum = walk is not None and walk.starts_with_minimum
+    if emulated is not None and (
+        starts_with_minimum or _num_placed(emulated) == max_gang_pods(problem)
+    ):
+        return emulated, emulated.is_proved
+    searched, is_proved = _search(problem, query_time)
+    if emulated is None:
+        return searched, is_proved
+    # Pods placed come first, unless the scheduler chooses a domain for the fewest pods.
+    if searched is not None and _num_placed(searched) > _num_placed(emulated):
+        return searched, is_proved
+    return emulated, emulated.is_proved and is_proved
+
+
+def _num_placed(candidate: PlacementCandidate) -> int:
+    return sum(map(len, candidate.positions))
+
+
+def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | None:
+    """Return the placement by the steps of the preset's scheduler; None if they give no answer."""
     try:
         emulate = place_by_buckets if problem.uses_buckets else place_by_walk
         candidate = emulate(problem, query_time.budget(GREEDY_STEPS))
-        if candidate is not None:
-            return candidate, candidate.is_proved
     except BudgetExhausted:
-        pass
+        return None
+    # A walk that breaks a rule, or places fewer pods than it must, is no answer.
+    is_answer = candidate is not None and is_allowed(problem, candidate.positions)
+    return candidate if is_answer else None
+
+
+def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+    """Return the best placement by the preset's order, and whether it is proved."""
     try:
         search = solve if problem.evictable is None else solve_with_eviction
         candidate = search(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
@@ -203,6 +231,15 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     greedy = solve_greedily(problem, query_time.budget(GREEDY_STEPS))
     options = [candidate] if greedy is None else [candidate, greedy]
     return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
+
+
+def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether a placement keeps every rule, every number of pods, and fits; O(pods)."""
+    return (
+        allows_counts(problem, [len(positions) for positions in pods])
+        and satisfies_rules(problem, pods)
+        and fits_nodes(problem, pods)
+    )
 
 
 def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:

@@ -318,7 +318,9 @@ class Walker:
         enough = np.ones(len(starts), dtype=np.bool_)
         for name, need in shape.request.items():
             capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
-            enough &= np.add.reduceat(capacity, starts) >= need * num_pods
+            # Floats: the bytes of many nodes may exceed 64 bits.
+            total = np.add.reduceat(capacity.astype(np.float64), starts)
+            enough &= total >= need * num_pods
         return np.asarray(enough)
 
     def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:

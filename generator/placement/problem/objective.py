@@ -292,15 +292,16 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
 def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[str, int]) -> int:
     """Return how many pods of a shape fit a node after these resources are used."""
     snapshot = problem.snapshot
-    if not shape.allowed[node]:
+    needs = {name: need for name, need in shape.request.items() if need}
+    if not shape.allowed[node] or not needs.keys() <= set(snapshot.resources):
         return 0
     slots = [
         (int(snapshot.free[snapshot.resources.index(name), node]) - used.get(name, 0)) // need
-        for name, need in shape.request.items()
-        if need and name in snapshot.resources
+        for name, need in needs.items()
     ]
-    unbounded = all(need == 0 for need in shape.request.values())
-    return max(0, min(slots, default=int(shape.slots[node]) if unbounded else 0))
+    if not slots:
+        return int(shape.slots[node])
+    return max(0, min(*slots, snapshot.max_node_slots))
 
 
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:

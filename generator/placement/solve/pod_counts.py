@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import lcm
+from operator import or_
 from typing import NamedTuple
 
 import numpy as np
@@ -101,6 +102,34 @@ def build_gang_members(problem: Problem) -> GangMember:
     top = [member for index, member in enumerate(groups) if index not in inner_groups]
     top += [member for index, member in enumerate(sets) if index not in inner_sets]
     return _set_of(top, least=len(top), kind=())
+
+
+def allows_counts(problem: Problem, counts: Sequence[int]) -> bool:
+    """Return whether minimums, slices and members allow these pods per group; O(groups)."""
+    is_enough = sum(counts) >= max(min_total_pods(problem), 1)
+    return is_enough and _takes_part(build_gang_members(problem), counts)
+
+
+def _takes_part(member: GangMember, counts: Sequence[int]) -> bool:
+    if member.group >= 0:
+        return counts[member.group] in member.counts
+    are_in = [_takes_part(inner, counts) for inner in member.members]
+    are_out = [not any(_pods_of(inner, counts)) for inner in member.members]
+    return sum(are_in) >= member.least and all(map(or_, are_in, are_out))
+
+
+def _pods_of(member: GangMember, counts: Sequence[int]) -> Iterator[int]:
+    if member.group >= 0:
+        yield counts[member.group]
+    for inner in member.members:
+        yield from _pods_of(inner, counts)
+
+
+def max_gang_pods(problem: Problem) -> int:
+    """Return a bound of the pods of the gang that can be placed; 0 if none can."""
+    gang = build_gang_members(problem)
+    allowed = gang.totals & ((1 << max_total_pods(problem, gang) + 1) - 1)
+    return max(allowed.bit_length() - 1, 0)
 
 
 def max_total_pods(problem: Problem, gang: GangMember) -> int:
