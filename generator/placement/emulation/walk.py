@@ -156,7 +156,14 @@ class Walker:
         )
         if not any(min_counts):
             min_counts = full_counts
-        grown = self._place_counts(min_counts, grown_counts=full_counts)
+        starts = [min_counts]
+        if self._problem.request.one_pod_is_enough:
+            starts = [
+                tuple(step if index == first else 0 for index in range(len(groups)))
+                for first, step in enumerate(steps)
+            ]
+        attempts = (self._place_counts(start, grown_counts=full_counts) for start in starts)
+        grown = next((placed for placed in attempts if placed is not None), None)
         if grown is not None and sum(map(len, grown)) == sum(full_counts):
             return grown
         fully_placed = self._place_counts(full_counts) if len(groups) > 1 else None
