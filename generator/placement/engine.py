@@ -5,7 +5,6 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
@@ -27,21 +26,21 @@ from generator.placement.explanation import reasons
 from generator.placement.explanation.alternatives import find_alternatives
 from generator.placement.explanation.deferred import LazyMapping, LazySequence
 from generator.placement.explanation.verdicts import judge_domains
-from generator.placement.presets import ObjectiveKey
+from generator.placement.presets import PRESETS, ObjectiveKey
+from generator.placement.problem.constraints import fits_nodes, satisfies_rules
+from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import eviction_of, measure, render_objective
-from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
-from generator.placement.solve.pod_counts import highest_job_tier
+from generator.placement.solve.eviction_search import solve_with_eviction
+from generator.placement.solve.pod_counts import allows_counts, highest_job_tier, max_gang_pods
 from generator.placement.solve.solver import solve, solve_greedily
 from generator.placement.solve.uniform_gang import place_uniform_gang
 
 SEARCH_STEPS = 1_000_000
 """Step budget of the exact search: about half a second."""
-MAX_UNBOUNDED_LEAVES = 8
-"""Up to this many domains of the lowest tier, only a deadline ends the search."""
 GREEDY_STEPS = 200_000
 """Step budget of a preset's walk, and of the greedy finder, over choices of pods per group."""
 EXACT_TIME_SHARE = 0.7
@@ -188,17 +187,43 @@ class _UniformExplanation:
 
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends, and whether it is proved."""
+    emulated = _emulate(problem, query_time)
+    walk = PRESETS[problem.request.preset].walk
+    starts_with_minimum = walk is not None and walk.starts_with_minimum
+    if emulated is not None and (
+        starts_with_minimum or _num_placed(emulated) == max_gang_pods(problem)
+    ):
+        return emulated, emulated.is_proved
+    searched, is_proved = _search(problem, query_time)
+    if emulated is None:
+        return searched, is_proved
+    # Pods placed come first, unless the scheduler chooses a domain for the fewest pods.
+    if searched is not None and _num_placed(searched) > _num_placed(emulated):
+        return searched, is_proved
+    return emulated, emulated.is_proved and is_proved
+
+
+def _num_placed(candidate: PlacementCandidate) -> int:
+    return sum(map(len, candidate.positions))
+
+
+def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | None:
+    """Return the placement by the steps of the preset's scheduler; None if they give no answer."""
     try:
         emulate = place_by_buckets if problem.uses_buckets else place_by_walk
         candidate = emulate(problem, query_time.budget(GREEDY_STEPS))
-        if candidate is not None:
-            return candidate, candidate.is_proved
     except BudgetExhausted:
-        pass
+        return None
+    # A walk that breaks a rule, or places fewer pods than it must, is no answer.
+    is_answer = candidate is not None and is_allowed(problem, candidate.positions)
+    return candidate if is_answer else None
+
+
+def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+    """Return the best placement by the preset's order, and whether it is proved."""
     try:
-        candidate = solve(
-            problem, query_time.budget(_search_steps(problem.snapshot), share=EXACT_TIME_SHARE)
-        )
+        search = solve if problem.evictable is None else solve_with_eviction
+        candidate = search(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
@@ -206,6 +231,15 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     greedy = solve_greedily(problem, query_time.budget(GREEDY_STEPS))
     options = [candidate] if greedy is None else [candidate, greedy]
     return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
+
+
+def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether a placement keeps every rule, every number of pods, and fits; O(pods)."""
+    return (
+        allows_counts(problem, [len(positions) for positions in pods])
+        and satisfies_rules(problem, pods)
+        and fits_nodes(problem, pods)
+    )
 
 
 def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
@@ -218,12 +252,6 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
         if node is not None
     ]
     return RunningGang(request.gang, tuple(pods), request.priority)
-
-
-def _search_steps(snapshot: Snapshot) -> int:
-    """Return the budget of the exact search: unlimited on a small cluster."""
-    lowest = snapshot.levels.starts[min(1, snapshot.levels.root)]
-    return sys.maxsize if len(lowest) <= MAX_UNBOUNDED_LEAVES else SEARCH_STEPS
 
 
 def _infeasible_answer(
@@ -271,13 +299,12 @@ def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
     tier = candidate.objective.values[ObjectiveKey.JOB_TIER][0]
     eviction = eviction_of(problem, candidate.positions)
-    is_exact_sum = eviction is None or eviction.num_gangs == 1
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
         objective=LazyMapping(partial(render_objective, problem, candidate.objective)),
-        is_proved=candidate.is_proved and is_exact_sum,
+        is_proved=candidate.is_proved and (eviction is None or eviction.is_exact),
         victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
         domain_verdicts=LazySequence(partial(judge_domains, problem, tier, candidate)),
         preset_details=candidate.preset_details,

@@ -11,8 +11,8 @@ from generator.placement.answer import Placement, render_placement
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
+from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import Objective, measure
-from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
 

@@ -130,6 +130,11 @@ class PlacementRequest:
             names += [*filter(None, [group_set.required]), *group_set.preferred]
         return tuple(names)
 
+    @property
+    def one_pod_is_enough(self) -> bool:
+        """Whether the gang may be placed with any one pod, because it ran before."""
+        return self.preset is Preset.GODEL and self.options.has_run_before
+
     @cached_property
     def uses_tiers(self) -> bool:
         """Whether the request names tiers or slices: then nodes outside the tree are not used."""
@@ -167,6 +172,12 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         raise _request_error(error.errors()[0]) from error
     spec = parsed.spec
     grouping = flatten_groups(spec.groups)
+    if spec.preset is Preset.GODEL and spec.options.ever_scheduled:
+        # Source: Gödel, unit minimum of a job that was scheduled before: any pod is enough.
+        grouping = FlatGroups(
+            tuple(replace(group, least=0, is_optional=True) for group in grouping.groups),
+            tuple(replace(group_set, least=0) for group_set in grouping.sets),
+        )
     total = sum(group.count for group in grouping.groups)
     if spec.min > total:
         raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,4 +25,5 @@ def answer(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, An
         request = parse_request(document_of(vector, preset))
     except PlacementRequestError as error:
         return {"feasible": False, "reason": {"kind": "invalid", "field": error.field}}
-    return render_placement(place(snapshot, request))
+    clock = None if request.deadline_s is None else time.monotonic
+    return render_placement(place(snapshot, request, clock=clock))

@@ -16,11 +16,15 @@ from tests.vectors.runner import answer
 pytestmark = pytest.mark.wheel
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "vectors"
-VECTORS: list[dict[str, Any]] = [
-    vector
-    for path in sorted(FOLDER.glob("*.json"))
-    for vector in json.loads(path.read_text(encoding="utf-8"))
-]
+
+
+def read_vectors(folder: Path) -> list[dict[str, Any]]:
+    paths = sorted(folder.glob("*.json"))
+    return [row for path in paths for row in json.loads(path.read_text(encoding="utf-8"))]
+
+
+VECTORS = read_vectors(FOLDER)
+ONCE_WRONG = read_vectors(FOLDER / "once_wrong")
 Compare = Callable[..., Iterator[str]]
 
 
@@ -43,7 +47,7 @@ def compare() -> Iterator[Compare]:
                 del sys.modules[name]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector["id"])
+@pytest.mark.parametrize("vector", [*VECTORS, *ONCE_WRONG], ids=lambda vector: vector["id"])
 def test_it_answers_as_the_vector_says(vector: dict[str, Any], compare: Compare) -> None:
     assert not list(compare(vector, answer(vector), any_preset=False, strict=False))
 
@@ -58,3 +62,4 @@ def test_it_keeps_every_invariant_under_the_optimal_preset(
 
 def test_it_judges_all_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == 549
+    assert len({vector["id"] for vector in ONCE_WRONG}) == 124

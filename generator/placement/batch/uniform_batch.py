@@ -67,8 +67,6 @@ class UniformBatch:
         if find_refusal(view, request) is not None or not is_uniform_gang(view, request):
             return None
         (shape,), _ = build_shapes(view, request)
-        if shape.max_slots[0] >= NODE_COUNT_OFFSET:
-            return None
         if view not in self._free_views:
             self._free_views[view] = _FreeView(view)
         shape_counts = self._free_views[view].shape_counts(shape)

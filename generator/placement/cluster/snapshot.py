@@ -70,6 +70,10 @@ class RunningGang:
     """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
 
 
+MAX_TOTAL_SLOTS = (1 << 62) - 1
+"""Slots of a cluster are counted up to this number: a sum of 64-bit integers must hold them."""
+
+
 @dataclass(frozen=True, eq=False)
 class Snapshot:
     """The state of a cluster at one generation."""
@@ -117,6 +121,11 @@ class Snapshot:
         """Number of tree nodes; nodes before this position are in the tree."""
         return len(self.tree.nodes)
 
+    @property
+    def max_node_slots(self) -> int:
+        """Slots of one node are counted up to this number, so that all nodes fit 64 bits."""
+        return MAX_TOTAL_SLOTS // max(self.num_nodes, 1)
+
     def count_slots(
         self, request: Mapping[str, int], *, unbounded: int, nodes: IntArray | slice = slice(None)
     ) -> IntArray:
@@ -140,7 +149,7 @@ class Snapshot:
             slots = fits if slots is None else np.minimum(slots, fits)
         if slots is None:
             return np.full_like(self.taint_set_of[nodes], unbounded)
-        return np.maximum(slots, 0)
+        return np.asarray(np.clip(slots, 0, self.max_node_slots))
 
     def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
         """Return how much of a resource each node has free, or has in total."""

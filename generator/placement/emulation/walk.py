@@ -156,7 +156,14 @@ class Walker:
         )
         if not any(min_counts):
             min_counts = full_counts
-        grown = self._place_counts(min_counts, grown_counts=full_counts)
+        starts = [min_counts]
+        if self._problem.request.one_pod_is_enough:
+            starts = [
+                tuple(step if index == first else 0 for index in range(len(groups)))
+                for first, step in enumerate(steps)
+            ]
+        attempts = (self._place_counts(start, grown_counts=full_counts) for start in starts)
+        grown = next((placed for placed in attempts if placed is not None), None)
         if grown is not None and sum(map(len, grown)) == sum(full_counts):
             return grown
         fully_placed = self._place_counts(full_counts) if len(groups) > 1 else None
@@ -318,7 +325,9 @@ class Walker:
         enough = np.ones(len(starts), dtype=np.bool_)
         for name, need in shape.request.items():
             capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
-            enough &= np.add.reduceat(capacity, starts) >= need * num_pods
+            # Floats: the bytes of many nodes may exceed 64 bits.
+            total = np.add.reduceat(capacity.astype(np.float64), starts)
+            enough &= total >= need * num_pods
         return np.asarray(enough)
 
     def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:

@@ -9,7 +9,8 @@
 `running_pods`: where pods of the gang already run.
 `weights`: traffic pairs, node weights and sort columns.
 `objective`: measures a placement by the keys of the objective vector.
-`preemption`: what may be evicted, and the cheapest victims per node.
+`evictable_pods`: what may be evicted, and the cheapest victims per node.
+`preemption`: what a placement evicts in all.
 `free_capacity`: the slots left on each node while pods are placed.
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
 

@@ -1,4 +1,4 @@
-"""Check whether a placement satisfies every rule of its request; capacity is not checked."""
+"""Check whether a placement satisfies every rule of its request, and fits its nodes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from generator.placement.cluster.tiers import tier_index
+from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.slices import slices_with_positions
 
@@ -32,6 +33,20 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
             return False
     return _satisfies_tiers(problem, pods) and all(
         _satisfies_slices(problem, group, list(positions)) for group, positions in enumerate(pods)
+    )
+
+
+def fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether every node is allowed and has all that its pods request; O(pods)."""
+    snapshot = problem.snapshot
+    for shape_index, positions in zip(problem.shape_of, pods, strict=True):
+        if not problem.shapes[shape_index].allowed[list(positions)].all():
+            return False
+    row_of = {name: row for row, name in enumerate(snapshot.resources)}
+    return all(
+        not quantity or (name in row_of and quantity <= int(snapshot.free[row_of[name], node]))
+        for node, used in resources_used(problem, pods).items()
+        for name, quantity in used.items()
     )
 
 

@@ -190,10 +190,10 @@ def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResu
     """Return what a placement evicts; None if nothing may be evicted."""
     if problem.evictable is None:
         return None
-    return evict_for(problem.snapshot, problem.evictable, _resources_used(problem, pods))
+    return evict_for(problem.snapshot, problem.evictable, resources_used(problem, pods))
 
 
-def _resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
+def resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
     """Return the resources that the placed pods use, per node."""
     used: dict[int, Counter[str]] = {}
     for index, positions in enumerate(pods):
@@ -284,7 +284,7 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
     if len(problem.shapes) == 1:
         np.subtract.at(left, [node for row in pods for node in row], 1)
         return left
-    for node, used in _resources_used(problem, pods).items():
+    for node, used in resources_used(problem, pods).items():
         left[node] = slots_after_use(problem, shape, node, used)
     return left
 
@@ -292,15 +292,16 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
 def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[str, int]) -> int:
     """Return how many pods of a shape fit a node after these resources are used."""
     snapshot = problem.snapshot
-    if not shape.allowed[node]:
+    needs = {name: need for name, need in shape.request.items() if need}
+    if not shape.allowed[node] or not needs.keys() <= set(snapshot.resources):
         return 0
     slots = [
         (int(snapshot.free[snapshot.resources.index(name), node]) - used.get(name, 0)) // need
-        for name, need in shape.request.items()
-        if need and name in snapshot.resources
+        for name, need in needs.items()
     ]
-    unbounded = all(need == 0 for need in shape.request.values())
-    return max(0, min(slots, default=int(shape.slots[node]) if unbounded else 0))
+    if not slots:
+        return int(shape.slots[node])
+    return max(0, min(*slots, snapshot.max_node_slots))
 
 
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:

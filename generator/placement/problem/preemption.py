@@ -1,152 +1,21 @@
-"""Choose which running pods to evict for a gang that does not fit otherwise.
+"""Find out what a placement evicts: a gang that falls below its minimum is evicted whole, once.
 
-Pods are evicted node by node. If a gang would keep fewer pods than its minimum, the whole gang is
-evicted. The cheapest victims of a node are exact for up to `MAX_EXACT_GANGS` gangs, and so is their
-sum. A gang that is evicted as a whole from several nodes is counted once at the end only, so such
-answers are not proved.
+A search cannot add up whole gangs node by node, so it counts only the pods on the nodes that it
+uses: a bound, never too high. Decisions about single gangs follow until the bound is the truth.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
-from generator.placement.request import EvictionPolicy, PlacementRequest
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.problem.evictable_pods import EvictablePods
+from generator.placement.request import EvictionPolicy
 
-MAX_EXACT_GANGS = 10
-"""Gangs on one node up to which every combination is tried."""
-
-
-class Victim(NamedTuple):
-    """All pods of a gang on one node."""
-
-    gang: str
-    priority: int
-    pods: int
-    """Pods evicted: the whole gang if it would fall below its minimum."""
-    request: tuple[tuple[str, int], ...]
-    """Resources that become free on the node."""
-
-
-@dataclass(frozen=True, eq=False)
-class EvictablePods:
-    """What may be evicted from a snapshot for one request."""
-
-    policy: EvictionPolicy
-    gangs: Mapping[str, RunningGang]
-    victims_by_node: Mapping[int, tuple[Victim, ...]]
-    """By node position, in order of gang names."""
-    free_by_node: Mapping[int, Mapping[str, int]]
-    """Free quantities of those nodes before any eviction."""
-    priorities: tuple[int, ...]
-    """Priorities of all victims, the highest first."""
-
-    def cheapest_victims(self, node: int, need: Mapping[str, int]) -> tuple[Victim, ...]:
-        """Return the cheapest victims that free enough of a node; empty if enough is free."""
-        free = self.free_by_node.get(node)
-        if free is None:
-            return ()
-        missing = {
-            name: quantity - free.get(name, 0)
-            for name, quantity in need.items()
-            if quantity and quantity > free.get(name, 0)
-        }
-        if not missing:
-            return ()
-        victims = self.victims_by_node[node]
-        if len(victims) > MAX_EXACT_GANGS:
-            return self._reprieve_victims(victims, missing)
-        fitting = (
-            chosen
-            for num_victims in range(1, len(victims) + 1)
-            for chosen in combinations(reversed(victims), num_victims)
-            if _free_enough(chosen, missing)
-        )
-        return min(fitting, key=self.victim_cost)
-
-    def victim_cost(self, victims: Iterable[Victim]) -> tuple[int, ...]:
-        """Return the sort key of victims: fewer pods, or pods of lower priority, come first."""
-        pods = Counter[int]()
-        for victim in victims:
-            pods[victim.priority] += victim.pods
-        by_priority = tuple(pods[priority] for priority in self.priorities)
-        is_fewest = self.policy is EvictionPolicy.FEWEST_VICTIMS
-        return (pods.total(), *by_priority) if is_fewest else (*by_priority, pods.total())
-
-    def _reprieve_victims(
-        self, victims: Sequence[Victim], missing: Mapping[str, int]
-    ) -> tuple[Victim, ...]:
-        """Return a minimal set of victims; gangs of the highest priority are spared first."""
-        remaining = list(victims)
-        for victim in sorted(victims, key=lambda other: (-other.priority, -other.pods, other.gang)):
-            others = [other for other in remaining if other != victim]
-            if _free_enough(others, missing):
-                remaining = others
-        return tuple(remaining)
-
-
-def _free_enough(victims: Iterable[Victim], missing: Mapping[str, int]) -> bool:
-    freed = Counter[str]()
-    for victim in victims:
-        freed.update(dict(victim.request))
-    return all(freed[name] >= quantity for name, quantity in missing.items())
-
-
-def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
-    """Return what a request may evict; None if nothing; O(running pods)."""
-    if request.eviction is EvictionPolicy.NEVER:
-        return None
-    gangs = {
-        name: gang
-        for name, gang in snapshot.running.items()
-        if gang.preemptible and gang.priority < request.priority and name != request.gang
-    }
-    victims_of: dict[int, list[Victim]] = {}
-    for name in sorted(gangs):
-        for node, victim in _victims_of_gang(snapshot, gangs[name]):
-            victims_of.setdefault(node, []).append(victim)
-    if not victims_of:
-        return None
-    resources = list(enumerate(snapshot.resources))
-    return EvictablePods(
-        policy=request.eviction,
-        gangs=gangs,
-        victims_by_node={node: tuple(victims) for node, victims in victims_of.items()},
-        free_by_node={
-            node: {name: int(snapshot.free[row, node]) for row, name in resources}
-            for node in victims_of
-        },
-        priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
-    )
-
-
-def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterable[tuple[int, Victim]]:
-    """Yield the pods of a gang on each of its nodes."""
-    pods, requests = Counter[str](), dict[str, Counter[str]]()
-    for entry in gang.pods:
-        if entry.node in snapshot.position_of:
-            pods[entry.node] += entry.count
-            used = requests.setdefault(entry.node, Counter())
-            used.update({name: need * entry.count for name, need in entry.request.items()})
-    total = sum(entry.count for entry in gang.pods)
-    for node, count in pods.items():
-        is_whole_gang = 0 < total - count < (gang.min_pods or 0)
-        request = tuple(sorted(requests[node].items()))
-        yield (
-            snapshot.position_of[node],
-            Victim(gang.gang, gang.priority, total if is_whole_gang else count, request),
-        )
-
-
-def without_evictable(snapshot: Snapshot, evictable: EvictablePods) -> Snapshot:
-    """Return the snapshot without any evictable gang."""
-    for gang in evictable.gangs:
-        snapshot = without_running(snapshot, gang)
-    return snapshot
+MAX_DECISIONS = 500
+"""Decisions about gangs that are tried for the fewest victims of one placement."""
 
 
 class EvictionResult(NamedTuple):
@@ -157,6 +26,8 @@ class EvictionResult(NamedTuple):
     pods_by_priority: tuple[int, ...]
     """Per priority of all evictable gangs, the highest first."""
     num_gangs: int
+    is_exact: bool
+    """Whether the placement needs no fewer victims."""
 
     def victim_names(self, evictable: EvictablePods) -> tuple[str, ...]:
         """Return `gang` if all its pods are evicted, else `gang@node`; sorted."""
@@ -167,26 +38,150 @@ class EvictionResult(NamedTuple):
             names += [gang] if is_whole else sorted(f"{gang}@{node}" for node in nodes)
         return tuple(names)
 
+    def cost(self, policy: EvictionPolicy) -> tuple[int, ...]:
+        """Return the sort key of evictions: in the order in which objectives compare them."""
+        num_pods = sum(self.pods_by_priority)
+        if policy is EvictionPolicy.FEWEST_VICTIMS:
+            return (num_pods, *self.pods_by_priority, self.num_gangs)
+        return (*self.pods_by_priority, self.num_gangs, num_pods)
 
-def evict_for(
-    snapshot: Snapshot, evictable: EvictablePods, needs: Mapping[int, Mapping[str, int]]
-) -> EvictionResult:
-    """Return the eviction for these resources per position; gangs below their minimum go whole."""
-    nodes: dict[str, set[str]] = {}
-    for position, need in needs.items():
-        for victim in evictable.cheapest_victims(position, need):
-            nodes.setdefault(victim.gang, set()).add(snapshot.specs[position].name)
-    pods = Counter[int]()
-    pairs: set[tuple[str, str]] = set()
-    for name, chosen in nodes.items():
-        gang = evictable.gangs[name]
-        num_kept = sum(entry.count for entry in gang.pods if entry.node not in chosen)
-        is_whole_gang = 0 < num_kept < (gang.min_pods or 0)
-        evicted_nodes = {entry.node for entry in gang.pods} if is_whole_gang else chosen
-        pods[gang.priority] += sum(
-            entry.count for entry in gang.pods if entry.node in evicted_nodes
+
+Needs = Mapping[int, Mapping[str, int]]
+"""Resources that new pods take, by node position."""
+
+
+def evict_for(snapshot: Snapshot, evictable: EvictablePods, needs: Needs) -> EvictionResult:
+    """Return the cheapest eviction for these resources, or its bound if a bound is asked for.
+
+    Raises:
+        ValueError: the pods do not fit even if everything is evicted.
+    """
+    if evictable.is_bound:
+        bound = _Relaxation.of(snapshot, evictable, needs)
+        if bound is None:
+            message = "expected pods that fit after all evictions"
+            raise ValueError(message)
+        return bound.bound
+    best: EvictionResult | None = None
+    is_exact = True
+    waiting = [evictable.as_bound()]
+    for _ in range(MAX_DECISIONS):
+        if not waiting:
+            break
+        relaxed = _Relaxation.of(snapshot, waiting.pop(), needs)
+        if relaxed is None:
+            continue
+        policy = evictable.policy
+        is_exact &= relaxed.bound.is_exact
+        if best is not None and relaxed.bound.cost(policy) >= best.cost(policy):
+            continue
+        if best is None or relaxed.outcome.cost(policy) < best.cost(policy):
+            best = relaxed.outcome
+        waiting += reversed(relaxed.branches())
+    if best is None:
+        message = "expected pods that fit after all evictions"
+        raise ValueError(message)
+    return best._replace(is_exact=is_exact and not waiting)
+
+
+def eviction_branches(
+    snapshot: Snapshot, evictable: EvictablePods, needs: Needs
+) -> list[EvictablePods]:
+    """Return decisions of which each allows an eviction that the bound of these needs is not.
+
+    Empty if the bound is what the pods really evict. Every eviction that the decisions so far
+    allow is allowed by one of the branches.
+    """
+    relaxed = _Relaxation.of(snapshot, evictable, needs)
+    return [] if relaxed is None else relaxed.branches()
+
+
+class _Relaxation(NamedTuple):
+    """Victims of each node by itself, what they cost at least, and what they really evict."""
+
+    evictable: EvictablePods
+    nodes: Mapping[str, frozenset[int]]
+    """By gang: the node positions where its pods are evicted, without gangs evicted whole."""
+    bound: EvictionResult
+    outcome: EvictionResult
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, evictable: EvictablePods, needs: Needs) -> _Relaxation | None:
+        """Choose the victims of each node; None if some node cannot free enough."""
+        nodes: dict[str, set[int]] = {}
+        bound_pods, is_exact = Counter[int](), True
+        for position, need in needs.items():
+            cover = evictable.find_cover(position, need)
+            if cover is None:
+                return None
+            is_exact &= cover.is_exact
+            for victim in cover.victims:
+                nodes.setdefault(victim.gang, set()).add(position)
+                bound_pods[victim.priority] += victim.pods
+        pairs: set[tuple[str, str]] = set()
+        outcome_pods = Counter[int]()
+        for name in {*nodes, *evictable.whole}:
+            gang = evictable.gangs[name]
+            chosen = {snapshot.specs[position].name for position in nodes.get(name, ())}
+            num_kept = sum(entry.count for entry in gang.pods if entry.node not in chosen)
+            is_whole = name in evictable.whole or 0 < num_kept < (gang.min_pods or 0)
+            gone = [entry for entry in gang.pods if is_whole or entry.node in chosen]
+            pairs |= {(name, entry.node) for entry in gone}
+            num_pods = sum(entry.count for entry in gone)
+            outcome_pods[gang.priority] += num_pods
+            bound_pods[gang.priority] += num_pods if name in evictable.whole else 0
+        decided = evictable.whole | evictable.used
+        num_least = len(decided) + (1 if set(nodes) - decided else 0)
+        frozen = frozenset(pairs)
+        return cls(
+            evictable,
+            {name: frozenset(chosen) for name, chosen in nodes.items()},
+            EvictionResult(frozen, _per_priority(evictable, bound_pods), num_least, is_exact),
+            EvictionResult(
+                frozen,
+                _per_priority(evictable, outcome_pods),
+                len({*nodes, *evictable.whole}),
+                is_exact,
+            ),
         )
-        pairs |= {(name, node) for node in evicted_nodes}
-    return EvictionResult(
-        frozenset(pairs), tuple(pods[priority] for priority in evictable.priorities), len(nodes)
-    )
+
+    def branches(self) -> list[EvictablePods]:
+        """Return further decisions about one gang; empty if the bound is the truth."""
+        evictable = self.evictable
+        broken = [name for name in sorted(self.nodes) if self._is_broken(name)]
+        if broken:
+            name = max(broken, key=lambda gang: len(evictable.gangs[gang].pods))
+            spared = [evictable.narrowed(kept=[(name, node)]) for node in sorted(self.nodes[name])]
+            if not self._may_lose_one(name):
+                everywhere = [(name, node) for node in evictable.victims_by_node]
+                spared = [evictable.narrowed(kept=everywhere)]
+            return [evictable.narrowed(whole=[name]), *spared]
+        undecided = sorted(set(self.nodes) - evictable.used)
+        if len(undecided) <= 1:
+            return []
+        name = undecided[0]
+        everywhere = [(name, node) for node in evictable.victims_by_node]
+        return [evictable.narrowed(kept=everywhere), evictable.narrowed(used=[name])]
+
+    def _is_broken(self, name: str) -> bool:
+        gang = self.evictable.gangs[name]
+        num_lost = sum(
+            victim.pods
+            for node in self.nodes[name]
+            for victim in self.evictable.victims_by_node[node]
+            if victim.gang == name
+        )
+        total = sum(entry.count for entry in gang.pods)
+        return 0 < total - num_lost < (gang.min_pods or 0)
+
+    def _may_lose_one(self, name: str) -> bool:
+        """Return whether the pods of some node may go while the gang keeps its minimum."""
+        gang = self.evictable.gangs[name]
+        per_node = Counter[str]()
+        for entry in gang.pods:
+            per_node[entry.node] += entry.count
+        return per_node.total() - min(per_node.values()) >= (gang.min_pods or 0)
+
+
+def _per_priority(evictable: EvictablePods, pods: Mapping[int, int]) -> tuple[int, ...]:
+    return tuple(pods.get(priority, 0) for priority in evictable.priorities)

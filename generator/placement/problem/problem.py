@@ -16,7 +16,7 @@ from generator.placement.presets import (
     ObjectiveKey,
     ObjectiveTerm,
 )
-from generator.placement.problem.preemption import EvictablePods
+from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.request_parts import PartType, RequestPart, build_set_type
 from generator.placement.problem.running_pods import find_running_positions, find_stray_tier
 from generator.placement.problem.slices import IndexedPods, SlicePods, cut_slices, innermost_slices
@@ -187,7 +187,7 @@ class Problem:
         if gang_group.required is None or not gang_group.slices or len(counts) == 1:
             return parts
         return self._wrap_in_tier(
-            parts, self._group_cap(gang_group), self.running_positions_of[group], group
+            parts, self.group_cap(group), self.running_positions_of[group], group
         )
 
     def _parts_of_slices(
@@ -262,15 +262,17 @@ class Problem:
         return PartType(
             shape=self.shape_of[index],
             size=size,
-            max_tier=min(part_cap, self._slice_cap(group, size), self._group_cap(group)),
+            max_tier=min(part_cap, self._slice_cap(group, size), self.group_cap(index)),
             running_span=(min(running), max(running)) if running else None,
             preferred=self.preferred_tiers_of(index),
             histogram_floor=self.slice_tier_of(index),
             owner=index if running else -1,
         )
 
-    def _group_cap(self, group: GangGroup) -> int:
-        return tier_index(self.snapshot, group.required) if group.required else self.root
+    def group_cap(self, index: int) -> int:
+        """Return the highest tier at which the pods of a group may lie."""
+        required = self.request.groups[index].required
+        return tier_index(self.snapshot, required) if required else self.root
 
     def _slice_cap(self, group: GangGroup, size: int) -> int:
         """Return the tier that a slice must stay within.

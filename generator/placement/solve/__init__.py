@@ -2,6 +2,7 @@
 
 `solver`: tries numbers of pods, strategies and tiers in order; chooses the finder.
 `pod_counts`: the numbers of pods per group to try.
+`eviction_search`: the best placement if running pods may be evicted.
 `uniform_gang`: a shortcut for plain gangs of equal pods, with the same answer.
 `homogeneous`: exact placement of equal parts by counting.
 `domain_dp`: exact shares of pods per unit of one domain, for `homogeneous`.

@@ -76,8 +76,11 @@ class CostEncoding:
                 need[name] += quantity * count
         return need
 
-    def node_cost(self, node: int, counts: tuple[int, ...]) -> int:
-        """Return the cost of pods on a node: mainly the slots of the scarcest shape they use."""
+    def node_cost(self, node: int, counts: tuple[int, ...]) -> int | None:
+        """Return the cost of pods on a node: mainly the slots of the scarcest shape they use.
+
+        None if the pods that would have to be evicted are to stay.
+        """
         largest = self._problem.shapes[self._problem.scarcest_shape]
         before = int(largest.slots[node])
         if not any(counts):
@@ -98,13 +101,17 @@ class CostEncoding:
         if self._problem.node_weights is not None:
             rank = int(self._problem.node_weights.weight_index[node])
             cost += sum(counts) * self._digit_of(ObjectiveKey.NODE_WEIGHTS, rank)
-        return cost + self._victims_cost(node, counts)
+        victims_cost = self._victims_cost(node, counts)
+        return None if victims_cost is None else cost + victims_cost
 
-    def _victims_cost(self, node: int, counts: tuple[int, ...]) -> int:
-        """Return the cost of the victims that pods on a node require."""
+    def _victims_cost(self, node: int, counts: tuple[int, ...]) -> int | None:
+        """Return the cost of the victims that pods on a node require; None if none may go."""
         eviction = self._problem.evictable
         if eviction is None:
             return 0
+        cover = eviction.find_cover(node, self.resources_used(counts))
+        if cover is None:
+            return None
         return sum(
             victim.pods
             * (
@@ -113,7 +120,7 @@ class CostEncoding:
                 )
                 + self._digit_of(ObjectiveKey.VICTIM_PODS, 0)
             )
-            for victim in eviction.cheapest_victims(node, self.resources_used(counts))
+            for victim in cover.victims
         )
 
     def part_cost(self, tier: int, part_type: PartType) -> int:

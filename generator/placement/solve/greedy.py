@@ -25,6 +25,7 @@ from generator.placement.problem.request_parts import (
     RequestPart,
     assign_parts,
 )
+from generator.placement.solve.budget import Budget
 from generator.placement.solve.part_placement import PartPlacement
 
 MAX_DOMAINS_TRIED = 8
@@ -34,15 +35,20 @@ MAX_DOMAINS_TRIED = 8
 class GreedyFinder:
     """Finds a placement for one choice of pods per group."""
 
-    def __init__(self, problem: Problem, parts: Sequence[RequestPart]) -> None:
+    def __init__(self, problem: Problem, parts: Sequence[RequestPart], budget: Budget) -> None:
         """Store the parts of the job; inner parts are inside their set."""
-        self._problem = problem
+        self._problem, self._budget = problem, budget
         self._parts = _hardest_first(parts)
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
-        """Return a placement whose domain is one of these units of a tier."""
+        """Return a placement whose domain is one of these units of a tier.
+
+        Raises:
+            BudgetExhausted: the budget ended.
+        """
         slots = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
         for unit in units[np.argsort(slots, kind="stable")[:MAX_DOMAINS_TRIED]]:
+            self._budget.spend(len(self._parts))
             domain = _GreedyDomain(self._problem, tier, int(unit))
             placed = domain.place_job(self._parts, tier, int(unit))
             if placed is not None and satisfies_rules(

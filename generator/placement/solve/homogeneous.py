@@ -10,7 +10,7 @@ domains tried.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -32,8 +32,16 @@ SortColumn = Callable[[IntArray], IntArray]
 """Returns the values by which some units of one tier are compared."""
 
 
-def is_homogeneous(problem: Problem, part_types: Collection[PartType]) -> bool:
-    """Return whether counting solves a problem exactly."""
+def is_homogeneous(problem: Problem, part_types: Mapping[PartType, int]) -> bool:
+    """Return whether counting solves a problem exactly.
+
+    Counting first makes the histogram of several parts the best one, so the preset must compare it.
+
+    Args:
+        problem: the request and the cluster.
+        part_types: the number of parts of each type.
+    """
+    compares_histogram = any(term.key is ObjectiveKey.HISTOGRAM for term in problem.objective_order)
     bounds = (
         problem.running_positions,
         problem.unit_rules,
@@ -53,6 +61,7 @@ def is_homogeneous(problem: Problem, part_types: Collection[PartType]) -> bool:
         and len(part_types) == 1
         and len(problem.shapes) == 1
         and not any(part_type.members for part_type in part_types)
+        and (compares_histogram or set(part_types.values()) == {1})
     )
 
 

@@ -8,9 +8,11 @@ searched (`tree_search`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -24,11 +26,23 @@ from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
 from generator.placement.solve.part_placement import PartPlacement
-from generator.placement.solve.pod_counts import pod_count_choices
+from generator.placement.solve.pod_counts import (
+    GangMember,
+    add_fewest,
+    all_members,
+    build_gang_members,
+    fewest_pods_choice,
+    min_total_pods,
+    pod_count_choices,
+)
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
 """Cost of preparing one choice of pods per group, or one more strategy for it."""
+MAX_GREEDY_CHOICES = 8
+"""Choices of pods per group that are tried greedily before the fewest pods are grown."""
+FIRST_CHOICE_STEPS = 2_000
+"""Steps for the first choice, which no deadline ends."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 NODES_PER_STEP = 100
 """Nodes over which arrays are compared in the time of one search step."""
@@ -45,31 +59,52 @@ MakeFinder = Callable[[Problem, list[RequestPart]], Finder]
 
 
 def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
-    """Return the best placement; None if there is none.
+    """Return the best placement, or the best that was found before the budget ended, not proved.
+
+    Returns:
+        None if there is no placement.
 
     Raises:
-        BudgetExhausted: the budget ended first.
+        BudgetExhausted: the budget ended before any placement was found.
     """
     best = None
-    for candidate in _improvements(problem, partial(_make_finder, budget=budget), budget):
-        best = candidate
+    try:
+        for candidate in _improvements(problem, partial(_make_finder, budget=budget), budget):
+            best = candidate
+    except BudgetExhausted:
+        if best is None:
+            raise
+        return replace(best, is_proved=False)
     return best
 
 
 def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return a placement that satisfies all rules, or None if none is found; never proved.
 
-    One choice of pods per group is tried even if the budget has already ended.
+    The numbers with most pods are tried first, once even if the deadline has passed. If they do
+    not fit, the fewest pods are placed, and grow member by member and group by group.
     """
-    best = None
+    best: PlacementCandidate | None = None
+    for tried, allowed in ((1, Budget(FIRST_CHOICE_STEPS)), (MAX_GREEDY_CHOICES, budget)):
+        with suppress(BudgetExhausted):
+            choices = islice(pod_count_choices(problem, allowed), tried)
+            make_finder = partial(GreedyFinder, budget=allowed)
+            for candidate in _improvements(problem, make_finder, allowed, choices):
+                if best is None or _is_better(problem, candidate, best):
+                    best = candidate
+    if best is not None:
+        return best
+    growth = _Growth(problem, budget)
     with suppress(BudgetExhausted):
-        for candidate in _improvements(problem, GreedyFinder, budget):
-            best = candidate
-    return best
+        growth.grow()
+    return growth.best
 
 
 def _improvements(
-    problem: Problem, make_finder: MakeFinder, budget: Budget
+    problem: Problem,
+    make_finder: MakeFinder,
+    budget: Budget,
+    choices: Iterable[tuple[int, ...]] | None = None,
 ) -> Iterator[PlacementCandidate]:
     """Yield placements, each better than the one before; the last one is the best.
 
@@ -78,32 +113,33 @@ def _improvements(
     """
     best: PlacementCandidate | None = None
     total = 0
-    for index, counts in enumerate(pod_count_choices(problem, budget)):
+    for index, counts in enumerate(choices or pod_count_choices(problem, budget)):
         if best is not None and sum(counts) < total:
             return
         if index:
             budget.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
-        candidate = _solve_counts(problem, counts, make_finder=make_finder, budget=budget)
-        if candidate is not None and (
-            best is None or _objective_vector(problem, candidate) < _objective_vector(problem, best)
-        ):
-            best, total = candidate, sum(counts)
-            yield best
+        for candidate in _candidates_of(problem, counts, make_finder=make_finder, budget=budget):
+            if best is None or _is_better(problem, candidate, best):
+                best, total = candidate, sum(counts)
+                yield best
+
+
+def _is_better(problem: Problem, one: PlacementCandidate, other: PlacementCandidate) -> bool:
+    return _objective_vector(problem, one) < _objective_vector(problem, other)
 
 
 def _objective_vector(problem: Problem, solution: PlacementCandidate) -> tuple[int, ...]:
     return solution.objective.vector(problem.objective_order)
 
 
-def _solve_counts(
+def _candidates_of(
     problem: Problem, counts: tuple[int, ...], *, make_finder: MakeFinder, budget: Budget
-) -> PlacementCandidate | None:
-    """Return the best placement of these pods per group.
+) -> Iterator[PlacementCandidate]:
+    """Yield placements of these pods per group, of which the best is the best of all.
 
     Strategies and tiers are tried from the best on, and the first feasible one wins, unless the
     preset compares another key before them.
     """
-    best: PlacementCandidate | None = None
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
         if strategy:
             budget.spend(CHOICE_STEPS)
@@ -115,16 +151,90 @@ def _solve_counts(
             if part_placement is None:
                 continue
             pods = assign_parts(len(counts), parts, part_placement.parts)
-            candidate = PlacementCandidate(
+            yield PlacementCandidate(
                 pods, measure(problem, pods, strategy), part_placement.is_proved
             )
             if problem.compares_tiers_first:
-                return candidate
-            if best is None or _objective_vector(problem, candidate) < _objective_vector(
-                problem, best
-            ):
-                best = candidate
-    return best
+                return
+
+
+class _Growth:
+    """A greedy placement of the fewest pods, to which members and pods are added."""
+
+    def __init__(self, problem: Problem, budget: Budget) -> None:
+        self._problem, self._budget = problem, budget
+        self._gang = build_gang_members(problem)
+        self._counts = (0,) * len(problem.request.groups)
+        self.best: PlacementCandidate | None = None
+
+    def grow(self) -> None:
+        """Place the fewest pods, then add what fits.
+
+        Raises:
+            BudgetExhausted: the budget ended; `best` is what was found.
+        """
+        if not self._gang.totals:
+            return
+        self._counts = fewest_pods_choice(self._gang, len(self._counts))
+        if sum(self._counts) < max(min_total_pods(self._problem), 1):
+            self._counts = self._fill_up(max(min_total_pods(self._problem), 1))
+        if not self._place(self._counts):
+            return
+        members = sorted(all_members(self._gang), key=lambda member: member.fewest_pods)
+        for member in members:
+            if member.least < len(member.members):
+                for inner in sorted(member.members, key=lambda one: one.fewest_pods):
+                    self._add_member(inner)
+        for member in members:
+            if member.counts and (self._counts[member.group] or not member.counts[0]):
+                self._add_pods(member)
+
+    def _fill_up(self, num_pods: int) -> tuple[int, ...]:
+        """Return the fewest pods per group, with more in the first groups up to a total."""
+        counts = list(self._counts)
+        for member in all_members(self._gang):
+            missing = num_pods - sum(counts)
+            is_in = bool(member.counts) and (counts[member.group] or not member.counts[0])
+            if missing > 0 and is_in:
+                step = member.counts.step
+                most = counts[member.group] + -(-missing // step) * step
+                counts[member.group] = min(member.counts[-1], most)
+        return tuple(counts)
+
+    def _add_member(self, member: GangMember) -> None:
+        """Place a member that was left out, with its fewest pods, if it fits."""
+        added = [0] * len(self._counts)
+        if not member.totals:
+            return
+        add_fewest(member, added)
+        if not any(new and old for new, old in zip(added, self._counts, strict=True)):
+            self._place(tuple(map(sum, zip(self._counts, added, strict=True))))
+
+    def _add_pods(self, member: GangMember) -> None:
+        """Give a group as many pods as are found to fit, in O(log pods) tries."""
+        before = self._counts
+        low, high = member.counts.index(before[member.group]), len(member.counts) - 1
+        while low < high:
+            middle = (low + high + 1) // 2
+            counts = list(before)
+            counts[member.group] = member.counts[middle]
+            if self._place(tuple(counts)):
+                low = middle
+            else:
+                high = middle - 1
+
+    def _place(self, counts: tuple[int, ...]) -> bool:
+        """Place these pods per group, and keep the placement; return whether they fit."""
+        self._budget.spend(CHOICE_STEPS + self._problem.snapshot.num_nodes // NODES_PER_STEP)
+        make_finder = partial(GreedyFinder, budget=self._budget)
+        found = list(
+            _candidates_of(self._problem, counts, make_finder=make_finder, budget=self._budget)
+        )
+        if not found:
+            return False
+        best = min(found, key=lambda candidate: _objective_vector(self._problem, candidate))
+        self._counts, self.best = counts, best
+        return True
 
 
 def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:

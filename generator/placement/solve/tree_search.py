@@ -243,10 +243,9 @@ class TreeSearch:
 
     def _node_table(self, node: int) -> _UnitTable:
         sums = {
-            UnitState(
-                self._empty_state.complete_parts, counts, self._empty_state.num_used
-            ): self._cost_encoding.node_cost(node, counts)
+            UnitState(self._empty_state.complete_parts, counts, self._empty_state.num_used): cost
             for counts in self._pods_that_fit(node)
+            if (cost := self._cost_encoding.node_cost(node, counts)) is not None
         }
         return _UnitTable(node, self._close_states(0, node, sums))
 

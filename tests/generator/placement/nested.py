@@ -28,8 +28,8 @@ from topology.model.tree import API_VERSION
 Assignment = dict[str, tuple[str, ...]]
 """Per leaf group the nodes of its placed pods, sorted."""
 
-Running = Mapping[str, tuple[int, tuple[str, ...]]]
-"""Gang -> (priority, node of each of its pods)."""
+Running = Mapping[str, tuple[int, tuple[str, ...], int]]
+"""Gang -> (priority, node of each of its pods, fewest pods that it keeps if it keeps any)."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Job:
             for node, count in self.slots.items()
         }
         gangs = [
-            RunningGang(name, tuple(RunningPods(node) for node in on), priority)
-            for name, (priority, on) in self.running.items()
+            RunningGang(name, tuple(RunningPods(node) for node in on), priority, min_pods=least)
+            for name, (priority, on, least) in self.running.items()
         ]
         return build_snapshot(tree_of(self.paths, TIERS[: self.depth]), nodes, gangs)
 
@@ -97,10 +97,11 @@ def jobs(draw: st.DrawFn, *, most_nodes: int = 5) -> Job:
     running = {}
     if draw(st.integers(0, 2)) == 0:
         spec |= {"priority": 5, "preemption": draw(st.sampled_from(POLICIES))}
-        for name in ("a", "b")[: draw(st.integers(1, 2))]:
-            on = draw(st.lists(st.sampled_from(sorted(found)), min_size=1, max_size=2))
-            running[name] = (draw(st.sampled_from([1, 2, 9])), tuple(on))
-    held = Counter(node for _, on in running.values() for node in on)
+        for name in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+            on = draw(st.lists(st.sampled_from(sorted(found)), min_size=1, max_size=3))
+            least = draw(st.integers(0, len(on)))
+            running[name] = (draw(st.sampled_from([1, 2, 9])), tuple(on), least)
+    held = Counter(node for _, on, _ in running.values() for node in on)
     return Job(
         paths=found,
         slots={node: draw(st.integers(0, 2)) + held[node] for node in found},
@@ -165,9 +166,11 @@ def best(job: Job) -> tuple[int, ...] | None:
     vectors = []
     for gone in _victims(job):
         left = {
-            name: (priority, tuple(node for node in on if (name, node) not in gone))
-            for name, (priority, on) in job.running.items()
+            name: (priority, tuple(node for node in on if (name, node) not in gone), least)
+            for name, (priority, on, least) in job.running.items()
         }
+        if any(0 < len(on) < least for _, on, least in left.values()):
+            continue
         rows = (row for row in _assignments(job, left) if _holds(job, row))
         vectors += [_vector(job, row, gone) for row in rows]
     return min(vectors, default=None)
@@ -175,21 +178,23 @@ def best(job: Job) -> tuple[int, ...] | None:
 
 def priorities(job: Job) -> list[int]:
     """Return the priorities of all gangs that may be evicted, the highest first."""
-    return sorted({priority for priority, _ in job.running.values() if priority < 5}, reverse=True)
+    return sorted(
+        {priority for priority, _, _ in job.running.values() if priority < 5}, reverse=True
+    )
 
 
 def _victims(job: Job) -> Iterator[tuple[tuple[str, str], ...]]:
     """Yield all sets of (gang, node) that may be evicted."""
-    pairs = sorted({(name, node) for name, (p, on) in job.running.items() if p < 5 for node in on})
+    pairs = sorted(
+        {(name, node) for name, (p, on, _) in job.running.items() if p < 5 for node in on}
+    )
     for many in range(len(pairs) + 1):
         yield from combinations(pairs, many)
 
 
-def _assignments(
-    job: Job, running: Mapping[str, tuple[int, tuple[str, ...]]]
-) -> Iterator[Assignment]:
+def _assignments(job: Job, running: Running) -> Iterator[Assignment]:
     """Yield all placements within capacity and minimums."""
-    held = Counter(node for _, on in running.values() for node in on)
+    held = Counter(node for _, on, _ in running.values() for node in on)
     free = {node: count - held[node] for node, count in job.slots.items()}
     leaves = leaf_rows(job.spec["groups"])
     options = [_counts(job, row) for row in leaves]
@@ -257,7 +262,7 @@ def _vector(job: Job, rows: Assignment, gone: tuple[tuple[str, str], ...]) -> tu
     heights = range(len(job.tiers) - 1, -1, -1)
     victims = Counter[int]()
     for gang, node in gone:
-        priority, on = job.running[gang]
+        priority, on, _ = job.running[gang]
         victims[priority] += on.count(node)
     is_fewest = job.spec.get("preemption") == "fewestVictims"
     tier = job.common(everything)

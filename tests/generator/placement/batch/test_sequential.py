@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
 from generator.placement.batch.sequential import place_sequentially, without_victims
-from generator.placement.batch.uniform_batch import MIN_REPEATS, NODE_COUNT_OFFSET, UniformBatch
+from generator.placement.batch.uniform_batch import MIN_REPEATS, UniformBatch
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -226,7 +226,10 @@ def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
     ] + [False] * 3
 
 
-def test_it_leaves_nodes_with_unbounded_slots_to_the_full_engine() -> None:
-    snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": NODE_COUNT_OFFSET})})
+def test_it_places_on_a_node_with_more_slots_than_are_counted() -> None:
+    snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": (1 << 63) - 1})})
     requests = [request(gang=f"g{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    assert UniformBatch(snapshot, requests).place(0) is None
+    positions = UniformBatch(snapshot, requests).place(0)
+    assert positions is not None
+    names = tuple(snapshot.specs[position].name for position in positions)
+    assert {"workers": names} == place(snapshot, requests[0]).assignment

@@ -145,7 +145,7 @@ def test_it_answers_in_time_when_the_deadline_passes() -> None:
 
 def test_it_does_not_prove_infeasibility_after_the_deadline() -> None:
     spec = request(groups=MIXED, deadline_s=0.5)
-    found = place(cluster(racks(5, 5, 5, 5, per_block=4)), spec, clock=JumpingClock())
+    found = place(cluster(racks(6, 6, 4, 4, per_block=4)), spec, clock=JumpingClock())
     assert (found.is_feasible, found.is_proved) == (False, False)
 
 

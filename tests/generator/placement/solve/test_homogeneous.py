@@ -57,7 +57,7 @@ def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     parts = problem.parts(counts, problem.strategies[0][1])
     counted = Counter(part.part_type for part in parts)
     (kind,) = counted
-    assert is_homogeneous(problem, [kind])
+    assert is_homogeneous(problem, counted)
     finders: list[Finder] = [
         HomogeneousFinder(problem, kind, counted[kind], Budget(STEPS)),
         TreeSearch(problem, parts, Budget(STEPS)),
