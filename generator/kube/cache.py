@@ -43,10 +43,10 @@ class _CacheEntry(NamedTuple, Generic[Value]):
     problem: ParseError | None
 
 
-class _Budget(Generic[Value]):
+class _EntryQuota(Generic[Value]):
     """What the quota keeps and refuses of a kind's entries."""
 
-    def __init__(self, quota: Quota[Value], known: _Budget[Value] | None = None) -> None:
+    def __init__(self, quota: Quota[Value], known: _EntryQuota[Value] | None = None) -> None:
         """Start with what is known from the last list."""
         self.quota = quota
         self.ledger: QuotaLedger[Value] = QuotaLedger(quota, known.ledger.sizes if known else {})
@@ -87,7 +87,7 @@ class Cache(Generic[Value]):
             quota: how much memory the values may take; None if nothing bounds it.
         """
         self._parse = parse
-        self._budget = None if quota is None else _Budget(quota)
+        self._budget = None if quota is None else _EntryQuota(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
@@ -129,7 +129,7 @@ class Cache(Generic[Value]):
         The sizes of the last list count until an object is read, so a second list of the same
         objects decides by all of them from the start.
         """
-        budget = None if self._budget is None else _Budget(self._budget.quota, self._budget)
+        budget = None if self._budget is None else _EntryQuota(self._budget.quota, self._budget)
         fresh: dict[str, _CacheEntry[Value]] = {}
         for document in objects:
             name, version = _parse_identity(document)
