@@ -43,10 +43,10 @@ class _CacheEntry(NamedTuple, Generic[Value]):
     problem: ParseError | None
 
 
-class _QuotaAccount(Generic[Value]):
+class _EntryQuota(Generic[Value]):
     """What the quota keeps and refuses of a kind's entries."""
 
-    def __init__(self, quota: Quota[Value], known: _QuotaAccount[Value] | None = None) -> None:
+    def __init__(self, quota: Quota[Value], known: _EntryQuota[Value] | None = None) -> None:
         """Start with what is known from the last list."""
         self.quota = quota
         self.ledger: QuotaLedger[Value] = QuotaLedger(quota, known.ledger.sizes if known else {})
@@ -87,7 +87,7 @@ class Cache(Generic[Value]):
             quota: how much memory the values may take; None if nothing bounds it.
         """
         self._parse = parse
-        self._account = None if quota is None else _QuotaAccount(quota)
+        self._quota = None if quota is None else _EntryQuota(quota)
         self._lock = Lock()
         self._entries: dict[str, _CacheEntry[Value]] = {}
         self._values: tuple[Value, ...] | None = None
@@ -118,8 +118,10 @@ class Cache(Generic[Value]):
     def has_room(self) -> bool:
         """Whether values that were dropped would fit now: only a new list brings them back."""
         with self._lock:
-            account = self._account
-            return account is not None and any(map(account.ledger.keeps, account.refused))
+            entry_quota = self._quota
+            return entry_quota is not None and any(
+                map(entry_quota.ledger.keeps, entry_quota.refused)
+            )
 
     def replace(self, objects: Iterable[Mapping[str, Any]]) -> list[ObjectChange[Value]]:
         """Replace all objects by a complete list, and return the changes.
@@ -129,25 +131,27 @@ class Cache(Generic[Value]):
         The sizes of the last list count until an object is read, so a second list of the same
         objects decides by all of them from the start.
         """
-        account = (
-            None if self._account is None else _QuotaAccount(self._account.quota, self._account)
-        )
+        entry_quota = None if self._quota is None else _EntryQuota(self._quota.quota, self._quota)
         fresh: dict[str, _CacheEntry[Value]] = {}
         for document in objects:
             name, version = _parse_identity(document)
             known = self._entries.get(name)
             is_same = known is not None and known.version == version
-            if known is None or not is_same or (account is not None and account.is_owed(name)):
+            if (
+                known is None
+                or not is_same
+                or (entry_quota is not None and entry_quota.is_owed(name))
+            ):
                 known = self._parse_entry(document, name, version)
-            elif account is not None and name in account.refused:
+            elif entry_quota is not None and name in entry_quota.refused:
                 fresh[name] = known
                 continue
             fresh[name] = known
-            if account is not None:
-                account.enforce(fresh, name)
-        if account is not None:
-            for gone in account.ledger.sizes.keys() - fresh.keys():
-                account.enforce(fresh, gone)
+            if entry_quota is not None:
+                entry_quota.enforce(fresh, name)
+        if entry_quota is not None:
+            for gone in entry_quota.ledger.sizes.keys() - fresh.keys():
+                entry_quota.enforce(fresh, gone)
         changes = [
             change
             for name in sorted({*self._entries, *fresh})
@@ -155,7 +159,7 @@ class Cache(Generic[Value]):
             is not None
         ]
         with self._lock:
-            self._entries, self._values, self._account = fresh, None, account
+            self._entries, self._values, self._quota = fresh, None, entry_quota
         return changes
 
     def put(self, document: Mapping[str, Any]) -> list[ObjectChange[Value]]:
@@ -173,8 +177,8 @@ class Cache(Generic[Value]):
             if new is not None:
                 self._entries[name] = new
             before = {name: old}
-            if self._account is not None:
-                before |= self._account.enforce(self._entries, name)
+            if self._quota is not None:
+                before |= self._quota.enforce(self._entries, name)
             self._values = None
             after = {changed: self._entries.get(changed) for changed in before}
         changes = (_compare_entries(one, before[one], after[one]) for one in sorted(before))

@@ -139,29 +139,29 @@ def test_events_keep_nothing_that_a_list_would_refuse(
     assert names_of(listed(known, sizes, seed=2)) == kept_of(sizes)
 
 
-class Held:
+class CountedText:
     """A value that counts the bytes of all values in memory."""
 
     live_bytes = 0
 
     def __init__(self, document: Any) -> None:  # noqa: ANN401 - a decoded object
         self.size = len(document["text"])
-        Held.live_bytes += self.size
+        CountedText.live_bytes += self.size
 
     def __del__(self) -> None:
-        Held.live_bytes -= self.size
+        CountedText.live_bytes -= self.size
 
 
 def test_refused_values_are_not_in_memory_while_a_list_is_read() -> None:
-    quota: Quota[Held] = Quota(LIMIT, QUOTA.find_sender, lambda held: held.size)
-    known = Cache(Held, quota)
+    quota: Quota[CountedText] = Quota(LIMIT, QUOTA.find_sender, lambda held: held.size)
+    known = Cache(CountedText, quota)
     peak = 0
 
     def objects() -> Iterator[dict[str, object]]:
         nonlocal peak
         for number in range(3000):
             yield item(f"liar{number}", "x" * (50_000 - number))
-            peak = max(peak, Held.live_bytes)
+            peak = max(peak, CountedText.live_bytes)
         yield from (item(name, text) for name, text in HONEST.items())
 
     for _ in range(2):
