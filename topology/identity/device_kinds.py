@@ -96,7 +96,7 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
         is_unknown[neighbor_columns.peer] & (neighbor_columns.device != neighbor_columns.peer)
     )
     viewers: defaultdict[int, set[int]] = defaultdict(set)
-    stations: defaultdict[int, set[int]] = defaultdict(set)
+    stations: set[int] = set()
     forwarding: set[int] = set()
     for peer, device, style in zip(
         neighbor_columns.peer[unknown_peer_rows].tolist(),
@@ -106,7 +106,7 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
     ):
         viewers[peer].add(device)
         if style & STATION:
-            stations[peer].add(device)
+            stations.add(peer)
         elif style & FORWARDS:
             forwarding.add(peer)
     port_styles = neighbor_columns.style & _STYLE
@@ -131,8 +131,8 @@ class _KindEvidence:
     """By device of unknown kind: the devices that hear it."""
     by_mac: set[int]
     by_name: set[int]
-    stations: defaultdict[int, set[int]]
-    """By device of unknown kind: the devices that hear it say that it is a station only."""
+    stations: set[int]
+    """Devices of unknown kind of which some device hears that they are a station only."""
     forwarding: set[int]
     """Devices of unknown kind that say they are a bridge or a router."""
     has_stations: bool
@@ -143,15 +143,15 @@ class _KindEvidence:
 
         Capabilities decide where few devices hear it: a device that forwards and sends no MACs is a
         switch if they tell devices apart here (another device is a station only, or the nodes are
-        known); else all may be hosts with a bridge. Where many hear it, most of them must say that
-        it is a station only, and none that it forwards, for it to be a host.
+        known); else all may be hosts with a bridge. Where many hear it, capabilities are not asked:
+        a switch without a kernel bridge, as lldpd describes one, says that it is a station only.
         """
-        viewers, stations = self.viewers[entity_index], self.stations.get(entity_index, ())
-        forwards = entity_index in self.forwarding
+        viewers = self.viewers[entity_index]
         if len(viewers) >= self.min_viewers(entity_index, has_nodes=has_nodes):
-            return forwards or 2 * len(stations) <= len(viewers)
+            return True
         is_telling = self.has_stations or has_nodes
-        return forwards and is_telling and not stations and entity_index not in self.by_mac
+        is_forwarding = entity_index in self.forwarding and entity_index not in self.stations
+        return is_forwarding and is_telling and entity_index not in self.by_mac
 
     def min_viewers(self, entity_index: int, *, has_nodes: bool) -> float:
         """Return how many devices must hear a device for it to be a switch."""

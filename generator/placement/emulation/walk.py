@@ -23,7 +23,12 @@ from generator.placement.explanation.deferred import LazyMapping
 from generator.placement.explanation.verdicts import unit_name
 from generator.placement.presets import PRESETS
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.domain_capacity import NONE_FITS, GroupCapacity, units_inside
+from generator.placement.problem.domain_capacity import (
+    NONE_FITS,
+    GroupCapacity,
+    has_total_capacity,
+    units_inside,
+)
 from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
@@ -307,28 +312,14 @@ class Walker:
     ) -> IntArray:
         """Return which units of a tier hold the pods of each group, counted separately."""
         if not scope.members and self._walk.checks_total_capacity:
-            return self._has_total_capacity(scope.groups[-1], counts[scope.groups[-1]], tier)
+            group = scope.groups[-1]
+            return has_total_capacity(self._problem, group, counts[group], tier)
         if not scope.members:
             return np.asarray(
                 self._capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
             )
         rows = [self._has_capacity(member, counts, free, tier) for member in scope.members]
         return np.asarray(np.logical_and.reduce(rows))
-
-    def _has_total_capacity(self, group: int, num_pods: int, tier: int) -> IntArray:
-        """Return which units of a tier have enough total capacity for the pods."""
-        snapshot, shape = (
-            self._problem.snapshot,
-            self._problem.shapes[self._problem.shape_of[group]],
-        )
-        starts = self._levels.starts[tier]
-        enough = np.ones(len(starts), dtype=np.bool_)
-        for name, need in shape.request.items():
-            capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
-            # Floats: the bytes of many nodes may exceed 64 bits.
-            total = np.add.reduceat(capacity.astype(np.float64), starts)
-            enough &= total >= need * num_pods
-        return np.asarray(enough)
 
     def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
         """Return the tiers whose domains are tried, finest first, up to the outer tier."""

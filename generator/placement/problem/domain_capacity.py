@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.problem import Problem
 from generator.placement.request import SortRule
 from generator.placement.walk_rules import AncestorOrder, DomainSort, SortKey
@@ -194,6 +194,19 @@ def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | 
     if layers and layers[-1].tier is not None and not problem.running_positions:
         multiples.append((problem.slice_tier_of(group), layers[-1].size, None))
     return multiples
+
+
+def has_total_capacity(problem: Problem, group: int, num_pods: int, tier: int) -> BoolArray:
+    """Return which units of a tier have enough total capacity, free or used, for these pods."""
+    snapshot, shape = problem.snapshot, problem.shapes[problem.shape_of[group]]
+    starts = snapshot.levels.starts[tier]
+    enough = np.ones(len(starts), dtype=np.bool_)
+    for name, need in shape.request.items():
+        capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
+        # Floats: the bytes of many nodes may exceed 64 bits.
+        total = np.add.reduceat(capacity.astype(np.float64), starts)
+        enough &= total >= need * num_pods
+    return enough
 
 
 def units_inside(problem: Problem, tier: int, unit: int, inner_tier: int) -> IntArray:

@@ -94,7 +94,13 @@ FOUR_LEAVES_HEAR_A_HOST = """
             (), "1 0 bridge\n1 2 station\n2 0 station", set(), id="a denied bridge is a host"
         ),
         pytest.param(
-            (), "1 0 station\n2 0 station\n3 0 station", set(), id="a station is a host"
+            (), "1 0 station\n2 0 station", set(), id="a station that two hear is a host"
+        ),
+        pytest.param(
+            (),
+            "1 0 station\n2 0 station\n3 0 station",
+            {0},
+            id="a station that three hear is a switch without a kernel bridge"
         ),
         pytest.param(
             (), "1 0 station\n2 0 station\n3 0 bridge", {0}, id="two words against one bridge"
