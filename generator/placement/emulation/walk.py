@@ -313,7 +313,7 @@ class Walker:
         """Return which units of a tier hold the pods of each group, counted separately."""
         if not scope.members and self._walk.checks_total_capacity:
             group = scope.groups[-1]
-            return has_total_capacity(self._problem, group, counts[group], tier)
+            return np.asarray(has_total_capacity(self._problem, group, counts[group], tier))
         if not scope.members:
             return np.asarray(
                 self._capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
