@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import lru_cache
 from typing import Final
 
 UNITS_PER_BASE: Final[Mapping[str, int]] = {"cpu": 1000}
@@ -60,7 +61,12 @@ def parse_exact_amount(value: object) -> Decimal:
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise ValueError(f"expected a quantity, got {type(value).__name__}")  # noqa: TRY004 - pydantic reports ValueError
-    text = str(value).strip()
+    return _parse_text(str(value).strip())
+
+
+@lru_cache(maxsize=4096)
+def _parse_text(text: str) -> Decimal:
+    """Return the amount of a text; the nodes and pods of a cluster have few different ones."""
     match = _QUANTITY.match(text)
     if match is None:
         raise ValueError(f"expected a quantity such as 8, 500m or 16Gi, got {text[:64]!r}")
@@ -118,7 +124,10 @@ def ceil_quantity(quantity: int | str) -> int:
 
 
 def _count(resource: str, amount: Decimal, rounding: str) -> int:
-    per_base = UNITS_PER_BASE.get(resource, 1)
-    if per_base > 1:
-        amount = _EXACT.multiply(amount, Decimal(per_base))
-    return int(amount.to_integral_value(rounding, _EXACT))
+    return _round(amount, UNITS_PER_BASE.get(resource, 1), rounding)
+
+
+@lru_cache(maxsize=4096)
+def _round(amount: Decimal, per_base: int, rounding: str) -> int:
+    units = amount if per_base == 1 else _EXACT.multiply(amount, Decimal(per_base))
+    return int(units.to_integral_value(rounding, _EXACT))
