@@ -18,6 +18,7 @@ from pydantic import (
 
 from generator.objects.yaml_document import parse_document
 from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from generator.placement.wire import PodRequest
 from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -37,7 +38,7 @@ Natural = Annotated[int, Field(ge=0, strict=True)]
 
 class _PodsRow(_RunningModel):
     node: Name
-    request: dict[Name, Natural] = {"slots": 1}
+    request: PodRequest = {"slots": 1}
     count: Annotated[int, Field(ge=1, strict=True)] | None = None
     group: Name | None = None
     indices: tuple[Natural, ...] = ()

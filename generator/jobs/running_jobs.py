@@ -16,6 +16,7 @@ from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
 from generator.objects.document import mapping_at
 from generator.placement.cluster.snapshot import RunningGang
+from generator.placement.quantities import render_quantities
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import natural_key
 
@@ -151,7 +152,7 @@ def find_job_in_gangs(name: str, gangs: Sequence[RunningGang]) -> RunningJob:
             pod = _build_slot_pod(f"{gang.gang}-{role}", row.node)._replace(
                 role=role,
                 rank=(index,),
-                request_fields={"request": dict(row.request)},
+                request_fields={"request": render_quantities(row.request.items())},
                 job_names=frozenset({gang.gang}),
             )
             pods[gang.gang == name].extend([pod] * row.count)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.objects.quantities import parse_amount
+from generator.placement.quantities import count_units, parse_amount, render_quantity
 
 _EFFECTS: Final = frozenset({"", "NoSchedule", "NoExecute"})
 _AFFINITY: Final = ("affinity", "nodeAffinity")
@@ -17,7 +16,7 @@ _AFFINITY: Final = ("affinity", "nodeAffinity")
 def parse_pod_fields(template: Field) -> dict[str, Any]:
     """Return the fields of a request's group that equal pods share.
 
-    Quantities are rounded up to whole base units, as free capacity on nodes is rounded down.
+    Quantities are rounded up to units, as free capacity on nodes is rounded down.
 
     Raises:
         PlacementRequestError: a required field is malformed.
@@ -41,7 +40,7 @@ def parse_priority(template: Field) -> int:
     return template.get("spec", "priority").integer(0)
 
 
-def _compute_request(spec: Field) -> dict[str, int]:
+def _compute_request(spec: Field) -> dict[str, int | str]:
     """Return the effective request of a pod. Source: the KEPs on sidecars and pod resources."""
     main = _sum_containers(spec.get("containers").items())
     init: dict[str, Decimal] = {}
@@ -57,11 +56,11 @@ def _compute_request(spec: Field) -> dict[str, int]:
     return {name: _round_amount(spec, name, total[name]) for name in sorted(total) if total[name]}
 
 
-def _round_amount(spec: Field, name: str, amount: Decimal) -> int:
-    units = math.ceil(amount)
-    if units != amount:
-        spec.note(f"{name} of {amount.normalize():f} is rounded up to {units}")
-    return units
+def _round_amount(spec: Field, name: str, amount: Decimal) -> int | str:
+    quantity = render_quantity(name, count_units(name, amount))
+    if parse_amount(quantity) != amount:
+        spec.note(f"{name} of {amount.normalize():f} is rounded up to {quantity}")
+    return quantity
 
 
 def _sum_containers(containers: list[Field]) -> dict[str, Decimal]:

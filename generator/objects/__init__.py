@@ -13,12 +13,11 @@
 - `document`: parts of a document that Kubernetes or a person wrote.
 - `pods`: running pods: gangs, bound pods, agents.
 - `pod_resources`: the resources that pods use, and the free capacity of nodes.
-- `quantities`: Kubernetes quantities.
 - `reservation`: the PlacementReservation object.
 - `tree_document`: the printed TopologyTree, for its schema.
 - `tree_record`: the TreeRecord object: the HyperNodes that were decided last.
 - `yaml_document`: JSON and YAML text to plain documents.
 
-May import `topology`, `outputs` and `placement.cluster` (node specs). Pure; only
-`plane_config.read_planes` reads a file.
+May import `topology`, `outputs`, `placement.cluster` (node specs) and `placement.quantities`.
+Pure; only `plane_config.read_planes` reads a file.
 """

@@ -9,14 +9,15 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Annotated, Final, NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator
 
-from generator.objects.quantities import parse_quantity
 from generator.objects.usable_fields import FieldFault, Path, validate_fields
 from generator.objects.yaml_document import ValueFault
 from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.quantities import count_capacity, parse_exact_amount
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import (
@@ -52,7 +53,8 @@ class ListedNode:
         return Device(DeviceKind.HOST, self.name, tuple(self.ids))
 
 
-Quantities = dict[str, Annotated[int, BeforeValidator(parse_quantity)]]
+Quantities = dict[str, Annotated[Decimal, PlainValidator(parse_exact_amount)]]
+"""In base units, exactly."""
 
 
 class _StrictModel(BaseModel):
@@ -218,7 +220,7 @@ def _add_problems(node: ListedNode, faults: Sequence[FieldFault | ValueFault]) -
 def _build_from_row(
     row: _NodeRow, faults: Sequence[FieldFault | ValueFault]
 ) -> tuple[ListedNode, list[FieldFault]]:
-    capacity = {SLOTS: 1} | row.capacity
+    capacity = {SLOTS: 1} | count_capacity(row.capacity)
     spec = NodeSpec(
         name=_check_name(row.name),
         capacity=capacity,
@@ -242,7 +244,7 @@ def _compute_free(
         return None
     used = {str(path[1]): 0 for path in lost if len(path) > 1}
     unread = dict.fromkeys(capacity, 0) if any(len(path) == 1 for path in lost) else {}
-    return {**capacity, **unread, **(row.free or {}), **used}
+    return {**capacity, **unread, **count_capacity(row.free or {}), **used}
 
 
 def _has_lost(faults: Sequence[FieldFault | ValueFault], *keys: str) -> bool:
@@ -266,7 +268,7 @@ def _build_from_kube(
     )
     spec = NodeSpec(
         name=name,
-        capacity={SLOTS: 1} | node.status.allocatable,
+        capacity={SLOTS: 1} | count_capacity(node.status.allocatable),
         labels=node.metadata.labels,
         taints=_render_taints(node.spec.taints),
         schedulable=not (node.spec.unschedulable or _has_lost(faults, "spec")),

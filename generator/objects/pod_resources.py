@@ -7,30 +7,32 @@ is added. Source: k8s.io/component-helpers, resource/helpers.go.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from generator.objects.document import mapping_at
 from generator.objects.inventory import SLOTS, Inventory, ListedNode
-from generator.objects.quantities import parse_amount
+from generator.placement.quantities import count_units, parse_amount
 from topology.model.errors import ConfigError, show
 
 PODS_RESOURCE: Final = "pods"
 _ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 Amounts = dict[str, Decimal]
-_NO_AMOUNTS: Final[Mapping[str, Decimal]] = MappingProxyType({})
+Units = Mapping[str, int]
+_NO_UNITS: Final[Units] = MappingProxyType({})
 
 
 class PodUsage(NamedTuple):
     """The resources that one pod uses on its node."""
 
     node: str
-    amounts: Mapping[str, Decimal]
-    """By resource, in base units; pods with devices use one slot each."""
+    units: Units
+    """By resource, rounded up to units of `quantities`; pods with devices use one slot each."""
 
 
 def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
@@ -43,26 +45,27 @@ def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
     node = spec.get("nodeName")
     if not isinstance(node, str) or not node or status.get("phase") in _ENDED_PHASES:
         return None
-    amounts = _compute_pod_request(spec)
-    amounts[PODS_RESOURCE] = Decimal(1)
-    if any("/" in name and amount for name, amount in amounts.items()):
+    request = _compute_pod_request(spec)
+    units = {name: count_units(name, amount) for name, amount in request.items()}
+    units[PODS_RESOURCE] = 1
+    if any("/" in name and num for name, num in units.items()):
         # A slot is a job's share of a node. Pods without devices, such as those of DaemonSets,
         # use none.
-        amounts[SLOTS] = Decimal(1)
-    return PodUsage(node, _intern_amounts(tuple(sorted(amounts.items()))))
+        units[SLOTS] = 1
+    return PodUsage(node, _intern_units(tuple(sorted(units.items()))))
 
 
 @lru_cache(maxsize=4096)
-def _intern_amounts(amounts: tuple[tuple[str, Decimal], ...]) -> Mapping[str, Decimal]:
-    """Return one shared mapping for equal amounts: most pods of a cluster are alike."""
-    return dict(amounts)
+def _intern_units(units: tuple[tuple[str, int], ...]) -> Units:
+    """Return one shared mapping for equal units: most pods of a cluster are alike."""
+    return dict(units)
 
 
 class _NodeUsage(NamedTuple):
     """The usage and the free capacity of one node."""
 
     node: ListedNode
-    used: Mapping[str, Decimal]
+    used: Units
     free_node: ListedNode
     """The node with its free capacity."""
 
@@ -81,13 +84,13 @@ class FreeCapacity:
         An unchanged result is the identical object. Cost: O(pods + nodes), and O(resources) for
         each node that changed.
         """
-        used: dict[str, Amounts] = {}
+        used: dict[str, Counter[str]] = {}
         for usage in usages:
             if usage is not None:
-                _add_amounts(used.setdefault(usage.node, {}), usage.amounts)
+                used.setdefault(usage.node, Counter()).update(usage.units)
         previous = self._known
         node_usages = [
-            _compute_free(node, used.get(node.name, _NO_AMOUNTS), previous.get(node.name))
+            _compute_free(node, used.get(node.name, _NO_UNITS), previous.get(node.name))
             for node in inventory.nodes
         ]
         self._known = {node_usage.node.name: node_usage for node_usage in node_usages}
@@ -102,19 +105,14 @@ def subtract_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> I
     return FreeCapacity().subtract(inventory, usages)
 
 
-def _compute_free(
-    node: ListedNode, used: Mapping[str, Decimal], last: _NodeUsage | None
-) -> _NodeUsage:
+def _compute_free(node: ListedNode, used: Units, last: _NodeUsage | None) -> _NodeUsage:
     if last is not None and last.node is node and last.used == used:
         return last
-    return _NodeUsage(node, used, _subtract_amounts(node, used))
+    return _NodeUsage(node, used, _subtract_units(node, used))
 
 
-def _subtract_amounts(node: ListedNode, used: Mapping[str, Decimal]) -> ListedNode:
-    free = {
-        name: max(0, num - int(used.get(name, Decimal(0)).to_integral_value(ROUND_CEILING)))
-        for name, num in node.spec.initial_free.items()
-    }
+def _subtract_units(node: ListedNode, used: Units) -> ListedNode:
+    free = {name: max(0, num - used.get(name, 0)) for name, num in node.spec.initial_free.items()}
     return replace(node, spec=replace(node.spec, free=free))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from generator.objects.document import mapping_at
@@ -26,8 +25,8 @@ class BoundPod(NamedTuple):
     node: str
     bound_at: datetime | None
     """When it was bound to the node; None: unknown."""
-    requests: Mapping[str, Decimal]
-    """The resources that it uses there, in base units."""
+    requests: Mapping[str, int]
+    """The resources that it uses there, in units of `quantities`."""
 
 
 class Gang(NamedTuple):
@@ -87,7 +86,7 @@ def parse_followed_pod(pod: Mapping[str, Any]) -> FollowedPod | None:
     running = parse_gang_pod(pod)
     bound = None
     if running is not None and running.gang:
-        bound = BoundPod(running.gang, running.node, _parse_bound_at(pod), usage.amounts)
+        bound = BoundPod(running.gang, running.node, _parse_bound_at(pod), usage.units)
     return FollowedPod(running if is_running else None, usage, bound)
 
 

@@ -27,6 +27,7 @@ RESERVATION_KIND: Final = "PlacementReservation"
 MAX_PODS: Final = 1_000_000
 MAX_PRIORITY: Final = 1 << 53
 
+ExactQuantity = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,16}m$")]
 GroupName = Annotated[str, StringConstraints(min_length=1, max_length=63)]
 Quantity = Annotated[int, Field(ge=0, le=1 << 53)]
 """Whole numbers of the resource's base unit; JSON readers keep integers up to 2^53."""
@@ -53,7 +54,11 @@ class ReservedGroup(WireModel):
 
     name: GroupName
     request: Annotated[dict[Name, Quantity], Field(max_length=16)]
-    """The request of each pod, per resource."""
+    """The request of each pod, per resource; what is not whole is rounded up."""
+    exact_request: Annotated[dict[Name, ExactQuantity], Field(max_length=16)] = Field(
+        default_factory=dict
+    )
+    """The requests that are not whole in base units, such as `7900m` of cpu."""
     pods: Annotated[tuple[PodRun, ...], Field(min_length=1, max_length=8192)]
     """In the order of ranks."""
 

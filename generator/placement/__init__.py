@@ -6,6 +6,7 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `groups`: groups of pods and sets of groups; flattens nested groups.
 `request`: the frozen request, and the parser of its document.
 `presets`: the order of the objective vector of each scheduler system, as data.
+`quantities`: Kubernetes quantities, and the units in which the engine counts each resource.
 `walk_rules`: how a preset tries domains and fills nodes, as data.
 `answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
 `engine`: answers one request on a snapshot.

@@ -5,17 +5,27 @@ Rules that span several fields are checked in `groups` and `request`.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from decimal import Decimal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticKnownError
 
 from generator.placement.presets import Preset
+from generator.placement.quantities import MAX_REQUEST_UNITS, count_request, parse_amount
 
 MAX_PODS = 1_000_000
 MAX_GROUPS = 256
 """Each group may have its own pod shape, which costs arrays over all nodes."""
-MAX_QUANTITY = 2**53
-"""Largest quantity that JSON readers keep exact; sums over a cluster stay below 64 bits."""
+MAX_QUANTITY = MAX_REQUEST_UNITS
 
 
 def _tier_name(value: object) -> object:
@@ -28,7 +38,40 @@ Name = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1, le=MAX_PODS, strict=True)]
 Natural = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
 Weight = Annotated[int, Field(ge=0, le=MAX_PODS, strict=True)]
-Quantity = Annotated[int, Field(ge=0, le=MAX_QUANTITY, strict=True)]
+
+
+def _check_quantity(value: object) -> object:
+    """Return a whole number of base units, or a text such as `7900m`, unchanged."""
+    if isinstance(value, str):
+        amount = _parse_text(value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        amount = Decimal(value)
+    else:
+        raise PydanticKnownError("int_type")
+    if amount < 0:
+        raise PydanticKnownError("greater_than_equal", {"ge": 0})
+    if amount > MAX_QUANTITY:
+        raise PydanticKnownError("less_than_equal", {"le": MAX_QUANTITY})
+    return value
+
+
+def _parse_text(text: str) -> Decimal:
+    try:
+        return parse_amount(text)
+    except ValueError as error:
+        problem = str(error).partition(", got ")[0]  # the value is appended to every problem
+        raise ValueError(problem) from error
+
+
+_QUANTITY_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [
+        {"type": "integer", "minimum": 0, "maximum": MAX_QUANTITY},
+        {"type": "string", "description": "a Kubernetes quantity such as 7900m or 16Gi"},
+    ]
+}
+_Quantity = Annotated[int, PlainValidator(_check_quantity), WithJsonSchema(_QUANTITY_SCHEMA)]
+PodRequest = Annotated[dict[Name, _Quantity], AfterValidator(count_request)]
+"""Quantities as people write them; units of `quantities` once validated."""
 
 
 class _RequestModel(BaseModel):
@@ -52,7 +95,7 @@ class GroupRow(_RequestModel):
     name: Name
     count: Count | None = None
     min: Natural | None = None
-    request: dict[Name, Quantity] = {"slots": 1}
+    request: PodRequest = {"slots": 1}
     required: Tier | None = None
     preferred: list[Tier] = []
     slices: list[LayerRow] = []

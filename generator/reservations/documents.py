@@ -9,8 +9,10 @@ from generator.objects.reservation import (
     RESERVATION_KIND,
     PlacementReservation,
     ReservationStatus,
+    ReservedGroup,
     parse_reservation,
 )
+from generator.placement.quantities import ceil_quantity, count_request, render_quantities
 from generator.reservations.records import HeldGroup, RankRun, Reservation
 from topology.model.errors import ConfigError, show
 from topology.reports.neighbor_report import API_VERSION
@@ -94,7 +96,7 @@ def _build_record(
         groups=tuple(
             HeldGroup(
                 group.name,
-                tuple(sorted(group.request.items())),
+                _parse_request(group),
                 tuple(RankRun(run.node, run.count) for run in group.pods),
             )
             for group in spec.groups
@@ -112,12 +114,28 @@ def _build_record(
 def _render_group(group: HeldGroup) -> dict[str, Any]:
     return {
         "name": group.name,
-        "request": dict(group.request),
+        **_render_request(group),
         "pods": [
             {"count": run.count} if run.node is None else {"node": run.node, "count": run.count}
             for run in group.runs
         ],
     }
+
+
+def _render_request(group: HeldGroup) -> dict[str, Any]:
+    """Return the request rounded up to whole numbers, and the quantities that this changed."""
+    quantities = render_quantities(group.request)
+    exact = {name: row for name, row in quantities.items() if isinstance(row, str)}
+    request = {name: ceil_quantity(row) for name, row in quantities.items()}
+    return {"request": request} | ({"exactRequest": exact} if exact else {})
+
+
+def _parse_request(group: ReservedGroup) -> tuple[tuple[str, int], ...]:
+    try:
+        units = count_request({**group.request, **group.exact_request})
+    except ValueError as error:
+        raise ConfigError(f"spec.groups: {show(group.name)}: {show(str(error))}") from error
+    return tuple(sorted(units.items()))
 
 
 def _render_time(time: datetime) -> str:

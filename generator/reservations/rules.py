@@ -23,7 +23,8 @@ from typing import Any, Final
 
 from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
-from generator.placement.request import EvictionPolicy, PlacementRequest
+from generator.placement.quantities import render_quantity
+from generator.placement.request import EvictionPolicy, GangGroup, PlacementRequest
 from generator.reservations.records import (
     HeldGroup,
     RankRun,
@@ -185,7 +186,10 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        return {item.name: _to_json_value(getattr(value, item.name)) for item in fields(value)}
+        row = {item.name: _to_json_value(getattr(value, item.name)) for item in fields(value)}
+        if isinstance(value, GangGroup):  # as the caller wrote it, in whatever units it is counted
+            row["request"] = [[name, render_quantity(name, num)] for name, num in value.request]
+        return row
     if isinstance(value, frozenset):
         return sorted(_to_json_value(item) for item in value)
     if isinstance(value, tuple):

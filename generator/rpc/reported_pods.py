@@ -14,8 +14,10 @@ from generator.placement.cluster.snapshot import (
     Snapshot,
     with_running,
 )
+from generator.placement.quantities import count_request, render_quantities
 from generator.placement.request import PlacementRequest
-from generator.placement.wire import MAX_PODS, MAX_QUANTITY
+from generator.placement.wire import MAX_PODS
+from generator.rpc.messages.resources import decode_resources, encode_resources
 from generator.rpc.status_errors import CallAbortedError, FailureKind, build_abort
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import show
@@ -54,7 +56,7 @@ def encode_running_pods(gang: RunningGang | None) -> list[pb.RunningPods]:
     return [
         pb.RunningPods(
             node=row.node,
-            request=pb.Resources(quantities=dict(row.request)),
+            request=encode_resources(render_quantities(row.request.items())),
             count=row.count,
             group=row.group,
             indices=row.indices,
@@ -70,13 +72,21 @@ def _decode_pods(row: pb.RunningPods, groups: Iterable[str], path: str) -> Runni
         raise _build_abort(f"{path}.count", f"expected 0 to {MAX_PODS}, got {row.count}")
     if row.HasField("group") and row.group not in groups:
         raise _build_abort(f"{path}.group", f"no group is named {show(row.group)}")
-    request = dict(row.request.quantities) if row.HasField("request") else dict(ONE_SLOT)
-    for name, quantity in request.items():
-        if not name or not 0 <= quantity <= MAX_QUANTITY:
-            problem = f"expected names with 0 to {MAX_QUANTITY}, got {quantity}"
-            raise _build_abort(f"{path}.request.{show(name)}", problem)
+    request = _decode_request(row.request, path) if row.HasField("request") else dict(ONE_SLOT)
     group = row.group if row.HasField("group") else None
     return RunningPods(row.node, request, _decode_count(row, path), group, tuple(row.indices))
+
+
+def _decode_request(resources: pb.Resources, path: str) -> dict[str, int]:
+    units: dict[str, int] = {}
+    for name, quantity in decode_resources(resources).items():
+        try:
+            units |= count_request({name: quantity})
+        except ValueError as error:
+            raise _build_abort(f"{path}.request.{show(name)}", str(error)) from error
+        if not name:
+            raise _build_abort(f"{path}.request.", "expected the name of a resource")
+    return units
 
 
 def _decode_count(row: pb.RunningPods, path: str) -> int:

@@ -39,6 +39,8 @@ from topology.model.tree import API_VERSION
 GANGS: Final = 15_000
 SHAPE: Final = "1x10x64"
 CPUS: Final = 96
+MILLICORES: Final = CPUS * 1000
+"""Of a node: the unit in which the engine counts."""
 TARGET: Final = 1000.0
 """Gangs a second."""
 _now: Final = time.process_time
@@ -130,7 +132,7 @@ def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
     """Admit all gangs one after the other; each must find a place once others have ended."""
     tree = build_tree_of_shape(SHAPE)
     snapshot: Snapshot = build_snapshot(
-        tree, {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
+        tree, {name: NodeSpec(name, {"cpu": MILLICORES}) for name in tree.nodes}
     )
     requests = {kind.name: request_of(kind, preset) for kind in MIX}
     running: deque[str] = deque()
@@ -158,7 +160,7 @@ def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
 
 def _is_crowded(snapshot: Snapshot) -> bool:
     """Return whether more runs than the mix lets run at once: Kueue's quotas stop at 83 %."""
-    return int(snapshot.free.sum()) < (1 - 51_000 / 61_440) * CPUS * snapshot.num_nodes
+    return int(snapshot.free.sum()) < (1 - 51_000 / 61_440) * MILLICORES * snapshot.num_nodes
 
 
 def reference(mix: Sequence[Class]) -> Rate:

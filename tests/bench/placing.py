@@ -113,7 +113,7 @@ def _cluster(nodes: int) -> Snapshot:
     specs = {
         name: NodeSpec(
             name,
-            {"slots": SLOTS - (at * 7919 % 5 if at % 3 == 0 else 0), "cpu": 96, "memory": 1000},
+            {"slots": SLOTS - (at * 7919 % 5 if at % 3 == 0 else 0), "cpu": 96_000, "memory": 1000},
             labels={"zone": "a" if at % 10 else "b"},
             taints=("gpu=yes:NoSchedule",) if at % 50 == 0 else (),
         )
@@ -128,10 +128,10 @@ def _used_cluster(nodes: int) -> Snapshot:
     specs = {
         name: NodeSpec(
             name,
-            {"gpu": 8, "cpu": 96, "memory": 2000},
+            {"gpu": 8, "cpu": 96_000, "memory": 2000},
             {
                 "gpu": at * 7919 % 2 * 8,
-                "cpu": 10 + at * 6101 % 87,
+                "cpu": (10 + at * 6101 % 87) * 1000,
                 "memory": 100 + at * 7907 % 1900,
             },
         )

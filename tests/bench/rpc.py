@@ -31,7 +31,7 @@ from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from runtime.memory import collect_garbage_rarely, freeze_gc, tune_for_server
-from tests.bench.gangs import CPUS, MIX, SHAPE, request_of
+from tests.bench.gangs import MILLICORES, MIX, SHAPE, request_of
 
 CALLS: Final = 2000
 BATCHES: Final = 8
@@ -78,7 +78,7 @@ def serve(pipe: Connection) -> None:
     collect_garbage_rarely()
     tune_for_server()
     tree = build_tree_of_shape(SHAPE)
-    nodes = {name: NodeSpec(name, {"cpu": CPUS}) for name in tree.nodes}
+    nodes = {name: NodeSpec(name, {"cpu": MILLICORES}) for name in tree.nodes}
     server = PlacementServer("127.0.0.1:0", PublishedState(build_snapshot(tree, nodes)))
     freeze_gc()
     echo = grpc.server(ThreadPoolExecutor(16), options=(("grpc.so_reuseport", 0),))

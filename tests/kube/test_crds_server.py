@@ -176,6 +176,12 @@ REFUSED: Final[list[tuple[str, Resource, Change, str]]] = [
         "must be of type integer",
     ),
     (
+        "an exact quantity that is whole",
+        RESERVATIONS,
+        {"spec.groups.0.exactRequest": {"cpu": "8"}},
+        "should match",
+    ),
+    (
         "two groups of one name",
         RESERVATIONS,
         {"spec.groups": [RESERVATION["spec"]["groups"][0]] * 2},

@@ -12,6 +12,7 @@ from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
 )
+from generator.placement.quantities import render_quantity
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 
 ONE_SLOT = {"slots": 1}
@@ -102,9 +103,11 @@ def _split(below: Branch) -> tuple[tuple[str, ...], dict[str, Any]]:
 def document_of(vector: Mapping[str, Any], preset: str | None = None) -> dict[str, Any]:
     """Return the request of a vector as a document.
 
-    The virtual root of a vector connects everything, so its request may cross islands.
+    The virtual root of a vector connects everything, so its request may cross islands. Quantities
+    of a vector are in any unit, so they are counts as the engine has them, on nodes and for pods.
     """
     request = dict(vector["request"])
+    request["groups"] = [_write_quantities(row) for row in request.get("groups", ())]
     if preset is not None:
         request |= {"preset": preset}
         request.pop("options", None)
@@ -113,3 +116,15 @@ def document_of(vector: Mapping[str, Any], preset: str | None = None) -> dict[st
         "kind": "PlacementRequest",
         "spec": request | {"across_islands": True},
     }
+
+
+def _write_quantities(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a group with its counts of units as a person would write them."""
+    written = dict(row)
+    if "request" in row:
+        written["request"] = {
+            name: render_quantity(name, num) for name, num in row["request"].items()
+        }
+    if "children" in row:
+        written["children"] = [_write_quantities(child) for child in row["children"]]
+    return written

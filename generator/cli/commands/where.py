@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
@@ -52,6 +51,7 @@ from generator.objects.yaml_document import parse_documents
 from generator.placement.cluster.snapshot import NodeSpec, RunningGang, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
+from generator.placement.quantities import count_request
 from generator.placement.request import parse_request
 from generator.reservations.holds import NO_RESERVED_NODES, ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
@@ -252,7 +252,7 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     is_light = bool(pod.document) and not any("/" in name for name in pod.request_fields["request"])
     if is_light or not pod.node:
         return None
-    return PodUsage(pod.node, {name: Decimal(num) for name, num in request.items()})
+    return PodUsage(pod.node, count_request(request))
 
 
 def _render_text(location: JobLocation) -> str:

@@ -16,6 +16,7 @@ from generator.placement.answer import DomainVerdict, VerdictKind
 from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
+from generator.placement.quantities import render_quantity
 from generator.placement.solve.candidate import PlacementCandidate
 from topology.model.errors import list_some, show
 
@@ -65,7 +66,8 @@ def find_shortage(problem: Problem) -> str:
         if largest < need and not largest:
             return f"no node lists {show(name)}; nodes list {offered or SLOTS}"
         if largest < need:
-            return f"a pod needs {need} {show(name)}, and the largest node lists {largest}"
+            needed, most = render_quantity(name, need), render_quantity(name, int(largest))
+            return f"a pod needs {needed} {show(name)}, and the largest node lists {most}"
     return ""
 
 

@@ -1,6 +1,7 @@
 """Protobuf messages from values, and back.
 
 requests: placement requests.
+resources: quantities of resources.
 request_documents: placement requests as documents, the inverse of `parse_request`.
 parsed_requests: a cache of parsed requests.
 answers: placements.

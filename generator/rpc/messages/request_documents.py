@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from generator.placement.groups import GangGroup, GroupSet, SliceLayer
+from generator.placement.quantities import render_quantities
 from generator.placement.request import PlacementRequest, PresetOptions, RoleAffinity, SortRule
 from topology.model.tree import API_VERSION
 
@@ -93,7 +94,7 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
         "name": group.name,
         "count": group.count,
         "min": group.least,
-        "request": dict(group.request),
+        "request": render_quantities(group.request),
         "preferred": list(group.preferred),
         "slices": [_render_layer(layer) for layer in group.slices],
         "multiple_of": dict(group.multiples),

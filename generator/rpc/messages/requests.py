@@ -15,6 +15,7 @@ from generator.placement.presets import Preset
 from generator.placement.request import EvictionPolicy, PlacementRequest, parse_request
 from generator.placement.wire import MAX_GROUPS, MAX_PODS
 from generator.rpc.messages.request_documents import render_request
+from generator.rpc.messages.resources import decode_resources, encode_resources
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from topology.model.errors import PlacementRequestError, show
 from topology.model.tree import API_VERSION
@@ -165,7 +166,7 @@ def _encode_group(row: Mapping[str, Any]) -> pb.Group:
         name=row["name"],
         count=row["count"],
         min=row["min"],
-        request=pb.Resources(quantities=row["request"]),
+        request=encode_resources(row["request"]),
         node_selector=[
             pb.LabelSelector(key=key, values=values) for key, values in row["node_selector"].items()
         ],
@@ -222,7 +223,7 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
         **_select_set_fields(group, "min", "required", "leader_of"),
     }
     if group.HasField("request"):
-        document["request"] = dict(group.request.quantities)
+        document["request"] = decode_resources(group.request)
     if group.children:
         document["children"] = [
             _decode_group(child, f"{path}.children[{index}]")

@@ -57,8 +57,18 @@ def test_it_notes_a_guess() -> None:
 PODS = [
     pytest.param(
         {"containers": [{"resources": {"requests": {"cpu": "500m"}}}] * 3},
-        {"cpu": 2},
-        id="the sum of its containers, rounded up",
+        {"cpu": "1500m"},
+        id="the sum of its containers",
+    ),
+    pytest.param(
+        {"containers": [{"resources": {"requests": {"cpu": "1.5", "memory": "1.5Ki"}}}] * 2},
+        {"cpu": 3, "memory": 3072},
+        id="fractions that sum to whole numbers",
+    ),
+    pytest.param(
+        {"containers": [{"resources": {"requests": {"cpu": "100500u", "memory": "1500m"}}}]},
+        {"cpu": "101m", "memory": 2},
+        id="what is finer than its unit, rounded up",
     ),
     pytest.param(
         {"containers": [{"resources": {"limits": {GPU: "8"}}}]}, {GPU: 8}, id="limits alone"

@@ -87,7 +87,7 @@ def test_it_admits_no_pods_that_a_good_field_might_keep_out(row: dict[str, objec
 
 @pytest.mark.parametrize(
     ("free", "expected"),
-    [({"slots": "?", "cpu": 3}, {"slots": 0, "cpu": 3}), ("?", {"slots": 0, "cpu": 0})],
+    [({"slots": "?", "cpu": 3}, {"slots": 0, "cpu": 3000}), ("?", {"slots": 0, "cpu": 0})],
     ids=["one quantity", "all of it"],
 )
 def test_it_counts_free_capacity_that_it_cannot_read_as_used(

@@ -1,4 +1,4 @@
-"""The inventory in both forms: quantities, taints, ids, and the effect of a malformed node."""
+"""The inventory in both forms: capacity, taints, ids, and the effect of a malformed node."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from generator.objects.inventory import (
     build_node_specs,
     parse_nodes,
 )
-from generator.objects.quantities import parse_quantity
 from generator.placement.cluster.snapshot import NodeSpec
 from tests.effort import examples
 from tests.generator.scenes import kube_node
@@ -33,54 +32,6 @@ def only(document: object) -> ListedNode:
     return node
 
 
-@pytest.mark.parametrize(
-    ("value", "quantity"),
-    [
-        ("8", 8),
-        (8, 8),
-        (7.9, 7),
-        ("63850m", 63),
-        ("1500m", 1),
-        ("2k", 2000),
-        ("1Ki", 1024),
-        ("16Gi", 16 * 2**30),
-        ("1.5Gi", 3 * 2**29),
-        ("2E", 2 * 10**18),
-        ("2e3", 2000),
-        ("1E3", 1000),
-        (".5M", 500_000),
-        ("1.", 1),
-        ("100n", 0),
-        (" 4 ", 4),
-        ("+4", 4),
-        ("0", 0),
-    ],
-)
-def test_it_reads_a_quantity_as_kubernetes_does(value: object, quantity: int) -> None:
-    assert parse_quantity(value) == quantity
-
-
-@pytest.mark.parametrize(
-    "value",
-    ["", "Gi", "eight", "-1", "1Kib", "1i", "1 Gi", "1_000", "NaN", "sNaN", "Infinity", "1e999",
-     "1e9999999999", "9999999999E", "٣", "0x10", "1" * 5000, True, None, [8], float("inf"),
-     float("nan")],
-    ids=repr,
-)  # fmt: skip
-def test_it_refuses_as_a_quantity(value: object) -> None:
-    with pytest.raises(ValueError, match="expected a quantity"):
-        parse_quantity(value)
-
-
-@given(st.text(max_size=12) | st.floats() | st.integers())
-@settings(max_examples=examples(200))
-def test_it_reads_any_quantity_or_names_the_expected_form(value: object) -> None:
-    try:
-        assert parse_quantity(value) >= 0
-    except ValueError as error:
-        assert str(error).startswith("expected a quantity")  # noqa: PT017 - either is right
-
-
 def test_it_reads_the_output_of_kubectl() -> None:
     taint = {"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule", "timeAdded": "x"}
     listed = {
@@ -95,7 +46,7 @@ def test_it_reads_the_output_of_kubectl() -> None:
         ),
         spec=NodeSpec(
             "a",
-            capacity={"slots": 1, "cpu": 63, "memory": 2113462 * 2**20, "nvidia.com/gpu": 8},
+            capacity={"slots": 1, "cpu": 63_850, "memory": 2113462 * 2**20, "nvidia.com/gpu": 8},
             labels={"zone": "a"},
             taints=("nvidia.com/gpu=present:NoSchedule",),
         ),
@@ -154,9 +105,13 @@ def test_it_reads_our_own_form() -> None:
     [
         (None, None, ({"slots": 1}, None)),
         ({"slots": 8}, None, ({"slots": 8}, None)),
-        ({"cpu": 64}, None, ({"slots": 1, "cpu": 64}, None)),
+        ({"cpu": 64}, None, ({"slots": 1, "cpu": 64_000}, None)),
         ({"slots": 8}, {"slots": 0}, ({"slots": 8}, {"slots": 0})),
-        ({"slots": 8, "cpu": 4}, {"cpu": 1}, ({"slots": 8, "cpu": 4}, {"slots": 8, "cpu": 1})),
+        (
+            {"slots": 8, "cpu": "3850m"},
+            {"cpu": 1},
+            ({"slots": 8, "cpu": 3850}, {"slots": 8, "cpu": 1000}),
+        ),
     ],
     ids=["one slot", "the capacity given", "one slot beside others", "none free", "the rest free"],
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -28,29 +27,29 @@ def pod(*containers: dict[str, Any], phase: str = "Running", **spec: Any) -> dic
     }
 
 
-def taken(found: dict[str, Any], resource: str = "cpu") -> Decimal:
+def taken(found: dict[str, Any], resource: str = "cpu") -> int:
     usage = parse_pod_usage(found)
     assert usage is not None
-    return usage.amounts.get(resource, Decimal(0))
+    return usage.units.get(resource, 0)
 
 
 @pytest.mark.parametrize(
-    ("found", "cpu"),
+    ("found", "millicores"),
     [
-        pytest.param(pod(container("500m"), container("2")), "2.5", id="the sum of containers"),
+        pytest.param(pod(container("500m"), container("2")), 2500, id="the sum of containers"),
         pytest.param(
             pod(container("1"), initContainers=[container("3"), container("2")]),
-            "3",
+            3000,
             id="the greatest init container, where that is more",
         ),
         pytest.param(
             pod(container("4"), initContainers=[container("3"), container("2")]),
-            "4",
+            4000,
             id="the containers, where they are more",
         ),
         pytest.param(
             pod(container("1"), initContainers=[container("2", restartPolicy="Always")]),
-            "3",
+            3000,
             id="an init container that goes on beside them",
         ),
         pytest.param(
@@ -58,7 +57,7 @@ def taken(found: dict[str, Any], resource: str = "cpu") -> Decimal:
                 container("1"),
                 initContainers=[container("2", restartPolicy="Always"), container("5")],
             ),
-            "7",
+            7000,
             id="an init container beside one that goes on",
         ),
         pytest.param(
@@ -66,21 +65,21 @@ def taken(found: dict[str, Any], resource: str = "cpu") -> Decimal:
                 container("1"),
                 initContainers=[container("5"), container("2", restartPolicy="Always")],
             ),
-            "5",
+            5000,
             id="an init container before one that goes on",
         ),
         pytest.param(
             pod(container("9"), resources={"requests": {"cpu": "3"}}),
-            "3",
+            3000,
             id="what the pod asks for as a whole",
         ),
-        pytest.param(pod(container("1"), overhead={"cpu": "250m"}), "1.25", id="its overhead"),
-        pytest.param(pod({"name": "c"}), "0", id="nothing, where nothing is asked for"),
-        pytest.param(pod(container("1"), initContainers=None), "1", id="no list of others"),
+        pytest.param(pod(container("1"), overhead={"cpu": "250m"}), 1250, id="its overhead"),
+        pytest.param(pod({"name": "c"}), 0, id="nothing, where nothing is asked for"),
+        pytest.param(pod(container("1"), initContainers=None), 1000, id="no list of others"),
     ],
 )
-def test_it_counts(found: dict[str, Any], cpu: str) -> None:
-    assert taken(found) == Decimal(cpu)
+def test_it_counts(found: dict[str, Any], millicores: int) -> None:
+    assert taken(found) == millicores
 
 
 def test_it_counts_a_slot_only_for_a_pod_with_devices() -> None:
@@ -103,7 +102,7 @@ def test_it_counts_nothing_for_a_pod(found: dict[str, Any]) -> None:
 
 
 def test_it_counts_a_pod_that_waits_on_its_node_as_running() -> None:
-    assert taken(pod(container("1"), phase="Pending")) == 1
+    assert taken(pod(container("1"), phase="Pending")) == 1000
 
 
 def test_it_refuses_a_malformed_quantity() -> None:
@@ -117,7 +116,11 @@ def test_it_computes_the_free_capacity_of_a_node() -> None:
     found = subtract_usage(Inventory(nodes, ()), map(parse_pod_usage, pods))
     first, second = found.nodes
     assert first.spec.free is not None
-    assert (first.spec.free["cpu"], first.spec.free[GPU], first.spec.free["slots"]) == (62, 2, 0)
+    assert (first.spec.free["cpu"], first.spec.free[GPU], first.spec.free["slots"]) == (
+        63_100,
+        2,
+        0,
+    )
     assert second.spec.free == second.spec.capacity
     assert first.spec.capacity == nodes[0].spec.capacity
 

@@ -1,7 +1,6 @@
 """Facts from pods: gangs, bound pods, and which agents are ready."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -144,7 +143,7 @@ def test_it_finds_the_bind_time_of_a_pod_where(
     found = bound(*conditions, made=made)
     assert found is not None
     assert (found.gang, found.node) == ("train/llm", "n1")
-    assert found.requests["cpu"] == Decimal("0.5")
+    assert found.requests["cpu"] == 500
     assert found.bound_at == (None if since is None else datetime.fromisoformat(since))  # noqa: TID251 - a literal
 
 

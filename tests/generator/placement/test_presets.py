@@ -74,7 +74,7 @@ def test_it_places_whole_slices_only(preset: Preset) -> None:
     ],
 )
 def test_it_reports_the_domains_that_were_tried(preset: Preset, tried: list[str] | None) -> None:
-    nodes = {f"n{index}": NodeSpec(f"n{index}", {"cpu": 3}) for index in range(4)}
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"cpu": 3000}) for index in range(4)}
     rows = workers(1, request={"cpu": 10})
     found = place(cluster(racks(2, 2), nodes), request(groups=rows, preset=preset.value))
     assert not found.is_feasible

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
 
 import pytest
 
@@ -13,14 +12,14 @@ from generator.placement.engine import place
 from tests.generator.reservations.worlds import NOON, World, cluster, id_of, request_of
 
 LATER = NOON + timedelta(seconds=5)
-ONE: Mapping[str, Decimal] = {"slots": Decimal(1)}
+ONE: Mapping[str, int] = {"slots": 1}
 
 
 def pod(
     node: str,
     gang: str = "ns/a",
     since: datetime | None = LATER,
-    amounts: Mapping[str, Decimal] = ONE,
+    amounts: Mapping[str, int] = ONE,
 ) -> BoundPod:
     return BoundPod(gang, node, since, amounts)
 
@@ -33,7 +32,7 @@ class Bound(World):
 
     def bind(self, *pods: BoundPod) -> None:
         taken = {
-            node: sum(int(bound.requests["slots"]) for bound in pods if bound.node == node)
+            node: sum(bound.requests["slots"] for bound in pods if bound.node == node)
             for node in ("n0", "n1")
         }
         nodes = {
@@ -157,12 +156,12 @@ def test_it_assigns_pods_to_the_next_reservation_after_expiry() -> None:
 @pytest.mark.parametrize(
     ("amounts", "kept"),
     [
-        pytest.param({"slots": Decimal(3)}, 1, id="the largest that fits"),
-        pytest.param({"slots": Decimal(1)}, 3, id="the small group"),
+        pytest.param({"slots": 3}, 1, id="the largest that fits"),
+        pytest.param({"slots": 1}, 3, id="the small group"),
         pytest.param({}, 3, id="the smallest if none fits"),
     ],
 )
-def test_it_chooses_the_group_of_a_pod(amounts: Mapping[str, Decimal], kept: int) -> None:
+def test_it_chooses_the_group_of_a_pod(amounts: Mapping[str, int], kept: int) -> None:
     world = Bound()
     large = {"name": "large", "count": 1, "request": {"slots": 3}}
     small = {"name": "small", "count": 1, "request": {"slots": 1}}

@@ -26,7 +26,7 @@ from tests.generator.placement.documents import racks, request, workers
 
 TREE = racks(6, 8, 4, 6, per_block=2)
 SPECS = {
-    name: NodeSpec(name, {"slots": 2 + at % 3, "cpu": 8}, labels={"zone": "ab"[at % 2]})
+    name: NodeSpec(name, {"slots": 2 + at % 3, "cpu": 8000}, labels={"zone": "ab"[at % 2]})
     for at, name in enumerate(TREE.nodes)
 }
 PRESETS = st.sampled_from([Preset.OPTIMAL, Preset.KUEUE, Preset.KOORDINATOR, Preset.KAI])

@@ -189,7 +189,7 @@ def test_it_reports_the_missing_slots_of_each_rack() -> None:
 
 
 SLOTS_NOT_LISTED = "nodes list no slots, and an unused node counts as one; they list cpu, gpu"
-FULL = {"slots": 8, "cpu": 64, "gpu": 8}
+FULL = {"slots": 8, "cpu": 64_000, "gpu": 8}
 KUBE = FULL | {"slots": 1}
 """A Node of a cluster, which lists no slots: it counts as one."""
 
