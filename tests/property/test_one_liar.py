@@ -3,6 +3,7 @@
 import random  # noqa: TID251 - lies are drawn from a seed that hypothesis draws
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def moved_nodes(scene: Scene, liar: str, rng: random.Random, *, has_history: boo
     return [witnesses.lies, *moved[:2]] if moved else []
 
 
+@pytest.mark.timeout(600)  # all 300 examples take a minute on an idle core
 @settings(max_examples=examples(300), deadline=None)
 @given(scenes(), st.randoms(use_true_random=False), st.booleans())
 def test_no_honest_node_changes_its_place(
