@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, cast
+from typing import NamedTuple, cast, overload
 
 import numpy as np
 
-from topology.identity.device_ids import ClaimedIds
 from topology.identity.device_kinds import resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.listed_nodes import ListedNodes
@@ -25,6 +24,7 @@ from topology.model.claims import Claim, Origin, duplicate_name_finding
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Finding
 from topology.model.ids import Id, IdKind, short_name
+from topology.model.lazy_rows import LazyTuple
 from topology.model.pair_counts import count_pairs
 from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, SweepColumns
 from topology.sources.infiniband.node_names import host_names, switch_name
@@ -74,7 +74,7 @@ class SweptDevice:
     def sorted_ids(self) -> Sequence[Id]:
         """Return all ids in order; faster than `ids`, because a fabric needs them per device."""
         if self.listed is not None:
-            return ClaimedIds([self.listed], self._swept_ids())
+            return _ListedIds(self)
         columns = self.sweep.columns
         guids = [columns.guids.item(node) for node in self.parts]
         images = {columns.images.item(node) for node in self.parts}
@@ -92,6 +92,35 @@ class SweptDevice:
     def model(self) -> str:
         """The first description that is not empty."""
         return next(filter(None, map(self.sweep.description, self.parts)), "")
+
+
+class _ListedIds(LazyTuple[Id]):
+    """The sorted ids of a listed node, built on every access: few rows are asked for theirs."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device: SweptDevice) -> None:
+        """Store the device."""
+        self._device = device
+
+    def _all(self) -> tuple[Id, ...]:
+        return tuple(sorted(self._device.ids))
+
+    def __len__(self) -> int:
+        """Return the number of ids."""
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Id: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Id, ...]: ...
+    def __getitem__(self, index: int | slice) -> Id | tuple[Id, ...]:
+        """Return one id, or the ids of a slice."""
+        return self._all()[index]
+
+    def __repr__(self) -> str:
+        """Return the representation of a tuple of the ids."""
+        return repr(self._all())
 
 
 @dataclass(frozen=True, slots=True)
