@@ -64,7 +64,16 @@ class FabricObserver:
         """
         if self._is_same(evidence, now) and self._is_same_previous(previous):
             return
+        known = self._last_inputs, self._last_facts
+        # A round that fails is not the last one: the same inputs are evaluated again.
+        self._last_inputs, self._last_facts = None, None
+        self._observe(evidence, previous, now)
         self._previous = previous
+        self._last_inputs, self._last_facts = known
+
+    def _observe(
+        self, evidence: TreeInputs, previous: TopologyTree | None, now: datetime | None
+    ) -> None:
         listed = evidence.inventory.nodes if evidence.inventory else ()
         report_claims = self._claim_builder.build_claims(
             evidence.reports,
