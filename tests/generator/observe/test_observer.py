@@ -4,6 +4,7 @@ import pytest
 
 from generator.observe import observer
 from generator.observe.observer import FabricObserver, TreeInputs
+from topology.model.facts import Medium
 from topology.reports.compact_reports import compact_report
 from topology.reports.neighbor_report import build_report
 from topology.synthetic import (
@@ -18,7 +19,9 @@ from topology.synthetic import (
 def test_the_inputs_of_a_round_that_failed_are_evaluated_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    damaged = build_undamaged(build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 8)))
+    damaged = build_undamaged(
+        build_wiring(SyntheticSpec(FabricKind.FAT_TREE, 8, medium=Medium.ETHERNET))
+    )
     claims = report_claims(damaged)
     reports = tuple(compact_report(build_report(row.device, name=row.report)) for row in claims)
     fabric = FabricObserver()
