@@ -86,6 +86,12 @@ class _Program:
         pages = int(Path(f"/proc/{self._running.pid}/statm").read_text().split()[1])
         return pages * os.sysconf("SC_PAGE_SIZE")
 
+    def running_threads(self) -> list[str]:
+        """Return the threads that are not stopped by a signal."""
+        tasks = Path(f"/proc/{self._running.pid}/task").iterdir()
+        states = {task.name: (task / "stat").read_text().rpartition(")")[2] for task in tasks}
+        return [thread for thread, state in states.items() if state.split()[0] != "T"]
+
     def send(self, number: signal.Signals) -> None:
         self._running.send_signal(number)
 
@@ -246,6 +252,8 @@ class ApiServer:
     def suspend(self) -> None:
         """Let the server hang: connections open, nothing answers."""
         self._server.send(signal.SIGSTOP)
+        # A thread on another core may still answer for a moment.
+        wait_until(self._server.running_threads, deadline_s=10, what="the server is stopped")
 
     def resume(self) -> None:
         """Let a hanging server go on."""
