@@ -9,7 +9,6 @@ The content is packed: base64 of compressed JSON, in parts that an API server st
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import zlib
 from collections.abc import Mapping
@@ -174,7 +173,7 @@ def _unpack(parts: tuple[str, ...]) -> TreeRecord:
         packed = base64.b64decode("".join(parts), validate=True)
         unpacker = zlib.decompressobj()
         raw = unpacker.decompress(packed, _MAX_UNPACKED)
-    except (binascii.Error, zlib.error) as error:
+    except (ValueError, zlib.error) as error:
         raise ConfigError(f"spec.content: {error}") from error
     if not unpacker.eof or raw.count(b",") > _MAX_VALUES:
         raise ConfigError("spec.content: incomplete, or too large")

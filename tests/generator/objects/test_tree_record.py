@@ -88,6 +88,14 @@ def test_it_refuses_a_content_that_takes_much_memory(content: bytes) -> None:
         parse_tree_record(pack(content))
 
 
+@pytest.mark.parametrize("text", ["é", "A", "====", "AAAA", "\ud800"], ids=repr)
+def test_it_refuses_a_content_that_is_no_packed_text(text: str) -> None:
+    document = pack(b"{}")
+    document["spec"]["content"] = [text]
+    with pytest.raises(ConfigError, match=r"spec\.content: "):
+        parse_tree_record(document)
+
+
 def test_it_keeps_the_newest_changes_of_a_record_that_is_too_large() -> None:
     moved = {hashlib.sha512(b"%d" % at).hexdigest(): at for at in range(40_000)}
     leaf = HyperNode("leaf-1", 1, "leaf", (Member(MemberType.NODE, "node-1"),), OWN_LABELS)
