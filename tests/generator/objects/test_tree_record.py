@@ -92,7 +92,7 @@ def test_it_refuses_a_content_that_takes_much_memory(content: bytes) -> None:
 def test_it_refuses_a_content_that_is_no_packed_text(text: str) -> None:
     document = pack(b"{}")
     document["spec"]["content"] = [text]
-    with pytest.raises(ConfigError, match=r"spec\.content: "):
+    with pytest.raises(ConfigError, match=r"spec\.content"):
         parse_tree_record(document)
 
 
