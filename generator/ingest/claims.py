@@ -186,7 +186,7 @@ class ClaimBuilder:
         return known._replace(claim=with_sample)
 
     def _is_whole(self, report: CompactReport, *, is_node: bool) -> bool:
-        """Return whether all of a report is known to count, as of the report that it is like."""
+        """Return whether nothing of a report is left out, judged by the sample that it is like."""
         likeness = report.likeness
         if likeness is None or is_part_name(report.name):
             return False

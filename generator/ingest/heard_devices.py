@@ -1,6 +1,7 @@
 """How many devices the reports of all hosts may name: those that name the most others lose. Pure.
 
-Each report is bounded, but many of them together can invent a device per entry.
+The size of one report is bounded, but many reports together could name any number of devices
+that do not exist.
 """
 
 from __future__ import annotations

@@ -190,9 +190,7 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     emulated = _emulate(problem, query_time)
     walk = PRESETS[problem.request.preset].walk
     starts_with_minimum = walk is not None and walk.starts_with_minimum
-    if emulated is not None and (
-        starts_with_minimum or _num_placed(emulated) == max_gang_pods(problem)
-    ):
+    if emulated is not None and (starts_with_minimum or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
     searched, is_proved = _search(problem, query_time)
     if emulated is None:
@@ -201,6 +199,13 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     if searched is not None and _num_placed(searched) > _num_placed(emulated):
         return searched, is_proved
     return emulated, emulated.is_proved and is_proved
+
+
+def _places_all(problem: Problem, candidate: PlacementCandidate) -> bool:
+    """Return whether no more pods of the gang can be placed; a bound is built only if some wait."""
+    num_placed = _num_placed(candidate)
+    num_pods = sum(group.count for group in problem.request.groups)
+    return num_placed == num_pods or num_placed == max_gang_pods(problem)
 
 
 def _num_placed(candidate: PlacementCandidate) -> int:

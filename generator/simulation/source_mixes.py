@@ -53,7 +53,7 @@ def check_mix(mix: SourceMix, medium: Medium) -> None:
     """Refuse sources that do not show the cables of a medium.
 
     Raises:
-        ConfigError: an Ethernet fabric has no sweep, or an InfiniBand host reports no cable.
+        ConfigError: the mix has a sweep of an Ethernet fabric, or no sweep of an InfiniBand fabric.
     """
     if mix not in MIXES[medium]:
         fitting = ", ".join(MIXES[medium])

@@ -134,7 +134,7 @@ def _compare_with_goals(found: Mapping[str, Any]) -> Iterator[Goal]:
 def _exponents(
     figures: Sequence[Any], name: Callable[[Any], str], seconds: Callable[[Any], float]
 ) -> dict[str, float | None]:
-    """Return the growth of each row from 8,000 HCAs on, where two such sizes were measured."""
+    """Return the growth exponent of each row that has two or more sizes of at least 8,000 HCAs."""
     points: dict[str, list[tuple[float, float]]] = {}
     large = [one for one in figures if one.num_hcas >= 8_000]
     chosen = large if len({one.num_hcas for one in large}) > 1 else figures

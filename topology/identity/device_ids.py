@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import overload
 
 from topology.model.claims import Claim
 from topology.model.ids import Id
@@ -27,19 +26,3 @@ class ClaimedIds(LazyTuple[Id]):
 
     def _all(self) -> tuple[Id, ...]:
         return tuple(sorted(self._more_ids.union(*(claim.ids for claim in self._claims))))
-
-    def __len__(self) -> int:
-        """Return the number of ids."""
-        return len(self._all())
-
-    @overload
-    def __getitem__(self, index: int) -> Id: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Id, ...]: ...
-    def __getitem__(self, index: int | slice) -> Id | tuple[Id, ...]:
-        """Return one id, or the ids of a slice."""
-        return self._all()[index]
-
-    def __repr__(self) -> str:
-        """Return the representation of a tuple of the ids."""
-        return repr(self._all())

@@ -17,7 +17,7 @@ import numpy as np
 from topology.identity.device_names import DeviceDraft
 from topology.identity.device_resolution import Entity
 from topology.model.claims import Origin, strong_key
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.fabric_columns import Codes, Index
 from topology.model.facts import DeviceKind, Finding, FindingKind, Severity
 from topology.model.ids import parse_node_name, short_name
@@ -234,8 +234,7 @@ def _unresolved_finding(entity: DeviceDraft) -> Finding:
 
 def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
     names = sorted(next(iter(capture.names), "") for capture in captures)
-    shown = ", ".join(map(show, names[:_MAX_NAMES_SHOWN]))
-    more = len(names) - _MAX_NAMES_SHOWN
+    shown = list_some(map(show, names), _MAX_NAMES_SHOWN)
     return Finding(
         kind=FindingKind.UNRESOLVED_HOST,
         device=show(names[0]),
@@ -243,7 +242,7 @@ def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
         severity=Severity.WARNING,
         message=(
             f"{len(names)} capture(s) without a chassis cannot be matched to a device of another "
-            f"source: {shown}{f' and {more} more' if more > 0 else ''}. Their devices may count "
+            f"source: {shown}. Their devices may count "
             "twice. Save `lldpcli show chassis -f json0` as NAME.chassis.json0 beside each, or "
             "name the file after its device."
         ),
@@ -252,8 +251,7 @@ def _nameless_finding(captures: Sequence[DeviceDraft]) -> Finding:
 
 def _silent_nodes_finding(silent_nodes: Counter[str]) -> Finding:
     names = sorted(silent_nodes)
-    shown = ", ".join(map(show, names[:_MAX_NAMES_SHOWN]))
-    more = len(names) - _MAX_NAMES_SHOWN
+    shown = list_some(map(show, names), _MAX_NAMES_SHOWN)
     return Finding(
         kind=FindingKind.UNRESOLVED_HOST,
         device=show(names[0]),
@@ -261,7 +259,7 @@ def _silent_nodes_finding(silent_nodes: Counter[str]) -> Finding:
         severity=Severity.WARNING,
         message=(
             f"{silent_nodes.total()} HCA(s) of the sweep are described as those of nodes whose "
-            f"reports list no HCA: {shown}{f' and {more} more' if more > 0 else ''}. A description "
+            f"reports list no HCA: {shown}. A description "
             "alone assigns no HCA to such a node. Let the agents there read /sys/class/infiniband, "
             "or list the GUIDs in the inventory."
         ),

@@ -36,7 +36,7 @@ class IdOwners:
 
 
 class DeferredOwners:
-    """The owners of the ids in a fabric; the ids are indexed when the first owner is asked for.
+    """The owners of the ids in a fabric. The first lookup builds the index.
 
     Owners matter only where an id is in dispute, and a sweep that is joined as columns has none.
     """

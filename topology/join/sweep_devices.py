@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import NamedTuple, cast, overload
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -106,22 +106,6 @@ class _ListedIds(LazyTuple[Id]):
     def _all(self) -> tuple[Id, ...]:
         return tuple(sorted(self._device.ids))
 
-    def __len__(self) -> int:
-        """Return the number of ids."""
-        return len(self._all())
-
-    @overload
-    def __getitem__(self, index: int) -> Id: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Id, ...]: ...
-    def __getitem__(self, index: int | slice) -> Id | tuple[Id, ...]:
-        """Return one id, or the ids of a slice."""
-        return self._all()[index]
-
-    def __repr__(self) -> str:
-        """Return the representation of a tuple of the ids."""
-        return repr(self._all())
-
 
 @dataclass(frozen=True, slots=True)
 class HcaLabels:
@@ -156,9 +140,10 @@ class JoinedSweep:
 
 
 def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> JoinedSweep | None:
-    """Return the devices of a sweep and of an inventory; None if only `claim_join` can tell them.
+    """Return the devices of a sweep and of an inventory; None if `claim_join` must join them.
 
-    This is so if GUIDs are not unique, a node type is unknown, or the sweep contradicts the list.
+    That is necessary if GUIDs are not unique, a node type is unknown, or the sweep contradicts the
+    list.
 
     Cost: O(nodes log nodes), 2 µs each.
     """

@@ -33,6 +33,22 @@ class LazyTuple(Sequence[_Row]):
         """Return the hash of the rows as a tuple."""
         return hash(self._all())
 
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> _Row: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_Row, ...]: ...
+    def __getitem__(self, index: int | slice) -> _Row | tuple[_Row, ...]:
+        """Return one row, or the rows of a slice."""
+        return self._all()[index]
+
+    def __repr__(self) -> str:
+        """Return the representation of a tuple of the rows."""
+        return repr(self._all())
+
 
 class LazyRows(LazyTuple[_Row]):
     """Rows that can be built singly; once all rows are built, they are stored."""

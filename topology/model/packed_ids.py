@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, overload
+from typing import Final
 
 from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyTuple
@@ -63,18 +63,6 @@ class PackedIds(LazyTuple[Id]):
         """Return the number of ids."""
         num_guids = (len(self.node_guids) + len(self.port_guids)) // GUID_SIZE
         return 1 + num_guids + len(self.macs) // MAC_SIZE
-
-    @overload
-    def __getitem__(self, index: int) -> Id: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Id, ...]: ...
-    def __getitem__(self, index: int | slice) -> Id | tuple[Id, ...]:
-        """Return one id, or the ids of a slice."""
-        return self._all()[index]
-
-    def __repr__(self) -> str:
-        """Return the representation of a tuple of the ids."""
-        return repr(self._all())
 
 
 def _split(text: str, size: int) -> Iterable[str]:

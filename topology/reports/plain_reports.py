@@ -84,7 +84,7 @@ class _NotPlainError(Exception):
 
 
 def read_plain_report(document: object) -> PlainReport | None:
-    """Return the report in a decoded document; None if it is not plain, whether good or bad.
+    """Return the report in a decoded document; None if it is not plain, even if it is valid.
 
     Equal to what `parse_report` and `extract_device` return. Cost: O(ids), about 0.5 µs each.
     """

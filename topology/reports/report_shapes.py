@@ -118,7 +118,7 @@ def _split(raw: bytes) -> list[str] | None:
 
 
 class _ReportTexts(NamedTuple):
-    """The indices of the texts that may differ among reports of one shape."""
+    """The indices of the texts that may differ between reports of one shape."""
 
     name: int
     device: list[int | None]
@@ -230,7 +230,7 @@ class _ReportShape:
         self._pick_upper = pick_texts([upper for _, upper in texts.ascending])
 
     def fits(self, parts: Sequence[str]) -> bool:
-        """Return whether a report with as many texts has this shape."""
+        """Return whether a report has this shape; both have the same number of texts."""
         return self._pick_fixed(parts) == self._fixed
 
     def read(self, parts: Sequence[str]) -> ShapedReport | None:

@@ -159,7 +159,7 @@ def max_total_pods(problem: Problem, gang: GangMember) -> int:
             levels.unit_of_node[tier], weights=np.where(usable, np.maximum(free[row], 0), 0)
         )
         quantity = float(per_unit.max(initial=0))
-        # A larger sum is rounded, so that it stays a bound.
+        # A larger sum may be rounded down: raise it a little, so that it stays an upper bound.
         quantity *= 1 if quantity < EXACT_FLOATS else 1 + 1e-9
         bounds.append(_pods_within(problem, name, int(quantity)))
     return min(bounds)
