@@ -129,10 +129,12 @@ def test_it_waits_for_a_kind_that_is_not_installed_yet(cluster: Cluster, tmp_pat
     try:
         with serving(cluster, tmp_path) as running:
             running.await_event("cannot follow objects")
-            (said,) = (row for row in running.log if row["event"] == "cannot follow objects")
-            assert "the cluster has no HyperNode, its CRD is not installed" in said["error"]
             with_volcano(cluster.api)
             cluster.await_tree()
-            assert running.events.count("cannot follow objects") == 1
+            failures = [row for row in running.log if row["event"] == "cannot follow objects"]
+            # A server that installs the kind may refuse requests for other reasons as well.
+            missing = "the cluster has no HyperNode, its CRD is not installed"
+            assert [missing in row["error"] for row in failures].count(True) == 1
+            assert missing in failures[0]["error"]
     finally:
         with_volcano(cluster.api)
