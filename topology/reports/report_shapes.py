@@ -38,11 +38,12 @@ from topology.reports.packed_devices import render_packed
 from topology.reports.plain_reports import MAX_NAME, PlainReport, read_plain_report
 
 _MAX_SHAPES: Final = 256
-_MAX_OF_LENGTH: Final = 4
-"""Shapes with one number of texts: a report of this length is compared with each of them."""
+_MAX_OF_OUTLINE: Final = 4
+"""Shapes with one outline: a report with this outline is compared with each of them."""
 _MIN_SEEN: Final = 3
-"""So many reports of a length are read in the usual way before a shape is learned from the next:
+"""So many reports of an outline are read in the usual way before a shape is learned from the next:
 learning costs as much as reading several reports."""
+_MAX_OUTLINES: Final = 4096
 _MACS: Final = re.compile(r"(?:(?!00:00:00:00:00:00)[0-9a-f][02468ace](?::[0-9a-f]{2}){5}\n)*")
 _GUIDS: Final = re.compile(r"(?:(?!0{16}|f{16})[0-9a-f]{16}\n)*")
 _PORT_GUID_KINDS: Final = (IdKind.NODE_GUID, IdKind.PORT_GUID)
@@ -78,6 +79,7 @@ class ReportShapes:
         """Start without shapes."""
         self._shapes: dict[int, list[_ReportShape]] = {}
         self._seen: dict[int, int] = {}
+        """By outline: how many reports of unknown shape had it."""
         self.num_shapes = 0
 
     def read(self, raw: bytes) -> ShapedReport | None:
@@ -88,23 +90,24 @@ class ReportShapes:
         parts = _split(raw)
         if parts is None:
             return None
-        for shape in self._shapes.get(len(parts), ()):
+        outline = _outline(parts)
+        for shape in self._shapes.get(outline, ()):
             if shape.fits(parts):
                 return shape.read(parts)
-        if self._is_worth_learning(len(parts)):
+        if self._is_worth_learning(outline):
             learned = _learn(parts)
             if learned is not None:
-                self._shapes.setdefault(len(parts), []).append(learned)
+                self._shapes.setdefault(outline, []).append(learned)
                 self.num_shapes += 1
         return None
 
-    def _is_worth_learning(self, length: int) -> bool:
+    def _is_worth_learning(self, outline: int) -> bool:
         """Count a report of unknown shape; return whether to learn its shape."""
-        is_full = self.num_shapes >= _MAX_SHAPES or len(self._seen) >= _MAX_SHAPES
-        if is_full or len(self._shapes.get(length, ())) >= _MAX_OF_LENGTH:
+        is_full = self.num_shapes >= _MAX_SHAPES or len(self._seen) >= _MAX_OUTLINES
+        if is_full or len(self._shapes.get(outline, ())) >= _MAX_OF_OUTLINE:
             return False
-        self._seen[length] = self._seen.get(length, 0) + 1
-        return self._seen[length] > _MIN_SEEN
+        self._seen[outline] = self._seen.get(outline, 0) + 1
+        return self._seen[outline] > _MIN_SEEN
 
 
 def _split(raw: bytes) -> list[str] | None:
@@ -115,6 +118,14 @@ def _split(raw: bytes) -> list[str] | None:
     if not raw.startswith(b"{") or b"\\" in raw or not raw.isascii():
         return None
     return raw.decode("ascii").split('"')
+
+
+def _outline(parts: Sequence[str]) -> int:
+    """Return a number for what stands between the texts: brackets, commas and numbers.
+
+    It differs where another port is down, so that each such kind of report has shapes of its own.
+    """
+    return hash(tuple(parts[::2]))
 
 
 class _ReportTexts(NamedTuple):
