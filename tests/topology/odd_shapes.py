@@ -78,6 +78,11 @@ def _few_rails(num_hcas: int) -> Wiring:
         num = (8, 2, 4)[index % 3]
         first = index // 3 * num % 8
         hosts.append(replace(host, nics=host.nics[first : first + num]))
+    return _keep_nics(whole, hosts)
+
+
+def _keep_nics(whole: Wiring, hosts: Sequence[Host]) -> Wiring:
+    """Return a fabric with other NICs of the same hosts, without the cables of absent NICs."""
     ports = {PortName(host.name, nic.port) for host in hosts for nic in host.nics}
     names = {host.name for host in hosts}
     cables = (
@@ -86,12 +91,37 @@ def _few_rails(num_hcas: int) -> Wiring:
     return replace(whole, hosts=tuple(hosts), cables=tuple(cables))
 
 
+def _single_homed(num_hcas: int) -> Wiring:
+    """Return four rails of which every other host uses the first two, or the last two."""
+    whole = _rails(num_hcas, 4)
+    hosts = [
+        replace(host, nics=host.nics[index % 4 - 1 :][:2]) if index % 2 else host
+        for index, host in enumerate(whole.hosts)
+    ]
+    return _keep_nics(whole, hosts)
+
+
+def _uneven_uplinks(num_hcas: int) -> Wiring:
+    """Return rails whose leaves have no cable to a quarter of the spines, each to another one."""
+    whole = _rails(num_hcas, 4)
+    leaves = [switch.name for switch in whole.switches if switch.rank == 1]
+    uplinks = {
+        name: [cable for cable in whole.cables if cable.low.device == name] for name in leaves
+    }
+    dropped = {
+        cables[(index + step) % len(cables)]
+        for index, cables in enumerate(uplinks.values())
+        for step in range(len(cables) // 4)
+    }
+    return replace(whole, cables=tuple(cable for cable in whole.cables if cable not in dropped))
+
+
 def _stars(paths: Iterable[tuple[int, ...]], hosts_each: int) -> Wiring:
     """Return switches without cables between them, with some hosts each."""
     switches, hosts, cables = [], [], []
     for number, path in enumerate(paths):
         guid = f"{0x0200_5C00_0000_0000 + 16 * number:016x}"
-        switch = Switch(f"switch-{number:04}", 1, path, 0, guid, f"02:5c:{number:08x}", 64)
+        switch = Switch(f"switch-{number:04}", 1, path, 0, guid, f"02:5c:{number:08x}", 254)
         switches.append(switch)
         for index in range(hosts_each):
             host_number = number * hosts_each + index
@@ -152,6 +182,8 @@ def _router_groups(num_hcas: int) -> Wiring:
 SHAPES = {
     "uneven pods": Shape(_uneven_pods),
     "few rails": Shape(_few_rails, is_uniform=False),
+    "hosts with half of the rails": Shape(_single_homed, is_uniform=False),
+    "uneven up-links": Shape(_uneven_uplinks),
     "one switch": Shape(lambda num_hcas: _stars([()], min(num_hcas, 254))),
     "single switches": Shape(
         lambda num_hcas: _stars([(index,) for index in range(max(2, num_hcas // 32))], 32)

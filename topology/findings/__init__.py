@@ -2,6 +2,7 @@
 
 Nothing here changes the tree. A finding names its ports and says what a person should do.
 
+group_columns: the groups of devices as arrays
 missing_links: cables that symmetry expects and that are absent
 one_sided_links: links that only one end reports
 silences: findings that a person silenced until a date
@@ -11,6 +12,7 @@ swapped_cables: cables in the wrong port, on the wrong rail, and where each devi
 tier_findings: tiers that add no path, that are skipped, or that are uncertain
 tree_findings: ties, islands, hosts on spines and switches set aside
 treeness: whether the wiring is a tree at all
+usual_counts: the numbers of cables that are the design, although most peers have more
 
 May import `tiers`, `planes` and `model` of the core, but not `inference` or `incremental`.
 """

@@ -1,7 +1,8 @@
 """Cables that are absent although symmetry expects them, and an end would report them.
 
 The expected number is what most peers have: hosts of one leaf group have the same number of links,
-and leaves below one group of spines have the same number of up-links.
+and leaves below one group of spines have the same number of up-links. Where many peers have fewer,
+that number is expected too (see `usual_counts`).
 """
 
 from __future__ import annotations
@@ -12,10 +13,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from topology.findings.tree_findings import format_links
+from topology.findings.usual_counts import (
+    MIN_USUAL_PER_ODD,
+    CountsByUsual,
+    count_host_links,
+    expected_count,
+    find_designed_by_usual,
+    find_most_frequent,
+)
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
-from topology.model.pair_counts import PairCounts, count_pairs
+from topology.model.pair_counts import PairCounts
 from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.tier_groups import TierGroups
@@ -31,6 +40,7 @@ def find_missing_links(
     grouping: TierGroups,
     domain_links: DomainLinks,
     misplaced: set[int],
+    host_counts: CountsByUsual,
 ) -> Iterator[Finding]:
     """Yield missing-link findings.
 
@@ -40,8 +50,9 @@ def find_missing_links(
         grouping: the groups of the plane.
         domain_links: the cables between the switches of the plane.
         misplaced: devices with a cable in the wrong place, which already explains a gap.
+        host_counts: the numbers of links that hosts have by design.
     """
-    yield from _find_missing_host_links(fabric, plane, grouping, misplaced)
+    yield from _find_missing_host_links(fabric, plane, grouping, (misplaced, host_counts))
     yield from _find_missing_switch_links(fabric, grouping, domain_links, misplaced)
 
 
@@ -57,30 +68,42 @@ def _find_missing_switch_links(
         PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up),
         domain_links.far_group[is_up],
     )
-    by_count = count_pairs(over, up.counts).by_left
+    totals = np.bincount(up.left, up.counts, len(fabric.devices)).astype(np.intp)
+    frequencies = {
+        group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
+    }
+    designed = find_designed_by_usual(frequencies.values())
     order = np.argsort(over, kind="stable")
     bounds = np.searchsorted(over[order], np.arange(len(grouping.groups) + 1)).tolist()
     for group_index, below in sorted(lowers.items()):
-        above, usual = (
-            grouping.groups[group_index].switches,
-            _most_frequent(by_count.get(group_index, {})),
-        )
-        is_full = bounds[group_index + 1] - bounds[group_index] == len(below) * len(above)
-        if not is_full or min(by_count.get(group_index, ()), default=0) < usual:
-            group_pairs = up.where(order[bounds[group_index] : bounds[group_index + 1]])
-            yield from _find_missing_uplinks(fabric, group_pairs, (sorted(below), above), usual)
-
-
-def _most_frequent(frequencies: Mapping[int, int]) -> int:
-    """Return the most frequent count, the larger one of equals; 0 without any."""
-    return max(frequencies.items(), key=lambda row: (row[1], row[0]))[0] if frequencies else 0
+        expected = designed[find_most_frequent(frequencies[group_index])]
+        gaps = {
+            low: expected_count(total, expected) - total
+            for low, total in zip(below, totals[below].tolist(), strict=True)
+        }
+        group_pairs = up.where(order[bounds[group_index] : bounds[group_index + 1]])
+        above = grouping.groups[group_index].switches
+        is_full = len(group_pairs.counts) == len(below) * len(above)
+        if any(gaps.values()) or not is_full or len(set(group_pairs.counts)) > 1:
+            yield from _find_missing_uplinks(fabric, group_pairs, (sorted(below), above), gaps)
 
 
 def _find_missing_host_links(
-    fabric: Fabric, plane: Plane, grouping: TierGroups, misplaced: set[int]
+    fabric: Fabric,
+    plane: Plane,
+    grouping: TierGroups,
+    layout: tuple[set[int], CountsByUsual],
 ) -> Iterator[Finding]:
-    size = len(fabric.devices)
-    num_links = np.bincount(plane.host_edges.columns.a, minlength=size).tolist()
+    """Yield the gaps of hosts.
+
+    Args:
+        fabric: the names.
+        plane: the cables.
+        grouping: the groups of hosts.
+        layout: misplaced hosts, and the numbers of links that hosts have by design.
+    """
+    misplaced, host_counts = layout
+    num_links = count_host_links(plane, len(fabric.devices)).tolist()
     columns = columns_of(fabric)
     is_spare = plane.ports.is_member.copy()
     is_spare[columns.links.a] = is_spare[columns.links.b] = False
@@ -92,11 +115,13 @@ def _find_missing_host_links(
         if num_links[host] == 0 and spare[host] and host not in misplaced:
             yield _host_finding(fabric, host, (0, len(spare[host])), spare[host])
     for group in grouping.groups:
-        expected = _most_frequent(Counter([num_links[host] for host in group.hosts]))
+        usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
         for host in group.hosts:
-            gap = expected - num_links[host]
-            if gap > 0 and host not in misplaced:
-                yield _host_finding(fabric, host, (num_links[host], expected), spare[host][:gap])
+            present = num_links[host]
+            expected = expected_count(present, host_counts[usual])
+            if present < expected and host not in misplaced:
+                ports = spare[host][: expected - present]
+                yield _host_finding(fabric, host, (present, expected), ports)
 
 
 def _host_finding(
@@ -127,31 +152,41 @@ def _host_finding(
 
 
 def _find_missing_uplinks(
-    fabric: Fabric, up: PairCounts, ends: tuple[Sequence[int], Sequence[int]], usual: int
+    fabric: Fabric,
+    up: PairCounts,
+    ends: tuple[Sequence[int], Sequence[int]],
+    gaps: Mapping[int, int],
 ) -> Iterator[Finding]:
     """Yield the gaps below a group: by pair where most pairs have a cable, else by total.
+
+    Pairs are named if they explain the gap of a switch, and also where few switches have a gap
+    although they have all their cables. Other pairs with few cables are the design.
 
     Args:
         fabric: the names.
         up: the cables from the switches below to the group.
         ends: the switches below, and the switches of the group, both ascending.
-        usual: the most frequent number of cables of pairs that have any.
+        gaps: how many up-links each switch below lacks.
     """
     lowers, uppers = ends
-    rows = np.searchsorted(lowers, up.left)
-    if len(rows) >= DENSE_SHARE * len(lowers) * len(uppers):
-        table = np.zeros((len(lowers), len(uppers)), np.intp)
-        table[rows, np.searchsorted(uppers, up.right)] = up.counts
-        for row, column in np.argwhere(table < usual).tolist():
-            pair = (lowers[row], uppers[column])
+    table = np.zeros((len(lowers), len(uppers)), np.intp)
+    table[np.searchsorted(lowers, up.left), np.searchsorted(uppers, up.right)] = up.counts
+    usual = find_most_frequent(Counter(up.counts.tolist()))
+    absent = np.maximum(usual - table, 0)
+    num_absent, lacking = absent.sum(axis=1), np.array([gaps[low] for low in lowers], np.intp)
+    is_dense = len(up.counts) >= DENSE_SHARE * table.size
+    is_named = (lacking == num_absent) & is_dense
+    is_moved = (lacking == 0) & (num_absent > 0)
+    if is_dense and (1 + MIN_USUAL_PER_ODD) * np.count_nonzero(is_moved) <= len(lowers):
+        is_named |= is_moved
+    for row, low in enumerate(lowers):
+        for column in np.flatnonzero(absent[row]).tolist() if is_named[row] else ():
+            pair = (low, uppers[column])
             if any(fabric.devices[switch].is_reporting for switch in pair):
                 yield _pair_finding(fabric, pair, int(table[row, column]), usual)
-        return
-    totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
-    most = _most_frequent(Counter(totals))
-    for low, total in zip(lowers, totals, strict=True):
-        if total < most and fabric.devices[low].is_reporting:
-            yield _total_finding(fabric, low, total, most)
+        if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
+            total = int(table[row].sum())
+            yield _total_finding(fabric, low, total, total + gaps[low])
 
 
 def _pair_finding(

@@ -7,14 +7,20 @@ had their ends exchanged; exchanging them back repairs both.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from topology.findings.group_columns import NO_GROUP, GroupColumns, build_group_columns
 from topology.findings.missing_links import find_missing_links
+from topology.findings.usual_counts import (
+    MIN_USUAL_PER_ODD,
+    CountsByUsual,
+    find_designed_host_links,
+)
 from topology.model.fabric import Fabric, columns_of
 from topology.model.fabric_columns import Index, name_codes
 from topology.model.facts import Finding, FindingKind, Severity
@@ -25,8 +31,6 @@ from topology.planes.plane import Plane
 from topology.tiers.domain_links import DomainLinks
 from topology.tiers.tier_groups import TierGroups
 
-MIN_USUAL_PER_ODD = 8
-"""Usual hosts per unusual one from which the unusual hosts are mistakes and not the design."""
 GroupOrRail = int | str
 """Place of a cable: the index of a group, or the label of a rail."""
 
@@ -56,12 +60,25 @@ class DeviceLayout:
 
 
 def find_asymmetries(
-    fabric: Fabric, plane: Plane, *, grouping: TierGroups, domain_links: DomainLinks
+    fabric: Fabric,
+    plane: Plane,
+    *,
+    grouping: TierGroups,
+    domain_links: DomainLinks,
+    host_counts: CountsByUsual | None = None,
 ) -> Iterator[Finding]:
-    """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links)."""
+    """Yield swapped-cable, wrong-rail and missing-link findings. Cost: O(links).
+
+    Args:
+        fabric: the names.
+        plane: the cables, of a whole plane or of a part of it.
+        grouping: the groups of the plane.
+        domain_links: the cables between the switches of the plane.
+        host_counts: the numbers of links that hosts of the whole plane have by design, if known.
+    """
     columns = build_group_columns(fabric, grouping)
     layout = _derive_layout(fabric, plane, columns)
-    misplaced_hosts = list(_find_misplaced_hosts(plane, columns))
+    misplaced_hosts = _omit_design(list(_find_misplaced_hosts(plane, columns)), grouping)
     yield from _pair_swaps(
         fabric, misplaced_hosts, FindingKind.SWAPPED_CABLE, _score_by_rail(fabric, layout)
     )
@@ -79,8 +96,15 @@ def find_asymmetries(
             fabric, misplaced_uplinks, FindingKind.SWAPPED_CABLE, _score_by_gap(plane)
         )
     misplaced = {cable.edge.a for cable in (*misplaced_hosts, *misplaced_uplinks)}
+    if host_counts is None:
+        host_counts = find_designed_host_links(plane, grouping)
     yield from find_missing_links(
-        fabric, plane, grouping=grouping, domain_links=domain_links, misplaced=misplaced
+        fabric,
+        plane,
+        grouping=grouping,
+        domain_links=domain_links,
+        misplaced=misplaced,
+        host_counts=host_counts,
     )
 
 
@@ -107,6 +131,20 @@ def _find_misplaced_hosts(plane: Plane, groups: GroupColumns) -> Iterator[Mispla
         cable_indices, rows_at(plane.host_edges, cable_indices), strict=True
     ):
         yield MisplacedCable(edge, int(expected[cable_index]), int(actual[cable_index]))
+
+
+def _omit_design(cables: Sequence[MisplacedCable], grouping: TierGroups) -> list[MisplacedCable]:
+    """Return the cables without those that many hosts of one group have to the same other group.
+
+    Swapped cables lead both ways. If many lead one way, the cabling plan connects the two groups.
+    """
+    moves = Counter((cable.expected, cable.actual) for cable in cables)
+    return [
+        cable
+        for cable in cables
+        if (excess := moves[cable.expected, cable.actual] - moves[cable.actual, cable.expected]) < 2  # noqa: PLR2004 - one cable never shows a design
+        or (1 + MIN_USUAL_PER_ODD) * excess <= len(grouping.groups[int(cable.expected)].hosts)
+    ]
 
 
 def _find_misplaced_rails(plane: Plane, layout: DeviceLayout) -> Iterator[MisplacedCable]:
@@ -341,44 +379,3 @@ def _find_tied_swaps(
             ]
             for first, second in _best_pairs(forward, reverse, score):
                 yield _swap_finding(fabric, FindingKind.SWAPPED_CABLE, first, second)
-
-
-NO_GROUP = -1
-"""Stands for a missing group."""
-
-
-class GroupColumns(NamedTuple):
-    """The groups of devices as arrays, with NO_GROUP where there is none."""
-
-    switch_group: Index
-    """By device: the group of a switch."""
-    host_group: Index
-    """By device: the group of a host."""
-    ranks: Index
-    """By group: its rank, and a last entry for NO_GROUP."""
-    parents: Index
-    """By group: its parent; the last entry, which the index NO_GROUP selects, is NO_GROUP."""
-
-
-def build_group_columns(fabric: Fabric, grouping: TierGroups) -> GroupColumns:
-    """Return the groups of a fabric's devices as arrays. Cost: O(devices)."""
-    groups = grouping.groups
-    group_of_host = {
-        host: group_index for group_index, group in enumerate(groups) for host in group.hosts
-    }
-    size = len(fabric.devices)
-    return GroupColumns(
-        switch_group=_column(grouping.by_switch(), size),
-        host_group=_column(group_of_host, size),
-        ranks=np.array([*(group.rank for group in groups), NO_GROUP], np.intp),
-        parents=np.array(
-            [*(NO_GROUP if group.parent is None else group.parent for group in groups), NO_GROUP],
-            np.intp,
-        ),
-    )
-
-
-def _column(group_by_device: Mapping[int, int], size: int) -> Index:
-    column = np.full(size, NO_GROUP)
-    column[list(group_by_device)] = list(group_by_device.values())
-    return column

@@ -16,9 +16,14 @@ import numpy as np
 
 from topology.findings.one_sided_links import find_one_sided_links
 from topology.findings.slow_links import find_slow_links
-from topology.findings.swapped_cables import MIN_USUAL_PER_ODD, find_asymmetries
+from topology.findings.swapped_cables import find_asymmetries
 from topology.findings.tier_findings import find_tier_problems
 from topology.findings.tree_findings import find_tree_problems
+from topology.findings.usual_counts import (
+    MIN_USUAL_PER_ODD,
+    CountsByUsual,
+    find_designed_host_links,
+)
 from topology.incremental.group_update import GroupedPart, group_part, update_groups
 from topology.incremental.partial_plane import find_part
 from topology.inference.nvlink_domains import add_clique_tier, find_clique_problems, find_cliques
@@ -182,13 +187,17 @@ class _InferenceUpdater:
         rules |= {_are_doubled_cables_rare(grouped_part.part.plane) for _, grouped_part in parts}
         # A cable to a spine is compared with the spine's group, which is not in the part.
         is_on_spine = old.ranks.hosts_on_spines or new.ranks.hosts_on_spines
-        if is_on_spine or len(rules - {None}) > 1:
+        # Hosts are compared with the hosts of the whole plane, also with those outside of the part.
+        counts = find_designed_host_links(site.plane, grouping)
+        has_other_counts = counts != find_designed_host_links(last_state.plane, last_state.grouping)
+        if is_on_spine or has_other_counts or len(rules - {None}) > 1:
             return frozenset(
                 find_asymmetries(
                     site.fabric, site.plane, grouping=grouping, domain_links=last_state.domain_links
                 )
             )
-        return (last_state.findings.symmetry - _symmetry_findings(old)) | _symmetry_findings(new)
+        old_findings, new_findings = (_symmetry_findings(part, counts) for part in (old, new))
+        return (last_state.findings.symmetry - old_findings) | new_findings
 
     def _tree(self, grouping: TierGroups, ranks: Ranks) -> tuple[TopologyTree, Mapping[int, str]]:
         """Return the tree, updated from the last one if every node keeps its place."""
@@ -266,12 +275,16 @@ def _are_doubled_cables_rare(plane: Plane) -> bool | None:
     return bool(spread >= MIN_USUAL_PER_ODD * len(doubled))
 
 
-def _symmetry_findings(grouped_part: GroupedPart) -> frozenset[Finding]:
+def _symmetry_findings(grouped_part: GroupedPart, host_counts: CountsByUsual) -> frozenset[Finding]:
     part = grouped_part.part
     domain_links = find_domain_links(part.plane, grouped_part.grouping)
     return frozenset(
         find_asymmetries(
-            part.fabric, part.plane, grouping=grouped_part.grouping, domain_links=domain_links
+            part.fabric,
+            part.plane,
+            grouping=grouped_part.grouping,
+            domain_links=domain_links,
+            host_counts=host_counts,
         )
     )
 
