@@ -19,6 +19,7 @@ from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
 from generator.objects.yaml_document import (
     ValueFault,
     YamlDocument,
+    ends_within_a_line,
     index_faults,
     parse_documents,
     refuse_repeated,
@@ -83,19 +84,9 @@ def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
             continue
         return streamed
     _collect_documents(raw, entries)
-    if _may_be_cut(raw):
+    if ends_within_a_line(raw):
         entries.lose(CutInput(_MAY_BE_CUT, source=entries.source))
     return entries
-
-
-def _may_be_cut(raw: bytes) -> bool:
-    """Return whether a list in YAML's block form ends within a line: its last rows may be missing.
-
-    The other forms have a closing bracket.
-    """
-    return bool(raw.strip()) and not (
-        raw.endswith((b"\n", b"\r")) or raw.rstrip().endswith((b"}", b"]"))
-    )
 
 
 def _stream_entries(text: str, key: str) -> Iterator[tuple[str, object]]:

@@ -89,6 +89,20 @@ def parse_documents(
             yield from _expand_list(document)
 
 
+def ends_within_a_line(raw: bytes) -> bool:
+    """Return whether text in YAML's block form may be cut: its last line has no line break.
+
+    The other forms have a closing bracket, and a cut within quotes is an error of its own.
+    """
+    try:
+        text = decode_text(raw)
+    except UnicodeDecodeError:
+        return False
+    return bool(text.strip()) and not (
+        text.endswith(("\n", "\r")) or text.rstrip().endswith(("}", "]", "'", '"'))
+    )
+
+
 def parse_document(raw: bytes, *, source: str) -> YamlDocument:
     """Return the single document of a configuration file.
 

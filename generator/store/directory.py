@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -56,7 +57,7 @@ from generator.store.object_files import (
     write_object,
 )
 from runtime.clock import utc_now
-from topology.model.errors import ConfigError, ParseError, StoreError, WriteError, show
+from topology.model.errors import ConfigError, CutInput, ParseError, StoreError, WriteError, show
 from topology.reports.compact_reports import compact_document, compact_file
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
 from topology.reports.neighbor_report import (
@@ -297,14 +298,25 @@ class DirectoryStore:
 def _read_own_file(file: Path, problems: list[ParseError]) -> HyperNode | None:
     """Return the HyperNode of a file that has its name, else None and a problem."""
     num_before = len(problems)
-    hypernodes = read_objects(file, parse_manifest, problems)
-    if len(problems) > num_before:
+    hypernodes = read_objects(file, parse_manifest, problems, keep_cut=_keep_own)
+    is_cut = all(isinstance(problem, CutInput) for problem in problems[num_before:])
+    if len(problems) > num_before and not (is_cut and hypernodes):
         return None
     if [f"{hypernode.name}{SUFFIX}" for hypernode in hypernodes] == [file.name]:
         return hypernodes[0]
     problem = "ignored: the store keeps one object per file, as NAME.yaml"
     problems.append(ParseError(problem, source=show(str(file), 1024)))
     return None
+
+
+def _keep_own(hypernode: HyperNode) -> HyperNode | None:
+    """Return our HyperNode of a file that may be cut, so that it differs from what is desired.
+
+    Toponaut ends every file with a line break, so this file is damaged and is written anew.
+    """
+    if not hypernode.is_ours:
+        return None
+    return replace(hypernode, num_inexact_members=hypernode.num_inexact_members + 1)
 
 
 def _read_document(path: Path) -> dict[str, Any]:

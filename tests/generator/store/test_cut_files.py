@@ -1,0 +1,107 @@
+"""Object files whose end is missing: named, never read as other members, and ours are mended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
+from generator.outputs.hypernode.model import build_unreadable
+from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
+from tests.generator.store.test_directory import report
+from topology.model.errors import CutInput
+from topology.reports.neighbor_report import render_report
+
+MEMBERS = tuple(Member(MemberType.NODE, f"node-{number}") for number in (7, 12, 123))
+OWN = HyperNode("leaf-1", 1, "leaf", MEMBERS)
+FOREIGN = HyperNode("leaf-1", 1, "leaf", MEMBERS, labels=())
+
+
+def render(hypernode: HyperNode) -> bytes:
+    return yaml.safe_dump(render_manifest(hypernode), sort_keys=False).encode()
+
+
+def all_cuts(whole: bytes) -> range:
+    """Return every place within a line after the name of the object, also within a member."""
+    return range(whole.index(b"spec"), len(whole) - 1)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_no_hypernode_of_a_file_that_ends_within_a_line_is_used(
+    tmp_path: Path, encoding: str
+) -> None:
+    whole = render(OWN)
+    (tmp_path / "whole.yaml").write_bytes(whole.decode().encode(encoding))
+    assert read_hypernodes(tmp_path) == ((OWN,), (), 1)
+    for place in all_cuts(whole):
+        (tmp_path / "whole.yaml").write_bytes(whole[:place].decode().encode(encoding))
+        read = read_hypernodes(tmp_path)
+        if whole[place - 1 : place] != b"\n":
+            assert (read.hypernodes, len(read.problems)) == ((), 1), place
+
+
+def test_the_other_objects_of_a_cut_file_are_used(tmp_path: Path) -> None:
+    other = HyperNode("leaf-0", 1, "leaf", MEMBERS)
+    (tmp_path / "both.yaml").write_bytes(render(other) + b"---\n" + render(OWN)[:-2])
+    read = read_hypernodes(tmp_path)
+    assert read.hypernodes == (other,)
+    (problem,) = read.problems
+    assert isinstance(problem, CutInput)
+    assert "may be cut: its last line has no line break" in str(problem)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        (
+            b"{kind: HyperNode, apiVersion: topology.volcano.sh/v1alpha1, metadata: {name: leaf-1},"
+            b" spec: {tier: 1, members: []}}"
+        ),
+        (
+            b"kind: HyperNode\napiVersion: topology.volcano.sh/v1alpha1\nspec: {tier: 1}\n"
+            b"metadata:\n  name: 'leaf-1'"
+        ),
+    ],
+    ids=["braces", "quotes"],
+)
+def test_a_file_whose_end_is_certain_needs_no_line_break(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "one.yaml").write_bytes(text)
+    read = read_hypernodes(tmp_path)
+    assert [hypernode.name for hypernode in read.hypernodes] == ["leaf-1"]
+    assert read.problems == ()
+
+
+def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    store.put(OWN)
+    file = tmp_path / "hypernodes" / "leaf-1.yaml"
+    whole = file.read_bytes()
+    for place in all_cuts(whole):
+        file.write_bytes(whole[:place])
+        read = store.read_hypernodes()
+        (found,) = read.hypernodes
+        assert not found.matches(OWN), place
+        assert read.problems or whole[place - 1 : place] == b"\n", place
+        if found.is_ours:
+            assert store.put(OWN)
+            assert store.read_hypernodes() == ((OWN,), (), 1)
+
+
+def test_a_foreign_cut_file_keeps_its_name(tmp_path: Path) -> None:
+    store = DirectoryStore(tmp_path)
+    store.hypernodes.mkdir()
+    (store.hypernodes / "leaf-1.yaml").write_bytes(render(FOREIGN)[:-2])
+    read = store.read_hypernodes()
+    assert read.hypernodes == (build_unreadable("leaf-1"),)
+    assert len(read.problems) == 1
+
+
+def test_no_report_of_a_file_that_ends_within_a_line_is_used(tmp_path: Path) -> None:
+    whole = yaml.safe_dump(render_report(report("n1"))).encode()
+    (tmp_path / "n1.yaml").write_bytes(whole)
+    assert read_reports(tmp_path).problems == ()
+    (tmp_path / "n1.yaml").write_bytes(whole[:-2])
+    read = read_reports(tmp_path)
+    assert (read.reports, len(read.problems)) == ((), 1)
