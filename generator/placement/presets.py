@@ -161,6 +161,7 @@ _KUEUE_WALK = PlacementWalk(
         DomainSort(SortKey.TIGHT),
         _NAME_TEXT,
     ),
+    fills_by_level=True,
 )
 
 PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(

@@ -94,5 +94,7 @@ class PlacementWalk:
     """Whether pods beyond the minimum may leave that domain."""
     checks_total_capacity: bool = False
     """Whether a domain is tried if the total capacity of its nodes, when empty, is enough."""
+    fills_by_level: bool = False
+    """Whether the parts of all chosen domains are compared together, tier by tier."""
     shares_evenly: bool = False
     """Whether a group that prefers a tier is first shared evenly, if possible."""

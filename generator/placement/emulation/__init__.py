@@ -1,8 +1,10 @@
 """Placement in the steps of another scheduler, for presets that no objective vector describes.
 
 `walk`: tries domains in a preset's order and fills them in its order.
+`candidates`: the domains that a walk tries, in order.
 `scopes`: the groups and sets that share a domain, as a walk places them.
 `pod_shares`: shares the pods of one group among the nodes of a domain.
+`level_descent`: shares them tier by tier, as Kueue does.
 `balanced`: Kueue's balanced placement: even shares over few domains.
 `task_buckets`: the pod buckets of Volcano's task-topology plugin.
 `task_topology`: places pods by buckets and node scores, as that plugin does.

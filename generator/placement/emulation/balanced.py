@@ -1,20 +1,18 @@
 """Even shares over few domains for a group that prefers a tier: Kueue's balanced placement.
 
-Each domain above the preferred tier could share the pods among smaller domains of which each takes
-at least T. The largest T wins, then the fewest domains. Domains that hold less than T are left out.
-Of the others, the fewest and smallest are chosen, and all get T before any gets more. Everything is
-counted in whole slices.
+Each domain above the preferred tier could share the slices among smaller domains of which each
+takes at least T. The largest T wins, then the fewest domains. Domains that hold less than T are
+left out. Of the others, the fewest and smallest are chosen, and all get T before any gets more.
+Slices of the preferred tier itself are never shared evenly, unless that tier is the nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 from typing import NamedTuple
 
-import numpy as np
-
-from generator.placement.cluster.levels import IntArray
+from generator.placement.emulation.level_descent import LevelDescent
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, units_inside
 from generator.placement.solve.budget import Budget
 
@@ -29,52 +27,59 @@ class DomainShare(NamedTuple):
     """Whether the leader is placed there."""
 
 
-class _SharePlan(NamedTuple):
-    """How one domain above the preferred tier would share the pods."""
+class _Count(NamedTuple):
+    """What one domain holds."""
+
+    pods: int
+    pods_beside_leader: int
+    slices: int
+    slices_beside_leader: int
+    holds_leader: bool
+
+
+_NOTHING = _Count(0, 0, 0, 0, holds_leader=False)
+_Counts = Mapping[int, _Count]
+"""Counts by unit of one tier."""
+
+
+class _Greedy(NamedTuple):
+    """How many of the largest domains hold all slices, and how many the last ones hold."""
+
+    num_domains: int
+    leader_slices: int | None
+    """Slices beside the leader in its domain; None without a leader."""
+    last: _Count | None
+    """The last domain without the leader; None if there is none."""
+
+
+class _Plan(NamedTuple):
+    """How one domain above the preferred tier would share the slices."""
 
     threshold: int
     num_domains: int
-    units: IntArray
-    """Domains of the shared tier that hold the threshold."""
-
-
-class _Selection(NamedTuple):
-    """The domains chosen so far."""
-
-    num_domains: int
-    has_leader: bool
-    num_slices: int
-    """Slices that fit them, beside the leader if it is placed there."""
-    num_slices_without_leader: int
-    """Slices that fit them without a leader."""
-
-    def with_domain(
-        self, num_slices: int, num_without_leader: int, *, has_leader: bool = False
-    ) -> _Selection:
-        """Return the selection with one more domain."""
-        return _Selection(
-            self.num_domains + 1,
-            self.has_leader or has_leader,
-            self.num_slices + num_slices,
-            self.num_slices_without_leader + num_without_leader,
-        )
+    preferred: _Counts
+    shared: _Counts
 
 
 class BalancedShares:
     """The even shares of one group."""
 
     def __init__(
-        self, capacity: GroupCapacity, preferred_tier: int, num_pods: int, budget: Budget
+        self,
+        capacity: GroupCapacity,
+        counts: LevelDescent,
+        preferred_tier: int,
+        num_pods: int,
+        budget: Budget,
     ) -> None:
-        """Prepare the counts of slices; nothing is chosen yet."""
-        self._capacity, self._budget = capacity, budget
-        self._preferred_tier, self._slice_size = preferred_tier, capacity.slice_size
-        self._needed_slices = num_pods // self._slice_size
-        self._shared_tier = max(preferred_tier - 1, capacity.slice_tier)
+        """Prepare; nothing is chosen yet. `counts` counts pods and slices per domain."""
+        self._problem, self._tree, self._budget = capacity.problem, counts, budget
+        self._has_leader = capacity.has_leader
+        self._preferred_tier = preferred_tier
+        self._needed = num_pods // counts.slice_size
+        is_above_slices = preferred_tier > counts.slice_tier
+        self._shared_tier = preferred_tier - 1 if is_above_slices else preferred_tier
         self._levels = capacity.problem.snapshot.levels
-        self._name_ranks = [
-            name_ranks(capacity.problem, tier) for tier in range(self._levels.root + 1)
-        ]
 
     def find_shares(self) -> list[DomainShare] | None:
         """Return even shares; None if there are none.
@@ -83,156 +88,221 @@ class BalancedShares:
             BudgetExhausted: the budget ended.
         """
         outer_tier = min(self._preferred_tier + 1, self._levels.root)
-        choices = [
-            (-choice.threshold, choice.num_domains, int(self._name_ranks[outer_tier][unit]), choice)
-            for unit in range(len(self._levels.starts[outer_tier]))
-            if (choice := self._plan_domain(outer_tier, unit)) is not None
-        ]
-        if not choices:
-            return None
-        choice = min(choices, key=lambda option: option[:3])[3]
-        outer = self._select_fewest(
-            self._preferred_tier, self._count_slices_by_preferred(choice.units), prefers_even=True
-        )
-        if outer is None:
-            return None
-        units = choice.units[np.isin(self._preferred_domain_of(choice.units), outer)]
-        counts = {int(unit): self._count_slices(self._shared_tier, unit) for unit in units}
-        chosen = self._select_fewest(self._shared_tier, counts, prefers_even=False)
-        return None if chosen is None else self._distribute(chosen, choice.threshold)
+        ranks = name_ranks(self._problem, outer_tier)
+        best: _Plan | None = None
+        for unit in sorted(range(len(ranks)), key=lambda unit: int(ranks[unit])):
+            least = 0 if best is None else best.threshold
+            plan = self._plan_domain(outer_tier, unit, least)
+            if plan is not None and (
+                best is None
+                or plan.threshold > best.threshold
+                or plan.num_domains < best.num_domains
+            ):
+                best = plan
+        return None if best is None else self._shares_of(best)
 
-    def _count_slices(self, tier: int, unit: int) -> tuple[int, int]:
-        """Return the whole slices of a unit, alone and beside the leader; -1 if no leader fits."""
-        beside_leader = int(self._capacity.slots_beside_leader[tier][unit])
-        num_beside = -1 if beside_leader < 0 else beside_leader // self._slice_size
-        num_slices = int(self._capacity.usable_slots[tier][unit]) // self._slice_size
-        return num_slices, num_beside
-
-    def _plan_domain(self, outer_tier: int, unit: int) -> _SharePlan | None:
-        """Return how a domain above the preferred tier would share the pods; None if it cannot."""
-        units = units_inside(self._capacity.problem, outer_tier, unit, self._shared_tier)
-        slice_counts = [self._count_slices(self._shared_tier, shared_unit) for shared_unit in units]
-        first, last = self._count_largest(slice_counts)
-        if not first:
-            return None
-        threshold = min(self._needed_slices // first, last)
-        if self._capacity.has_leader:
-            threshold = min(threshold, max(beside_leader for _, beside_leader in slice_counts))
-        if threshold < 1:
-            return None
-        large_units = np.array(
-            [
-                shared_unit
-                for shared_unit, counts in zip(units, slice_counts, strict=True)
-                if counts[0] >= threshold
-            ]
-        )
-        num_domains, _ = self._count_largest(
-            list(self._count_slices_by_preferred(large_units).values())
-        )
-        return _SharePlan(threshold, num_domains, large_units) if num_domains else None
-
-    def _count_largest(self, slice_counts: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """Return how many of the largest domains hold all slices, and the last one's slices."""
-        by_size = sorted(range(len(slice_counts)), key=lambda index: -slice_counts[index][0])
-        if self._capacity.has_leader:
-            capable = [index for index in by_size if slice_counts[index][1] >= 0]
-            if not capable:
-                return 0, 0
-            first = max(capable, key=lambda index: slice_counts[index][1])
-            by_size = [first, *(index for index in by_size if index != first)]
-        missing = self._needed_slices
-        for number, index in enumerate(by_size, start=1):
-            holds = (
-                slice_counts[index][1]
-                if self._capacity.has_leader and number == 1
-                else slice_counts[index][0]
+    def _shares_of(self, plan: _Plan) -> list[DomainShare] | None:
+        units = plan.shared
+        if self._shared_tier != self._preferred_tier:
+            outer = self._select_fewest(
+                self._preferred_tier, plan.preferred, self._by_capacity_and_entropy(plan)
             )
-            missing -= holds
-            if missing <= 0:
-                return number, holds
-        return 0, 0
+            if outer is None:
+                return None
+            starts, domain = self._levels.starts[self._shared_tier], self._levels.unit_of_node
+            inside = {int(unit) for unit in outer}
+            units = {
+                unit: count
+                for unit, count in plan.shared.items()
+                if int(domain[self._preferred_tier][starts[unit]]) in inside
+            }
+        ranks = name_ranks(self._problem, self._shared_tier)
+        by_name = sorted(units, key=lambda unit: int(ranks[unit]))
+        chosen = self._select_fewest(self._shared_tier, units, by_name)
+        return None if chosen is None else self._distribute(chosen, units, plan.threshold)
 
-    def _preferred_domain_of(self, units: IntArray) -> IntArray:
-        """Return the domain of the preferred tier around each unit."""
-        starts = self._levels.starts[self._shared_tier][units]
-        return self._levels.unit_of_node[self._preferred_tier][starts]
+    def _counts_of(self, tier: int, units: Sequence[int]) -> dict[int, _Count]:
+        pods, slices = self._tree.pods[tier], self._tree.slices[tier]
+        holds = self._tree.holds_leader[tier]
+        return {
+            unit: _Count(
+                int(pods.alone[unit]),
+                int(pods.beside_leader[unit]),
+                int(slices.alone[unit]),
+                int(slices.beside_leader[unit]),
+                bool(holds[unit]),
+            )
+            for unit in units
+        }
 
-    def _count_slices_by_preferred(self, units: IntArray) -> dict[int, tuple[int, int]]:
-        """Return the slices that each domain of the preferred tier holds in these units."""
-        slices: dict[int, tuple[int, int]] = {}
-        for unit, domain in zip(units, self._preferred_domain_of(units), strict=True):
-            num_slices, beside_leader = self._count_slices(self._shared_tier, int(unit))
-            total, total_beside_leader = slices.get(int(domain), (0, -1))
-            options = [total_beside_leader + num_slices] if total_beside_leader >= 0 else []
-            options += [total + beside_leader] if beside_leader >= 0 else []
-            slices[int(domain)] = (total + num_slices, max(options, default=-1))
-        return slices
+    def _plan_domain(self, outer_tier: int, unit: int, least: int) -> _Plan | None:
+        """Return how a domain would share the slices, at least so many each; None if it cannot."""
+        inside = units_inside(self._problem, outer_tier, unit, self._shared_tier)
+        shared = self._counts_of(self._shared_tier, [int(inner) for inner in inside])
+        greedy = self._evaluate(self._shared_tier, shared)
+        if greedy is None:
+            return None
+        threshold = self._needed // greedy.num_domains
+        if greedy.leader_slices is not None:
+            threshold = min(threshold, greedy.leader_slices)
+        if greedy.last is not None:
+            threshold = min(threshold, greedy.last.slices)
+        beside_leader = threshold
+        if self._has_leader and greedy.last is not None:
+            beside_leader = min(threshold, greedy.last.slices_beside_leader)
+        for value in dict.fromkeys((threshold, beside_leader)):
+            if value < max(least, 1):
+                return None
+            plan = self._pruned(outer_tier, unit, shared, value)
+            if plan is not None:
+                return plan
+        return None
 
-    def _select_fewest(
-        self, tier: int, counts: dict[int, tuple[int, int]], *, prefers_even: bool
-    ) -> list[int] | None:
-        """Return the fewest, then smallest units that hold all slices; the leader's unit is first.
+    def _pruned(
+        self, outer_tier: int, unit: int, shared: dict[int, _Count], threshold: int
+    ) -> _Plan | None:
+        """Return the plan without the domains that hold less than the threshold."""
+        tier = self._preferred_tier
+        units = [int(inner) for inner in units_inside(self._problem, outer_tier, unit, tier)]
+        if self._shared_tier != tier:
+            shared = {inner: self._cut(count, threshold) for inner, count in shared.items()}
+            preferred = {inner: self._cut(self._sum(inner, shared), threshold) for inner in units}
+        elif tier > 0:
+            # The parts of a slice's domain hold no whole slice.
+            return None
+        else:
+            shared = {inner: self._cut(count, threshold) for inner, count in shared.items()}
+            preferred = shared
+        greedy = self._evaluate(tier, preferred)
+        if greedy is None:
+            return None
+        return _Plan(threshold, greedy.num_domains, preferred, shared)
 
-        Among equals, units whose own parts are most alike come first, or else units in name order.
-        """
-        units = sorted(
+    def _cut(self, count: _Count, threshold: int) -> _Count:
+        if count.slices < threshold:
+            return _NOTHING
+        if self._has_leader and count.slices_beside_leader < threshold:
+            return count._replace(pods_beside_leader=0, slices_beside_leader=0, holds_leader=False)
+        return count
+
+    def _sum(self, unit: int, shared: _Counts) -> _Count:
+        """Return what a domain of the preferred tier holds in its parts."""
+        parts = [shared[part] for part in self._levels.children(self._preferred_tier, unit)]
+        pods, slices = sum(part.pods for part in parts), sum(part.slices for part in parts)
+        able = [part for part in parts if part.holds_leader or not self._has_leader]
+        if not able:
+            return _Count(pods, 0, slices, 0, holds_leader=False)
+        return _Count(
+            pods,
+            pods - min(part.pods - part.pods_beside_leader for part in able),
+            slices,
+            slices - min(part.slices - part.slices_beside_leader for part in able),
+            any(part.holds_leader for part in parts),
+        )
+
+    def _largest_beside_leader(self, tier: int, counts: _Counts) -> list[int]:
+        ranks = name_ranks(self._problem, tier)
+        return sorted(
             counts,
             key=lambda unit: (
-                self._negated_entropy(tier, unit) if prefers_even else 0,
-                self._name_ranks[tier][unit],
+                not counts[unit].holds_leader,
+                -counts[unit].slices_beside_leader,
+                counts[unit].pods_beside_leader,
+                int(ranks[unit]),
             ),
         )
-        has_leader = self._capacity.has_leader
-        states: dict[_Selection, tuple[int, ...]] = {_Selection(0, not has_leader, 0, 0): ()}
+
+    def _evaluate(self, tier: int, counts: _Counts) -> _Greedy | None:
+        """Return how many of the largest domains hold all slices; None if all are too few."""
+        missing, number, leader_slices = self._needed, 0, None
+        units, last = list(counts), None
+        if self._has_leader:
+            first, *units = self._largest_beside_leader(tier, counts)
+            if not counts[first].holds_leader:
+                return None
+            leader_slices, number = counts[first].slices_beside_leader, 1
+            missing -= leader_slices
+        ranks = name_ranks(self._problem, tier)
+        units.sort(key=lambda unit: (-counts[unit].slices, counts[unit].pods, int(ranks[unit])))
         for unit in units:
-            self._budget.spend(len(states))
-            num_slices, beside_leader = counts[unit]
-            for state, chosen in list(states.items()):
-                if state.num_slices >= self._needed_slices and state.has_leader:
-                    continue
-                states.setdefault(state.with_domain(num_slices, num_slices), (*chosen, unit))
-                if not state.has_leader and beside_leader >= 0:
-                    states.setdefault(
-                        state.with_domain(beside_leader, num_slices, has_leader=True),
-                        (unit, *chosen),
-                    )
-        final = [
-            state
-            for state in states
-            if state.has_leader and state.num_slices >= self._needed_slices
+            if missing <= 0 or not counts[unit].slices:
+                break
+            number, last, missing = number + 1, counts[unit], missing - counts[unit].slices
+        return _Greedy(number, leader_slices, last) if missing <= 0 and number else None
+
+    def _by_capacity_and_entropy(self, plan: _Plan) -> list[int]:
+        """Return domains of the preferred tier: larger first, then those with more alike parts."""
+        ranks = name_ranks(self._problem, self._preferred_tier)
+        counts = plan.preferred
+        return sorted(
+            counts,
+            key=lambda unit: (
+                not counts[unit].holds_leader,
+                -counts[unit].slices_beside_leader,
+                self._negated_entropy(unit, plan.shared),
+                int(ranks[unit]),
+            ),
+        )
+
+    def _negated_entropy(self, unit: int, shared: _Counts) -> float:
+        """Return the negated entropy of the pods that the parts of a domain hold."""
+        parts = [shared[part].pods for part in self._levels.children(self._preferred_tier, unit)]
+        total = max(sum(parts), 1)
+        return round(sum(part / total * log2(part / total) for part in parts if part), 9)
+
+    def _select_fewest(self, tier: int, counts: _Counts, units: Sequence[int]) -> list[int] | None:
+        """Return as many units as the largest ones would be, with the fewest pods that suffice.
+
+        Among equals, units that come first are preferred.
+        """
+        greedy = self._evaluate(tier, counts)
+        if greedy is None:
+            return None
+        start = (int(self._has_leader), self._needed * self._tree.slice_size)
+        states: list[dict[tuple[int, int], tuple[int, ...]]] = [
+            {} for _ in range(greedy.num_domains + 1)
         ]
-        if not final:
-            return None
-        best = min(final, key=lambda state: (state.num_domains, state.num_slices_without_leader))
-        return list(states[best])
+        states[0][start] = ()
+        for unit in units:
+            for number in range(greedy.num_domains, 0, -1):
+                self._budget.spend(len(states[number - 1]))
+                for state in sorted(states[number - 1]):
+                    chosen = (*states[number - 1][state], unit)
+                    for after in self._states_after(state, counts[unit]):
+                        states[number].setdefault(after, chosen)
+        final = [state for state in states[-1] if state[0] <= 0 and state[1] <= 0]
+        return list(states[-1][max(final, key=lambda state: state[1])]) if final else None
 
-    def _negated_entropy(self, tier: int, unit: int) -> float:
-        """Return the negated entropy of the pods that the parts of a unit hold."""
-        if tier == 0:
-            return 0.0
-        span = self._levels.children(tier, unit)
-        fits = self._capacity.usable_slots[tier - 1][span.start : span.stop]
-        parts = fits[fits > 0] / max(int(fits.sum()), 1)
-        return round(sum(float(part) * log2(float(part)) for part in parts), 9)
+    def _states_after(self, state: tuple[int, int], count: _Count) -> list[tuple[int, int]]:
+        """Return leaders and pods that are left after one more domain."""
+        leaders, pods = state
+        after: list[tuple[int, int]] = []
+        if leaders <= 0 and pods <= 0:
+            return after
+        if leaders > 0 and count.holds_leader:
+            after.append((leaders - 1, pods - count.pods_beside_leader))
+        if count.slices:
+            after.append((leaders, pods - count.pods))
+        return after
 
-    def _distribute(self, units: Sequence[int], threshold: int) -> list[DomainShare] | None:
+    def _distribute(
+        self, units: Sequence[int], counts: _Counts, threshold: int
+    ) -> list[DomainShare] | None:
         """Give each unit the threshold, and the rest to the largest units first."""
-        max_slices = {unit: self._count_slices(self._shared_tier, unit)[0] for unit in units}
-        leader = units[0] if self._capacity.has_leader else None
-        if leader is not None:
-            max_slices[leader] = self._count_slices(self._shared_tier, leader)[1]
-        remaining = self._needed_slices - threshold * len(units)
-        if remaining < 0 or min(max_slices.values()) < threshold:
+        remaining = self._needed - threshold * len(units)
+        if remaining < 0:
             return None
-        by_size = sorted(
-            units,
-            key=lambda other: (-max_slices[other], self._name_ranks[self._shared_tier][other]),
+        order = self._largest_beside_leader(
+            self._shared_tier, {unit: counts[unit] for unit in units}
         )
         shares = []
-        for unit in by_size:
-            extra = min(max_slices[unit] - threshold, remaining)
+        for index, unit in enumerate(order):
+            has_leader = self._has_leader and index == 0
+            holds = counts[unit].slices_beside_leader if has_leader else counts[unit].slices
+            extra = min(holds - threshold, remaining)
+            if extra < 0 or (has_leader and not counts[unit].holds_leader):
+                return None
             remaining -= extra
-            num_pods = (threshold + extra) * self._slice_size
-            shares.append(DomainShare(self._shared_tier, unit, num_pods, unit == leader))
+            num_pods = (threshold + extra) * self._tree.slice_size
+            shares.append(DomainShare(self._shared_tier, unit, num_pods, has_leader))
         return shares if remaining == 0 else None

@@ -10,24 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from generator.placement.answer import NO_DETAILS
-from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
-from generator.placement.emulation.pod_shares import DomainFiller
+from generator.placement.emulation.candidates import CandidateDomains, UnitRef
+from generator.placement.emulation.level_descent import LevelDescent, can_descend
+from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
 from generator.placement.emulation.scopes import Scope, ScopeBuilder
 from generator.placement.explanation.deferred import LazyMapping
 from generator.placement.explanation.verdicts import unit_name
 from generator.placement.presets import PRESETS
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import (
-    NONE_FITS,
     GroupCapacity,
-    has_total_capacity,
-    units_inside,
 )
 from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.objective import measure
@@ -35,7 +31,7 @@ from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.pod_counts import pod_count_choices, pod_count_step
-from generator.placement.walk_rules import CandidateTiers, DomainSort, PlacementWalk, SortKey
+from generator.placement.walk_rules import PlacementWalk
 
 PositionsPerGroup = list[list[int]]
 """Per group the positions of its pods."""
@@ -43,13 +39,6 @@ PositionsPerGroup = list[list[int]]
 
 MAX_SHOWN_DOMAINS = 100
 """Most tried domains that the answer shows."""
-
-
-class UnitRef(NamedTuple):
-    """A unit of a tier."""
-
-    tier: int
-    unit: int
 
 
 def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None:
@@ -101,12 +90,7 @@ class Walker:
         self._problem, self._walk = problem, walk
         self._levels = problem.snapshot.levels
         self._scope = ScopeBuilder(problem).job_scope()
-
-    @property
-    def _steering_nodes(self) -> list[str]:
-        """Nodes that steer which domains are tried, as running pods do."""
-        position = self._problem.snapshot.position_of
-        return [name for name in self._problem.request.options.preferred_nodes if name in position]
+        self._candidates = CandidateDomains(problem, walk, self._scope)
 
     def candidate_names(self) -> list[str]:
         """Return the names of the domains that are tried for the job, in order."""
@@ -114,7 +98,9 @@ class Walker:
         uses_minimum = self._walk.starts_with_minimum
         counts = [group.least or 1 if uses_minimum else group.count for group in groups]
         root, free = UnitRef(self._levels.root, 0), FreeSlots(self._problem)
-        places = islice(self._candidate_domains(self._scope, counts, free, root), MAX_SHOWN_DOMAINS)
+        places = islice(
+            self._candidates.in_order(self._scope, counts, free, root), MAX_SHOWN_DOMAINS
+        )
         return [unit_name(self._problem, place.tier, place.unit) for place in places]
 
     def place_most(self, budget: Budget) -> PositionsPerGroup | None:
@@ -132,17 +118,17 @@ class Walker:
         if scope.members or scope.required is not None or not scope.preferred:
             return None
         free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
-        capacity, num_pods = self._capacity_of(scope, free), counts[scope.groups[-1]]
-        for share in (
-            BalancedShares(capacity, min(scope.preferred), num_pods, budget).find_shares() or ()
-        ):
+        capacity, num_pods = self._candidates.capacity_of(scope, free), counts[scope.groups[-1]]
+        counted = LevelDescent(capacity, self._walk, starts_small=False)
+        shares = BalancedShares(capacity, counted, min(scope.preferred), num_pods, budget)
+        for share in shares.find_shares() or ():
             inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
             share_counts = [
                 share.num_pods if group == scope.groups[-1] else count
                 for group, count in enumerate(counts)
             ]
             if not self._place_group(
-                inner, share_counts, free, (UnitRef(share.tier, share.unit), pods)
+                inner, share_counts, free, (UnitRef(share.tier, share.unit), pods), is_pooled=False
             ):
                 return None
         is_whole = all(
@@ -179,7 +165,7 @@ class Walker:
     ) -> PositionsPerGroup | None:
         """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
-        for place in self._candidate_domains(self._scope, counts, FreeSlots(self._problem), root):
+        for place in self._candidates.in_order(self._scope, counts, FreeSlots(self._problem), root):
             free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
             if not self._place_scope(self._scope, counts, free, (place, pods)):
                 continue
@@ -217,7 +203,7 @@ class Walker:
         place, pods = target
         if not (scope.required is not None or scope.preferred or scope.members):
             return self._place_group(scope, counts, free, target)
-        for inner in self._candidate_domains(scope, counts, free, place):
+        for inner in self._candidates.in_order(scope, counts, free, place):
             before, lengths = free.copy(), [len(positions) for positions in pods]
             if self._place_scope(scope, counts, free, (inner, pods)):
                 return True
@@ -232,134 +218,58 @@ class Walker:
         counts: Sequence[int],
         free: FreeSlots,
         target: tuple[UnitRef, PositionsPerGroup],
+        *,
+        is_pooled: bool = True,
     ) -> bool:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
         place, pods = target
         *leaders, group = scope.groups
-        capacity = self._capacity_of(scope, free)
+        capacity = self._candidates.capacity_of(scope, free)
         num_pods = counts[group]
         if int(capacity.slots_beside_leader[place.tier][place.unit]) < num_pods:
             return False
-        filler = DomainFiller(self._walk, capacity, self._finest_named_tier(scope))
-        is_open = scope.required is None and not scope.preferred and self._scope == scope
-        if (
-            is_open
-            and self._walk.untiered_node_order
-            and not self._problem.request.groups[group].slices
-        ):
-            shares = filler.scatter(num_pods)
-        else:
-            shares = filler.fill(place.tier, place.unit, num_pods)
+        shares, leader_position = self._share_pods(
+            scope, capacity, place, num_pods, is_pooled=is_pooled
+        )
+        if shares is None:
+            return False
         for node, count in shares.items():
             free.take(self._problem.shape_of[group], node, count)
             pods[group] += [node] * count
         for leader in leaders:
-            if filler.leader_position is None:
+            if leader_position is None:
                 return False
-            free.take(self._problem.shape_of[leader], filler.leader_position, 1)
-            pods[leader].append(filler.leader_position)
+            free.take(self._problem.shape_of[leader], leader_position, 1)
+            pods[leader].append(leader_position)
         return True
 
-    def _capacity_of(self, scope: Scope, free: FreeSlots) -> GroupCapacity:
-        *leaders, group = scope.groups
-        shape = self._problem.shape_of[group]
-        slots_by_tier = (
-            self._problem.shapes[shape].slots_by_tier if free.is_untouched else [free.slots[shape]]
-        )
-        beside_leader = self._slots_beside_leader(leaders[0], group, free) if leaders else None
-        return GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
-
-    def _slots_beside_leader(self, leader: int, group: int, free: FreeSlots) -> IntArray:
-        """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
-        leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
-        slots = np.full(len(free.slots[leader_shape]), NONE_FITS, dtype=np.int64)
-        for node in np.flatnonzero(free.slots[leader_shape]):
-            slots[node] = free.slots_beside(group_shape, int(node), leader_shape)
-        return slots
+    def _share_pods(
+        self,
+        scope: Scope,
+        capacity: GroupCapacity,
+        place: UnitRef,
+        num_pods: int,
+        *,
+        is_pooled: bool,
+    ) -> tuple[PodsPerNode | None, int | None]:
+        """Return pods per node in a domain, and the leader's node."""
+        is_open = not scope.named_tiers and not self._scope.named_tiers
+        has_slices = bool(self._problem.request.groups[capacity.group].slices)
+        scatters = is_open and bool(self._walk.untiered_node_order) and not has_slices
+        if self._walk.fills_by_level and can_descend(capacity):
+            descent = LevelDescent(capacity, self._walk, starts_small=is_open)
+            if scatters:
+                return descent.scatter(num_pods), descent.leader_position
+            shares = descent.fill(place.tier, place.unit, num_pods, is_pooled=is_pooled)
+            return shares, descent.leader_position
+        filler = DomainFiller(self._walk, capacity, self._finest_named_tier(scope))
+        if scatters and self._scope == scope:
+            return filler.scatter(num_pods), filler.leader_position
+        return filler.fill(place.tier, place.unit, num_pods), filler.leader_position
 
     def _finest_named_tier(self, scope: Scope) -> int:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
-
-    def _candidate_domains(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
-    ) -> Iterator[UnitRef]:
-        """Yield the domains in which a scope may lie, in the order in which they are tried."""
-        group = scope.groups[-1]
-        capacity = self._capacity_of(scope, free)
-        num_pods = (
-            sum(counts[member] for member in scope.groups) if scope.members else counts[group]
-        )
-        for tier in self._candidate_tiers(scope, within.tier):
-            units = units_inside(self._problem, within.tier, within.unit, tier)
-            if (
-                scope.required is None
-                and DomainSort(SortKey.PREFERRED_LABELS) in self._walk.domain_order
-            ):
-                units = capacity.units_with_most_preferred(tier, units)
-            units = units[self._has_capacity(scope, counts, free, tier)[units]]
-            units = self._near_running(scope, tier, units)
-            for unit in capacity.sorted_units(units, tier, self._walk.domain_order, num_pods):
-                yield UnitRef(tier, int(unit))
-            if len(units) and self._walk.candidate_tiers in {
-                CandidateTiers.LOWEST,
-                CandidateTiers.LOWEST_FROM_LEAVES,
-            }:
-                return
-
-    def _has_capacity(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, tier: int
-    ) -> IntArray:
-        """Return which units of a tier hold the pods of each group, counted separately."""
-        if not scope.members and self._walk.checks_total_capacity:
-            group = scope.groups[-1]
-            return np.asarray(has_total_capacity(self._problem, group, counts[group], tier))
-        if not scope.members:
-            return np.asarray(
-                self._capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
-            )
-        rows = [self._has_capacity(member, counts, free, tier) for member in scope.members]
-        return np.asarray(np.logical_and.reduce(rows))
-
-    def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
-        """Return the tiers whose domains are tried, finest first, up to the outer tier."""
-        is_job = scope == self._scope
-        cap = self._problem.job_cap if is_job else outer
-        highest = min(outer, cap if scope.required is None else scope.required)
-        named = [tier for tier in (*scope.preferred, highest) if tier <= highest]
-        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
-            return sorted(set(named))
-        if self._walk.candidate_tiers is CandidateTiers.FROM_PREFERRED:
-            return list(range(min(named), highest + 1))
-        return list(
-            range(int(self._walk.candidate_tiers is CandidateTiers.LOWEST_FROM_LEAVES), highest + 1)
-        )
-
-    def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
-        """Return the units that stay inside a required tier together with the running pods."""
-        top = self._levels.root
-        positions = [
-            node for group in scope.groups for node in self._problem.running_positions_of[group]
-        ]
-        positions = list(self._problem.running_positions) if scope == self._scope else positions
-        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
-            positions += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
-            units = (
-                units[self._levels.domain_of_unit[tier][units] >= 0] if 0 < tier < top else units
-            )
-        if not positions or (
-            scope.required is None and self._walk.candidate_tiers is not CandidateTiers.NAMED_ONLY
-        ):
-            return units
-        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY and scope.required != tier:
-            units_used = {int(self._levels.unit_of_node[tier][node]) for node in positions}
-            return units[np.isin(units, list(units_used))] if len(units_used) == 1 else units[:0]
-        bound = self._levels.unit_of_node[scope.required or 0]
-        units_used = {int(bound[node]) for node in positions}
-        starts = self._levels.starts[tier][units]
-        return (
-            units[np.isin(bound[starts], list(units_used))] if len(units_used) == 1 else units[:0]
-        )
 
     def _grow(
         self, counts: Sequence[int], free: FreeSlots, target: tuple[UnitRef, PositionsPerGroup]
@@ -387,7 +297,9 @@ class Walker:
         """Add as many pods of a group as fit a domain and satisfy its rules."""
         place, pods = target
         scope = Scope((group,), (), None, ())
-        max_count = int(self._capacity_of(scope, free).usable_slots[place.tier][place.unit])
+        max_count = int(
+            self._candidates.capacity_of(scope, free).usable_slots[place.tier][place.unit]
+        )
         before, length = free.copy(), len(pods[group])
         step = pod_count_step(self._problem, group)
         for count in range(min(missing, max_count) // step * step, 0, -step):

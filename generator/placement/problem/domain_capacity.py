@@ -51,6 +51,8 @@ class GroupCapacity:
             self.usable_slots if leader is None else self._count_beside_leader(leader)
         )
         self.has_leader = leader is not None
+        self.slots_of_leader_nodes = leader
+        """Pods that fit each node beside the leader, as passed."""
         self._is_shared = True
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
@@ -101,7 +103,7 @@ class GroupCapacity:
 
     def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
         """Return the units of a tier with the most preferred labels on nodes with a free slot."""
-        values = self._negated_preferred_slots(tier)[units]
+        values = self.negated_preferred_slots(tier)[units]
         best: IntArray = units[values == values.min(initial=0)]
         return best
 
@@ -164,12 +166,12 @@ class GroupCapacity:
                 levels.unit_of_node[tier][list(problem.running_positions)], minlength=len(index)
             )
         if by is SortKey.PREFERRED_LABELS:
-            return self._negated_preferred_slots(tier)
+            return self.negated_preferred_slots(tier)
         if by is SortKey.NAME_TEXT:
             return name_ranks(problem, tier)
         return index if by is SortKey.TREE_ORDER else -index
 
-    def _negated_preferred_slots(self, tier: int) -> IntArray:
+    def negated_preferred_slots(self, tier: int) -> IntArray:
         """Return per unit the negated count of preferred labels on nodes with a free slot."""
         shape = self.problem.shapes[self.problem.shape_of[self.group]]
         if shape.missing_labels is None:

@@ -1,0 +1,140 @@
+"""The domains in which a walk tries to place groups, in the order in which it tries them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from generator.placement.cluster.levels import IntArray
+from generator.placement.emulation.scopes import Scope
+from generator.placement.problem.domain_capacity import (
+    NONE_FITS,
+    GroupCapacity,
+    has_total_capacity,
+    units_inside,
+)
+from generator.placement.problem.free_capacity import FreeSlots
+from generator.placement.problem.problem import Problem
+from generator.placement.walk_rules import CandidateTiers, DomainSort, PlacementWalk, SortKey
+
+
+class UnitRef(NamedTuple):
+    """A unit of a tier."""
+
+    tier: int
+    unit: int
+
+
+class CandidateDomains:
+    """The candidate domains of one problem."""
+
+    def __init__(self, problem: Problem, walk: PlacementWalk, job: Scope) -> None:
+        """Store the arguments; `job` is the scope of the whole job."""
+        self._problem, self._walk, self._scope = problem, walk, job
+        self._levels = problem.snapshot.levels
+
+    def in_order(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
+    ) -> Iterator[UnitRef]:
+        """Yield the domains in which a scope may lie, in the order in which they are tried."""
+        group = scope.groups[-1]
+        capacity = self.capacity_of(scope, free)
+        num_pods = (
+            sum(counts[member] for member in scope.groups) if scope.members else counts[group]
+        )
+        for tier in self._candidate_tiers(scope, within.tier):
+            units = units_inside(self._problem, within.tier, within.unit, tier)
+            if (
+                scope.required is None
+                and DomainSort(SortKey.PREFERRED_LABELS) in self._walk.domain_order
+            ):
+                units = capacity.units_with_most_preferred(tier, units)
+            units = units[self._has_capacity(scope, counts, free, tier)[units]]
+            units = self._near_running(scope, tier, units)
+            for unit in capacity.sorted_units(units, tier, self._walk.domain_order, num_pods):
+                yield UnitRef(tier, int(unit))
+            if len(units) and self._walk.candidate_tiers in {
+                CandidateTiers.LOWEST,
+                CandidateTiers.LOWEST_FROM_LEAVES,
+            }:
+                return
+
+    def capacity_of(self, scope: Scope, free: FreeSlots) -> GroupCapacity:
+        """Return the capacity for the group of a scope, beside its leader if it has one."""
+        *leaders, group = scope.groups
+        shape = self._problem.shape_of[group]
+        slots_by_tier = (
+            self._problem.shapes[shape].slots_by_tier if free.is_untouched else [free.slots[shape]]
+        )
+        beside_leader = self._slots_beside_leader(leaders[0], group, free) if leaders else None
+        return GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
+
+    def _slots_beside_leader(self, leader: int, group: int, free: FreeSlots) -> IntArray:
+        """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
+        leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
+        slots = np.full(len(free.slots[leader_shape]), NONE_FITS, dtype=np.int64)
+        for node in np.flatnonzero(free.slots[leader_shape]):
+            slots[node] = free.slots_beside(group_shape, int(node), leader_shape)
+        return slots
+
+    def _has_capacity(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, tier: int
+    ) -> IntArray:
+        """Return which units of a tier hold the pods of each group, counted separately."""
+        if not scope.members and self._walk.checks_total_capacity:
+            group = scope.groups[-1]
+            return np.asarray(has_total_capacity(self._problem, group, counts[group], tier))
+        if not scope.members:
+            return np.asarray(
+                self.capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
+            )
+        rows = [self._has_capacity(member, counts, free, tier) for member in scope.members]
+        return np.asarray(np.logical_and.reduce(rows))
+
+    def _candidate_tiers(self, scope: Scope, outer: int) -> list[int]:
+        """Return the tiers whose domains are tried, finest first, up to the outer tier."""
+        is_job = scope == self._scope
+        cap = self._problem.job_cap if is_job else outer
+        highest = min(outer, cap if scope.required is None else scope.required)
+        named = [tier for tier in (*scope.preferred, highest) if tier <= highest]
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
+            return sorted(set(named))
+        if self._walk.candidate_tiers is CandidateTiers.FROM_PREFERRED:
+            return list(range(min(named), highest + 1))
+        return list(
+            range(int(self._walk.candidate_tiers is CandidateTiers.LOWEST_FROM_LEAVES), highest + 1)
+        )
+
+    @property
+    def _steering_nodes(self) -> list[str]:
+        """Nodes that steer which domains are tried, as running pods do."""
+        position = self._problem.snapshot.position_of
+        return [name for name in self._problem.request.options.preferred_nodes if name in position]
+
+    def _near_running(self, scope: Scope, tier: int, units: IntArray) -> IntArray:
+        """Return the units that stay inside a required tier together with the running pods."""
+        top = self._levels.root
+        positions = [
+            node for group in scope.groups for node in self._problem.running_positions_of[group]
+        ]
+        positions = list(self._problem.running_positions) if scope == self._scope else positions
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
+            positions += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
+            units = (
+                units[self._levels.domain_of_unit[tier][units] >= 0] if 0 < tier < top else units
+            )
+        if not positions or (
+            scope.required is None and self._walk.candidate_tiers is not CandidateTiers.NAMED_ONLY
+        ):
+            return units
+        if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY and scope.required != tier:
+            units_used = {int(self._levels.unit_of_node[tier][node]) for node in positions}
+            return units[np.isin(units, list(units_used))] if len(units_used) == 1 else units[:0]
+        bound = self._levels.unit_of_node[scope.required or 0]
+        units_used = {int(bound[node]) for node in positions}
+        starts = self._levels.starts[tier][units]
+        return (
+            units[np.isin(bound[starts], list(units_used))] if len(units_used) == 1 else units[:0]
+        )
