@@ -219,13 +219,10 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             ),
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.FROM_PREFERRED,
-                domain_order=(
-                    DomainSort(SortKey.TIGHT, AncestorOrder.ANCESTORS_FIRST),
-                    DomainSort(SortKey.TREE_ORDER),
-                ),
-                fill_order=(DomainSort(SortKey.ROOMY), DomainSort(SortKey.REVERSE_TREE_ORDER)),
+                domain_order=(DomainSort(SortKey.FULLEST, AncestorOrder.ANCESTORS_FIRST),),
+                fill_order=(),
                 node_order=(DomainSort(SortKey.TIGHT), DomainSort(SortKey.TREE_ORDER)),
-                flat_fill=FlatFill.FINEST_NAMED,
+                spreads_from_emptiest=True,
                 starts_with_minimum=True,
                 may_leave_domain=True,
             ),

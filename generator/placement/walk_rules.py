@@ -33,6 +33,11 @@ class SortKey(StrEnum):
     """Fewer slots first; slots of a node beyond the size of the gang do not count."""
     ROOMY = "roomy"
     """More slots first."""
+    FULLEST = "fullest"
+    """The larger share of the free resources taken by the whole request first, then names as text.
+
+    All nodes of the domain count, also those that the request excludes.
+    """
     USER_RULES = "rules"
     """The user's sort rules; without rules, less CPU capacity first."""
     NAME_TEXT = "text"
@@ -94,6 +99,11 @@ class PlacementWalk:
     """Whether pods beyond the minimum may leave that domain."""
     checks_total_capacity: bool = False
     """Whether a domain is tried if the total capacity of its nodes, when empty, is enough."""
+    spreads_from_emptiest: bool = False
+    """Whether the nodes of the preferred domain that ranks last by `domain_order` come first.
+
+    The nearest scope that prefers a tier decides, with the free resources before it was placed.
+    """
     fills_by_level: bool = False
     """Whether the parts of all chosen domains are compared together, tier by tier."""
     shares_evenly: bool = False

@@ -22,6 +22,9 @@ IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
 
 
+FloatArray = NDArray[np.float64]
+
+
 NODE_TIER = "node"
 CLUSTER_TIER = "cluster"
 

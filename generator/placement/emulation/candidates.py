@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import FloatArray, IntArray
 from generator.placement.emulation.scopes import Scope
 from generator.placement.problem.domain_capacity import (
     NONE_FITS,
@@ -18,6 +19,9 @@ from generator.placement.problem.domain_capacity import (
 from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.problem import Problem
 from generator.placement.walk_rules import CandidateTiers, DomainSort, PlacementWalk, SortKey
+
+NOTHING_FREE = 1000.0
+"""Share of a resource of which nothing is free."""
 
 
 class UnitRef(NamedTuple):
@@ -40,7 +44,7 @@ class CandidateDomains:
     ) -> Iterator[UnitRef]:
         """Yield the domains in which a scope may lie, in the order in which they are tried."""
         group = scope.groups[-1]
-        capacity = self.capacity_of(scope, free)
+        capacity = self._capacity_for_order(scope, counts, free)
         num_pods = (
             sum(counts[member] for member in scope.groups) if scope.members else counts[group]
         )
@@ -60,6 +64,45 @@ class CandidateDomains:
                 CandidateTiers.LOWEST_FROM_LEAVES,
             }:
                 return
+
+    def ranks_from_emptiest(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
+    ) -> IntArray:
+        """Return per node the rank of its domain of the preferred tier; the emptiest is 0."""
+        tier = min(*scope.preferred, within.tier)
+        capacity = self._capacity_for_order(scope, counts, free)
+        units = units_inside(self._problem, within.tier, within.unit, tier)
+        order = capacity.sorted_units(units, tier, self._walk.domain_order, 0)
+        ranks = np.zeros(len(self._levels.starts[tier]), dtype=np.int64)
+        ranks[order[::-1]] = np.arange(len(order))
+        return np.asarray(ranks[self._levels.unit_of_node[tier]])
+
+    def _capacity_for_order(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots
+    ) -> GroupCapacity:
+        """Return the capacity for the last group of a scope, with what domains are sorted by."""
+        capacity = self.capacity_of(scope, free)
+        if any(sort.key is SortKey.FULLEST for sort in self._walk.domain_order):
+            capacity.request_shares = self._request_shares(scope, counts, free)
+        return capacity
+
+    def _request_shares(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots
+    ) -> list[FloatArray]:
+        """Return per tier and unit the largest share of a free resource that all pods take."""
+        total = Counter[str]()
+        for group in scope.groups:
+            shape = self._problem.shapes[self._problem.shape_of[group]]
+            for name, need in shape.request.items():
+                total[name] += need * counts[group]
+        shares = [np.zeros(len(starts), dtype=np.float64) for starts in self._levels.starts]
+        for name, need in total.items():
+            per_node = free.free_of(name).astype(np.float64)
+            for tier, starts in enumerate(self._levels.starts):
+                quantity = np.add.reduceat(per_node, starts)
+                share = np.where(quantity > 0, need / np.maximum(quantity, 1), NOTHING_FREE)
+                shares[tier] = np.maximum(shares[tier], share if need else 0)
+        return shares
 
     def capacity_of(self, scope: Scope, free: FreeSlots) -> GroupCapacity:
         """Return the capacity for the group of a scope, beside its leader if it has one."""

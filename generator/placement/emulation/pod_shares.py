@@ -41,6 +41,16 @@ class DomainFiller:
                 pods[node] = pods.get(node, 0) + count
         return pods
 
+    def fill_by_rank(
+        self, tier: int, unit: int, num_pods: int, ranks: IntArray | None
+    ) -> PodsPerNode:
+        """Return pods per node of a unit, in the order of the nodes' ranks, then of the walk."""
+        nodes = units_inside(self._capacity.problem, tier, unit, 0)
+        nodes = self._capacity.sorted_units(nodes, 0, self._walk.node_order, num_pods)
+        if ranks is not None:
+            nodes = nodes[np.argsort(ranks[nodes], kind="stable")]
+        return self._fill_nodes(nodes, num_pods, has_leader=self._capacity.has_leader)
+
     def scatter(self, num_pods: int) -> PodsPerNode:
         """Return pods per node for a group without any tier: over all nodes, in their own order."""
         units = np.arange(len(self._capacity.usable_slots[0]), dtype=np.int64)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from generator.placement.answer import NO_DETAILS
+from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.candidates import CandidateDomains, UnitRef
 from generator.placement.emulation.level_descent import LevelDescent, can_descend
@@ -39,6 +40,16 @@ PositionsPerGroup = list[list[int]]
 
 MAX_SHOWN_DOMAINS = 100
 """Most tried domains that the answer shows."""
+
+
+class _Target(NamedTuple):
+    """Where pods are placed."""
+
+    place: UnitRef
+    pods: PositionsPerGroup
+    """Pods placed so far; more are added."""
+    ranks: IntArray | None = None
+    """Ranks of nodes, of the nearest scope that prefers a tier; None if none does."""
 
 
 def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None:
@@ -128,7 +139,11 @@ class Walker:
                 for group, count in enumerate(counts)
             ]
             if not self._place_group(
-                inner, share_counts, free, (UnitRef(share.tier, share.unit), pods), is_pooled=False
+                inner,
+                share_counts,
+                free,
+                _Target(UnitRef(share.tier, share.unit), pods),
+                is_pooled=False,
             ):
                 return None
         is_whole = all(
@@ -165,22 +180,35 @@ class Walker:
     ) -> PositionsPerGroup | None:
         """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
-        for place in self._candidates.in_order(self._scope, counts, FreeSlots(self._problem), root):
+        empty = FreeSlots(self._problem)
+        ranks = self._ranks(self._scope, counts, empty, _Target(root, []))
+        for place in self._candidates.in_order(self._scope, counts, empty, root):
             free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
-            if not self._place_scope(self._scope, counts, free, (place, pods)):
+            if not self._place_scope(self._scope, counts, free, _Target(place, pods, ranks)):
                 continue
             if satisfies_rules(self._problem, pods):
                 if grown_counts is not None:
-                    self._grow(grown_counts, free, (place, pods))
+                    self._grow(grown_counts, free, _Target(place, pods, ranks))
                 return pods
         return None
+
+    def _ranks(
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, target: _Target
+    ) -> IntArray | None:
+        """Return the ranks of nodes for a scope: its own if it prefers a tier, or else those above.
+
+        None if the walk ranks no nodes.
+        """
+        if not (self._walk.spreads_from_emptiest and scope.preferred):
+            return target.ranks
+        return self._candidates.ranks_from_emptiest(scope, counts, free, target.place)
 
     def _place_scope(
         self,
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: tuple[UnitRef, PositionsPerGroup],
+        target: _Target,
     ) -> bool:
         """Place the members of a scope in a domain, one after the other."""
         if not scope.members:
@@ -197,15 +225,16 @@ class Walker:
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: tuple[UnitRef, PositionsPerGroup],
+        target: _Target,
     ) -> bool:
         """Place one member in the first inner domain that holds it."""
-        place, pods = target
+        place, pods, _ = target
         if not (scope.required is not None or scope.preferred or scope.members):
             return self._place_group(scope, counts, free, target)
+        ranks = self._ranks(scope, counts, free, target)
         for inner in self._candidates.in_order(scope, counts, free, place):
             before, lengths = free.copy(), [len(positions) for positions in pods]
-            if self._place_scope(scope, counts, free, (inner, pods)):
+            if self._place_scope(scope, counts, free, _Target(inner, pods, ranks)):
                 return True
             free.restore(before)
             for positions, old_length in zip(pods, lengths, strict=True):
@@ -217,19 +246,19 @@ class Walker:
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: tuple[UnitRef, PositionsPerGroup],
+        target: _Target,
         *,
         is_pooled: bool = True,
     ) -> bool:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
-        place, pods = target
+        place, pods, _ = target
         *leaders, group = scope.groups
         capacity = self._candidates.capacity_of(scope, free)
         num_pods = counts[group]
         if int(capacity.slots_beside_leader[place.tier][place.unit]) < num_pods:
             return False
         shares, leader_position = self._share_pods(
-            scope, capacity, place, num_pods, is_pooled=is_pooled
+            scope, capacity, target, num_pods, is_pooled=is_pooled
         )
         if shares is None:
             return False
@@ -247,12 +276,13 @@ class Walker:
         self,
         scope: Scope,
         capacity: GroupCapacity,
-        place: UnitRef,
+        target: _Target,
         num_pods: int,
         *,
         is_pooled: bool,
     ) -> tuple[PodsPerNode | None, int | None]:
         """Return pods per node in a domain, and the leader's node."""
+        place = target.place
         is_open = not scope.named_tiers and not self._scope.named_tiers
         has_slices = bool(self._problem.request.groups[capacity.group].slices)
         scatters = is_open and bool(self._walk.untiered_node_order) and not has_slices
@@ -263,6 +293,9 @@ class Walker:
             shares = descent.fill(place.tier, place.unit, num_pods, is_pooled=is_pooled)
             return shares, descent.leader_position
         filler = DomainFiller(self._walk, capacity, self._finest_named_tier(scope))
+        if self._walk.spreads_from_emptiest:
+            pods = filler.fill_by_rank(place.tier, place.unit, num_pods, target.ranks)
+            return pods, filler.leader_position
         if scatters and self._scope == scope:
             return filler.scatter(num_pods), filler.leader_position
         return filler.fill(place.tier, place.unit, num_pods), filler.leader_position
@@ -271,17 +304,15 @@ class Walker:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
-    def _grow(
-        self, counts: Sequence[int], free: FreeSlots, target: tuple[UnitRef, PositionsPerGroup]
-    ) -> None:
+    def _grow(self, counts: Sequence[int], free: FreeSlots, target: _Target) -> None:
         """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
-        place, pods = target
+        place, pods, ranks = target
         domains = [place]
         if self._walk.may_leave_domain:
             domains += self._ancestors(place)
         for group, count in enumerate(counts):
             for domain in domains:
-                self._add_pods(group, count - len(pods[group]), free, (domain, pods))
+                self._add_pods(group, count - len(pods[group]), free, _Target(domain, pods, ranks))
 
     def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
         """Yield the units around one to which the job may spread."""
@@ -291,11 +322,9 @@ class Walker:
         for tier in range(place.tier + 1, highest + 1):
             yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
-    def _add_pods(
-        self, group: int, missing: int, free: FreeSlots, target: tuple[UnitRef, PositionsPerGroup]
-    ) -> None:
+    def _add_pods(self, group: int, missing: int, free: FreeSlots, target: _Target) -> None:
         """Add as many pods of a group as fit a domain and satisfy its rules."""
-        place, pods = target
+        place, pods, _ = target
         scope = Scope((group,), (), None, ())
         max_count = int(
             self._candidates.capacity_of(scope, free).usable_slots[place.tier][place.unit]

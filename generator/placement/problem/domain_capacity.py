@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.levels import BoolArray, IntArray
+from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
 from generator.placement.problem.problem import Problem
 from generator.placement.request import SortRule
 from generator.placement.walk_rules import AncestorOrder, DomainSort, SortKey
@@ -54,6 +54,8 @@ class GroupCapacity:
         self.slots_of_leader_nodes = leader
         """Pods that fit each node beside the leader, as passed."""
         self._is_shared = True
+        self.request_shares: Sequence[FloatArray] = ()
+        """Per tier and unit: share of the free resources that the whole request takes."""
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
         """Return counts rounded down to what multiples and slices of a tier allow."""
@@ -128,7 +130,7 @@ class GroupCapacity:
 
     def _sort_columns(
         self, units: IntArray, tier: int, sort: DomainSort, num_pods: int
-    ) -> list[IntArray]:
+    ) -> list[IntArray | FloatArray]:
         """Return the columns by which units are compared, the most important first."""
         levels = self.problem.snapshot.levels
         own_columns = self._sort_values(tier, sort.key, num_pods)
@@ -146,12 +148,14 @@ class GroupCapacity:
             rows.reverse()
         return [column for row in rows for column in row]
 
-    def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray]:
+    def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray | FloatArray]:
         """Return the values by which all units of a tier are compared, smaller first."""
         if by is SortKey.TIGHT:
             return [self.slots_beside_leader[tier], self.slots_by_tier[tier]]
         if by is SortKey.ROOMY:
             return [-self.slots_beside_leader[tier], self.slots_by_tier[tier]]
+        if by is SortKey.FULLEST:
+            return [-self.request_shares[tier], name_ranks(self.problem, tier)]
         if by is SortKey.USER_RULES:
             return [column[tier] for column in self._user_sort_columns()]
         return [self._sort_value(tier, by, num_pods)]

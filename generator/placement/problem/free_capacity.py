@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.objective import slots_after_use
 from generator.placement.problem.problem import Problem
 
@@ -48,6 +49,14 @@ class FreeSlots:
             name: int(snapshot.free[row, node]) - used.get(name, 0)
             for row, name in enumerate(snapshot.resources)
         }
+
+    def free_of(self, resource: str) -> IntArray:
+        """Return the free quantity of a resource per node; 0 where it is unknown."""
+        snapshot = self._problem.snapshot
+        free = snapshot.quantities(resource, counts_free=True).copy()
+        for node, used in self._used.items():
+            free[node] -= used.get(resource, 0)
+        return free
 
     def take(self, shape: int, node: int, count: int) -> None:
         """Place pods on a node; O(shapes)."""
