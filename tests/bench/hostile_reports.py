@@ -1,12 +1,14 @@
 """The peak memory of the generator while thousands of nodes lie in their reports.
 
 python -m tests.bench.hostile_reports prints a row per input. Each must stay below 700 MiB, in the
-first round and in a round in which all liars changed their reports, in a process that receives the
-reports as `serve` does: one after the other, below the quota.
+first round and in rounds in which all liars changed their reports, in a process that receives the
+reports as `serve` does: one after the other, below the quota. Another process makes them, because a
+sweep takes half a gigabyte to make.
 """
 
 from __future__ import annotations
 
+import json
 import subprocess  # noqa: TID251 - measures the peak of a separate process
 import sys
 import time
@@ -17,6 +19,7 @@ from typing import Any, Final, NamedTuple
 from generator.kube.cache import Cache
 from generator.observe.observer import FabricObserver, TreeInputs
 from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
+from runtime.memory import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
@@ -25,11 +28,12 @@ from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.sweep_parts import split_sweep
 
 NUM_LIARS: Final = 18_000
-_NUM_ENTRIES: Final = 256
-"""Neighbor entries of a host that count."""
+NUM_CHANGED: Final = 2
+"""In the second changed round the state of the first one is replaced."""
 _NUM_PORTS: Final = 4
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _STATUS: Final = Path("/proc/self/status")
+_COMMAND: Final = (sys.executable, "-m", "tests.bench.hostile_reports")
 
 Document = Mapping[str, Any]
 Heard = Callable[[int, int, int], str]
@@ -41,10 +45,13 @@ class Peak(NamedTuple):
 
     first_bytes: int
     changed_bytes: int
+    """The largest of all changed rounds."""
+    held_bytes: tuple[int, ...]
+    """What the process holds after each round."""
     num_kept: int
     """The number of reports that the quota kept."""
     seconds: float
-    """Processor time of the changed round."""
+    """Processor time of the last changed round."""
 
     @property
     def is_below_bar(self) -> bool:
@@ -141,34 +148,60 @@ INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
 }
 
 
-def observe_alone(name: str) -> Peak:
-    """Return the peaks of an input, in a process of its own."""
+def observe_alone(name: str, num_changed: int = NUM_CHANGED) -> Peak:
+    """Return the peaks of an input, in a process of its own.
+
+    Args:
+        name: of the input.
+        num_changed: how many rounds follow the first one.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "tests.bench.hostile_reports", "--observe", name],
+        [*_COMMAND, "--observe", name, str(num_changed)],
         cwd=_ROOT,
         check=True,
         capture_output=True,
         text=True,
     )
-    first, changed, kept, seconds = done.stdout.split()
-    return Peak(int(first), int(changed), int(kept), float(seconds))
+    first, changed, held, num_kept, seconds = json.loads(done.stdout)
+    return Peak(first, changed, tuple(held), num_kept, seconds)
 
 
-def _observe(name: str) -> None:
+def _observe(name: str, num_changed: int) -> None:
+    collect_garbage_rarely()
+    tune_for_server()
     cache: Cache[CompactReport] = Cache(ReportInterner(), REPORT_QUOTA)
-    cache.replace(_versioned(INPUTS[name](0), 0))
+    cache.replace(_receive(name, 0))
     if cache.has_room:
-        cache.replace(_versioned(INPUTS[name](0), 0))
+        cache.replace(_receive(name, 0))
     observer = FabricObserver()
     observer.update(TreeInputs(cache.values, None), None)
-    first = _read_peak()
-    for document in _versioned(INPUTS[name](1), 1):
-        cache.put(document)
-    started = time.process_time()
-    previous = observer.observation.tree if observer.observation else None
-    observer.update(TreeInputs(cache.values, None), previous)
-    seconds = time.process_time() - started
-    sys.stdout.write(f"{first} {_read_peak()} {len(cache.values)} {seconds:.1f}\n")
+    first, held, seconds = _read_status("VmHWM"), [_read_status("VmRSS")], 0.0
+    for turn in range(1, num_changed + 1):
+        for document in _receive(name, turn):
+            cache.put(document)
+        started = time.process_time()
+        previous = observer.observation.tree if observer.observation else None
+        observer.update(TreeInputs(cache.values, None), previous)
+        seconds = time.process_time() - started
+        held.append(_read_status("VmRSS"))
+    num_kept = len(cache.values)
+    json.dump([first, _read_status("VmHWM"), held, num_kept, round(seconds, 1)], sys.stdout)
+
+
+def _receive(name: str, turn: int) -> Iterator[Document]:
+    """Yield the documents of a round, each decoded when it is needed."""
+    with subprocess.Popen(
+        [*_COMMAND, "--write", name, str(turn)], cwd=_ROOT, stdout=subprocess.PIPE
+    ) as maker:
+        if maker.stdout is not None:
+            yield from map(json.loads, maker.stdout)
+    if maker.returncode:
+        raise subprocess.CalledProcessError(maker.returncode, maker.args)
+
+
+def _write(name: str, turn: int) -> None:
+    for document in _versioned(INPUTS[name](turn), turn):
+        sys.stdout.write(f"{json.dumps(document)}\n")
 
 
 def _versioned(documents: Iterator[Document], turn: int) -> Iterator[Document]:
@@ -178,9 +211,10 @@ def _versioned(documents: Iterator[Document], turn: int) -> Iterator[Document]:
         yield {**document, "metadata": metadata}
 
 
-def _read_peak() -> int:
+def _read_status(field: str) -> int:
+    """Return the bytes in a field of the status of this process."""
     rows = _STATUS.read_text().splitlines()
-    return next(int(row.split()[1]) * 1024 for row in rows if row.startswith("VmHWM:"))
+    return next(int(row.split()[1]) * 1024 for row in rows if row.startswith(f"{field}:"))
 
 
 def main() -> int:
@@ -200,7 +234,9 @@ def main() -> int:
 
 if __name__ == "__main__":
     match sys.argv[1:]:
-        case ["--observe", chosen]:
-            _observe(chosen)
+        case ["--observe", chosen, count]:
+            _observe(chosen, int(count))
+        case ["--write", chosen, count]:
+            _write(chosen, int(count))
         case _:
             sys.exit(main())
