@@ -1,4 +1,7 @@
-"""Findings about ids that two devices claim: one per pair of devices, for all of their ids."""
+"""Findings about ids that several devices claim: one per pair of devices, for all of their ids.
+
+Of many devices that claim one id, those beyond the first are one finding together.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from topology.model.errors import list_some, show
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 
 _MAX_SHOWN: Final = 3
+_MAX_CLAIMANTS: Final = 8
+"""Further devices with the same ids that have a finding each; more have one together."""
 
 
 class Verdict(StrEnum):
@@ -45,6 +50,7 @@ def describe_disputes(disputes: Iterable[Dispute]) -> Iterator[Finding]:
     keys: dict[tuple[Verdict, str, str], set[Key]] = defaultdict(set)
     for verdict, claimant, other, key in disputes:
         keys[verdict, claimant, other].add(key)
+    yield from _pop_crowds(keys)
     for verdict, claimant, other in sorted(keys):
         own = sorted(keys[verdict, claimant, other])
         mirrored = keys.get((verdict, other, claimant))
@@ -55,6 +61,24 @@ def describe_disputes(disputes: Iterable[Dispute]) -> Iterator[Finding]:
         is_listing = verdict in (Verdict.LISTING_LOST, Verdict.LISTING_KEPT)
         names = (claimant, other) if is_listing else (claimant,)
         yield _build_finding(names, _MESSAGES[verdict](claimant, other, own))
+
+
+def _pop_crowds(keys: dict[tuple[Verdict, str, str], set[Key]]) -> Iterator[Finding]:
+    """Remove many further claimants of the same ids, and yield one finding for each crowd."""
+    crowds: dict[tuple[Verdict, tuple[Key, ...]], list[str]] = defaultdict(list)
+    for (verdict, claimant, other), own in sorted(keys.items()):
+        if not other:
+            crowds[verdict, tuple(sorted(own))].append(claimant)
+    for (verdict, own_keys), claimants in sorted(crowds.items()):
+        if len(claimants) > _MAX_CLAIMANTS:
+            for claimant in claimants:
+                del keys[verdict, claimant, ""]
+            names = list_some(claimants, _MAX_SHOWN)
+            yield _build_finding(
+                claimants[:_MAX_CLAIMANTS],
+                f"{names} also claim {_list_keys(own_keys)}, so it does not identify them. Check "
+                "for cloned firmware, misbehaving nodes or a wrong list of nodes.",
+            )
 
 
 def _build_finding(names: Sequence[str], message: str) -> Finding:

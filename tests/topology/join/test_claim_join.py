@@ -173,6 +173,16 @@ def test_it_does_not_join_by_an_id_that_two_reporters_claim() -> None:
     assert len(set(names_of(fabric))) == len(fabric.devices) == 5
 
 
+def test_many_devices_with_one_id_are_one_finding() -> None:
+    shared = Id(IdKind.MAC, mac_of("cloned"))
+    names = [f"h{number:03}" for number in range(300)]
+    findings = build_fabric([listed(name, shared) for name in names]).findings
+    pair, crowd = (finding.message for finding in findings)
+    assert pair.startswith(f"h000 and h001 both claim mac {shared.value};")
+    assert crowd.startswith(f"h002, h003, h004 and 295 more also claim mac {shared.value},")
+    assert max(len(finding.ports) for finding in findings) <= 8
+
+
 def test_it_prefers_the_inventory_to_a_report() -> None:
     shared = Id(IdKind.MAC, mac_of("h1"))
     own_claims = [listed("h1", shared), listed("h2"), with_ids("h2", node("h2"), shared)]
