@@ -27,7 +27,7 @@ from generator.placement.explanation.alternatives import find_alternatives
 from generator.placement.explanation.deferred import LazyMapping, LazySequence
 from generator.placement.explanation.verdicts import judge_domains
 from generator.placement.presets import PRESETS, ObjectiveKey
-from generator.placement.problem.constraints import fits_nodes, satisfies_rules
+from generator.placement.problem.constraints import is_allowed, require_allowed
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import eviction_of, measure, render_objective
 from generator.placement.problem.problem import Problem, build_problem
@@ -35,9 +35,8 @@ from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.eviction_search import solve_with_eviction
-from generator.placement.solve.pod_counts import allows_counts, highest_job_tier, max_gang_pods
+from generator.placement.solve.pod_counts import max_gang_pods
 from generator.placement.solve.solver import solve, solve_greedily
-from generator.placement.solve.uniform_gang import place_uniform_gang
 
 SEARCH_STEPS = 1_000_000
 """Step budget of the exact search: about half a second."""
@@ -116,9 +115,6 @@ def _compute_answer(
         return _infeasible_answer(refusal)
     query_time = _QueryTime.start(request, clock)
     snapshot = view_for(snapshot, request.gang, request.priority)
-    pods = place_uniform_gang(snapshot, request)
-    if pods is not None:
-        return uniform_answer(snapshot, request, pods, lambda: snapshot)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
         return _infeasible_answer(reasons.no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
@@ -238,15 +234,6 @@ def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidat
     return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
 
 
-def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
-    """Return whether a placement keeps every rule, every number of pods, and fits; O(pods)."""
-    return (
-        allows_counts(problem, [len(positions) for positions in pods])
-        and satisfies_rules(problem, pods)
-        and fits_nodes(problem, pods)
-    )
-
-
 def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningGang:
     """Return a placement as the gang that runs once its pods are bound."""
     per_pod = {group.name: dict(group.request) for group in request.groups}
@@ -290,13 +277,18 @@ def _explain_infeasible(problem: Problem, budget: Budget) -> Placement:
         reason,
         is_proved=is_proved,
         alternatives=find_alternatives(problem, budget),
-        domains=LazySequence(partial(judge_domains, problem, highest_job_tier(problem), None)),
+        domains=LazySequence(partial(judge_domains, problem, problem.highest_job_tier, None)),
         working=describe_candidates(problem),
     )
 
 
 def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
-    """Return the answer for a placement of a problem."""
+    """Return the answer for a placement of a problem, once every rule of it is checked.
+
+    Raises:
+        InvariantError: the placement breaks a rule.
+    """
+    require_allowed(problem, candidate.positions)
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
     for group, positions in zip(problem.request.groups, candidate.positions, strict=True):

@@ -20,7 +20,7 @@ def test_it_says_which_bars_hold() -> None:
     rows = [
         Figure(REFERENCE, 10_000, 1e-3, 1e-3, proved=0),
         Figure(FRESH, 10_000, 0.9e-3, 2e-3, proved=1),
-        Figure(COUNTED, 10_000, 60e-6, 2e-3, proved=1),
+        Figure(COUNTED, 10_000, 1.2e-3, 2e-3, proved=1),
     ]
     lines = text(rows).splitlines()
     assert "holds" in lines[2]

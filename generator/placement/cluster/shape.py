@@ -10,7 +10,6 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover, build_min_cover
-from generator.placement.cluster.units import UnitIndex
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +25,6 @@ class PodShape:
     """Per node: preferred labels that it lacks; None if no label is preferred."""
     _min_covers: dict[tuple[int, int], MinCover] = field(default_factory=dict, repr=False)
     """By inner tier and wider tier; a cache."""
-    _unit_indexes: dict[int, UnitIndex] = field(default_factory=dict, repr=False)
-    """By tier; a cache."""
 
     @property
     def slots(self) -> IntArray:
@@ -52,13 +49,6 @@ class PodShape:
             self._min_covers[inner, tier] = cached
         return cached
 
-    def unit_index(self, levels: TreeLevels, tier: int) -> UnitIndex | None:
-        """Return the index of the units of a tier; None if the tier is too large for an index."""
-        cached = self._unit_indexes.get(tier) or UnitIndex.build(levels, self.slots_by_tier, tier)
-        if cached is not None:
-            self._unit_indexes[tier] = cached
-        return cached
-
     def with_slots(self, levels: TreeLevels, nodes: IntArray, fits: IntArray) -> PodShape:
         """Return the shape after the slots of some nodes, given in order, change.
 
@@ -78,16 +68,10 @@ class PodShape:
             updated = cover.with_changes(self.slots_by_tier[inner], slots_by_tier[inner], touched)
             if updated is not None:
                 min_covers[inner, tier] = updated
-        unit_indexes = {
-            tier: unit_index
-            for tier, index in self._unit_indexes.copy().items()
-            if (unit_index := index.with_slots(slots_by_tier, nodes)) is not None
-        }
         return PodShape(
             self.request,
             self.allowed,
             tuple(slots_by_tier),
             self.missing_labels,
             min_covers,
-            unit_indexes,
         )

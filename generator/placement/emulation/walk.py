@@ -31,7 +31,7 @@ from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.candidate import PlacementCandidate
-from generator.placement.solve.pod_counts import pod_count_choices, pod_count_step
+from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.walk_rules import PlacementWalk
 
 PositionsPerGroup = list[list[int]]
@@ -155,7 +155,7 @@ class Walker:
         """Place the minimum number of pods, then add as many as fit."""
         groups = self._problem.request.groups
         full_counts = tuple(group.count for group in groups)
-        steps = [pod_count_step(self._problem, group_index) for group_index in range(len(groups))]
+        steps = [self._problem.pod_count_step(group_index) for group_index in range(len(groups))]
         min_counts = tuple(
             min(-(-group.least // step) * step, group.count)
             for group, step in zip(groups, steps, strict=True)
@@ -330,7 +330,7 @@ class Walker:
             self._candidates.capacity_of(scope, free).usable_slots[place.tier][place.unit]
         )
         before, length = free.copy(), len(pods[group])
-        step = pod_count_step(self._problem, group)
+        step = self._problem.pod_count_step(group)
         for count in range(min(missing, max_count) // step * step, 0, -step):
             counts = [count if other == group else 0 for other in range(len(pods))]
             if self._place_group(scope, counts, free, target) and satisfies_rules(

@@ -14,7 +14,6 @@ from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
-from generator.placement.solve.pod_counts import highest_job_tier
 from generator.placement.solve.solver import solve
 
 PLACED_MARK = "{placed}"
@@ -66,7 +65,7 @@ def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
 
 def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
     """Yield the problem once per higher tier, with that tier as the required one."""
-    snapshot, job_tier = problem.snapshot, highest_job_tier(problem)
+    snapshot, job_tier = problem.snapshot, problem.highest_job_tier
     tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
     for tier in tiers[job_tier + 1 :]:
         is_across = request.across_islands or tier == CLUSTER_TIER

@@ -19,7 +19,6 @@ from generator.placement.problem.problem import Problem, build_problem, without_
 from generator.placement.problem.slices import all_slices
 from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.pod_counts import highest_job_tier, min_total_pods
 from generator.placement.solve.solver import solve
 
 
@@ -148,12 +147,12 @@ def count_excluded_nodes(problem: Problem) -> dict[str, int]:
 
 
 def _no_fit_reason(problem: Problem) -> Reason:
-    tier = highest_job_tier(problem)
+    tier = problem.highest_job_tier
     names = problem.snapshot.levels.tiers
     if len(problem.request.groups) > 1:
         return Reason(ReasonKind.NO_FIT, tier=names[tier])
     capacity = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
-    needed = max(min_total_pods(problem), problem.request.groups[0].least)
+    needed = max(problem.min_pods, problem.request.groups[0].least)
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")
     if layer is not None and int(capacity.slots_by_tier[tier].max()) >= needed:

@@ -4,6 +4,7 @@
 `request_parts`: part types and parts; assigns placed parts to groups.
 `slices`: cuts the pods of a group into slices by index.
 `partial_slices`: completes slices that running pods have begun.
+`gang_members`: the members of a gang, and the numbers of pods that each may have.
 `unit_rules`: rules on the pods of a group in each unit of a tier.
 `constraints`: checks a placement against every rule of its request.
 `running_pods`: where pods of the gang already run.

@@ -1,14 +1,45 @@
-"""Check whether a placement satisfies every rule of its request, and fits its nodes."""
+"""Check every rule of a request on a placement: counts, limits, slices, tiers, and free capacity.
+
+No answer leaves the engine unchecked, whichever way found it.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from generator.placement.cluster.tiers import tier_index
+from generator.placement.problem.gang_members import takes_part
 from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.slices import slices_with_positions
+from topology.model.errors import InvariantError
+
+
+def require_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> None:
+    """Check an answer before it leaves; O(pods × rules).
+
+    Raises:
+        InvariantError: the placement breaks a rule.
+    """
+    if not is_allowed(problem, pods):
+        raise InvariantError(f"the placement of gang {problem.request.gang!r} breaks a rule")
+
+
+def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether a placement keeps every rule, every number of pods, and fits; O(pods)."""
+    return (
+        _has_allowed_counts(problem, [len(positions) for positions in pods])
+        and satisfies_rules(problem, pods)
+        and _fits_nodes(problem, pods)
+    )
+
+
+def _has_allowed_counts(problem: Problem, counts: Sequence[int]) -> bool:
+    """Return whether minimums, slices and members allow these pods per group; O(groups)."""
+    return sum(counts) >= problem.min_pods and takes_part(problem.gang, counts)
 
 
 def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
@@ -36,9 +67,15 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     )
 
 
-def fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+def _fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether every node is allowed and has all that its pods request; O(pods)."""
     snapshot = problem.snapshot
+    if len(problem.shapes) == 1:
+        (shape,) = problem.shapes
+        nodes, counts = np.unique([node for row in pods for node in row], return_counts=True)
+        slots = snapshot.count_slots(shape.request, unbounded=len(nodes), nodes=nodes)
+        unbounded = not any(shape.request.values())
+        return bool(shape.allowed[nodes].all() and (unbounded or (slots >= counts).all()))
     for shape_index, positions in zip(problem.shape_of, pods, strict=True):
         if not problem.shapes[shape_index].allowed[list(positions)].all():
             return False

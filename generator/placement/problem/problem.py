@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
+from math import lcm
 
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
 from generator.placement.cluster.pod_shapes import build_shapes
@@ -17,7 +19,11 @@ from generator.placement.presets import (
     ObjectiveTerm,
 )
 from generator.placement.problem.evictable_pods import EvictablePods
-from generator.placement.problem.request_parts import PartType, RequestPart, build_set_type
+from generator.placement.problem.gang_members import (
+    GangMember,
+    GroupCounts,
+    build_gang_members,
+)
 from generator.placement.problem.running_pods import find_running_positions, find_stray_tier
 from generator.placement.problem.slices import IndexedPods, SlicePods, cut_slices, innermost_slices
 from generator.placement.problem.unit_rules import (
@@ -34,7 +40,6 @@ from generator.placement.problem.weights import (
 )
 from generator.placement.request import (
     EvictionPolicy,
-    GangGroup,
     PlacementRequest,
     SortRule,
 )
@@ -105,6 +110,56 @@ class Problem:
             return (*order, *VICTIM_TERMS)
         return (*order[:-1], *VICTIM_TERMS, order[-1])
 
+    @cached_property
+    def gang(self) -> GangMember:
+        """All members of the gang as one set of which none may be left out."""
+        rows = [
+            GroupCounts(
+                self._count_range(index),
+                self._group_kind(index),
+                bool(self.running_positions_of[index]),
+            )
+            for index in range(len(self.request.groups))
+        ]
+        return build_gang_members(self.request, rows)
+
+    @property
+    def min_pods(self) -> int:
+        """The fewest new pods of the whole gang."""
+        needed = sum(group.least for group in self.request.groups if not group.is_optional)
+        return max(self.request.least, needed, 1)
+
+    @property
+    def highest_job_tier(self) -> int:
+        """Highest tier at which the job may lie."""
+        return min(self.job_cap, max(job for job, _ in self.strategies))
+
+    def pod_count_step(self, group: int) -> int:
+        """Return the pods of a group that are placed or left out together: those of its slices."""
+        sizes = [layer.size for layer in self.request.groups[group].slices if not layer.has_short]
+        return 1 if self.is_growth else lcm(*sizes)
+
+    def _count_range(self, index: int) -> range:
+        """Return the allowed numbers of pods of a group: whole slices, unless the gang grows."""
+        group, step = self.request.groups[index], self.pod_count_step(index)
+        tier = min(self.highest_job_tier, self.group_cap(index))
+        most_slots = self.shapes[self.shape_of[index]].max_slots[tier]
+        in_slices = max((layer.least * layer.size for layer in group.slices), default=0)
+        fewest = max(group.least, in_slices - len(self.running_positions_of[index]))
+        return range(-(-fewest // step) * step, min(group.count, most_slots) + 1, step)
+
+    def _group_kind(self, index: int) -> tuple[object, ...]:
+        """Return a key that is equal for groups that may be exchanged for each other."""
+        request = self.request
+        is_alike = not (
+            self.running_positions_of[index]
+            or request.traffic
+            or any(request.roles)
+            or request.options.node_weights
+        )
+        group = request.groups[index]
+        return self.shape_of[index], replace(group, name="") if is_alike else index
+
     def sort_column(self, rule: SortRule) -> tuple[IntArray, ...]:
         """Return per tier the values by which a rule sorts its units."""
         return build_sort_column(self.snapshot, rule)
@@ -154,90 +209,6 @@ class Problem:
         whole, short = divmod(count, size) if count else (0, 0)
         return [(size, running)] * whole + ([(short, running)] if short else [])
 
-    def parts(self, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
-        """Return all parts for these pods per group; sets contain their parts."""
-        of_sets: list[list[RequestPart]] = []
-        for group_set in self.request.sets:
-            members = [part for inner in group_set.sets for part in of_sets[inner]]
-            members += [
-                part
-                for group in group_set.groups
-                for part in self._parts_of(group, counts, max_part_tier)
-            ]
-            of_sets.append(self._wrap_set(len(of_sets), members))
-        inner_sets = {inner for group_set in self.request.sets for inner in group_set.sets}
-        inner_groups = {group for group_set in self.request.sets for group in group_set.groups}
-        parts = [
-            part
-            for group in range(len(counts))
-            if group not in inner_groups
-            for part in self._parts_of(group, counts, max_part_tier)
-        ]
-        for index, parts_of_set in enumerate(of_sets):
-            parts += [] if index in inner_sets else parts_of_set
-        return parts
-
-    def _parts_of(self, group: int, counts: tuple[int, ...], part_cap: int) -> list[RequestPart]:
-        count, gang_group = counts[group], self.request.groups[group]
-        slices = self.indexed_slices(group, count)
-        parts = self._parts_of_slices(group, slices, part_cap) or [
-            RequestPart(self._part_type(group, size, part_cap), group)
-            for size, _ in self.split_group(group, count)
-        ]
-        if gang_group.required is None or not gang_group.slices or len(counts) == 1:
-            return parts
-        return self._wrap_in_tier(
-            parts, self.group_cap(group), self.running_positions_of[group], group
-        )
-
-    def _parts_of_slices(
-        self, group: int, slices: tuple[SlicePods, ...], part_cap: int
-    ) -> list[RequestPart]:
-        """Return indexed slices as parts; slices of coarse layers are sets."""
-        parts: list[RequestPart] = []
-        for piece in slices:
-            cap = self.root if piece.tier is None else tier_index(self.snapshot, piece.tier)
-            if piece.inner_slices:
-                inner_parts = self._parts_of_slices(group, piece.inner_slices, part_cap)
-                parts += self._wrap_in_tier(inner_parts, cap, piece.running_positions, group)
-                continue
-            part_type = self._part_type(group, piece.size, min(part_cap, cap))
-            owner = group if piece.running_positions else -1
-            parts.append(
-                RequestPart(part_type._replace(running_span=piece.running_span, owner=owner), group)
-            )
-        return parts
-
-    def _wrap_in_tier(
-        self, parts: list[RequestPart], cap: int, running: tuple[int, ...], group: int
-    ) -> list[RequestPart]:
-        """Return parts of a group, with its running pods, as one part within a tier."""
-        if not parts or cap == self.root:
-            return parts
-        running_span = (running[0], running[-1]) if running else None
-        owner = group if running else -1
-        part_type = build_set_type(
-            parts, max_tier=cap, running_span=running_span, preferred=(), owner=owner
-        )
-        return [RequestPart(part_type, -1, tuple(parts))]
-
-    def _wrap_set(self, set_index: int, members: list[RequestPart]) -> list[RequestPart]:
-        """Return the parts as one part if the set has a bound, else unchanged."""
-        group_set = self.request.sets[set_index]
-        if not members or not (group_set.required or group_set.preferred):
-            return members
-        running = self.running_in_set(set_index)
-        part_type = build_set_type(
-            members,
-            max_tier=tier_index(self.snapshot, group_set.required)
-            if group_set.required
-            else self.root,
-            running_span=(min(running), max(running)) if running else None,
-            preferred=tuple(tier_index(self.snapshot, tier) for tier in group_set.preferred),
-            owner=set_index if running else -1,
-        )
-        return [RequestPart(part_type, -1, tuple(members))]
-
     def groups_in_set(self, set_index: int) -> list[int]:
         """Return all groups in a set, including those of inner sets."""
         group_set = self.request.sets[set_index]
@@ -256,35 +227,10 @@ class Problem:
             for node in self.running_positions_of[group]
         )
 
-    def _part_type(self, index: int, size: int, part_cap: int) -> PartType:
-        group = self.request.groups[index]
-        running = () if group.slices else self.running_positions_of[index]
-        return PartType(
-            shape=self.shape_of[index],
-            size=size,
-            max_tier=min(part_cap, self._slice_cap(group, size), self.group_cap(index)),
-            running_span=(min(running), max(running)) if running else None,
-            preferred=self.preferred_tiers_of(index),
-            histogram_floor=self.slice_tier_of(index),
-            owner=index if running else -1,
-        )
-
     def group_cap(self, index: int) -> int:
         """Return the highest tier at which the pods of a group may lie."""
         required = self.request.groups[index].required
         return tier_index(self.snapshot, required) if required else self.root
-
-    def _slice_cap(self, group: GangGroup, size: int) -> int:
-        """Return the tier that a slice must stay within.
-
-        If pods already run, a new slice may complete a running one: then the unit rule is the
-        bound. It also is for the pods of a short slice, unless slices are indexed.
-        """
-        if not group.slices or group.slices[-1].tier is None or self.running_positions:
-            return self.root
-        layer = group.slices[-1]
-        is_unbound = size < layer.size and not layer.is_indexed
-        return self.root if is_unbound else tier_index(self.snapshot, layer.tier)
 
     def slice_tier_of(self, group: int) -> int:
         """Return the tier that the slices of a group must stay within; 0 if there is none.

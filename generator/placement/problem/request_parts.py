@@ -11,6 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from generator.placement.cluster.tiers import tier_index
+from generator.placement.groups import GangGroup
+from generator.placement.problem.problem import Problem
+from generator.placement.problem.slices import SlicePods
+
 
 class PartType(NamedTuple):
     """A class of interchangeable parts."""
@@ -55,6 +60,124 @@ class PlacedPart:
         """Return the positions of all its pods, sorted."""
         inner = (node for member in self.members for node in member.positions())
         return sorted([*self.nodes, *inner])
+
+
+def build_parts(problem: Problem, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
+    """Return all parts for these pods per group; sets contain their parts."""
+    of_sets: list[list[RequestPart]] = []
+    for group_set in problem.request.sets:
+        members = [part for inner in group_set.sets for part in of_sets[inner]]
+        members += [
+            part
+            for group in group_set.groups
+            for part in _parts_of(problem, group, counts, max_part_tier)
+        ]
+        of_sets.append(_wrap_set(problem, len(of_sets), members))
+    inner_sets = {inner for group_set in problem.request.sets for inner in group_set.sets}
+    inner_groups = {group for group_set in problem.request.sets for group in group_set.groups}
+    parts = [
+        part
+        for group in range(len(counts))
+        if group not in inner_groups
+        for part in _parts_of(problem, group, counts, max_part_tier)
+    ]
+    for index, parts_of_set in enumerate(of_sets):
+        parts += [] if index in inner_sets else parts_of_set
+    return parts
+
+
+def _parts_of(
+    problem: Problem, group: int, counts: tuple[int, ...], part_cap: int
+) -> list[RequestPart]:
+    count, gang_group = counts[group], problem.request.groups[group]
+    slices = problem.indexed_slices(group, count)
+    parts = _parts_of_slices(problem, group, slices, part_cap) or [
+        RequestPart(_part_type(problem, group, size, part_cap), group)
+        for size, _ in problem.split_group(group, count)
+    ]
+    if gang_group.required is None or not gang_group.slices or len(counts) == 1:
+        return parts
+    return _wrap_in_tier(
+        problem, parts, problem.group_cap(group), problem.running_positions_of[group], group
+    )
+
+
+def _parts_of_slices(
+    problem: Problem, group: int, slices: tuple[SlicePods, ...], part_cap: int
+) -> list[RequestPart]:
+    """Return indexed slices as parts; slices of coarse layers are sets."""
+    parts: list[RequestPart] = []
+    for piece in slices:
+        cap = problem.root if piece.tier is None else tier_index(problem.snapshot, piece.tier)
+        if piece.inner_slices:
+            inner_parts = _parts_of_slices(problem, group, piece.inner_slices, part_cap)
+            parts += _wrap_in_tier(problem, inner_parts, cap, piece.running_positions, group)
+            continue
+        part_type = _part_type(problem, group, piece.size, min(part_cap, cap))
+        owner = group if piece.running_positions else -1
+        parts.append(
+            RequestPart(part_type._replace(running_span=piece.running_span, owner=owner), group)
+        )
+    return parts
+
+
+def _wrap_in_tier(
+    problem: Problem, parts: list[RequestPart], cap: int, running: tuple[int, ...], group: int
+) -> list[RequestPart]:
+    """Return parts of a group, with its running pods, as one part within a tier."""
+    if not parts or cap == problem.root:
+        return parts
+    running_span = (running[0], running[-1]) if running else None
+    owner = group if running else -1
+    part_type = build_set_type(
+        parts, max_tier=cap, running_span=running_span, preferred=(), owner=owner
+    )
+    return [RequestPart(part_type, -1, tuple(parts))]
+
+
+def _wrap_set(problem: Problem, set_index: int, members: list[RequestPart]) -> list[RequestPart]:
+    """Return the parts as one part if the set has a bound, else unchanged."""
+    group_set = problem.request.sets[set_index]
+    if not members or not (group_set.required or group_set.preferred):
+        return members
+    running = problem.running_in_set(set_index)
+    part_type = build_set_type(
+        members,
+        max_tier=tier_index(problem.snapshot, group_set.required)
+        if group_set.required
+        else problem.root,
+        running_span=(min(running), max(running)) if running else None,
+        preferred=tuple(tier_index(problem.snapshot, tier) for tier in group_set.preferred),
+        owner=set_index if running else -1,
+    )
+    return [RequestPart(part_type, -1, tuple(members))]
+
+
+def _part_type(problem: Problem, index: int, size: int, part_cap: int) -> PartType:
+    group = problem.request.groups[index]
+    running = () if group.slices else problem.running_positions_of[index]
+    return PartType(
+        shape=problem.shape_of[index],
+        size=size,
+        max_tier=min(part_cap, _slice_cap(problem, group, size), problem.group_cap(index)),
+        running_span=(min(running), max(running)) if running else None,
+        preferred=problem.preferred_tiers_of(index),
+        histogram_floor=problem.slice_tier_of(index),
+        owner=index if running else -1,
+    )
+
+
+def _slice_cap(problem: Problem, group: GangGroup, size: int) -> int:
+    """Return the tier that a slice must stay within.
+
+    If pods already run, a new slice may complete a running one: then the unit rule is the
+    bound. It also is for the pods of a short slice, unless slices are indexed.
+    """
+    if not group.slices or group.slices[-1].tier is None or problem.running_positions:
+        return problem.root
+    layer = group.slices[-1]
+    is_unbound = size < layer.size and not layer.is_indexed
+    return problem.root if is_unbound else tier_index(problem.snapshot, layer.tier)
 
 
 def build_set_type(

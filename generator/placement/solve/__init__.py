@@ -3,10 +3,10 @@
 `solver`: tries numbers of pods, strategies and tiers in order; chooses the finder.
 `pod_counts`: the numbers of pods per group to try.
 `eviction_search`: the best placement if running pods may be evicted.
-`uniform_gang`: a shortcut for plain gangs of equal pods, with the same answer.
+`uniform_gang`: plain gangs of equal pods, as batches count them.
 `homogeneous`: exact placement of equal parts by counting.
-`domain_dp`: exact shares of pods per unit of one domain, for `homogeneous`.
-`bounds`: the fewest and most pods of each unit of a domain.
+`domain_fill`: fills one domain, for `homogeneous`.
+`domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.
 `part_contents`: the pods and inner parts of each part type.
 `state_encoding`: states of the tree search as integers.

@@ -14,16 +14,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import IntArray, TreeLevels
+from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.subset_sum import (
     choose_fewest_nodes,
     fewest_bins_candidates,
     fill_in_order,
     group_equal_bins,
 )
+from generator.placement.cluster.units import content_key
 from generator.placement.presets import ObjectiveKey
-from generator.placement.solve.bounds import Bounds, NodeBounds
-from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.budget import Budget
 
 WORD_BITS = 60
 """Wider costs are Python integers in an object array: equally exact, but slower."""
@@ -35,12 +35,53 @@ ADDITIONS_PER_STEP = 100
 """Elements that numpy adds and compares in the time of one search step."""
 
 
-@dataclass(frozen=True, slots=True)
-class DomainFill:
-    """Pods per node of one domain."""
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Bounds per unit, one array for every tier below that of the domain."""
 
-    pods_per_node: dict[int, int]
-    is_proved: bool
+    low: tuple[IntArray | None, ...]
+    """Fewest pods; None: no unit of the tier must hold any."""
+    high: tuple[IntArray, ...]
+    slots: tuple[IntArray, ...]
+    worst_tier: int
+    """Units of this tier and above hold a multiple of `part_size` pods."""
+    part_size: int
+
+    def lower_bounds(self, tier: int, span: range) -> IntArray:
+        """Return the fewest pods of each unit in a range."""
+        low = self.low[tier]
+        if low is None:
+            return np.zeros(len(span), dtype=np.int64)
+        return low[span.start : span.stop]
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBounds:
+    """The nodes of a tier-1 unit that may hold pods."""
+
+    positions: IntArray
+    low: IntArray
+    high: IntArray
+    slots: IntArray
+    is_forced: BoolArray
+    """Whether the bounds require that a node holds pods."""
+
+    @classmethod
+    def build(cls, span: range, bounds: Bounds) -> NodeBounds:
+        """Return the nodes of a range that may hold pods."""
+        kept = np.flatnonzero(bounds.high[0][span.start : span.stop]) + span.start
+        low = bounds.lower_bounds(0, span)[kept - span.start]
+        return cls(kept, low, bounds.high[0][kept], bounds.slots[0][kept], low > 0)
+
+    @property
+    def forced_pods(self) -> int:
+        """Pods that the bounds require on nodes."""
+        return int(self.low.sum())
+
+    @property
+    def spare_slots(self) -> int:
+        """Further pods that the same nodes hold."""
+        return int((self.high - self.low)[self.is_forced].sum())
 
 
 class FillContext:
@@ -65,32 +106,11 @@ class FillContext:
         return used[:tier], left[:tier]
 
 
-def fill_domain(context: FillContext, tier: int, unit: int, num_pods: int) -> DomainFill:
-    """Share out the pods of a job whose domain is this unit."""
-    if tier == 0:
-        return DomainFill({unit: num_pods}, is_proved=True)
-    try:
-        pods = _DomainTables(context, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
-    except BudgetExhausted:
-        return DomainFill(_fullest_first(context, tier, unit, num_pods), is_proved=False)
-    return DomainFill(pods, is_proved=True)
-
-
-def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
-    """Return all of a unit that decides the best shares inside: its inner units and their slots."""
-    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
-    rows = [slots[start:stop].tobytes()]
-    for inner in range(1, tier):
-        starts = levels.starts[inner]
-        first, last = levels.unit_of_node[inner][start], levels.unit_of_node[inner][stop - 1] + 1
-        rows.append((starts[first:last] - start).tobytes())
-    return b"|".join(rows)
-
-
-class _DomainTables:
+class DomainTables:
     """The tables of one domain: per unit the lowest cost of every number of pods."""
 
     def __init__(self, context: FillContext, tier: int, unit: int, num_pods: int) -> None:
+        """Prepare the costs of units; no table is built yet."""
         self._levels, self._bounds = context.levels, context.bounds
         self._budget, self._num_pods = context.budget, num_pods
         self._unit_costs, self._slot_costs = [0] * tier, [0] * tier
@@ -374,27 +394,3 @@ def _fill_nodes(pods: dict[int, int], nodes: IntArray, highs: IntArray, num_pods
         pods[node] += more
         num_pods -= more
     return num_pods
-
-
-def _fullest_first(context: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
-    """Return pods per node: minimums, then children with most slots, the last a tight fit."""
-    if tier == 0:
-        return {unit: num_pods} if num_pods else {}
-    span = context.levels.children(tier, unit)
-    low = context.bounds.lower_bounds(tier - 1, span)
-    spare = context.bounds.high[tier - 1][span.start : span.stop] - low
-    shares, missing_pods = low.copy(), num_pods - int(low.sum())
-    order = np.lexsort((np.arange(len(span)), -spare, low == 0))
-    for rank, index in enumerate(order):
-        tight_fits = [later for later in order[rank:] if spare[later] >= missing_pods]
-        is_last = bool(tight_fits) and (low[index] == 0 or low[tight_fits[-1]] > 0)
-        chosen = tight_fits[-1] if is_last else index
-        shares[chosen] += min(int(spare[chosen]), missing_pods)
-        missing_pods -= min(int(spare[chosen]), missing_pods)
-        if not missing_pods:
-            break
-    pods: dict[int, int] = {}
-    for child, share in zip(span, shares.tolist(), strict=True):
-        if share:
-            pods |= _fullest_first(context, tier - 1, child, share)
-    return pods

@@ -19,13 +19,13 @@ import numpy as np
 
 from generator.placement.cluster.levels import IntArray, TreeLevels
 from generator.placement.cluster.min_cover import build_min_cover
-from generator.placement.cluster.units import LEAF_TIER
+from generator.placement.cluster.units import LEAF_TIER, content_key
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartType, PlacedPart
-from generator.placement.solve.bounds import Bounds
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.domain_dp import DomainFill, FillContext, content_key, fill_domain
+from generator.placement.solve.domain_dp import Bounds, FillContext
+from generator.placement.solve.domain_fill import DomainFill, fill_domain
 from generator.placement.solve.part_placement import PartPlacement
 
 SortColumn = Callable[[IntArray], IntArray]
@@ -219,11 +219,14 @@ class HomogeneousFinder:
 
     def _content_key(self, tier: int, unit: int) -> bytes:
         """Return a key that is equal for units in which pods use and leave the same."""
-        leaves = self._shape.unit_index(self._levels, LEAF_TIER) if tier == LEAF_TIER + 1 else None
-        if leaves is None:
-            return content_key(self._levels, self._shape.slots, tier, unit)
-        children = self._levels.children(tier, unit)
-        return np.sort(leaves.class_of_unit[children.start : children.stop]).tobytes()
+        slots = self._shape.slots
+        if tier != LEAF_TIER + 1:
+            return content_key(self._levels, slots, tier, unit)
+        starts, stops = self._levels.starts[LEAF_TIER], self._levels.stops[LEAF_TIER]
+        leaves = self._levels.children(tier, unit)
+        return b"|".join(
+            sorted(np.sort(slots[starts[leaf] : stops[leaf]]).tobytes() for leaf in leaves)
+        )
 
     def _sort_columns(
         self, tier: int, inner_columns: Mapping[ObjectiveKey, list[SortColumn]]

@@ -18,21 +18,21 @@ from typing import Protocol
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
+from generator.placement.problem.gang_members import (
+    GangMember,
+    add_fewest,
+    all_members,
+    fewest_pods_choice,
+)
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.request_parts import RequestPart, assign_parts
+from generator.placement.problem.request_parts import RequestPart, assign_parts, build_parts
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
 from generator.placement.solve.part_placement import PartPlacement
 from generator.placement.solve.pod_counts import (
-    GangMember,
-    add_fewest,
-    all_members,
-    build_gang_members,
-    fewest_pods_choice,
-    min_total_pods,
     pod_count_choices,
 )
 from generator.placement.solve.tree_search import TreeSearch
@@ -143,7 +143,7 @@ def _candidates_of(
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
         if strategy:
             budget.spend(CHOICE_STEPS)
-        parts = problem.parts(counts, part_cap)
+        parts = build_parts(problem, counts, part_cap)
         finder = make_finder(problem, parts)
         for tier in range(problem.lowest_job_tier, min(job_cap, problem.job_cap) + 1):
             units = candidate_units(problem, counts, tier)
@@ -163,7 +163,7 @@ class _Growth:
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
         self._problem, self._budget = problem, budget
-        self._gang = build_gang_members(problem)
+        self._gang = problem.gang
         self._counts = (0,) * len(problem.request.groups)
         self.best: PlacementCandidate | None = None
 
@@ -176,8 +176,8 @@ class _Growth:
         if not self._gang.totals:
             return
         self._counts = fewest_pods_choice(self._gang, len(self._counts))
-        if sum(self._counts) < max(min_total_pods(self._problem), 1):
-            self._counts = self._fill_up(max(min_total_pods(self._problem), 1))
+        if sum(self._counts) < self._problem.min_pods:
+            self._counts = self._fill_up(self._problem.min_pods)
         if not self._place(self._counts):
             return
         members = sorted(all_members(self._gang), key=lambda member: member.fewest_pods)

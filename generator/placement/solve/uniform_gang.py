@@ -1,21 +1,15 @@
-"""A shortcut for plain gangs: equal pods in a node, in a leaf, or on whole nodes.
+"""Plain gangs of equal pods, which only tiers and slices in a leaf bound; batches count on them.
 
-Most gangs are plain. For them the rules of `optimal` need only a few comparisons: the lowest tier
-that fits, the fewest nodes, the fewest slots in the domain and in those around it, the fewest slots
-left on the nodes used, the first name. The full engine compares the same values, but builds a
-problem, cuts parts and measures first, which takes many times as long. Other gangs are left to the
-full engine. Where this module answers, its answer equals that of the full engine.
+For them the rules of `optimal` need only a few comparisons: the lowest tier that fits, the fewest
+nodes, the fewest slots in the domain and in those around it, the fewest slots left on the nodes
+used, the first name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from generator.placement.cluster.levels import IntArray, TreeLevels
-from generator.placement.cluster.pod_shapes import build_shapes
-from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.levels import TreeLevels
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.subset_sum import choose_fewest_nodes, fill_in_order
 from generator.placement.cluster.tiers import tier_index
@@ -23,59 +17,6 @@ from generator.placement.cluster.units import LEAF_TIER, UnitSlots
 from generator.placement.presets import Preset
 from generator.placement.request import GangGroup, PlacementRequest
 from generator.placement.solve.homogeneous import cut_parts
-
-
-def place_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...] | None:
-    """Return the positions of all pods, or None if the full engine must decide.
-
-    Args:
-        snapshot: the cluster as the gang sees it.
-        request: a request whose tiers all exist in the tree.
-
-    Cost: O(classes of leaves + nodes of a leaf + pods), for a shape that is cached.
-    """
-    if not is_uniform_gang(snapshot, request):
-        return None
-    (group,) = request.groups
-    ((shape,), _), levels = build_shapes(snapshot, request), snapshot.levels
-    leaves = shape.unit_index(levels, LEAF_TIER)
-    if leaves is None:
-        return None
-    node = leaves.tightest_child(group.count)
-    if node is not None:
-        return (node,) * group.count
-    units = leaves.tightest_units(group.count)
-    if not may_span(snapshot, request, LEAF_TIER if units else LEAF_TIER + 1):
-        return None
-    if units:
-        pods = fill_tightest(units, group.count)
-        return None if pods is None else nodes_in_index_order(levels, group, pods)
-    return (
-        _place_beyond_leaf(levels, shape, group.count)
-        if leaves.is_uniform and not group.slices
-        else None
-    )
-
-
-def _place_beyond_leaf(
-    levels: TreeLevels, shape: PodShape, num_pods: int
-) -> tuple[int, ...] | None:
-    """Return the positions for pods that fit no leaf, if each node holds equally many or none.
-
-    The fewest nodes are then the same in every domain, and leave equally many slots.
-    """
-    domains = shape.unit_index(levels, LEAF_TIER + 1) if levels.root > LEAF_TIER + 1 else None
-    units = () if domains is None else domains.tightest_units(num_pods)
-    pods = fill_tightest(units, num_pods)
-    nodes = [_first_nodes(levels, shape, leaf, count) for leaf, count in (pods or {}).items()]
-    return tuple(np.concatenate(nodes).tolist()) if nodes else None
-
-
-def _first_nodes(levels: TreeLevels, shape: PodShape, leaf: int, num_pods: int) -> IntArray:
-    """Return the node of each pod in a leaf whose usable nodes all hold equally many."""
-    nodes = levels.children(LEAF_TIER, leaf)
-    slots = shape.slots[nodes.start : nodes.stop]
-    return (nodes.start + slots.nonzero()[0]).repeat(shape.max_slots[0])[:num_pods]
 
 
 def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:

@@ -14,7 +14,7 @@ from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem, build_problem
-from generator.placement.problem.request_parts import assign_parts
+from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily
@@ -54,7 +54,7 @@ def homogeneous(draw: st.DrawFn) -> Scene:
 def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     """Return the vectors per tier of both finders; empty if they find nothing."""
     counts = tuple(group.count for group in problem.request.groups)
-    parts = problem.parts(counts, problem.strategies[0][1])
+    parts = build_parts(problem, counts, problem.strategies[0][1])
     counted = Counter(part.part_type for part in parts)
     (kind,) = counted
     assert is_homogeneous(problem, counted)
