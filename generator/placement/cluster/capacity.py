@@ -28,6 +28,15 @@ class NodeUse(NamedTuple):
     """Below 0: pods that are removed."""
 
 
+class _FreeNode(NamedTuple):
+    """A node that pods were placed on or removed from."""
+
+    free: list[int]
+    """Free quantity per resource."""
+    units: tuple[int, ...]
+    """Per tier the unit around it."""
+
+
 @dataclass(slots=True)
 class _ShapeCounts:
     """The slots of one shape."""
@@ -48,7 +57,8 @@ class FreeCapacity:
         self.changes: list[NodeUse] = []
         """All changes so far, without those that were undone."""
         self._row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
-        self._free: dict[int, list[int]] = {}
+        self._nodes: dict[int, _FreeNode] = {}
+        self._max_slots = snapshot.max_node_slots
         self._is_shared = True
         self._counts: list[_ShapeCounts] = []
         for shape in shapes:
@@ -92,9 +102,21 @@ class FreeCapacity:
 
     def free_quantities(self, node: int) -> list[int]:
         """Return the free quantities of a node by row."""
-        free = self._free.get(node)
-        if free is None:
-            free = self._free[node] = self.snapshot.free[:, node].tolist()
+        return self._node(node).free
+
+    def _node(self, node: int) -> _FreeNode:
+        cached = self._nodes.get(node)
+        if cached is None:
+            units = tuple([unit_of.item(node) for unit_of in self.levels.unit_of_node])
+            cached = _FreeNode(self.snapshot.free[:, node].tolist(), units)
+            self._nodes[node] = cached
+        return cached
+
+    def free_array(self) -> IntArray:
+        """Return all free quantities, shaped like those of the snapshot; O(resources × nodes)."""
+        free = self.snapshot.free.copy()
+        for position, node in self._nodes.items():
+            free[:, position] = node.free
         return free
 
     def free_array(self) -> IntArray:
@@ -115,46 +137,42 @@ class FreeCapacity:
 
     def give_back(self, uses: Iterable[NodeUse]) -> None:
         """Remove pods."""
-        for use in uses:
-            self.change(use._replace(num_pods=-use.num_pods))
+        for node, need, num_pods in uses:
+            self.change(NodeUse(node, need, -num_pods))
 
     def undo(self, num_changes: int) -> None:
         """Undo all but the first changes."""
         while len(self.changes) > num_changes:
-            use = self.changes.pop()
-            self._apply(use._replace(num_pods=-use.num_pods))
+            node, need, num_pods = self.changes.pop()
+            self._apply(node, need, -num_pods)
 
     def change(self, use: NodeUse) -> None:
         """Place or remove pods on a node."""
         self.changes.append(use)
-        self._apply(use)
+        self._apply(*use)
 
-    def _apply(self, use: NodeUse) -> None:
+    def _apply(self, node: int, need: PodNeed, num_pods: int) -> None:
         if self._is_shared:
             for counts in self._counts:
                 counts.slots_by_tier = [row.copy() for row in counts.slots_by_tier]
             self._is_shared = False
-        free = self.free_quantities(use.node)
-        for row, quantity in use.need:
-            free[row] -= quantity * use.num_pods
+        free, units = self._node(node)
+        for row, quantity in need:
+            free[row] -= quantity * num_pods
         for counts in self._counts:
-            self._count_node(counts, use.node, free)
-
-    def _count_node(self, counts: _ShapeCounts, node: int, free: Sequence[int]) -> None:
-        if not counts.need or not counts.allowed[node]:
-            return
-        change = self._fits(counts, node, free) - int(counts.slots_by_tier[0][node])
-        if change:
-            for slots, unit_of in zip(counts.slots_by_tier, self.levels.unit_of_node, strict=True):
-                slots[unit_of[node]] += change
-
-    def _fits(self, counts: _ShapeCounts, node: int, free: Sequence[int]) -> int:
-        if counts.reserved is None:
-            fits = min([free[row] // quantity for row, quantity in counts.need])
-        else:
-            kept = counts.reserved[:, node].tolist()
-            fits = min([(free[row] - kept[row]) // quantity for row, quantity in counts.need])
-        return max(min(fits, self.snapshot.max_node_slots), 0)
+            if not counts.need or not counts.allowed[node]:
+                continue
+            left = free
+            if counts.reserved is not None:
+                left = [
+                    quantity - kept
+                    for quantity, kept in zip(free, counts.reserved[:, node].tolist(), strict=True)
+                ]
+            fits = min([left[row] // quantity for row, quantity in counts.need])
+            change = max(min(fits, self._max_slots), 0) - counts.slots_by_tier[0].item(node)
+            if change:
+                for slots, unit in zip(counts.slots_by_tier, units, strict=True):
+                    slots[unit] += change
 
     def slots_beside(self, shape: int, node: int, other: int) -> int:
         """Return how many pods of a shape fit a node beside one pod of another shape."""
