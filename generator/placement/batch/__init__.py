@@ -2,12 +2,10 @@
 
 `joint`: places a batch; the entry point.
 `sequential`: places gangs one after the other, each on what the earlier ones leave free.
-`uniform_batch`: a fast path for equal requests of plain gangs.
+`uniform_gangs`: places equal requests of plain gangs from one rank per leaf.
 `members`: the gangs of a placed batch, and how each may be placed again.
 `local_search`: tries other orders and domains for a few gangs at a time.
-`move`: places one gang again beside the others.
-`pack_heuristic`: packs equal pods into few domains.
-`free_index`: free capacity of nodes or leaves, updated as gangs are placed and removed.
+`pack`: packs equal pods into few domains.
 
 May import everything in `placement` but `emulation` and `preset_comparison`.
 """

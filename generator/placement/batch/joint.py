@@ -12,10 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from generator.placement.answer import Placement
-from generator.placement.batch.free_index import SPAN_FACTOR
-from generator.placement.batch.local_search import LocalSearch
-from generator.placement.batch.members import BatchMembers
-from generator.placement.batch.move import GangPlace, positions_of_spots
+from generator.placement.batch.local_search import GangPlace, LocalSearch
+from generator.placement.batch.members import SPAN_FACTOR, BatchMembers
 from generator.placement.batch.sequential import (
     SequentialPlacement,
     must_explain_now,
@@ -132,16 +130,14 @@ def _improve_jointly(
     """Return the answer after the local search has moved gangs."""
     batch = BatchMembers(sequential, keeps_tiers=keeps_tiers)
     before = [member.place for member in batch.members]
-    LocalSearch(batch.members, batch.free_index, budget).run()
+    LocalSearch(batch.members, batch.free, budget).run()
     after = [member.place for member in batch.members]
     moved = {
         index: place
         for index, (old_place, place) in enumerate(zip(before, after, strict=True))
         if place is not None and place != old_place
     }
-    snapshot, placements = _apply_moves(
-        sequential, moved, are_leaves=batch.free_index.leaf_tier == 0
-    )
+    snapshot, placements = _apply_moves(sequential, moved)
     return BatchPlacement(
         placements=placements,
         make_snapshot=lambda: snapshot,
@@ -155,7 +151,7 @@ def _improve_jointly(
 
 
 def _apply_moves(
-    sequential: SequentialPlacement, places: Mapping[int, GangPlace], *, are_leaves: bool
+    sequential: SequentialPlacement, places: Mapping[int, GangPlace]
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
     """Return the snapshot and the answers after gangs move from their sequential places."""
     snapshot, placements = sequential.final_snapshot, list(sequential.placements)
@@ -164,7 +160,7 @@ def _apply_moves(
         snapshot = without_running(snapshot, sequential.requests[index].gang)
     for index, place in places.items():
         request = sequential.requests[index]
-        placements[index] = _joint_answer(snapshot, request, place, are_leaves=are_leaves)
+        placements[index] = _joint_answer(snapshot, request, place.positions)
         if explains_now:
             placements[index].explain()
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
@@ -172,13 +168,10 @@ def _apply_moves(
 
 
 def _joint_answer(
-    snapshot: Snapshot, request: PlacementRequest, place: GangPlace, *, are_leaves: bool
+    snapshot: Snapshot, request: PlacementRequest, pods: tuple[tuple[int, ...], ...]
 ) -> Placement:
     """Return a jointly found place as an answer; not proved, as the gang alone may do better."""
     problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
-    pods = place.positions or positions_of_spots(
-        problem, place.pods_per_spot, are_leaves=are_leaves
-    )
     return build_answer(
         problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=False)
     )

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
-from generator.placement.batch.free_index import FreeIndex
-from generator.placement.batch.move import GangPlace, GangPlacer
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.units import LEAF_TIER
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
 MAX_NEARBY: Final = 11
@@ -29,6 +29,26 @@ MAX_SHUFFLES: Final = 300
 
 Trial = Sequence[tuple["BatchMember", int]]
 """Gangs in the order in which they are placed, each with the rank of its domain."""
+
+
+class GangPlace(NamedTuple):
+    """The place of a gang."""
+
+    positions: tuple[tuple[int, ...], ...]
+    """Per group the nodes of its pods, in index order."""
+    uses: tuple[NodeUse, ...]
+    span: int
+
+
+class GangPlacer(Protocol):
+    """Places one gang in free capacity."""
+
+    @property
+    def trial_cost(self) -> int:
+        """Cost of one trial in the budget."""
+
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
+        """Return the best place, or the one after `rank` better ones; None if there is none."""
 
 
 @dataclass(eq=False, slots=True)
@@ -55,12 +75,10 @@ class BatchMember:
 class LocalSearch:
     """The state of one search."""
 
-    def __init__(
-        self, members: Sequence[BatchMember], free_index: FreeIndex, budget: Budget
-    ) -> None:
-        """Store the members, whose places the index already counts."""
+    def __init__(self, members: Sequence[BatchMember], free: FreeCapacity, budget: Budget) -> None:
+        """Store the members, whose pods the free capacity already lacks."""
         self._members = [member for member in members if member.placer is not None]
-        self._free_index, self._budget = free_index, budget
+        self._free, self._budget = free, budget
         self._seed = 1
 
     def run(self) -> None:
@@ -136,20 +154,19 @@ class LocalSearch:
     def _units_used(self, member: BatchMember) -> set[tuple[int, int]]:
         if member.place is None:
             return set()
-        free_index = self._free_index
+        unit_of_node = self._free.levels.unit_of_node
         return {
-            (tier, free_index.unit_of_spot[tier][use.spot])
-            for use in member.place.spot_uses
-            for tier in range(free_index.leaf_tier, len(free_index.unit_of_spot) - 1)
+            (tier, unit_of_node[tier].item(use.node))
+            for use in member.place.uses
+            for tier in range(LEAF_TIER, self._free.levels.root)
         }
 
     def _try_order(self, order: Trial) -> bool:
         """Try an order; return whether it is better and therefore kept."""
         self._budget.spend(sum(member.placer.trial_cost for member, _ in order if member.placer))
-        before = [member.place for member, _ in order]
+        mark, before = len(self._free.changes), [member.place for member, _ in order]
         for place in before:
-            if place is not None:
-                self._free_index.give_back(place.spot_uses)
+            self._free.give_back(() if place is None else place.uses)
         places = self._place_in_order(order)
         if places is not None and self._cost_by_priority(order, places) < self._cost_by_priority(
             order, before
@@ -157,27 +174,18 @@ class LocalSearch:
             for (member, _), place in zip(order, places, strict=True):
                 member.place = place
             return True
-        for place in places or ():
-            if place is not None:
-                self._free_index.give_back(place.spot_uses)
-        for place in before:
-            if place is not None:
-                self._free_index.take(place.spot_uses)
+        self._free.undo(mark)
         return False
 
     def _place_in_order(self, order: Trial) -> list[GangPlace | None] | None:
-        """Place gangs in an order; None, with nothing placed, if a gang loses its place."""
+        """Place gangs in an order; None if a gang loses its place."""
         places: list[GangPlace | None] = []
         for member, rank in order:
-            place = member.placer.place(self._free_index, rank) if member.placer else member.place
+            place = member.placer.place(self._free, rank) if member.placer else member.place
             if place is None and member.place is not None:
-                for other in places:
-                    if other is not None:
-                        self._free_index.give_back(other.spot_uses)
                 return None
             places.append(place)
-            if place is not None:
-                self._free_index.take(place.spot_uses)
+            self._free.take_all(() if place is None else place.uses)
         return places
 
     def _cost_by_priority(

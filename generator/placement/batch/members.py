@@ -1,36 +1,55 @@
-"""Turn the gangs of a sequentially placed batch into members that the local search may move."""
+"""Turn the gangs of a sequentially placed batch into members that the local search may move.
+
+Gangs whose only bound is their common tier are packed. All others are searched as if they were
+requested alone, and never lose a tier or a preference that they had.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from generator.placement.answer import Placement, ReasonKind
-from generator.placement.batch.free_index import SPAN_FACTOR, FreeIndex, PodNeed, min_units_needed
-from generator.placement.batch.local_search import BatchMember
-from generator.placement.batch.move import (
-    GangPlacer,
-    PackPlacer,
-    SearchPlacer,
-    build_place,
-    is_packable,
-)
-from generator.placement.batch.pack_heuristic import PackItem
+from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
+from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.slot_cache import SlotCache
 from generator.placement.cluster.snapshot import Snapshot, view_for
-from generator.placement.presets import Preset
-from generator.placement.problem.objective import measure
+from generator.placement.presets import ObjectiveKey, Preset
+from generator.placement.problem.objective import Objective, measure
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
+from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.solver import solve
 
-NODE_TRIAL_COST = 3
-"""Cost of packing one group if spots are nodes, in groups packed by leaves."""
+SPAN_FACTOR = 8
+"""A domain counts as this many of the tier below."""
+SEARCH_STEPS = 20_000
+"""Step budget of one search by the engine."""
+SEARCH_TRIAL_COST = 100
+"""Cost of such a search in a batch's budget, in packed groups."""
 NO_GANG = ""
 """A name that no gang has, so that no running pods belong to it."""
 RETRYABLE_REASONS = frozenset({ReasonKind.NO_FIT, ReasonKind.NO_DOMAIN, ReasonKind.LIMIT})
 """Reasons that may no longer hold after other gangs move."""
+PROTECTED_KEYS = frozenset(
+    {
+        ObjectiveKey.PLACED,
+        ObjectiveKey.STRATEGY,
+        ObjectiveKey.JOB_TIER,
+        ObjectiveKey.GROUP_TIER,
+        ObjectiveKey.HISTOGRAM,
+        ObjectiveKey.PREFERRED_MISSES,
+        ObjectiveKey.NODE_MISSES,
+    }
+)
+"""Keys that a search must not make worse; domains are part of the batch's span instead."""
 
 GroupPositions = tuple[tuple[int, ...], ...]
 """Per group positions of nodes."""
@@ -42,33 +61,28 @@ class _RequestClass:
 
     problem: Problem
     """The request resolved against the snapshot before the batch."""
-    final_shapes: tuple[PodShape, ...]
-    """Per group, in the snapshot after all gangs are placed; empty: the gang must be searched."""
+    shapes: tuple[int, ...]
+    """Per group the index of its shape in the free capacity; empty: the gang must be searched."""
+    needs: tuple[PodNeed, ...]
+    """Per group what a pod uses."""
     reserved: IntArray | None
     """Quantities reserved for other gangs."""
 
 
 class BatchMembers:
-    """The members of one batch, and the index of free capacity that counts them."""
+    """The members of one batch, and the capacity that all of them leave free."""
 
     def __init__(self, sequential: SequentialPlacement, *, keeps_tiers: bool) -> None:
         """Build the members; with `keeps_tiers` no gang may move to a higher tier."""
         self._sequential, self._keeps_tiers = sequential, keeps_tiers
+        self._final = sequential.final_snapshot
+        self.free = FreeCapacity(self._final)
+        self._shape_indexes: dict[tuple[object, ...], int] = {}
         self._request_classes: dict[PlacementRequest, _RequestClass] = {}
-        pairs = list(zip(sequential.requests, sequential.placements, strict=True))
-        request_classes = [
-            None if self._is_fixed(*pair) else self._request_class(pair[0]) for pair in pairs
-        ]
-        self.free_index = FreeIndex(
-            sequential.final_snapshot,
-            _common_shape([request_class for request_class in request_classes if request_class]),
-        )
         priorities = sorted({request.priority for request in sequential.requests}, reverse=True)
         self.members = [
-            self._build_member(
-                request, placement, request_class, priorities.index(request.priority)
-            )
-            for (request, placement), request_class in zip(pairs, request_classes, strict=True)
+            self._build_member(request, placement, priorities.index(request.priority))
+            for request, placement in zip(sequential.requests, sequential.placements, strict=True)
         ]
         """One per gang, in sequential order."""
 
@@ -82,6 +96,19 @@ class BatchMembers:
             or (placement.reason is not None and placement.reason.kind not in RETRYABLE_REASONS)
         )
 
+    def _build_member(
+        self, request: PlacementRequest, placement: Placement, priority_rank: int
+    ) -> BatchMember:
+        pods = _placed_positions(self._final, request, placement) if placement.is_feasible else None
+        needs = tuple(self.free.pod_need(dict(group.request)) for group in request.groups)
+        place = None if pods is None else build_place(self.free, needs, pods)
+        if self._is_fixed(request, placement):
+            return BatchMember(priority_rank, None, place, 0 if place is None else place.span)
+        request_class = self._request_class(request)
+        placer = self._build_placer(request, request_class, pods)
+        min_span = 0 if pods is None else _min_span(request_class.problem, [*map(len, pods)])
+        return BatchMember(priority_rank, placer, place, min_span)
+
     def _request_class(self, request: PlacementRequest) -> _RequestClass:
         nominated = self._sequential.base_snapshot.nominated
         key = request if nominated else replace(request, gang=NO_GANG, priority=0, deadline_s=None)
@@ -90,76 +117,141 @@ class BatchMembers:
         return self._request_classes[key]
 
     def _build_request_class(self, request: PlacementRequest) -> _RequestClass:
-        sequential, nameless = self._sequential, request.with_gang(NO_GANG)
-        before = view_for(sequential.base_snapshot, request.gang, request.priority)
-        reserved = (
-            None
-            if before.free is sequential.base_snapshot.free
-            else sequential.base_snapshot.free - before.free
-        )
+        base, nameless = self._sequential.base_snapshot, request.with_gang(NO_GANG)
+        before = view_for(base, request.gang, request.priority)
+        reserved = None if before.free is base.free else base.free - before.free
         problem = build_problem(before, nameless)
-        shapes: tuple[PodShape, ...] = ()
-        if is_packable(problem):
-            after = build_problem(
-                view_for(sequential.final_snapshot, request.gang, request.priority), nameless
-            )
-            shapes = tuple(after.shapes[shape_index] for shape_index in after.shape_of)
-        return _RequestClass(problem, shapes, reserved)
+        shapes: tuple[int, ...] = ()
+        if _is_packable(problem):
+            after = build_problem(view_for(self._final, request.gang, request.priority), nameless)
+            shapes = tuple(self._shape_index(after.shapes[at], reserved) for at in after.shape_of)
+        needs = tuple(self.free.pod_need(dict(group.request)) for group in request.groups)
+        return _RequestClass(problem, shapes, needs, reserved)
 
-    def _build_member(
-        self,
-        request: PlacementRequest,
-        placement: Placement,
-        request_class: _RequestClass | None,
-        priority_rank: int,
-    ) -> BatchMember:
-        if not placement.is_feasible:
-            placer = (
-                None if request_class is None else self._build_placer(request, request_class, None)
-            )
-            return BatchMember(priority_rank, placer, None, 0)
-        pods = placed_positions(self._sequential.final_snapshot, request, placement)
-        place = build_place(self.free_index, self._pod_needs(request), pods)
-        if request_class is None:
-            return BatchMember(priority_rank, None, place, place.span)
-        min_span = _min_span(request_class, list(map(len, pods)))
-        return BatchMember(
-            priority_rank, self._build_placer(request, request_class, pods), place, min_span
+    def _shape_index(self, shape: PodShape, reserved: IntArray | None) -> int:
+        key = (
+            self.free.pod_need(shape.request),
+            shape.allowed.tobytes(),
+            None if reserved is None else reserved.tobytes(),
         )
-
-    def _pod_needs(self, request: PlacementRequest) -> tuple[PodNeed, ...]:
-        return tuple(self.free_index.pod_need(dict(group.request)) for group in request.groups)
+        if key not in self._shape_indexes:
+            self._shape_indexes[key] = self.free.add_shape(shape, reserved)
+        return self._shape_indexes[key]
 
     def _build_placer(
         self, request: PlacementRequest, request_class: _RequestClass, pods: GroupPositions | None
-    ) -> GangPlacer | None:
+    ) -> GangPlacer:
         full_counts = [group.count if group.least == group.count else 0 for group in request.groups]
         counts = full_counts if pods is None else [len(positions) for positions in pods]
-        if request_class.final_shapes and all(counts):
-            views = [
-                self.free_index.add_view(shape, request_class.reserved)
-                for shape in request_class.final_shapes
-            ]
-            max_tier = request_class.problem.job_cap
+        problem = request_class.problem
+        if request_class.shapes and all(counts):
+            max_tier = problem.job_cap
             if self._keeps_tiers and pods is not None:
-                max_tier = _tier_around(request_class, pods)
-            max_spot_tier = max(max_tier - 1 + self.free_index.leaf_tier, 0)
-            trial_cost = NODE_TRIAL_COST * len(views) if self.free_index.leaf_tier else 1
-            return PackPlacer(tuple(map(PackItem, views, counts)), max_spot_tier, trial_cost)
-        if self.free_index.leaf_tier == 0:
-            return None  # a search needs nodes, and this index has leaves only
-        current_objective = None if pods is None else measure(request_class.problem, pods, 0)
-        nameless = request.with_gang(NO_GANG)
-        return SearchPlacer(
-            request_class.problem.snapshot,
-            nameless,
-            request_class.reserved,
-            self._pod_needs(request),
-            current_objective,
+                placed = [node for positions in pods for node in positions]
+                max_tier = problem.snapshot.levels.common_tier(min(placed), max(placed))
+            items = tuple(map(PackItem, request_class.shapes, counts))
+            return _PackPlacer(items, request_class.needs, max_tier)
+        current_objective = None if pods is None else measure(problem, pods, 0)
+        return _SearchPlacer(request_class, request.with_gang(NO_GANG), current_objective)
+
+
+def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: GroupPositions) -> GangPlace:
+    """Return the place of pods, given what a pod needs and the nodes per group."""
+    uses: Counter[tuple[int, PodNeed]] = Counter()
+    for need, positions in zip(needs, pods, strict=True):
+        uses.update((node, need) for node in positions)
+    node_uses = tuple(NodeUse(node, need, num_pods) for (node, need), num_pods in uses.items())
+    return GangPlace(pods, node_uses, _span(free, [use.node for use in node_uses]))
+
+
+def _span(free: FreeCapacity, nodes: list[int]) -> int:
+    """Return the domains around nodes, each counted as `SPAN_FACTOR` of the tier below."""
+    span, weight = 0, 1
+    for unit_of in free.levels.unit_of_node[1:-1]:
+        span += weight * len(set(unit_of[nodes].tolist()))
+        weight *= SPAN_FACTOR
+    return span
+
+
+@dataclass(frozen=True, slots=True)
+class _PackPlacer:
+    """Places a gang whose only bound is the common tier of its pods."""
+
+    items: tuple[PackItem, ...]
+    """Per group."""
+    needs: tuple[PodNeed, ...]
+    max_tier: int
+
+    @property
+    def trial_cost(self) -> int:
+        return len(self.items)
+
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
+        packed = pack(free, self.items, max_tier=self.max_tier, rank=rank)
+        if packed is None:
+            return None
+        pods = tuple(
+            tuple(node for node in sorted(nodes) for _ in range(nodes[node])) for nodes in packed
         )
+        return build_place(free, self.needs, pods)
 
 
-def placed_positions(
+@dataclass(frozen=True, slots=True)
+class _SearchPlacer:
+    """Places any other gang by the engine's search."""
+
+    request_class: _RequestClass
+    request: PlacementRequest
+    """Named so that no running pods belong to it."""
+    current_objective: Objective | None
+    """Objective of the gang's current place; None if it is not placed."""
+    trial_cost: int = SEARCH_TRIAL_COST
+
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
+        """Search for the best place; every rank gets the same one."""
+        del rank
+        left, reserved = free.free_array(), self.request_class.reserved
+        left = left if reserved is None else left - reserved
+        snapshot = replace(self.request_class.problem.snapshot, free=left, slot_cache=SlotCache())
+        problem = build_problem(snapshot, self.request)
+        try:
+            candidate = solve(problem, Budget(SEARCH_STEPS))
+        except BudgetExhausted:
+            return None
+        if candidate is None or self._is_worse(problem, candidate.objective):
+            return None
+        return build_place(free, self.request_class.needs, candidate.positions)
+
+    def _is_worse(self, problem: Problem, objective: Objective) -> bool:
+        if self.current_objective is None:
+            return False
+        order = [term for term in problem.objective_order if term.key in PROTECTED_KEYS]
+        return objective.vector(order) > self.current_objective.vector(order)
+
+
+def _is_packable(problem: Problem) -> bool:
+    """Return whether the only bound on the pods of a gang is their common tier."""
+    request, snapshot = problem.request, problem.snapshot
+    has_no_rules = not (
+        problem.running_positions
+        or problem.unit_rules
+        or problem.domain_limits
+        or problem.traffic_pairs
+    )
+    has_other_bounds = request.strategies or request.sort or request.sets or problem.node_weights
+    if not has_no_rules or has_other_bounds or problem.evictable is not None:
+        return False
+    has_one_group = len(request.groups) == 1
+    return all(
+        any(need for _, need in group.request)
+        and all(name in snapshot.resources for name, need in group.request if need)
+        and not (group.slices or group.wishes)
+        and (has_one_group or not (group.required or group.preferred))
+        for group in request.groups
+    )
+
+
+def _placed_positions(
     snapshot: Snapshot, request: PlacementRequest, placement: Placement
 ) -> GroupPositions:
     """Return per group the positions of the placed pods of an answer, in index order."""
@@ -170,37 +262,19 @@ def placed_positions(
     )
 
 
-def _common_shape(request_classes: Sequence[_RequestClass]) -> PodShape | None:
-    """Return the shape of all gangs that may move; None if they differ or have bounds."""
-    shapes = {request_class.final_shapes for request_class in request_classes}
-    is_plain = len(shapes) == 1 and all(
-        request_class.reserved is None for request_class in request_classes
-    )
-    single_shapes = next(iter(shapes), ())
-    return single_shapes[0] if is_plain and len(single_shapes) == 1 else None
-
-
-def _tier_around(request_class: _RequestClass, pods: GroupPositions) -> int:
-    """Return the tier of the lowest unit around pods."""
-    placed = [node for positions in pods for node in positions]
-    return request_class.problem.snapshot.levels.common_tier(min(placed), max(placed))
-
-
-def _min_span(request_class: _RequestClass, counts: Sequence[int]) -> int:
+def _min_span(problem: Problem, counts: Sequence[int]) -> int:
     """Return a lower bound on the span of these pods per group, on the cluster before the batch.
 
     It assumes that each group gets the largest units of each tier.
     """
     min_span, weight = 0, 1
-    for tier in range(1, request_class.problem.root):
-        shapes = (
-            request_class.problem.shapes[shape_index]
-            for shape_index in request_class.problem.shape_of
-        )
-        min_units = (
-            min_units_needed(shape.slots_by_tier[tier], count)
-            for shape, count in zip(shapes, counts, strict=True)
-        )
-        min_span += weight * max(1, *min_units)
+    for tier in range(1, problem.root):
+        slots = [problem.shapes[shape].slots_by_tier[tier] for shape in problem.shape_of]
+        min_span += weight * max(1, *map(_min_units, slots, counts))
         weight *= SPAN_FACTOR
     return min_span
+
+
+def _min_units(slots: IntArray, num_pods: int) -> int:
+    """Return how many of the largest units hold the pods; all units together must hold them."""
+    return int(np.searchsorted(np.cumsum(np.sort(slots)[::-1]), num_pods)) + 1

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 
 from generator.placement.answer import Placement
-from generator.placement.batch.uniform_batch import UniformBatch
+from generator.placement.batch.uniform_gangs import UniformGangs
 from generator.placement.cluster.snapshot import (
     RunningGang,
     Snapshot,
@@ -60,29 +59,26 @@ def place_sequentially(
         clock: seconds of a monotonic clock, for deadlines.
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
     """
-    base, placements = snapshot, []
-    chain, uniform = SnapshotChain(snapshot), UniformBatch(snapshot, requests)
+    base, placements = snapshot, list[Placement]()
+    chain, uniform = SnapshotChain(snapshot), UniformGangs(snapshot, requests)
     explains_now = must_explain_now(snapshot, len(requests))
-    for index, request in enumerate(requests):
-        pods = uniform.place(index)
+    for request in requests:
+        pods = uniform.place(request)
         if pods is not None:
             answer = uniform_answer(snapshot, request, pods, chain.lazy_view(request))
             placements.append(answer)
             chain.add(request, answer)
             continue
+        before = chain.latest
         bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-        answer = place(chain.latest, bounded, clock=clock)
+        answer = place(before, bounded, clock=clock)
         if explains_now:
             answer.explain()
         placements.append(answer)
-        if not answer.is_feasible:
-            continue
-        if answer.victims:
+        if answer.is_feasible:
             base = without_victims(base, answer.victims, priority=request.priority)
-            evicted = without_victims(chain.latest, answer.victims, priority=request.priority)
-            uniform.apply_difference(chain.latest, evicted)
-        chain.add(request, answer)
-        uniform.take_gang(as_running_gang(request, answer))
+            chain.add(request, answer)
+            uniform.follow(before, chain.latest)
     return SequentialPlacement(tuple(requests), tuple(placements), base, chain)
 
 
@@ -92,17 +88,14 @@ def must_explain_now(snapshot: Snapshot, num_answers: int) -> bool:
 
 
 class SnapshotChain:
-    """The snapshots between gangs; each is built when it is first read."""
+    """The snapshots between gangs; each is built when it is read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with no gang placed."""
         self._placed: list[tuple[PlacementRequest, Placement]] = []
-        self._first = snapshot
-        self._latest = (0, snapshot)
-        """The number of gangs that have started, and the snapshot then."""
-        self._snapshots = {0: snapshot}
-        """Snapshots read so far, by the same number: answers are read in any order."""
-        self._max_snapshots = max(MAX_KEPT_BYTES // (4 * snapshot.free.nbytes + 1), 4)
+        self._first = (0, snapshot)
+        self._last_read = self._first
+        """A number of gangs that have started, and the snapshot then."""
 
     def add(self, request: PlacementRequest, placement: Placement) -> None:
         """Let a gang start after its victims are evicted."""
@@ -111,39 +104,27 @@ class SnapshotChain:
     @property
     def latest(self) -> Snapshot:
         """The snapshot with all gangs that have started."""
-        self._latest = self._snapshot_after(self._latest, len(self._placed))
-        return self._latest[1]
+        return self._at(len(self._placed))
 
     def lazy_view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
         """Return a function that builds the snapshot as a gang sees it now."""
-        return partial(self._view_at, len(self._placed), request)
+        num_placed = len(self._placed)
+        return lambda: view_for(self._at(num_placed), request.gang, request.priority)
 
-    def _view_at(self, num_placed: int, request: PlacementRequest) -> Snapshot:
-        snapshots = self._snapshots.copy()  # a copy: another thread may read another snapshot
-        if num_placed not in snapshots:
-            start = max(filter(num_placed.__ge__, snapshots))
-            snapshots[num_placed] = self._snapshot_after((start, snapshots[start]), num_placed)[1]
-            kept_snapshots = (
-                snapshots
-                if len(snapshots) <= self._max_snapshots
-                else {0: self._first, num_placed: snapshots[num_placed]}
-            )
-            self._snapshots = kept_snapshots
-        return view_for(snapshots[num_placed], request.gang, request.priority)
-
-    def _snapshot_after(self, base: tuple[int, Snapshot], num_placed: int) -> tuple[int, Snapshot]:
-        """Return the snapshot after `num_placed` gangs have started, from one with fewer."""
-        start, snapshot = base
+    def _at(self, num_placed: int) -> Snapshot:
+        """Return the snapshot after the first gangs have started; O(nodes + gangs since)."""
+        last_read = self._last_read  # read once: another thread may replace it
+        start, snapshot = last_read if last_read[0] <= num_placed else self._first
         waiting: list[RunningGang] = []
         for request, placement in self._placed[start:num_placed]:
             if placement.victims:
-                with_waiting = with_running(snapshot, *waiting)
-                snapshot = without_victims(
-                    with_waiting, placement.victims, priority=request.priority
-                )
+                snapshot = with_running(snapshot, *waiting)
+                snapshot = without_victims(snapshot, placement.victims, priority=request.priority)
                 waiting = []
             waiting.append(as_running_gang(request, placement))
-        return num_placed, with_running(snapshot, *waiting) if waiting else snapshot
+        snapshot = with_running(snapshot, *waiting) if waiting else snapshot
+        self._last_read = (num_placed, snapshot)
+        return snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:

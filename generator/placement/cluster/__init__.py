@@ -2,6 +2,7 @@
 
 `snapshot`: nodes, free quantities, running gangs and nominations; how they change.
 `levels`: the tree as contiguous ranges of nodes per tier.
+`capacity`: free quantities and slots per tier while pods are placed and removed.
 `tiers`: looks up a tier by name.
 `pod_shapes`: the distinct shapes of the pods of a request.
 `shape`: the pods of one shape that fit each node and each unit.

@@ -108,7 +108,7 @@ class _BucketAttempt:
     def _num_fitting(self, pods: list[TaskPod], node: int) -> int:
         """Return how many of these pods fit a node together if the largest are left out first."""
         snapshot, groups = self._problem.snapshot, self._problem.request.groups
-        free = self._free_slots.free_quantities(node)
+        free = dict(zip(snapshot.resources, self._free_slots.free_quantities(node), strict=True))
         requests = sorted((dict(groups[pod.group].request) for pod in pods), key=_total_request)
         while requests:
             need = Counter[str]()

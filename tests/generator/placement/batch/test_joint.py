@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import place_batch
-from generator.placement.batch.pack_heuristic import fewest_bins
+from generator.placement.batch.pack import fewest_bins
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_running
 from generator.placement.cluster.snapshot import without_running as without
 from generator.placement.engine import as_running_gang, place
@@ -171,13 +171,13 @@ def test_it_finds_the_fewest_bins_with_the_fewest_slots_left(
         for chosen in combinations(rooms, count)
         if sum(chosen) >= num_pods
     )
-    found = fewest_bins(rooms, num_pods)
+    found = fewest_bins(np.array(rooms), range(len(rooms)), num_pods)
     assert (len(found), sum(rooms[index] for index in found)) == best
 
 
 def test_it_fills_many_bins_with_the_largest_and_one_tight_fit() -> None:
     rooms = [3] * 70 + [2, 1]
-    assert fewest_bins(rooms, 10) == [0, 1, 2, 71]
+    assert fewest_bins(np.array(rooms), range(len(rooms)), 10) == [0, 1, 2, 71]
 
 
 def test_it_spans_less_than_in_sequence() -> None:

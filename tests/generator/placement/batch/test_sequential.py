@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
 from generator.placement.batch.sequential import place_sequentially, without_victims
-from generator.placement.batch.uniform_batch import MIN_REPEATS, UniformBatch
+from generator.placement.batch.uniform_gangs import MIN_REPEATS, UniformGangs
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -212,14 +212,15 @@ def test_it_ranks_leaves_for_frequent_plain_requests(
     num: int, spec: dict[str, Any], *, is_ranked: bool
 ) -> None:
     requests = [request(gang=f"g{index}", **spec) for index in range(num)]
-    plain = UniformBatch(cluster(TREE), requests)
-    assert all((plain.place(index) is not None) == is_ranked for index in range(num))
+    plain = UniformGangs(cluster(TREE), requests)
+    assert all((plain.place(row) is not None) == is_ranked for row in requests)
 
 
 def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
     snapshot = cluster(TREE, g2=["n0"])
-    plain = UniformBatch(snapshot, [request(gang=f"g{index}") for index in range(MIN_REPEATS + 2)])
-    assert [plain.place(index) is None for index in range(MIN_REPEATS + 2)] == [
+    requests = [request(gang=f"g{index}") for index in range(MIN_REPEATS + 2)]
+    plain = UniformGangs(snapshot, requests)
+    assert [plain.place(row) is None for row in requests] == [
         False,
         False,
         True,
@@ -229,7 +230,7 @@ def test_it_leaves_gangs_with_running_pods_to_the_full_engine() -> None:
 def test_it_places_on_a_node_with_more_slots_than_are_counted() -> None:
     snapshot = build_snapshot(TREE, {"n0": NodeSpec("n0", {"slots": (1 << 63) - 1})})
     requests = [request(gang=f"g{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
-    positions = UniformBatch(snapshot, requests).place(0)
+    positions = UniformGangs(snapshot, requests).place(requests[0])
     assert positions is not None
     names = tuple(snapshot.specs[position].name for position in positions)
     assert {"workers": names} == place(snapshot, requests[0]).assignment

@@ -1,0 +1,149 @@
+"""Place plain gangs that share a request from one rank per leaf, without a snapshot for each.
+
+The answers equal those of the engine on the snapshot that the earlier gangs leave.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.pod_shapes import build_shapes
+from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
+from generator.placement.explanation.reasons import find_refusal
+from generator.placement.request import PlacementRequest
+from generator.placement.solve.uniform_gang import (
+    fill_tightest,
+    is_uniform_gang,
+    may_span,
+    nodes_in_index_order,
+)
+
+MIN_REPEATS = 4
+"""A request that fewer gangs of a batch share gets no ranks."""
+MAX_RANKED_REQUESTS = 32
+"""Each takes one number per leaf."""
+NODE_COUNT_OFFSET = 1 << 62
+"""Added to a number of nodes, so that leaves with one sufficient node rank before all others."""
+NO_FIT = int(np.iinfo(np.int64).max)
+
+
+@dataclass(slots=True)
+class _RankedLeaves:
+    """How well each leaf holds the gangs that share a request: lower is better."""
+
+    request: PlacementRequest
+    shape: int
+    ranks: IntArray
+    num_seen: int = 0
+    """Changes of the free capacity that the ranks know."""
+
+
+class UniformGangs:
+    """The free capacity that placed gangs leave, as plain gangs need it."""
+
+    def __init__(self, snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> None:
+        """Rank the leaves for repeated requests, before any gang is placed."""
+        self._snapshot, self._free = snapshot, FreeCapacity(snapshot)
+        # A gang with running or nominated pods sees another cluster than equal requests do.
+        nominated = {nomination.gang for nomination in snapshot.nominated.values()}
+        known = snapshot.running.keys() | nominated
+        examples = {row.cache_key: row for row in requests if row.gang not in known}
+        counts = Counter(row.cache_key for row in requests if row.gang not in known)
+        self._known, self._shape_indexes = known, dict[tuple[object, ...], int]()
+        self._ranked = {
+            key: ranked
+            for key, count in counts.most_common(MAX_RANKED_REQUESTS)
+            if count >= MIN_REPEATS and (ranked := self._rank_leaves(examples[key]))
+        }
+
+    def _rank_leaves(self, request: PlacementRequest) -> _RankedLeaves | None:
+        view = view_for(self._snapshot, request.gang, request.priority)
+        if find_refusal(view, request) is not None or not is_uniform_gang(view, request):
+            return None
+        (shape,), _ = build_shapes(view, request)
+        key = (tuple(sorted(shape.request.items())), shape.allowed.tobytes(), id(view))
+        if key not in self._shape_indexes:
+            is_reserved = view.free is not self._snapshot.free
+            reserved = self._snapshot.free - view.free if is_reserved else None
+            self._shape_indexes[key] = self._free.add_shape(shape, reserved)
+        ranked = _RankedLeaves(request, self._shape_indexes[key], np.empty(0, dtype=np.int64))
+        leaves = range(len(self._free.levels.starts[LEAF_TIER]))
+        ranked.ranks = np.array([self._rank(ranked, leaf) for leaf in leaves], dtype=np.int64)
+        return ranked
+
+    def place(self, request: PlacementRequest) -> tuple[int, ...] | None:
+        """Place a gang on the best nodes, and return them in index order.
+
+        None: nothing is placed, and the full engine must answer.
+        """
+        ranked = None if request.gang in self._known else self._ranked.get(request.cache_key)
+        pods = None if ranked is None else self._best_pods(ranked)
+        if ranked is None or pods is None:
+            return None
+        for node, count in pods.items():
+            self._free.take(ranked.shape, node, count)
+        return nodes_in_index_order(self._free.levels, request.groups[0], pods)
+
+    def follow(self, before: Snapshot, after: Snapshot) -> None:
+        """Apply what the full engine has changed to the free capacity."""
+        used = before.free - after.free
+        for node in np.flatnonzero(used.any(axis=0)).tolist() if self._ranked else ():
+            self._free.change(NodeUse(node, tuple(enumerate(used[:, node].tolist())), 1))
+
+    def _best_pods(self, ranked: _RankedLeaves) -> dict[int, int] | None:
+        """Return the pods of a gang per node, in tree order; None if no leaf holds it."""
+        levels, count = self._free.levels, ranked.request.groups[0].count
+        leaf_of = levels.unit_of_node[LEAF_TIER]
+        for leaf in {leaf_of.item(use.node) for use in self._free.changes[ranked.num_seen :]}:
+            ranked.ranks[leaf] = self._rank(ranked, leaf)
+        ranked.num_seen = len(self._free.changes)
+        best = int(ranked.ranks.min())
+        is_spread = best > NODE_COUNT_OFFSET
+        if best == NO_FIT or (
+            is_spread and not may_span(self._snapshot, ranked.request, LEAF_TIER)
+        ):
+            return None
+        leaves = tightest_units(
+            levels,
+            self._free.slots_by_tier(ranked.shape),
+            LEAF_TIER,
+            (ranked.ranks == best).nonzero()[0],
+        )
+        distinct: dict[tuple[int, ...], int] = {}
+        for leaf in leaves.tolist() if is_spread else leaves[:1].tolist():
+            distinct.setdefault(tuple(self._leaf_slots(ranked, leaf)), leaf)
+        firsts = {slots: levels.starts[LEAF_TIER].item(leaf) for slots, leaf in distinct.items()}
+        if not is_spread:
+            ((slots, first),) = firsts.items()
+            return {first + slots.index(best): count}
+        return fill_tightest(
+            (UnitSlots.build(first, slots) for slots, first in firsts.items()), count
+        )
+
+    def _leaf_slots(self, ranked: _RankedLeaves, leaf: int) -> list[int]:
+        levels = self._free.levels
+        start, stop = levels.starts[LEAF_TIER].item(leaf), levels.stops[LEAF_TIER].item(leaf)
+        slots: list[int] = self._free.slots_by_tier(ranked.shape)[0][start:stop].tolist()
+        return slots
+
+    def _rank(self, ranked: _RankedLeaves, leaf: int) -> int:
+        """Return the slots of the tightest node that holds the gang, or the fewest nodes."""
+        num_pods = ranked.request.groups[0].count
+        if self._free.slots_by_tier(ranked.shape)[LEAF_TIER].item(leaf) < num_pods:
+            return NO_FIT
+        slots, total = sorted(self._leaf_slots(ranked, leaf)), 0
+        if slots[-1] >= num_pods:
+            return slots[bisect_left(slots, num_pods)]
+        for num_nodes, node_slots in enumerate(reversed(slots), NODE_COUNT_OFFSET + 1):
+            total += node_slots
+            if total >= num_pods:
+                return num_nodes
+        return NO_FIT
