@@ -192,10 +192,14 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
                 candidate_tiers=CandidateTiers.LOWEST,
                 domain_order=(
                     DomainSort(SortKey.RUNNING, AncestorOrder.OWN_FIRST),
-                    DomainSort(SortKey.TIGHT_FOR_GANG, AncestorOrder.OWN_FIRST),
-                    _NAME_TEXT,
+                    DomainSort(SortKey.SMALL_OFFER, AncestorOrder.OWN_FIRST),
+                    DomainSort(SortKey.OWN_NAME_TEXT),
                 ),
-                fill_order=(DomainSort(SortKey.ROOMY), _NAME_TEXT),
+                fill_order=(
+                    DomainSort(SortKey.RUNNING),
+                    DomainSort(SortKey.LARGE_OFFER),
+                    DomainSort(SortKey.OWN_NAME_TEXT),
+                ),
             ),
             ignores_running_without_tiers=True,
         ),
