@@ -115,6 +115,8 @@ class PresetRules:
     """Not followed if the request lists strategies, which are about tiers, as `order` is."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
+    refills_leaves: bool = False
+    """Whether equally good leaves are told apart as Slurm's tree plugin does."""
     ignores_running_without_tiers: bool = False
     """Whether a request that names no tier ignores the running pods of the gang.
 
@@ -315,6 +317,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
                 ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
                 ObjectiveTerm(ObjectiveKey.NAMES),
             ),
+            refills_leaves=True,
         ),
         Preset.OPTIMAL: PresetRules(
             order=(
