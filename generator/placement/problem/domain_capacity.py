@@ -263,13 +263,16 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
 
 
 def own_name_ranks(problem: Problem, tier: int) -> IntArray:
-    """Return the rank of each unit when own names are compared as text; equal names rank alike."""
+    """Return the rank of each unit when own names are compared as text; equal names rank alike.
+
+    The own name of a domain is the last part of its path.
+    """
     starts = problem.snapshot.levels.starts[tier]
     names = np.array(
         [
             problem.snapshot.specs[int(start)].name
             if tier == 0
-            else _domain_name(problem, tier, unit)
+            else _domain_name(problem, tier, unit).rpartition("/")[2]
             for unit, start in enumerate(starts)
         ]
     )
