@@ -20,6 +20,7 @@ from generator.placement.answer import (
     ReasonKind,
 )
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, view_for
+from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explanation import reasons
@@ -189,6 +190,8 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     if emulated is not None and (starts_with_minimum or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
     searched, is_proved = _search(problem, query_time)
+    if searched is not None and PRESETS[problem.request.preset].refills_leaves:
+        searched = refill_leaves(problem, searched)
     if emulated is None:
         return searched, is_proved
     # Pods placed come first, unless the scheduler chooses a domain for the fewest pods.

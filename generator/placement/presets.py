@@ -115,6 +115,8 @@ class PresetRules:
     """Not followed if the request lists strategies, which are about tiers, as `order` is."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
+    refills_leaves: bool = False
+    """Whether equally good leaves are told apart as Slurm's tree plugin does."""
     ignores_running_without_tiers: bool = False
     """Whether a request that names no tier ignores the running pods of the gang.
 
@@ -192,10 +194,14 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
                 candidate_tiers=CandidateTiers.LOWEST,
                 domain_order=(
                     DomainSort(SortKey.RUNNING, AncestorOrder.OWN_FIRST),
-                    DomainSort(SortKey.TIGHT_FOR_GANG, AncestorOrder.OWN_FIRST),
-                    _NAME_TEXT,
+                    DomainSort(SortKey.SMALL_OFFER, AncestorOrder.OWN_FIRST),
+                    DomainSort(SortKey.OWN_NAME_TEXT),
                 ),
-                fill_order=(DomainSort(SortKey.ROOMY), _NAME_TEXT),
+                fill_order=(
+                    DomainSort(SortKey.RUNNING),
+                    DomainSort(SortKey.LARGE_OFFER),
+                    DomainSort(SortKey.OWN_NAME_TEXT),
+                ),
             ),
             ignores_running_without_tiers=True,
         ),
@@ -311,6 +317,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
                 ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
                 ObjectiveTerm(ObjectiveKey.NAMES),
             ),
+            refills_leaves=True,
         ),
         Preset.OPTIMAL: PresetRules(
             order=(

@@ -29,8 +29,13 @@ class SortKey(StrEnum):
     """More preferred labels on nodes with a free slot first."""
     TIGHT = "tight"
     """Fewer slots first."""
-    TIGHT_FOR_GANG = "tight-for-gang"
-    """Fewer slots first; slots of a node beyond the size of the gang do not count."""
+    SMALL_OFFER = "small-offer"
+    """Fewer slots first; slots of a node beyond the size of the gang do not count.
+
+    Slots that multiples leave unused do not count either.
+    """
+    LARGE_OFFER = "large-offer"
+    """The same, more slots first."""
     ROOMY = "roomy"
     """More slots first."""
     FULLEST = "fullest"
@@ -42,6 +47,8 @@ class SortKey(StrEnum):
     """The user's sort rules; without rules, less CPU capacity first."""
     NAME_TEXT = "text"
     """Names from the top domain down, compared as text."""
+    OWN_NAME_TEXT = "own-text"
+    """Own names compared as text, whatever the names of the domains above."""
     TREE_ORDER = "first"
     """Tree order, which is natural order."""
     REVERSE_TREE_ORDER = "last"

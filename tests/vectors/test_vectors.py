@@ -25,6 +25,7 @@ def read_vectors(folder: Path) -> list[dict[str, Any]]:
 
 VECTORS = read_vectors(FOLDER)
 ONCE_WRONG = read_vectors(FOLDER / "once_wrong")
+PEER_RULES = read_vectors(FOLDER / "peer_rules")
 Compare = Callable[..., Iterator[str]]
 
 
@@ -47,7 +48,9 @@ def compare() -> Iterator[Compare]:
                 del sys.modules[name]
 
 
-@pytest.mark.parametrize("vector", [*VECTORS, *ONCE_WRONG], ids=lambda vector: vector["id"])
+@pytest.mark.parametrize(
+    "vector", [*VECTORS, *ONCE_WRONG, *PEER_RULES], ids=lambda vector: vector["id"]
+)
 def test_it_answers_as_the_vector_says(vector: dict[str, Any], compare: Compare) -> None:
     assert not list(compare(vector, answer(vector), any_preset=False, strict=False))
 
@@ -63,3 +66,4 @@ def test_it_keeps_every_invariant_under_the_optimal_preset(
 def test_it_judges_all_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == 549
     assert len({vector["id"] for vector in ONCE_WRONG}) == 124
+    assert len({vector["id"] for vector in PEER_RULES}) == 59

@@ -163,17 +163,26 @@ class GroupCapacity:
     def _sort_value(self, tier: int, by: SortKey, num_pods: int) -> IntArray:
         problem, levels = self.problem, self.problem.snapshot.levels
         index = np.arange(len(levels.starts[tier]))
-        if by is SortKey.TIGHT_FOR_GANG:
-            return np.add.reduceat(np.minimum(self.usable_slots[0], num_pods), levels.starts[tier])
         if by is SortKey.RUNNING:
             return -np.bincount(
                 levels.unit_of_node[tier][list(problem.running_positions)], minlength=len(index)
             )
+        if by in {SortKey.SMALL_OFFER, SortKey.LARGE_OFFER}:
+            offer = self._offer(tier, num_pods)
+            return offer if by is SortKey.SMALL_OFFER else -offer
+        if by in {SortKey.NAME_TEXT, SortKey.OWN_NAME_TEXT}:
+            return (name_ranks if by is SortKey.NAME_TEXT else own_name_ranks)(problem, tier)
         if by is SortKey.PREFERRED_LABELS:
             return self.negated_preferred_slots(tier)
-        if by is SortKey.NAME_TEXT:
-            return name_ranks(problem, tier)
         return index if by is SortKey.TREE_ORDER else -index
+
+    def _offer(self, tier: int, num_pods: int) -> IntArray:
+        """Return the usable slots of the units of a tier, of each node at most the gang's pods."""
+        offer = self._round_down(np.minimum(self.slots_by_tier[0], num_pods), 0)
+        for outer in range(1, tier + 1):
+            first = self.problem.snapshot.levels.first_child[outer][:-1]
+            offer = self._round_down(np.add.reduceat(offer, first), outer)
+        return offer
 
     def negated_preferred_slots(self, tier: int) -> IntArray:
         """Return per unit the negated count of preferred labels on nodes with a free slot."""
@@ -251,6 +260,23 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
     ranks[order] = np.arange(len(paths))
     snapshot.name_ranks[tier] = ranks
     return ranks
+
+
+def own_name_ranks(problem: Problem, tier: int) -> IntArray:
+    """Return the rank of each unit when own names are compared as text; equal names rank alike.
+
+    The own name of a domain is the last part of its path.
+    """
+    starts = problem.snapshot.levels.starts[tier]
+    names = np.array(
+        [
+            problem.snapshot.specs[int(start)].name
+            if tier == 0
+            else _domain_name(problem, tier, unit).rpartition("/")[2]
+            for unit, start in enumerate(starts)
+        ]
+    )
+    return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
 def _domain_name(problem: Problem, tier: int, unit: int) -> str:
