@@ -81,8 +81,13 @@ def observe(
 class ObservationCache:
     """The state of the last observation, so that only changed inputs are evaluated again."""
 
-    def __init__(self) -> None:
-        """Start without a state."""
+    def __init__(self, *, has_updates: bool = True) -> None:
+        """Start without a state.
+
+        Args:
+            has_updates: whether further inputs follow; a single answer needs less work.
+        """
+        self._has_updates = has_updates
         self.known: TreeState | None = None
         self.port_cache = HostPortCache()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
@@ -107,7 +112,9 @@ class ObservationCache:
         )
         if known is None:
             self.known = self._owners = None
-            known = build_tree_state(claims, options=wanted, context=context)
+            known = build_tree_state(
+                claims, options=wanted, context=context, has_updates=self._has_updates
+            )
         self.known = known
         return known
 
@@ -141,7 +148,7 @@ def observe_fabric(
     """
     if not inputs.claims:
         return None
-    memory = memory or ObservationCache()
+    memory = memory or ObservationCache(has_updates=False)
     choice = inputs.planes
     wanted = TreeOptions(choice.plane_name, tuple(choice.policies), tuple(names_of_tiers))
     state = memory.update(inputs, wanted, PreviousGeneration(previous, first_owners))

@@ -14,19 +14,11 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from generator.objects.yaml_document import ends_within_a_line, parse_documents
+from generator.objects.yaml_document import parse_documents
 from generator.outputs.hypernode import HyperNode, is_object_name
 from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
-from topology.model.errors import (
-    ConfigError,
-    CutInput,
-    ParseError,
-    ReportError,
-    StoreError,
-    WriteError,
-    show,
-)
+from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
 from topology.reports.compact_reports import CompactReport
 from topology.reports.observed_time import is_ahead, parse_observed_at
 
@@ -36,14 +28,12 @@ SUFFIX: Final = ".yaml"
 SUFFIXES: Final = (SUFFIX, ".yml", ".json")
 # A link could lead out of the folder, and opening a named pipe would wait for its writer.
 _READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_READ_BYTES: Final = 1 << 16
 _LAST_16_BIT: Final = "\uffff"
 YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 ObjectT = TypeVar("ObjectT", CompactReport, HyperNode)
-_MAY_BE_CUT: Final = (
-    "the file may be cut: its last line has no line break; give the whole file, or end it with one"
-)
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -52,7 +42,7 @@ def list_files(folder: Path) -> list[Path]:
     Hidden files are skipped, because they may be incomplete.
     """
     try:
-        names = sorted(os.listdir(folder))  # noqa: PTH208 - comparing names is much faster than paths
+        names = sorted(os.listdir(folder))  # noqa: PTH208 - paths take ten times as long to sort
     except OSError as error:
         raise StoreError(f"cannot read folder {show(str(folder))}: {error.strerror}") from error
     return [folder / name for name in names if _is_object_file(name)]
@@ -75,7 +65,6 @@ def read_objects(
     parse: Callable[[object], ObjectT],
     problems: list[ParseError],
     read_whole: Callable[[bytes], ObjectT | None] = lambda _: None,
-    keep_cut: Callable[[ObjectT], ObjectT | None] = lambda _: None,
 ) -> list[ObjectT]:
     """Return the objects of one file, and add its errors to `problems`.
 
@@ -84,7 +73,6 @@ def read_objects(
         parse: returns the object in a decoded document.
         problems: takes the errors.
         read_whole: returns the only object of a file that need not be decoded first, or None.
-        keep_cut: returns what is used of the last object of a file that may be cut, or None.
     """
     source = show(str(file), 1024)
     raw = read_file(file, source)
@@ -106,25 +94,42 @@ def read_objects(
             objects.append(parse(document.value))
         except (ConfigError, ReportError) as error:
             problems.append(ParseError(str(error), source=source, line=document.line))
-    if objects and ends_within_a_line(raw):
-        problems.append(CutInput(_MAY_BE_CUT, source=source))
-        kept = keep_cut(objects.pop())
-        objects += [] if kept is None else [kept]
     return objects
 
 
 def read_file(file: Path, source: str) -> bytes | ParseError:
     """Return the content of a regular file up to the limit, or the problem with it."""
     try:
-        if not stat.S_ISREG(os.lstat(file).st_mode):
+        status = file.lstat()
+        if not stat.S_ISREG(status.st_mode):
             return ParseError("not a regular file", source=source)
-        with open(os.open(file, _READ_FLAGS), "rb") as stream:  # noqa: PTH123 - needs flags
-            raw = stream.read(MAX_FILE_BYTES + 1)
+        number = os.open(file, _READ_FLAGS)
+        try:
+            raw = _read_whole(number, status.st_size)
+        finally:
+            os.close(number)
+    except (FileNotFoundError, NotADirectoryError):
+        return ParseError("not a regular file", source=source)
     except OSError as error:
         return ParseError(f"cannot be read: {error.strerror}", source=source)
     if len(raw) > MAX_FILE_BYTES:
         return ParseError(f"larger than {MAX_FILE_BYTES} bytes", source=source)
     return unpack_bytes(raw, MAX_FILE_BYTES, source=source)
+
+
+def _read_whole(number: int, num_bytes: int) -> bytes:
+    """Return the content of an open file, up to one byte more than the limit.
+
+    Args:
+        number: its descriptor.
+        num_bytes: its size as it was found; a buffer of the limit costs more than most files.
+    """
+    parts: list[bytes] = []
+    left, size = MAX_FILE_BYTES + 1, num_bytes + 1
+    while left and (part := os.read(number, min(left, size))):
+        parts.append(part)
+        left, size = left - len(part), _READ_BYTES
+    return b"".join(parts)
 
 
 def choose_one_per_name(
@@ -136,7 +141,8 @@ def choose_one_per_name(
 
     Args:
         rows: (name, file, object) of every object.
-        choose: returns the object to use of several with one name, or None to use none.
+        choose: returns the object to use of several with one name, or None to use none; not asked
+            about one alone.
         problems: takes the problems.
     """
     by_name: dict[str, list[tuple[Path, ObjectT]]] = {}
@@ -145,7 +151,7 @@ def choose_one_per_name(
     chosen = []
     for name in sorted(by_name):
         files, objects = zip(*by_name[name], strict=True)
-        choice = choose(list(objects))
+        choice = objects[0] if len(objects) == 1 else choose(list(objects))
         if choice is not None:
             chosen.append(choice)
         if len(objects) > 1:

@@ -16,6 +16,7 @@ MIXES: Final[dict[str, tuple[str, ...]]] = {
     SWEEP: ("sweep",),
     LISTED: ("sweep", "nodes"),
     "sweep + reports": ("sweep", "hca_reports"),
+    "sweep + node list + reports": ("sweep", "nodes", "hca_reports"),
     "LLDP of both ends": ("lldp_reports",),
     "all": ("sweep", "nodes", "all_reports"),
 }

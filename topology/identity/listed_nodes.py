@@ -25,7 +25,7 @@ from topology.model.ids import (
     parse_node_name,
     short_name,
 )
-from topology.model.packed_ids import GUID_SIZE, PackedIds
+from topology.model.packed_ids import GUID_SIZE, MAC_SIZE, PackedIds, split_texts
 
 _JOINING: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.MAC, IdKind.NODE_NAME})
 _WEAK: Final = frozenset({IdKind.HOSTNAME, IdKind.IP})
@@ -39,23 +39,35 @@ class GuidColumn:
 
     guids: NDArray[np.uint64]
     owners: Index
-    """In the order of `guids`: the listed node."""
+    """In the order of `guids`: the node."""
+
+    def with_guids(self, other: GuidColumn) -> GuidColumn:
+        """Return the GUIDs of both; one that is in both has one owner."""
+        return GuidColumn(
+            np.concatenate([self.guids, other.guids]), np.concatenate([self.owners, other.owners])
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class ListedNodes:
-    """Listed nodes whose names and ids are unique."""
+    """Nodes that are listed, or that report, whose names and ids are unique."""
 
-    claims: Sequence[Claim]
-    """Sorted by name."""
+    names: Sequence[str]
+    """In the order of their claims."""
     by_short_name: dict[str, int]
     """By short name: the node."""
     node_guids: GuidColumn
     port_guids: GuidColumn
+    claims: Sequence[Claim | None]
+    """By node: its claim in the inventory."""
+    reports: Sequence[Claim | None]
+    """By node: its report, which lists GUIDs."""
+    macs: Sequence[Sequence[str]] = ()
+    """By node: its MACs in the inventory."""
 
     def lists_guids(self) -> Flags:
         """Return one flag per node: whether it lists any GUID."""
-        flags = np.zeros(len(self.claims), np.bool_)
+        flags = np.array([report is not None for report in self.reports], np.bool_)
         flags[self.node_guids.owners] = flags[self.port_guids.owners] = True
         return flags
 
@@ -136,7 +148,15 @@ def read_listed_nodes(claims: Iterable[Claim]) -> ListedNodes | None:
         return None
     if len(by_short_name) < len(ordered):
         return None
-    return ListedNodes(ordered, by_short_name, node_guids, port_guids)
+    return ListedNodes(
+        names=[claim.name for claim in ordered],
+        by_short_name=by_short_name,
+        node_guids=node_guids,
+        port_guids=port_guids,
+        claims=ordered,
+        reports=(None,) * len(ordered),
+        macs=[split_texts(macs, MAC_SIZE) for macs in collected.macs],
+    )
 
 
 def _read_ids(claim: Claim) -> Sequence[Id] | None:

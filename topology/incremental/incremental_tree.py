@@ -81,7 +81,8 @@ class TreeState:
     """The claims, in the order given."""
     options: TreeOptions
     joined: JoinedFabric | None
-    """The joined claims; None for one sweep, with or without an inventory: it is joined at once."""
+    """The joined claims; None for one sweep, with or without an inventory, which is joined at once,
+    and for the last state."""
     fabric: Fabric
     split: PlaneSplit
     plane: Plane
@@ -95,6 +96,7 @@ def build_tree_state(
     options: TreeOptions = TreeOptions(),  # noqa: B008 - frozen
     context: PreviousGeneration = PreviousGeneration(),  # noqa: B008 - frozen
     last: TreeState | None = None,
+    has_updates: bool = True,
 ) -> TreeState:
     """Return the tree of claims in any order; equal to the result without `last`.
 
@@ -106,10 +108,11 @@ def build_tree_state(
         options: the plane, and its settings.
         context: the last generation.
         last: the last state.
+        has_updates: whether the result is the last state of a further call.
     """
     claims = tuple(claims)
     state = update_tree_state(last, claims, options=options, context=context) if last else None
-    return state or _build_all(claims, options, context)
+    return state or _build_all(claims, options, context, has_updates=has_updates)
 
 
 def update_tree_state(
@@ -132,9 +135,13 @@ def update_tree_state(
 
 
 def _build_all(
-    claims: tuple[AnyClaim, ...], options: TreeOptions, context: PreviousGeneration
+    claims: tuple[AnyClaim, ...],
+    options: TreeOptions,
+    context: PreviousGeneration,
+    *,
+    has_updates: bool,
 ) -> TreeState:
-    joined, fabric = None, join_as_columns(claims)
+    joined, fabric = None, join_as_columns(claims, has_updates=has_updates)
     if fabric is None:
         joined = join_claims(claims, previous_owners=context.previous_owners)
         fabric = joined.fabric

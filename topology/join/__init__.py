@@ -2,12 +2,12 @@
 
     fabric_join          the entry point: picks the fast or the general way
     claim_join           the general way: claims of any origin, with contradictions
-    claim_columns        all claims in order; each is read once, and a sweep is taken as columns
+    claim_columns        all claims in order, each read once, a sweep as columns; ids of devices
     claim_rows           the ports and neighbor entries of claims that are read, as rows
     like_claims      reports that are like a sample, as rows, from the texts in which they differ
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     fabric_rows          the rows of all claims under one numbering
-    claim_ids            the ids of devices, from the facts of their claims
+    reported_hosts       the reports of hosts beside a sweep: their ids and ports as columns
     neighbor_resolution  which device each neighbor entry means
     same_devices         which descriptions are of one device although no strong id connects them
     port_ends            what is at the other end of a port

@@ -10,19 +10,28 @@ from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 import numpy as np
 
-from topology.identity.claim_facts import ClaimFacts, ClaimTable, read_facts
+from topology.identity.claim_facts import (
+    MAX_STORED_IDS,
+    ClaimFacts,
+    ClaimTable,
+    HashRows,
+    read_facts,
+)
+from topology.identity.device_ids import ClaimedIds
+from topology.identity.device_resolution import Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.join.claim_rows import PortRowBuilder
 from topology.join.like_claims import LikeClaims, LikeFacts, learn_claims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
-from topology.model.claims import Claim, Key, Origin, SweptClaims
+from topology.model.claims import Claim, Key, Origin, SweptClaims, strong_key
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import Device
-from topology.model.ids import Id
+from topology.model.ids import Id, IdKind
 from topology.reports.packed_claims import PackedClaim
 from topology.sources.ibnetdiscover.lazy_devices import SweptDevices
 
@@ -75,7 +84,7 @@ def _heard_keys(origin: Origin, device: Device) -> set[Key]:
 
 
 @dataclass(slots=True)
-class _ClaimReader:
+class ClaimReader:
     """Reads claims in the order given; their numbers are positions until they are sorted."""
 
     claims: list[Claim] = field(default_factory=list)
@@ -230,10 +239,87 @@ def read_claims(claims: Iterable[Claim | SweptClaims]) -> ClaimColumns:
 
     Cost: O(n log n) in claims and ports: 10 µs a port, 5 µs a node of a sweep.
     """
-    reader = _ClaimReader()
+    reader = ClaimReader()
     for claim in claims:
         if isinstance(claim, SweptClaims):
             reader.read_sweep(claim)
         else:
             reader.read(claim)
     return reader.build()
+
+
+@dataclass(slots=True)
+class DeviceIds:
+    """The ids of all devices of a fabric."""
+
+    ids: list[tuple[Id, ...] | ClaimedIds]
+    """By device: its ids, sorted."""
+    keys: HashRows
+    """The strong keys in claims."""
+    rows: HashRows
+    """The strong ids of devices, without those of their ports."""
+    has_shared_image: Flags
+    """By device: whether another device has the same system image GUID."""
+
+
+def index_ids(columns: ClaimColumns, devices: Sequence[Entity]) -> DeviceIds:
+    """Return the ids of devices, given in the order of the fabric. Cost: O(n log n) in ids."""
+    table = columns.table
+    device_of_claim = np.zeros(len(table), np.intp)
+    for device, entity in enumerate(devices):
+        device_of_claim[entity.numbers] = device
+    keys, own_ids, images = (
+        table.column(attrgetter(name)) for name in ("keys", "id_keys", "images")
+    )
+    heard = [(device, entity.heard_ids) for device, entity in enumerate(devices)]
+    heard_ids = [(device, found) for device, every in heard for found in every]
+    heard_keys = [
+        (hash(key), device) for device, found in heard_ids if (key := strong_key(found)) is not None
+    ]
+    heard_images = [
+        (hash(found.value), device)
+        for device, found in heard_ids
+        if found.kind is IdKind.SYSTEM_IMAGE_GUID
+    ]
+    return DeviceIds(
+        ids=[_store_ids(columns, entity) for entity in devices],
+        keys=HashRows(keys.hashes, device_of_claim[keys.speakers]),
+        rows=_add_rows(HashRows(own_ids.hashes, device_of_claim[own_ids.speakers]), heard_keys),
+        has_shared_image=_find_shared(
+            _add_rows(HashRows(images.hashes, device_of_claim[images.speakers]), heard_images),
+            len(devices),
+        ),
+    )
+
+
+def _add_rows(rows: HashRows, added: Sequence[tuple[int, int]]) -> HashRows:
+    """Return rows with more rows, given as (hash, device)."""
+    more = np.array(added, np.int64).reshape(-1, 2)
+    return HashRows(
+        np.concatenate([rows.hashes, more[:, 0]]), np.concatenate([rows.speakers, more[:, 1]])
+    )
+
+
+def _find_shared(images: HashRows, num_devices: int) -> Flags:
+    """Return one flag per device: whether another device has the same system image GUID."""
+    shared = np.isin(images.hashes, images.find_repeated())
+    has_shared_image = np.zeros(num_devices, np.bool_)
+    has_shared_image[images.speakers[shared]] = True
+    return has_shared_image
+
+
+def _store_ids(columns: ClaimColumns, entity: Entity) -> tuple[Id, ...] | ClaimedIds:
+    """Return the sorted ids of a device: stored if they are few, else read from its claims."""
+    facts = columns.table.facts
+    if sum(facts[number].num_ids for number in entity.numbers) > MAX_STORED_IDS:
+        return ClaimedIds(entity.claims, entity.heard_ids)
+    ids = set(entity.heard_ids)
+    for number in entity.numbers:
+        sweep = columns.sweep_of_claim.item(number)
+        if sweep == NO_SWEEP:
+            ids.update(facts[number].ids)
+        else:
+            ids.update(columns.sweeps[sweep].ids(columns.node_of_claim.item(number)))
+    if len(ids) > MAX_STORED_IDS:
+        return ClaimedIds(entity.claims, entity.heard_ids)
+    return tuple(sorted(ids))

@@ -19,8 +19,7 @@ from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.heard_descriptions import limit_claims
 from topology.identity.id_index import KeyTable, build_key_table
 from topology.identity.quarantine import resolve_disputes
-from topology.join.claim_columns import read_claims
-from topology.join.claim_ids import index_ids
+from topology.join.claim_columns import index_ids, read_claims
 from topology.join.fabric_rows import build_rows
 from topology.join.link_pairs import PairingResult, pair_entries
 from topology.join.neighbor_links import NeighborRows

@@ -1,4 +1,4 @@
-"""Join claims to one fabric: one sweep and the list of nodes as columns, any others by rows."""
+"""Join claims to one fabric: one sweep and what agrees with it as columns, any others by rows."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def build_fabric(
 ) -> Fabric:
     """Join claims to one fabric. The order of claims has no effect.
 
-    Cost: O(n log n) in ports and neighbors, 10 µs each; 1 µs each for a single sweep without
-    contradictions, which is joined as columns to the same fabric.
+    Cost: O(n log n) in ports and neighbors, 10 µs each; 1 µs each for a single sweep, a
+    list and reports of its hosts without contradictions, joined as columns to the same fabric.
 
     Args:
         claims: claims of all origins.
@@ -33,18 +33,28 @@ def build_fabric(
     return join_claims(claims, previous_owners=previous_owners).fabric
 
 
-def join_as_columns(claims: Iterable[Claim | SweptClaims]) -> Fabric | None:
-    """Join one sweep, and the inventory if there is one; None if `join_claims` must do it.
+def join_as_columns(
+    claims: Iterable[Claim | SweptClaims], *, has_updates: bool = False
+) -> Fabric | None:
+    """Join one sweep, with the inventory and reports beside it; None if `join_claims` must do it.
 
     No id is in dispute then, so previous owners have no effect.
+
+    Args:
+        claims: claims of all origins.
+        has_updates: whether changed reports will be applied to the result: only what `join_claims`
+            returns can be updated.
     """
     sweeps: list[SweptClaims] = []
     listed: list[Claim] = []
+    reports: list[Claim] = []
     for claim in claims:
         if isinstance(claim, SweptClaims):
             sweeps.append(claim)
         elif claim.origin is Origin.INVENTORY:
             listed.append(claim)
+        elif claim.origin is Origin.REPORT and not has_updates:
+            reports.append(claim)
         else:
             return None
-    return build_sweep_fabric(sweeps, listed) if len(sweeps) == 1 else None
+    return build_sweep_fabric(sweeps, listed, reports) if len(sweeps) == 1 else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from typing import NamedTuple, cast
 
@@ -30,9 +30,12 @@ from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH,
 from topology.sources.infiniband.node_names import host_names, switch_name
 
 _new_id = cast("Callable[[Iterable[object]], Id]", partial(tuple.__new__, Id))
-_SWEPT = frozenset({Origin.SWEEP})
-_LISTED = frozenset({Origin.INVENTORY})
-_LISTED_AND_SWEPT = _SWEPT | _LISTED
+
+
+@cache
+def _join_origins(*, is_listed: bool, is_reported: bool, is_swept: bool) -> frozenset[Origin]:
+    flags = {Origin.INVENTORY: is_listed, Origin.REPORT: is_reported, Origin.SWEEP: is_swept}
+    return frozenset(origin for origin, has_claim in flags.items() if has_claim)
 
 
 @dataclass(slots=True)
@@ -49,18 +52,23 @@ class SweptDevice:
     is_loose: bool = False
     listed: Claim | None = None
     """The node in the inventory; it may have no part in the sweep."""
+    report: Claim | None = None
+    """The report of the node."""
 
     @property
     def origins(self) -> frozenset[Origin]:
         """The origins of its claims."""
-        if self.listed is None:
-            return _SWEPT
-        return _LISTED_AND_SWEPT if self.parts else _LISTED
+        return _join_origins(
+            is_listed=self.listed is not None,
+            is_reported=self.report is not None,
+            is_swept=bool(self.parts),
+        )
 
     @property
     def ids(self) -> set[Id]:
         """All ids of the device."""
-        return self._swept_ids().union(self.listed.ids if self.listed is not None else ())
+        claims = filter(None, (self.listed, self.report))
+        return self._swept_ids().union(*(claim.ids for claim in claims))
 
     def _swept_ids(self) -> set[Id]:
         columns = self.sweep.columns
@@ -73,7 +81,7 @@ class SweptDevice:
 
     def sorted_ids(self) -> Sequence[Id]:
         """Return all ids in order; faster than `ids`, because a fabric needs them per device."""
-        if self.listed is not None:
+        if self.listed is not None or self.report is not None:
             return _ListedIds(self)
         columns = self.sweep.columns
         guids = [columns.guids.item(node) for node in self.parts]
@@ -227,13 +235,14 @@ def _build_listed_devices(
     """Yield the listed nodes in the order of their claims, each with its CAs."""
     nodes = np.flatnonzero(owners != UNLISTED)
     nodes = nodes[np.argsort(owners[nodes], kind="stable")]
-    stops = np.cumsum(np.bincount(owners[nodes], minlength=len(listed.claims))).tolist()
+    stops = np.cumsum(np.bincount(owners[nodes], minlength=len(listed.names))).tolist()
     start, ordered = 0, nodes.tolist()
-    for number, (claim, stop) in enumerate(zip(listed.claims, stops, strict=True)):
+    rows = zip(listed.names, listed.claims, listed.reports, stops, strict=True)
+    for number, (name, claim, report, stop) in enumerate(rows):
         parts = sorted(ordered[start:stop], key=names.__getitem__) or named.get(number, [])
         start = stop
         yield SweptDevice(
-            sweep, DeviceKind.HOST, [claim.name], parts, node=claim.name, listed=claim
+            sweep, DeviceKind.HOST, [name], parts, node=name, listed=claim, report=report
         )
 
 

@@ -1,11 +1,12 @@
-"""Join one sweep, and the list of nodes beside it, as columns.
+"""Join one sweep, and the list of nodes and reports of hosts beside it, as columns.
 
 The fabric equals that of `claim_join`.
 
 Both ends of nearly every cable are in the sweep and agree; those cables are paired all at once. A
 port line that the other node does not confirm is resolved by the rules of `claim_join`, one by
 one. `claim_join` handles everything else: two sweeps, an id of two nodes, a peer without a record,
-a list of nodes that contradicts itself or the sweep.
+a list of nodes or a report that contradicts itself, another one or the sweep, a report that hears
+neighbors.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 
 import numpy as np
 
+from topology.identity.claim_facts import HashRows
 from topology.identity.listed_nodes import read_listed_nodes
+from topology.join.claim_join import assemble_fabric, port_columns
+from topology.join.reported_hosts import ReportedHosts, number_reported_ports, read_reported_hosts
 from topology.join.sweep_devices import JoinedSweep, join_sweep_nodes
+from topology.join.swept_nodes import SweptNodes
 from topology.join.unmatched_ports import AddedPort, PortLines, place_unmatched
 from topology.model.claims import Claim, SweptClaims
 from topology.model.fabric import Fabric, FabricDevice, FabricPort, Link
@@ -48,7 +54,7 @@ _HALF = 32
 
 
 def build_sweep_fabric(
-    claims: Sequence[SweptClaims], listed: Sequence[Claim] = ()
+    claims: Sequence[SweptClaims], listed: Sequence[Claim] = (), reports: Sequence[Claim] = ()
 ) -> Fabric | None:
     """Return the fabric of one sweep; None if only `claim_join` can join the claims.
 
@@ -57,21 +63,27 @@ def build_sweep_fabric(
     Args:
         claims: the sweep.
         listed: the claims of the inventory.
+        reports: the claims of reports.
     """
     devices = claims[0].devices
     if len(claims) > 1 or not isinstance(devices, SweptClaimDevices) or not len(devices):
         return None
-    sweep = devices.sweep
-    nodes = read_listed_nodes(listed) if listed else None
-    if listed and nodes is None:
-        return None
-    joined = join_sweep_nodes(sweep, nodes)
+    sweep, hosts, nodes = devices.sweep, None, None
+    if listed:
+        nodes = read_listed_nodes(listed)
+    if reports and (nodes is not None or not listed):
+        hosts = read_reported_hosts(reports)
+        nodes = hosts.add_to(nodes, sweep) if hosts is not None else None
+    has_nodes = bool(listed or reports)
+    joined = join_sweep_nodes(sweep, nodes) if has_nodes is (nodes is not None) else None
     if joined is None:
         return None
     ports = _number_ports(sweep, joined)
     far_ports = _find_far_ends(sweep, ports)
     if far_ports is None:
         return None
+    if hosts is not None:
+        return _join_reports(devices, joined, hosts, ports=ports, far=far_ports)
     added = place_unmatched(sweep, joined, ports, far_ports)
     return _assemble_fabric(sweep, joined, ports, far=far_ports, added=added)
 
@@ -90,7 +102,12 @@ def _number_ports(sweep: SweepColumns, joined: JoinedSweep) -> PortLines:
     device_of_node = np.empty(len(sweep), np.intp)
     device_of_node[nodes] = device_of
     return PortLines(
-        lines, number, np.repeat(nodes, counts), np.repeat(device_of, counts), device_of_node
+        lines,
+        number,
+        np.repeat(nodes, counts),
+        np.repeat(device_of, counts),
+        device_of_node,
+        np.arange(len(lines)),
     )
 
 
@@ -128,6 +145,56 @@ def _find_lines(sweep: SweepColumns, nodes: Index, numbers: Index) -> tuple[Inde
     return order[positions], keys[positions] == node_port_keys
 
 
+def _join_reports(
+    devices: SweptClaimDevices,
+    joined: JoinedSweep,
+    hosts: ReportedHosts,
+    *,
+    ports: PortLines,
+    far: Index,
+) -> Fabric | None:
+    """Return the fabric of a sweep and reports; None if only `claim_join` can number the ports."""
+    sweep = devices.sweep
+    swept = SweptNodes(devices, (), joined.labels, [], sweep.row_nodes().astype(np.int32))
+    reported = number_reported_ports(hosts, joined, swept, ports)
+    if reported is None:
+        return None
+    lines = reported.lines
+    far_ports = np.full(len(lines.lines), -1, np.intp)
+    far_ports[reported.renumbered] = np.where(far < 0, -1, reported.renumbered[far])
+    added = place_unmatched(sweep, joined, lines, far_ports)
+    table = reported.build_table(hosts, swept, added)
+    line_rates = rate_column(RATES)[sweep.columns.rates[lines.lines]]
+    columns = FabricColumns(
+        names=joined.names,
+        nodes=[device.node for device in joined.devices],
+        kinds=np.array([KIND_CODES[device.kind] for device in joined.devices], np.uint8),
+        **port_columns(table)._asdict(),
+        links=_pair_links(far_ports, line_rates, table.size),
+        has_shared_image=_find_images(sweep, joined, hosts, lines.device_of_node),
+    )
+    rows = LazyRows(len(joined.devices), _SweepRows(sweep, joined, ports, added).devices)
+    return assemble_fabric(columns, rows, table, sort_findings(joined.findings))
+
+
+def _find_images(
+    sweep: SweepColumns, joined: JoinedSweep, hosts: ReportedHosts, device_of_node: Index
+) -> Flags:
+    """Return one flag per device: whether another device has the same system image GUID."""
+    has_image = np.flatnonzero(sweep.columns.images != NO_GUID)
+    swept = [hash(f"{image:016x}") for image in sweep.columns.images[has_image].tolist()]
+    reported = hosts.columns.table.column(attrgetter("images"))
+    number_of = {device.node: number for number, device in enumerate(joined.devices)}
+    device_of_host = np.array([number_of[node] for node in hosts.nodes()], np.int64)
+    images = HashRows(np.array(swept, np.int64), device_of_node[has_image]).with_rows(
+        HashRows(reported.hashes, device_of_host[reported.speakers])
+    )
+    has_shared_image = np.zeros(len(joined.devices), np.bool_)
+    shared = np.isin(images.hashes, images.find_repeated())
+    has_shared_image[images.speakers[shared]] = True
+    return has_shared_image
+
+
 @dataclass(frozen=True, slots=True)
 class _SweepRows:
     """Builds the rows of a fabric from its columns."""
@@ -141,8 +208,10 @@ class _SweepRows:
         for index in indices:
             device = self.joined.devices[index]
             name = self.joined.names[index]
-            is_reporting = bool(device.parts)
-            yield FabricDevice(name, device.kind, device.node, device.sorted_ids(), is_reporting)
+            has_report = device.report is not None
+            is_reporting = has_report or bool(device.parts)
+            ids = device.sorted_ids()
+            yield FabricDevice(name, device.kind, device.node, ids, is_reporting, has_report)
 
     def port_rows(self, columns: FabricColumns, indices: Sequence[int]) -> Iterator[FabricPort]:
         chosen = np.fromiter(indices, np.intp, len(indices))

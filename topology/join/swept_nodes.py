@@ -118,11 +118,7 @@ class SweptNodes:
         columns, num = self.sweep.columns, len(self.sweep.columns.numbers)
         nodes = self.line_nodes
         is_hca, label_codes = columns.letters[nodes] == HCA, self.labels.codes[nodes]
-        # A name has two parts: an RDMA name, a GUID or nothing, and the port number.
-        prefixes = np.where(
-            is_hca, np.where(label_codes > 0, label_codes, len(self.labels.texts) + nodes), 0
-        )
-        codes = (prefixes << _NAME_BITS) | columns.numbers
+        codes = self._name_codes(nodes, slice(None))
         _, firsts, names = np.unique(codes, return_index=True, return_inverse=True)
         ends = zip(firsts.tolist(), nodes[firsts].tolist(), strict=True)
         texts = [show(self.port_name(line, node)) for line, node in ends]
@@ -150,6 +146,28 @@ class SweptNodes:
         if columns.letters[node] != HCA:
             return str(number)
         return f"{self.labels.of(node) or self.guid(node)}/{number}"
+
+    def name_hashes(self, lines: Index) -> NDArray[np.int64]:
+        """Return the hash of the key that the name of each port is; one for each distinct name."""
+        nodes = self.line_nodes[lines]
+        _, firsts, names = np.unique(
+            self._name_codes(nodes, lines), return_index=True, return_inverse=True
+        )
+        ends = zip(lines[firsts].tolist(), nodes[firsts].tolist(), strict=True)
+        hashes = [hash(("name", self.port_name(line, node))) for line, node in ends]
+        return np.array(hashes, np.int64)[names]
+
+    def _name_codes(self, nodes: Index | Numbers, lines: Index | slice) -> NDArray[np.int64]:
+        """Return a number for each port name, which has a prefix and a port number.
+
+        The prefix is an RDMA name, a GUID or nothing.
+        """
+        columns, labels = self.sweep.columns, self.labels
+        label_codes = labels.codes[nodes]
+        prefixes = np.where(label_codes > 0, label_codes, len(labels.texts) + nodes)
+        prefixes = np.where(columns.letters[nodes] == HCA, prefixes, 0)
+        codes: NDArray[np.int64] = (prefixes << _NAME_BITS) | columns.numbers[lines]
+        return codes
 
     def guid(self, node: int) -> str:
         """Return the GUID of a node as text."""

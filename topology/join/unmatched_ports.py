@@ -13,6 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from topology.join.port_numbers import port_keys, sort_ports
 from topology.join.sweep_devices import JoinedSweep
 from topology.model.fabric_columns import Index
 from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, SweepColumns
@@ -25,7 +26,7 @@ class PortLines(NamedTuple):
     """Port numbers and port lines of a sweep; one entry per port unless stated otherwise."""
 
     lines: Index
-    """The line of the port."""
+    """The line of the port; -1 if only a report describes it."""
     number: Index
     """The port, one entry per line."""
     nodes: Index
@@ -34,6 +35,8 @@ class PortLines(NamedTuple):
     """The device of the port."""
     device_of_node: Index
     """The device, one entry per node."""
+    positions: Index
+    """The position of the line of the port in the order of claims."""
 
 
 class AddedPort(NamedTuple):
@@ -57,7 +60,7 @@ def place_unmatched(
     Returns:
         The added ports; they are numbered after all others.
     """
-    is_heard = sweep.columns.peer_letters[ports.lines] != NO_GUID
+    is_heard = (sweep.columns.peer_letters[ports.lines] != NO_GUID) & (ports.lines >= 0)
     unmatched = np.flatnonzero((far < 0) & is_heard)
     if not len(unmatched):
         return []
@@ -81,8 +84,9 @@ class _UnmatchedPlacer:
     """By device: key to port, -1 if several ports share the key."""
 
     def sort_key(self, port: int) -> tuple[int, int]:
-        """Return the sort key of a port: the position of its device's claim, then the port."""
-        return self.joined.claim_order[int(self.ports.devices[port])], port
+        """Return the sort key of a port: the position of its device's claim, then its line's."""
+        device = self.ports.devices.item(port)
+        return self.joined.claim_order[device], self.ports.positions.item(port)
 
     def find(self, port: int) -> bool:
         """Fill in the far end if its keys identify a port; return whether they do."""
@@ -128,10 +132,20 @@ class _UnmatchedPlacer:
         port_by_key = self.ports_by_key.get(device)
         if port_by_key is None:
             port_by_key = self.ports_by_key[device] = {}
+            for port, keys in self._reported_ports(device):
+                self._add_keys(port_by_key, port, keys)
             for node in self.joined.devices[device].parts:
                 for port, keys in self._node_ports(node):
                     self._add_keys(port_by_key, port, keys)
         return port_by_key
+
+    def _reported_ports(self, device: int) -> Iterator[tuple[int, list[_Key]]]:
+        """Yield the ports in a device's report, which come first, with their keys."""
+        report = self.joined.devices[device].report
+        if report is not None:
+            first = int(np.searchsorted(self.ports.devices, device))
+            for number, port in enumerate(sort_ports(report.device.ports), first):
+                yield number, port_keys(port.ids, port.name)
 
     def _node_ports(self, node: int) -> Iterator[tuple[int, list[_Key]]]:
         columns = self.sweep.columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from topology.model.ids import Id, IdKind
@@ -40,10 +40,10 @@ class PackedIds(LazyTuple[Id]):
 
     def _all(self) -> tuple[Id, ...]:
         return (
-            *(Id(IdKind.MAC, value) for value in _split(self.macs, MAC_SIZE)),
-            *(Id(IdKind.NODE_GUID, value) for value in _split(self.node_guids, GUID_SIZE)),
+            *(Id(IdKind.MAC, value) for value in split_texts(self.macs, MAC_SIZE)),
+            *(Id(IdKind.NODE_GUID, value) for value in split_texts(self.node_guids, GUID_SIZE)),
             Id(IdKind.NODE_NAME, self.name),
-            *(Id(IdKind.PORT_GUID, value) for value in _split(self.port_guids, GUID_SIZE)),
+            *(Id(IdKind.PORT_GUID, value) for value in split_texts(self.port_guids, GUID_SIZE)),
         )
 
     def _texts(self) -> tuple[str, str, str, str]:
@@ -65,5 +65,6 @@ class PackedIds(LazyTuple[Id]):
         return 1 + num_guids + len(self.macs) // MAC_SIZE
 
 
-def _split(text: str, size: int) -> Iterable[str]:
-    return (text[place : place + size] for place in range(0, len(text), size))
+def split_texts(text: str, size: int) -> Sequence[str]:
+    """Return texts of one size that follow each other."""
+    return [text[place : place + size] for place in range(0, len(text), size)]

@@ -183,14 +183,13 @@ def compact_file(raw: bytes, shapes: ReportShapes) -> CompactReport | None:
     shaped = shapes.read(raw)
     if shaped is None:
         return None
-    device = shaped.likeness.sample.device
     facts = PackedFacts(
-        kind=device.kind,
+        kind=shaped.likeness.sample.device.kind,
         name=shaped.device_name,
         packed=pack_text(shaped.text),
-        swept_ports=swept_ports_of(device),
+        swept_ports=shaped.swept_ports,
         num_bytes=len(shaped.text),
-        num_neighbors=sum(len(port.neighbors) for port in device.ports),
+        num_neighbors=shaped.num_neighbors,
     )
     return CompactReport(shaped.name, shaped.status, facts, None, shaped.likeness)
 

@@ -30,9 +30,11 @@ from topology.reports.device_texts import (
 from topology.reports.neighbor_report import (
     MAX_TEXT,
     ReportStatus,
+    SweptPort,
     is_guid_kind,
     is_mac_kind,
     is_swept_port,
+    swept_ports_of,
 )
 from topology.reports.packed_devices import render_packed
 from topology.reports.plain_reports import MAX_NAME, PlainReport, read_plain_report
@@ -70,6 +72,9 @@ class ShapedReport(NamedTuple):
     text: str
     """The device, as `render_packed` renders it."""
     likeness: Likeness
+    swept_ports: tuple[SweptPort, ...]
+    """By `swept_ports_of`."""
+    num_neighbors: int
 
 
 class ReportShapes:
@@ -231,6 +236,8 @@ class _ReportShape:
         self._texts, self._device_name = texts, texts.device[0]
         self._reorder = pick_texts(order)
         self._evidence = _EvidencePlaces(sample.device, places)
+        self._swept_ports = swept_ports_of(sample.device)
+        self._num_neighbors = sum(len(port.neighbors) for port in sample.device.ports)
         self._pick_fixed = pick_texts(
             [index for index in range(len(parts)) if index not in varying]
         )
@@ -263,7 +270,10 @@ class _ReportShape:
         if likeness is None:
             return None
         device_name = parts[self._device_name or 0]
-        return ShapedReport(name, status, device_name, '"'.join(packed), likeness)
+        text, swept_ports = '"'.join(packed), self._swept_ports
+        return ShapedReport(
+            name, status, device_name, text, likeness, swept_ports, self._num_neighbors
+        )
 
     def _read_status(self, parts: Sequence[str]) -> ReportStatus | None:
         if not self._texts.status:
