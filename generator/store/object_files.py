@@ -14,11 +14,19 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from generator.objects.yaml_document import parse_documents
+from generator.objects.yaml_document import ends_within_a_line, parse_documents
 from generator.outputs.hypernode import HyperNode, is_object_name
 from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
-from topology.model.errors import ConfigError, ParseError, ReportError, StoreError, WriteError, show
+from topology.model.errors import (
+    ConfigError,
+    CutInput,
+    ParseError,
+    ReportError,
+    StoreError,
+    WriteError,
+    show,
+)
 from topology.reports.compact_reports import CompactReport
 from topology.reports.observed_time import is_ahead, parse_observed_at
 
@@ -34,6 +42,9 @@ YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 ObjectT = TypeVar("ObjectT", CompactReport, HyperNode)
+_MAY_BE_CUT: Final = (
+    "the file may be cut: its last line has no line break; give the whole file, or end it with one"
+)
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -65,6 +76,7 @@ def read_objects(
     parse: Callable[[object], ObjectT],
     problems: list[ParseError],
     read_whole: Callable[[bytes], ObjectT | None] = lambda _: None,
+    keep_cut: Callable[[ObjectT], ObjectT | None] = lambda _: None,
 ) -> list[ObjectT]:
     """Return the objects of one file, and add its errors to `problems`.
 
@@ -73,6 +85,7 @@ def read_objects(
         parse: returns the object in a decoded document.
         problems: takes the errors.
         read_whole: returns the only object of a file that need not be decoded first, or None.
+        keep_cut: returns what is used of the last object of a file that may be cut, or None.
     """
     source = show(str(file), 1024)
     raw = read_file(file, source)
@@ -94,6 +107,10 @@ def read_objects(
             objects.append(parse(document.value))
         except (ConfigError, ReportError) as error:
             problems.append(ParseError(str(error), source=source, line=document.line))
+    if objects and ends_within_a_line(raw):
+        problems.append(CutInput(_MAY_BE_CUT, source=source))
+        kept = keep_cut(objects.pop())
+        objects += [] if kept is None else [kept]
     return objects
 
 
