@@ -70,7 +70,7 @@ class _NodeUsage(NamedTuple):
     """The node with its free capacity."""
 
 
-class FreeCapacity:
+class FreeInventory:
     """Computes the free capacity of nodes; nodes whose usage did not change are not recomputed."""
 
     def __init__(self) -> None:
@@ -101,8 +101,8 @@ class FreeCapacity:
 
 
 def subtract_usage(inventory: Inventory, usages: Iterable[PodUsage | None]) -> Inventory:
-    """Return the inventory with its free capacity, as `FreeCapacity` does, for one call."""
-    return FreeCapacity().subtract(inventory, usages)
+    """Return the inventory with its free capacity, as `FreeInventory` does, for one call."""
+    return FreeInventory().subtract(inventory, usages)
 
 
 def _compute_free(node: ListedNode, used: Units, last: _NodeUsage | None) -> _NodeUsage:

@@ -26,7 +26,7 @@ from generator.kube.resources import (
 )
 from generator.kube.transport import Transport
 from generator.objects.inventory import Inventory, ListedNode, list_node_problems
-from generator.objects.pod_resources import FreeCapacity
+from generator.objects.pod_resources import FreeInventory
 from generator.objects.pods import (
     BoundPod,
     FollowedPod,
@@ -117,7 +117,7 @@ class FollowedCluster:
         self._fabrics: Reflector[Mapping[str, Any]] = follow(FABRICS, _add_kind)
         self._pods: Reflector[FollowedPod | None] = follow(PODS, parse_followed_pod, _POD_CONFIG)
         self._records: Reflector[TreeRecord] = follow(RECORDS, _parse_record)
-        self._free_capacity = FreeCapacity()
+        self._free_capacity = FreeInventory()
         self._own_hypernodes: OwnWrites[HyperNode] = _build_own_writes(self._hypernodes)
         self._own_fabrics: OwnWrites[Mapping[str, Any]] = _build_own_writes(self._fabrics)
         self._own_records: OwnWrites[TreeRecord] = _build_own_writes(self._records)

@@ -30,7 +30,7 @@ class PackItem(NamedTuple):
     num_pods: int
 
 
-class _Domain(NamedTuple):
+class _UnitFill(NamedTuple):
     """A unit in which all items may lie; smaller ones come first."""
 
     units_used: tuple[int, ...]
@@ -63,7 +63,7 @@ def pack(
             domains = domains[min(skipped, len(domains) - 1) :]
         else:
             domains = [
-                _Domain((), 0, unit, (unit,)) for unit in units[skipped:][:MAX_UNITS_COMPARED]
+                _UnitFill((), 0, unit, (unit,)) for unit in units[skipped:][:MAX_UNITS_COMPARED]
             ]
         for domain in domains:
             placed = _pack_in_domain(free, scarcest_first, tier, domain)
@@ -83,7 +83,7 @@ def _units_with_capacity(free: FreeCapacity, items: Sequence[PackItem], tier: in
     return tightest_first
 
 
-def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> _Domain:
+def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> _UnitFill:
     """Return what the first item needs in a unit, in units that may hold the others as well."""
     slots = free.slots_by_tier(items[0].shape)
     num_pods = _equivalent_pods(free, items, tier, unit)
@@ -92,7 +92,7 @@ def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int)
         children = _children(free, upper, chosen)
         chosen = fewest_bins(slots[upper - 1], children, num_pods)
         units_used.append(len(chosen))
-    return _Domain(tuple(units_used), int(slots[tier][unit]), unit, tuple(chosen))
+    return _UnitFill(tuple(units_used), int(slots[tier][unit]), unit, tuple(chosen))
 
 
 def _equivalent_pods(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> int:
@@ -110,7 +110,7 @@ def _children(free: FreeCapacity, tier: int, units: Iterable[int]) -> list[int]:
 
 
 def _pack_in_domain(
-    free: FreeCapacity, items: Sequence[PackItem], tier: int, domain: _Domain
+    free: FreeCapacity, items: Sequence[PackItem], tier: int, domain: _UnitFill
 ) -> list[dict[int, int]] | None:
     """Return pods per node of all items in one domain; the first item decides the leaves."""
     if tier == 0 and len(items) == 1:

@@ -119,13 +119,6 @@ class FreeCapacity:
             free[:, position] = node.free
         return free
 
-    def free_array(self) -> IntArray:
-        """Return all free quantities, shaped like those of the snapshot; O(resources × nodes)."""
-        free = self.snapshot.free.copy()
-        for node, quantities in self._free.items():
-            free[:, node] = quantities
-        return free
-
     def take(self, shape: int, node: int, num_pods: int) -> None:
         """Place pods of a shape on a node."""
         self.change(NodeUse(node, self._counts[shape].need, num_pods))

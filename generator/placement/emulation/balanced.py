@@ -52,7 +52,7 @@ class _Greedy(NamedTuple):
     """The last domain without the leader; None if there is none."""
 
 
-class _Plan(NamedTuple):
+class _BalancedPlan(NamedTuple):
     """How one domain above the preferred tier would share the slices."""
 
     threshold: int
@@ -89,7 +89,7 @@ class BalancedShares:
         """
         outer_tier = min(self._preferred_tier + 1, self._levels.root)
         ranks = name_ranks(self._problem, outer_tier)
-        best: _Plan | None = None
+        best: _BalancedPlan | None = None
         for unit in sorted(range(len(ranks)), key=lambda unit: int(ranks[unit])):
             least = 0 if best is None else best.threshold
             plan = self._plan_domain(outer_tier, unit, least)
@@ -101,7 +101,7 @@ class BalancedShares:
                 best = plan
         return None if best is None else self._shares_of(best)
 
-    def _shares_of(self, plan: _Plan) -> list[DomainShare] | None:
+    def _shares_of(self, plan: _BalancedPlan) -> list[DomainShare] | None:
         units = plan.shared
         if self._shared_tier != self._preferred_tier:
             outer = self._select_fewest(
@@ -135,7 +135,7 @@ class BalancedShares:
             for unit in units
         }
 
-    def _plan_domain(self, outer_tier: int, unit: int, least: int) -> _Plan | None:
+    def _plan_domain(self, outer_tier: int, unit: int, least: int) -> _BalancedPlan | None:
         """Return how a domain would share the slices, at least so many each; None if it cannot."""
         inside = units_inside(self._problem, outer_tier, unit, self._shared_tier)
         shared = self._counts_of(self._shared_tier, [int(inner) for inner in inside])
@@ -160,7 +160,7 @@ class BalancedShares:
 
     def _pruned(
         self, outer_tier: int, unit: int, shared: dict[int, _Count], threshold: int
-    ) -> _Plan | None:
+    ) -> _BalancedPlan | None:
         """Return the plan without the domains that hold less than the threshold."""
         tier = self._preferred_tier
         units = [int(inner) for inner in units_inside(self._problem, outer_tier, unit, tier)]
@@ -176,7 +176,7 @@ class BalancedShares:
         greedy = self._evaluate(tier, preferred)
         if greedy is None:
             return None
-        return _Plan(threshold, greedy.num_domains, preferred, shared)
+        return _BalancedPlan(threshold, greedy.num_domains, preferred, shared)
 
     def _cut(self, count: _Count, threshold: int) -> _Count:
         if count.slices < threshold:
@@ -230,7 +230,7 @@ class BalancedShares:
             number, last, missing = number + 1, counts[unit], missing - counts[unit].slices
         return _Greedy(number, leader_slices, last) if missing <= 0 and number else None
 
-    def _by_capacity_and_entropy(self, plan: _Plan) -> list[int]:
+    def _by_capacity_and_entropy(self, plan: _BalancedPlan) -> list[int]:
         """Return domains of the preferred tier: larger first, then those with more alike parts."""
         ranks = name_ranks(self._problem, self._preferred_tier)
         counts = plan.preferred

@@ -42,7 +42,7 @@ MAX_SHOWN_DOMAINS = 100
 """Most tried domains that the answer shows."""
 
 
-class _Target(NamedTuple):
+class _WalkTarget(NamedTuple):
     """Where pods are placed."""
 
     place: UnitRef
@@ -142,7 +142,7 @@ class Walker:
                 inner,
                 share_counts,
                 free,
-                _Target(UnitRef(share.tier, share.unit), pods),
+                _WalkTarget(UnitRef(share.tier, share.unit), pods),
                 is_pooled=False,
             ):
                 return None
@@ -181,19 +181,19 @@ class Walker:
         """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
         empty = FreeSlots(self._problem)
-        ranks = self._ranks(self._scope, counts, empty, _Target(root, []))
+        ranks = self._ranks(self._scope, counts, empty, _WalkTarget(root, []))
         for place in self._candidates.in_order(self._scope, counts, empty, root):
             free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
-            if not self._place_scope(self._scope, counts, free, _Target(place, pods, ranks)):
+            if not self._place_scope(self._scope, counts, free, _WalkTarget(place, pods, ranks)):
                 continue
             if satisfies_rules(self._problem, pods):
                 if grown_counts is not None:
-                    self._grow(grown_counts, free, _Target(place, pods, ranks))
+                    self._grow(grown_counts, free, _WalkTarget(place, pods, ranks))
                 return pods
         return None
 
     def _ranks(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, target: _Target
+        self, scope: Scope, counts: Sequence[int], free: FreeSlots, target: _WalkTarget
     ) -> IntArray | None:
         """Return the ranks of nodes for a scope: its own if it prefers a tier, or else those above.
 
@@ -208,7 +208,7 @@ class Walker:
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: _Target,
+        target: _WalkTarget,
     ) -> bool:
         """Place the members of a scope in a domain, one after the other."""
         if not scope.members:
@@ -225,7 +225,7 @@ class Walker:
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: _Target,
+        target: _WalkTarget,
     ) -> bool:
         """Place one member in the first inner domain that holds it."""
         place, pods, _ = target
@@ -234,7 +234,7 @@ class Walker:
         ranks = self._ranks(scope, counts, free, target)
         for inner in self._candidates.in_order(scope, counts, free, place):
             before, lengths = free.copy(), [len(positions) for positions in pods]
-            if self._place_scope(scope, counts, free, _Target(inner, pods, ranks)):
+            if self._place_scope(scope, counts, free, _WalkTarget(inner, pods, ranks)):
                 return True
             free.restore(before)
             for positions, old_length in zip(pods, lengths, strict=True):
@@ -246,7 +246,7 @@ class Walker:
         scope: Scope,
         counts: Sequence[int],
         free: FreeSlots,
-        target: _Target,
+        target: _WalkTarget,
         *,
         is_pooled: bool = True,
     ) -> bool:
@@ -276,7 +276,7 @@ class Walker:
         self,
         scope: Scope,
         capacity: GroupCapacity,
-        target: _Target,
+        target: _WalkTarget,
         num_pods: int,
         *,
         is_pooled: bool,
@@ -304,7 +304,7 @@ class Walker:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
-    def _grow(self, counts: Sequence[int], free: FreeSlots, target: _Target) -> None:
+    def _grow(self, counts: Sequence[int], free: FreeSlots, target: _WalkTarget) -> None:
         """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
         place, pods, ranks = target
         domains = [place]
@@ -312,7 +312,9 @@ class Walker:
             domains += self._ancestors(place)
         for group, count in enumerate(counts):
             for domain in domains:
-                self._add_pods(group, count - len(pods[group]), free, _Target(domain, pods, ranks))
+                self._add_pods(
+                    group, count - len(pods[group]), free, _WalkTarget(domain, pods, ranks)
+                )
 
     def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
         """Yield the units around one to which the job may spread."""
@@ -322,7 +324,7 @@ class Walker:
         for tier in range(place.tier + 1, highest + 1):
             yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
-    def _add_pods(self, group: int, missing: int, free: FreeSlots, target: _Target) -> None:
+    def _add_pods(self, group: int, missing: int, free: FreeSlots, target: _WalkTarget) -> None:
         """Add as many pods of a group as fit a domain and satisfy its rules."""
         place, pods, _ = target
         scope = Scope((group,), (), None, ())

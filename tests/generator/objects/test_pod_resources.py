@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.objects.inventory import Inventory, parse_node
-from generator.objects.pod_resources import FreeCapacity, parse_pod_usage, subtract_usage
+from generator.objects.pod_resources import FreeInventory, parse_pod_usage, subtract_usage
 from tests.generator.scenes import kube_node
 from topology.model.errors import ConfigError
 
@@ -133,7 +133,7 @@ def test_it_clamps_free_capacity_at_zero() -> None:
 
 def test_it_recomputes_only_nodes_whose_pods_changed() -> None:
     nodes = tuple(parse_node(kube_node(name)) for name in ("n1", "n2"))
-    leavings, listed = FreeCapacity(), Inventory(nodes, ())
+    leavings, listed = FreeInventory(), Inventory(nodes, ())
     before = leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
     after = leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
     assert after == subtract_usage(listed, [parse_pod_usage(pod(container("1", gpus=2)))])
@@ -142,13 +142,13 @@ def test_it_recomputes_only_nodes_whose_pods_changed() -> None:
 
 
 def test_it_returns_the_identical_inventory_without_a_change() -> None:
-    leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
+    leavings, listed = FreeInventory(), Inventory((parse_node(kube_node("n1")),), ())
     pods = [parse_pod_usage(pod(container("1", gpus=1)))]
     assert leavings.subtract(listed, pods) is leavings.subtract(listed, pods)
 
 
 def test_it_frees_the_capacity_of_deleted_pods() -> None:
-    leavings, listed = FreeCapacity(), Inventory((parse_node(kube_node("n1")),), ())
+    leavings, listed = FreeInventory(), Inventory((parse_node(kube_node("n1")),), ())
     leavings.subtract(listed, [parse_pod_usage(pod(container("1", gpus=1)))])
     assert leavings.subtract(listed, []) == subtract_usage(listed, [])
 
@@ -156,7 +156,7 @@ def test_it_frees_the_capacity_of_deleted_pods() -> None:
 def test_it_follows_a_node_that_returns_with_more_capacity() -> None:
     small, large = kube_node("n1"), kube_node("n1")
     small["status"]["allocatable"][GPU] = "4"
-    leavings, pods = FreeCapacity(), [parse_pod_usage(pod(container("1", gpus=1)))]
+    leavings, pods = FreeInventory(), [parse_pod_usage(pod(container("1", gpus=1)))]
     first, second = (
         leavings.subtract(Inventory((parse_node(found),), ()), pods) for found in (small, large)
     )
