@@ -20,6 +20,7 @@ from topology.model.fabric_columns import (
     Flags,
     Index,
     Rates,
+    name_codes,
     rate_or_none,
 )
 from topology.model.facts import DeviceKind, Medium
@@ -137,9 +138,7 @@ def find_cables(fabric: Fabric, *, management_ports: frozenset[int] | None = Non
         host_edges=EdgeRows(EdgeColumns(low[0], high[0], low[1], high[1])),
         switch_edges=EdgeRows(EdgeColumns(*(column[between] for column in (a, b, *ends)))),
         management_ports=(
-            _management_ports(fabric, columns, between)
-            if management_ports is None
-            else management_ports
+            _management_ports(columns, between) if management_ports is None else management_ports
         ),
         hosts=tuple(np.flatnonzero(is_host).tolist()),
         host_ports=np.flatnonzero(is_host[columns.port_devices] & ~is_nvlink),
@@ -161,20 +160,22 @@ def _reported_rates(columns: FabricColumns, links: Index) -> Rates:
     return rates
 
 
-def is_management_port(port: FabricPort) -> bool:
-    """Return whether a port of a switch is its management port, by medium and name."""
-    return port.medium is Medium.ETHERNET and bool(_MANAGEMENT_PORT.match(port.name))
+def is_management_name(name: str) -> bool:
+    """Return whether an Ethernet port of a switch is its management port, by its name."""
+    return bool(_MANAGEMENT_PORT.match(name))
 
 
-def _management_ports(fabric: Fabric, columns: FabricColumns, between: Flags) -> frozenset[int]:
-    """Return the management ports among the ends of links between switches."""
+def _management_ports(columns: FabricColumns, between: Flags) -> frozenset[int]:
+    """Return the management ports among the ends of links between switches.
+
+    Each distinct name is read once.
+    """
     ends = np.concatenate([columns.links.a[between], columns.links.b[between]])
     is_ethernet = columns.media[ends] == MEDIUM_CODES[Medium.ETHERNET]
-    ports = np.unique(ends[is_ethernet]).tolist()
-    rows = rows_at(fabric.ports, ports)
-    return frozenset(
-        number for number, port in zip(ports, rows, strict=True) if is_management_port(port)
-    )
+    ports = np.unique(ends[is_ethernet])
+    codes, names = name_codes(columns.port_names, ports)
+    is_managing = np.array(list(map(is_management_name, names)), np.bool_)
+    return frozenset(ports[is_managing[codes]].tolist()) if len(ports) else frozenset()
 
 
 def ports_of_hosts(

@@ -19,7 +19,7 @@ from tests.topology.networks import (
     switches_of,
 )
 from topology.model.facts import GpuDistance, Port
-from topology.planes.cables import is_management_port
+from topology.planes.cables import is_management_name
 from topology.planes.default_policy import plane_in_name
 from topology.planes.plane import select_compute_plane
 from topology.planes.policy import COMPUTE, MANAGEMENT, STORAGE, PlaneReason
@@ -117,8 +117,7 @@ def test_it_finds_the_plane_in_whole_words_of_a_switch_name(name: str, plane: st
     ],
 )
 def test_it_recognizes_the_management_port_of_a_switch(name: str, *, is_one: bool) -> None:
-    fabric = split_of({"leaf": [Port(name)]}).fabric
-    assert is_management_port(fabric.ports[0]) is is_one
+    assert is_management_name(name) is is_one
 
 
 def test_it_separates_equal_ports_by_the_names_of_their_switches() -> None:
