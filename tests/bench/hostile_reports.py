@@ -133,7 +133,6 @@ def _invented(number: int, at: int, turn: int) -> str:
     return f"made-up-{number}-{at}-{turn}"
 
 
-ALL_AT_ONCE: Final = "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds"
 INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
     "25,000 honest hosts": lambda _: _honest(25_000),
     "18,000 liars, 8 entries each, of the same devices": _liars(NUM_LIARS, 8, _shared),
@@ -144,7 +143,7 @@ INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
     "8,192 liars, 8 made-up devices each": _liars(8_192, 8, _invented),
     "18,000 liars, 4 made-up devices each": _liars(NUM_LIARS, 4, _invented),
     "3,000 liars, 256 made-up devices each": _liars(3_000, 256, _invented),
-    ALL_AT_ONCE: _all_at_once,
+    "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds": _all_at_once,
 }
 
 

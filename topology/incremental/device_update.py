@@ -18,7 +18,7 @@ from topology.incremental.neighbor_update import NeighborUpdate
 from topology.join.claim_join import JoinedFabric, assemble_fabric, port_columns
 from topology.join.link_pairs import reported_media
 from topology.join.neighbor_links import HALF, NO_PORT, NeighborRows, Numbers, pair_ends
-from topology.join.port_numbers import far_port, port_row
+from topology.join.port_numbers import far_port, pack_keys, port_keys, port_row
 from topology.join.port_table import PortTable, splice
 from topology.model.claims import Claim, Origin
 from topology.model.fabric import FabricPort, columns_of
@@ -133,10 +133,13 @@ class _DeviceUpdater:
                 *joined.claims[device_update.device + 1 :],
             ),
             neighbor_rows=rows,
-            added=(
-                *joined.added[: added_ports.first],
-                *added_ports.entries,
-                *joined.added[added_ports.stop :],
+            added_keys=(
+                *joined.added_keys[: added_ports.first],
+                *(
+                    pack_keys(port_keys(entry.port_ids, entry.port_name))
+                    for entry in added_ports.entries
+                ),
+                *joined.added_keys[added_ports.stop :],
             ),
             added_by=np.concatenate(owner_parts),
             is_confirmed=is_confirmed,

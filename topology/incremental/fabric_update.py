@@ -22,8 +22,8 @@ from topology.incremental.device_update import (
 from topology.incremental.neighbor_update import NeighborUpdate, NeighborUpdater
 from topology.join.claim_join import JoinedFabric
 from topology.join.neighbor_links import NO_PORT, NeighborRows
+from topology.join.numbered_ports import KeyIndex
 from topology.join.port_numbers import (
-    PortIndex,
     PortNumbers,
     find_own_port,
     find_port,
@@ -31,6 +31,7 @@ from topology.join.port_numbers import (
     port_keys,
     select_best_source,
     sort_ports,
+    unpack_keys,
 )
 from topology.model.claims import Claim, Origin, claim_keys
 from topology.model.fabric import FabricPort
@@ -182,7 +183,7 @@ class _FabricUpdater:
         }
         if not all(self._can_remove(row, lost_ports) for row in neighbor_update.removed_rows):
             return False
-        index_by_peer: dict[int, PortIndex] = {}
+        index_by_peer: dict[int, KeyIndex] = {}
         new_slots = (slot for slot in self.slots if slot.row == NEW_ROW)
         for slot, peer in zip(new_slots, neighbor_update.peers, strict=True):
             near_port = find_own_port(port_index, slot.port)
@@ -204,19 +205,18 @@ class _FabricUpdater:
         columns = self.joined.fabric.columns
         return columns.port_devices if columns is not None else np.zeros(0, np.intp)
 
-    def _index_ports(self, device: int, lost_ports: set[int]) -> PortIndex:
+    def _index_ports(self, device: int, lost_ports: set[int]) -> KeyIndex:
         """Return the keys of all ports of a device, without the lost ports."""
         start = self._first_port(device)
         claims = (claim.device for claim in self.joined.claims[device])
         claimed = PortNumbers().add_device(device, claims)
-        port_index = {key: port + start if port >= 0 else port for key, port in claimed.items()}
+        port_index = {
+            hash(key): port + start if port >= 0 else port for key, port in claimed.items()
+        }
         first = self.joined.num_claimed
         for port in np.flatnonzero(self._port_devices()[first:] == device).tolist():
             if port + first not in lost_ports:
-                neighbor = self.joined.added[port]
-                index_port(
-                    port_index, port + first, port_keys(neighbor.port_ids, neighbor.port_name)
-                )
+                index_port(port_index, port + first, unpack_keys(self.joined.added_keys[port]))
         return port_index
 
     def _can_remove(self, row: int, lost_ports: set[int]) -> bool:
@@ -228,12 +228,9 @@ class _FabricUpdater:
             return True
         if far_port < self.joined.num_claimed or np.count_nonzero(self._rows.far == far_port) > 1:
             return False
-        neighbor = self.joined.added[far_port - self.joined.num_claimed]
+        keys = unpack_keys(self.joined.added_keys[far_port - self.joined.num_claimed])
         port_index = self._index_ports(int(self._rows.peer[row]), lost_ports - {far_port})
-        return all(
-            port_index.get(key) == far_port
-            for key in port_keys(neighbor.port_ids, neighbor.port_name)
-        )
+        return all(port_index.get(key) == far_port for key in keys)
 
     def _is_unanswered(self, far: int) -> bool:
         """Return whether no entry of a port needs an answer of the device to find its far port."""
@@ -241,9 +238,9 @@ class _FabricUpdater:
         return not ((entries_of_port.peer == self.device) & ~entries_of_port.is_far_claimed).any()
 
     def _find_ends(
-        self, near_port: int, peer: int, neighbor: Neighbor, port_index: PortIndex
+        self, near_port: int, peer: int, neighbor: Neighbor, port_index: KeyIndex
     ) -> CableEnds | None:
-        keys = port_keys(neighbor.port_ids, neighbor.port_name)
+        keys = [hash(key) for key in port_keys(neighbor.port_ids, neighbor.port_name)]
         far_port = find_port(port_index, keys)
         if far_port is not None:
             is_claimed = far_port < self.joined.num_claimed

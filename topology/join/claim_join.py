@@ -45,7 +45,7 @@ from topology.model.fabric_columns import (
     Rates,
     rate_or_none,
 )
-from topology.model.facts import DeviceKind, Finding, Neighbor, sort_findings
+from topology.model.facts import DeviceKind, Finding, sort_findings
 from topology.model.ids import Id
 from topology.model.lazy_rows import LazyRows
 
@@ -70,10 +70,10 @@ class JoinedFabric:
     """All neighbor entries."""
     num_claimed: int
     """Number of claimed ports; ports known only from neighbor entries have higher numbers."""
-    added: tuple[Neighbor, ...]
-    """The neighbor entry that added each of the ports from `num_claimed` on, in their order."""
+    added_keys: tuple[bytes, ...]
+    """The keys of each of the ports from `num_claimed` on, by `pack_keys`."""
     added_by: Index
-    """The device that hears that entry, in the order of `added`."""
+    """The device that hears the entry which added the port, in the order of `added_keys`."""
     is_confirmed: Flags
     """By port: whether it is on a cable that both ends report."""
     is_kind_guessed: Flags
@@ -141,7 +141,7 @@ def join_claims(
         entity_numbers=np.array(entity_order, np.intp),
         neighbor_rows=pairing.neighbor_rows,
         num_claimed=pairing.num_claimed,
-        added=pairing.added,
+        added_keys=pairing.added_keys,
         added_by=pairing.added_by,
         is_confirmed=pairing.is_confirmed,
         is_kind_guessed=np.array(

@@ -18,12 +18,18 @@ from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_links import NO_PORT, NeighborRows, Numbers, pair_ends
 from topology.join.neighbor_resolution import NeighborEntries
 from topology.join.numbered_ports import KeyIndex, PortNumberer, find_codes
-from topology.join.port_numbers import far_port, find_port, index_port, port_keys, port_row
+from topology.join.port_numbers import (
+    far_port,
+    find_port,
+    index_port,
+    pack_keys,
+    port_keys,
+    unpack_keys,
+)
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.model.claims import Claim, Origin
-from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import Flags, Index, LinkColumns
-from topology.model.facts import Neighbor
+from topology.model.facts import Port
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +43,10 @@ class PairingResult:
     links: LinkColumns
     is_confirmed: Flags
     """By port: whether it is on a cable that both ends report."""
-    added: tuple[Neighbor, ...]
-    """The neighbor entry that added each of the ports from `num_claimed` on."""
+    added_keys: tuple[bytes, ...]
+    """The keys of each of the ports from `num_claimed` on, by `pack_keys`."""
     added_by: Index
-    """The device that hears that entry."""
+    """The device that hears the entry which added the port."""
 
 
 def pair_entries(
@@ -69,7 +75,7 @@ def pair_entries(
         neighbor_rows=neighbor_rows,
         links=cables.links(is_confirmed),
         is_confirmed=is_confirmed,
-        added=tuple(pairer.added),
+        added_keys=tuple(pairer.added_keys),
         added_by=np.array(pairer.added_by, np.intp),
     )
 
@@ -99,9 +105,9 @@ class _EntryPairer:
         entries: NeighborEntries,
         order: Index,
     ) -> None:
-        self.added: list[Neighbor] = []
+        self.added_keys: list[bytes] = []
         self.added_by: list[int] = []
-        self._added_ports: list[FabricPort] = []
+        self._added_ports = PortTableBuilder()
         self._rows, self._entities, self._entries = rows, entities, entries
         self._numberer = PortNumberer(rows, entities, order)
         self._ports = self._numberer.number_ports()
@@ -113,11 +119,9 @@ class _EntryPairer:
 
     def build_table(self) -> PortTable:
         """Return all ports: the claimed ones, then those that `find_far_ends` added."""
-        if not self._added_ports:
+        if not len(self._added_ports):
             return self._ports.table
-        builder = PortTableBuilder()
-        builder.extend(self._added_ports)
-        return join_tables([self._ports.table, builder.build()])
+        return join_tables([self._ports.table, self._added_ports.build()])
 
     def _find_claimed_ports(self) -> Numbers:
         """Return the claimed port that each entry means, or NO_PORT."""
@@ -172,22 +176,22 @@ class _EntryPairer:
             neighbor = self._rows.neighbor(entries.claims.item(entry), entries.numbers.item(entry))
             if peer not in port_indexes:
                 port_indexes[peer] = dict(self._numberer.index_of(peer))
-            keys = [hash(key) for key in port_keys(neighbor.port_ids, neighbor.port_name)]
+            packed = pack_keys(port_keys(neighbor.port_ids, neighbor.port_name))
+            keys = unpack_keys(packed)
             far_port_number = find_port(port_indexes[peer], keys)
             answering_ports = answers.get((peer, int(self._near[entry])), set())
             if far_port_number is None and len(answering_ports) == 1:
                 (far_port_number,) = answering_ports
             if far_port_number is None:
-                far_port_number = self._add(entry, neighbor)
+                far_port_number = self._add(entry, far_port(neighbor), packed)
                 index_port(port_indexes[peer], far_port_number, keys)
             far_ports[entry] = far_port_number
         return far_ports
 
-    def _add(self, entry: int, neighbor: Neighbor) -> int:
+    def _add(self, entry: int, port: Port, keys: bytes) -> int:
         port_number = self.num_claimed + len(self._added_ports)
-        device = int(self._place[self._entries.peers[entry]])
-        self._added_ports.append(port_row(device, far_port(neighbor)))
-        self.added.append(neighbor)
+        self._added_ports.add(int(self._place[self._entries.peers[entry]]), port)
+        self.added_keys.append(keys)
         self.added_by.append(int(self._place[self._entries.devices[entry]]))
         return port_number
 

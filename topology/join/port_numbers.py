@@ -6,6 +6,7 @@ that several ports share, such as the MAC of bond slaves, identifies none of the
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias, TypeVar
@@ -119,6 +120,16 @@ def index_port(port_index: dict[KeyT, int], port_number: int, keys: Iterable[Key
     for key in keys:
         is_single = port_index.get(key, port_number) == port_number
         port_index[key] = port_number if is_single else SEVERAL_PORTS
+
+
+def pack_keys(keys: Iterable[PortKey]) -> bytes:
+    """Return the hashes of keys as bytes, a tenth of the neighbor entry that they come from."""
+    return array("q", map(hash, keys)).tobytes()
+
+
+def unpack_keys(packed: bytes) -> Sequence[int]:
+    """Return the hashes of keys that were packed."""
+    return memoryview(packed).cast("q")
 
 
 def port_keys(ids: Iterable[Id], name: str) -> list[PortKey]:

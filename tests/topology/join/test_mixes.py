@@ -88,7 +88,7 @@ def others(fabric: DamagedFabric, parts: Sequence[str]) -> list[Claim]:
 def same(found: JoinedFabric, expected: JoinedFabric) -> None:
     assert found.fabric == expected.fabric
     assert found.num_claimed == expected.num_claimed
-    assert found.added == expected.added
+    assert found.added_keys == expected.added_keys
     assert found.contested_keys == expected.contested_keys
     assert found.claims == expected.claims
     for name in found.neighbor_rows._fields:
