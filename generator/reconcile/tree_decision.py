@@ -56,7 +56,9 @@ def build_decision(
     """
     if record is None:
         return TreeDecision(None, tuple(desired))
-    start_s = int(now.timestamp()) - budget.window_seconds
+    if not budget.window_seconds:
+        return TreeDecision(record.hypernodes, tuple(desired))
+    start_s = now.timestamp() - budget.window_seconds
     recent = RecentChanges(
         _select_since(record.recent.moved, start_s), _select_since(record.recent.deleted, start_s)
     )
@@ -100,8 +102,9 @@ def with_past_times(record: TreeRecord, now: datetime) -> TreeRecord | None:
     return record._replace(recent=recent)
 
 
-def _select_since(changes: Mapping[KeyT, int], start_s: int) -> dict[KeyT, int]:
-    return {key: at_s for key, at_s in changes.items() if at_s > start_s}
+def _select_since(changes: Mapping[KeyT, int], start_s: float) -> dict[KeyT, int]:
+    """Return the changes since a time; each was made up to a second after its recorded time."""
+    return {key: at_s for key, at_s in changes.items() if at_s + 1 > start_s}
 
 
 def _keep_newest(changes: Mapping[KeyT, int]) -> dict[KeyT, int]:

@@ -2,14 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.kube.resources import HYPERNODES
+from generator.kube.resources import HYPERNODES, RECORDS
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.conftest import WRITER
 from tests.kube.servers import DEADLINE_S, Cluster, serving
@@ -47,6 +48,74 @@ def unchecked_names(api: ApiServer) -> Iterator[None]:
         write(checked)
 
 
+def replace_with_unreadable(
+    cluster: Cluster, name: str, *, has_our_label: bool
+) -> Mapping[str, Any]:
+    """Replace a HyperNode by one with a member name that we do not read; return it."""
+    path = HYPERNODES.path(name)
+    taken = cluster.api.expect("GET", path)
+    labels = taken["metadata"]["labels"] if has_our_label else {}
+    # Longer than any name of an object: the CRD allows it, and we do not read it.
+    member = {"type": "Node", "selector": {"exactMatch": {"name": "x" * 300}}}
+    taken["metadata"] = {"name": name, "labels": labels}
+    taken["spec"]["members"] = [member]
+    cluster.api.expect("DELETE", path)
+    with unchecked_names(cluster.api):
+        wait_until(
+            lambda: cluster.api.request("POST", HYPERNODES.path(), taken).message,
+            deadline_s=DEADLINE_S,
+            what="the loose schema is served",
+        )
+    return cluster.api.expect("GET", path)
+
+
+@pytest.mark.parametrize("has_our_label", [False, True])
+def test_apply_leaves_it_and_writes_all_others(cluster: Cluster, *, has_our_label: bool) -> None:
+    words = "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER)
+    assert run("apply", *words).code == ExitCode.OK
+    leaf, other, *_ = (one.name for one in cluster.hypernodes().values() if one.tier == 1)
+    before = replace_with_unreadable(cluster, leaf, has_our_label=has_our_label)
+    cluster.api.expect("DELETE", HYPERNODES.path(other))
+    ran = run("apply", *words, "-o", "json")
+    assert ran.code == ExitCode.SKIPPED
+    assert f"HyperNode {leaf} is left out" in ran.err
+    rows = {(row["op"], row["name"]) for row in ran.document}
+    assert ("create", other) in rows
+    assert leaf not in {name for _, name in rows}
+    assert cluster.api.expect("GET", HYPERNODES.path(leaf)) == before
+    again = run("apply", *words, "-o", "json")
+    assert (again.code, again.document) == (ExitCode.SKIPPED, [])
+    cluster.api.expect("DELETE", HYPERNODES.path(leaf))
+    assert run("apply", *words).code == ExitCode.OK
+    assert {leaf, other} <= cluster.hypernodes().keys()
+    assert run("apply", *words, "-o", "json").document == []
+
+
+def test_apply_names_a_record_and_list_rows_that_it_cannot_read(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    words = "--kube", "--kubeconfig", cluster.api.kubeconfig(WRITER)
+    assert run("apply", *words).code == ExitCode.OK
+    before = cluster.versions()
+    path = RECORDS.path("default")
+    record = cluster.api.expect("GET", path)
+    cluster.api.expect("PUT", path, record | {"spec": {"content": ["not a record"]}})
+    nodes = tmp_path / "nodes.json"
+    entries: list[dict[str, Any]] = [{"name": name} for name in cluster.scene.hosts]
+    entries[0] |= {"ids": [{"type": "mac", "value": "zz"}]}
+    entries[1] = {"nme": cluster.scene.hosts[1]}
+    nodes.write_text(json.dumps({"nodes": entries}))
+    ran = run("apply", *words, "--nodes", nodes, "-o", "json")
+    assert cluster.versions() == before, ran.err
+    assert ran.code == ExitCode.SKIPPED
+    assert "TreeRecord default: " in ran.err
+    assert "nodes[1] is left out" in ran.err
+    healed = run("apply", *words, "-o", "json")
+    assert (healed.code, healed.document) == (ExitCode.SKIPPED, [])
+    assert run("apply", *words, "-o", "json").code == ExitCode.OK, "the record is written anew"
+    assert cluster.versions() == before
+
+
 @pytest.mark.parametrize("has_our_label", [False, True])
 def test_it_stays_as_it_is_while_all_others_are_written(
     cluster: Cluster, tmp_path: Path, *, has_our_label: bool
@@ -56,21 +125,8 @@ def test_it_stays_as_it_is_while_all_others_are_written(
         assert first.stop() == ExitCode.OK
     leaf, other, *_ = (one.name for one in cluster.hypernodes().values() if one.tier == 1)
     path = HYPERNODES.path(leaf)
-    taken = cluster.api.expect("GET", path)
-    labels = taken["metadata"]["labels"] if has_our_label else {}
-    # Longer than any name of an object: the CRD allows it, and we do not read it.
-    member = {"type": "Node", "selector": {"exactMatch": {"name": "x" * 300}}}
-    taken["metadata"] = {"name": leaf, "labels": labels}
-    taken["spec"]["members"] = [member]
-    cluster.api.expect("DELETE", path)
-    with unchecked_names(cluster.api):
-        wait_until(
-            lambda: cluster.api.request("POST", HYPERNODES.path(), taken).message,
-            deadline_s=DEADLINE_S,
-            what="the loose schema is served",
-        )
+    before = replace_with_unreadable(cluster, leaf, has_our_label=has_our_label)
     cluster.api.expect("DELETE", HYPERNODES.path(other))
-    before = cluster.api.expect("GET", path)
     with serving(cluster, tmp_path):
         # `await_that` would read all HyperNodes, and this one cannot be read.
         wait_until(

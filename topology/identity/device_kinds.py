@@ -114,7 +114,15 @@ def _gather_evidence(entities: Sequence[Entity], neighbor_columns: PeerColumns) 
         set(neighbor_columns.peer[port_styles == style].tolist()) for style in (BY_MAC, BY_NAME)
     )
     has_stations = bool((neighbor_columns.style & STATION).any())
-    return _KindEvidence(viewers, by_mac, by_name, stations, forwarding, has_stations)
+    return _KindEvidence(
+        viewers,
+        by_mac,
+        only_by_mac=by_mac - by_name,
+        only_by_name=by_name - by_mac,
+        stations=stations,
+        forwarding=forwarding,
+        has_stations=has_stations,
+    )
 
 
 def _find_shared_port_devices(neighbor_columns: PeerColumns) -> frozenset[int]:
@@ -130,7 +138,10 @@ class _KindEvidence:
     viewers: defaultdict[int, set[int]]
     """By device of unknown kind: the devices that hear it."""
     by_mac: set[int]
-    by_name: set[int]
+    """Devices that identify a port by MAC."""
+    only_by_mac: set[int]
+    """Devices that identify their ports by MAC, and never by name."""
+    only_by_name: set[int]
     stations: set[int]
     """Devices of unknown kind of which some device hears that they are a station only."""
     forwarding: set[int]
@@ -155,10 +166,10 @@ class _KindEvidence:
 
     def min_viewers(self, entity_index: int, *, has_nodes: bool) -> float:
         """Return how many devices must hear a device for it to be a switch."""
-        has_both = bool(self.by_mac - self.by_name and self.by_name - self.by_mac)
-        if has_both and entity_index in self.by_mac - self.by_name:
+        has_both = bool(self.only_by_mac and self.only_by_name)
+        if has_both and entity_index in self.only_by_mac:
             return inf
-        is_named = has_both and entity_index in self.by_name - self.by_mac
+        is_named = has_both and entity_index in self.only_by_name
         return MIN_SWITCH_VIEWERS - 1 if is_named and has_nodes else MIN_SWITCH_VIEWERS
 
 

@@ -13,14 +13,20 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import OutputFolder
 from generator.cli.output import output_option, print_document, show_count
-from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
+from generator.cli.plan_input import (
+    ObservedHyperNodes,
+    Plan,
+    add_store_reports,
+    build_plan,
+    read_observed,
+)
 from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
 from generator.objects.tree_record import TreeRecord
 from generator.objects.write_policy import parse_write_policy
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, render_action
-from generator.reconcile.tree_decision import build_record
+from generator.reconcile.tree_decision import build_record, with_past_times
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
 from topology.model.errors import KubeError, KubeForbidden, StoreError
@@ -58,6 +64,8 @@ def command(
     with hold_folder(store), open_plan_store(store, cluster) as opened:
         observed = read_observed(store, None, sources.cluster)
         policy = parse_write_policy(observed.fabric)
+        if not policy.is_paused:
+            observed = _redate(observed, opened)
         if approve is not None:
             policy = policy.with_approved_plan(approve)
         plan = build_plan(
@@ -104,6 +112,17 @@ def _apply_plan(
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))
     )
     return result
+
+
+def _redate(observed: ObservedHyperNodes, store: PlanStore) -> ObservedHyperNodes:
+    """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
+    found = None if observed.record is None else with_past_times(observed.record, utc_now())
+    if found is None:
+        return observed
+    with suppress(KubeError, StoreError):  # the next run tries again
+        store.write_record(found)
+        return observed._replace(record=found)
+    return observed
 
 
 def _check_undecided(last: TreeRecord | None, store: PlanStore) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
+from generator.objects.tree_record import RecentChanges
 from generator.objects.write_policy import parse_write_policy
 from generator.store.directory import DirectoryStore
+from runtime.clock import utc_now
 from tests.generator.scenes import Ran, Scene, run
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, SyntheticSpec
@@ -189,3 +192,18 @@ def test_it_refuses_a_text_that_is_not_a_hash_even_if_no_plan_is_held(
     ran = run(command, "--store", store.root, *listed, *rest)
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
     assert "'zzz' is not the hash of a plan" in ran.err
+
+
+def test_a_record_of_a_clock_that_was_ahead_does_not_hold_plans_until_then(store: Store) -> None:
+    ahead = utc_now() + timedelta(days=26_000)
+    record = store.place.read_record().record
+    assert record is not None
+    recent = RecentChanges({"gone-1": int(ahead.timestamp()), "gone-2": int(ahead.timestamp())})
+    store.place.write_record(record._replace(recent=recent))
+    store.cut(7)
+    assert "and 2 left one in the last 3600 s" in store.run("apply").err
+    after = store.place.read_record().record
+    assert after is not None
+    assert after.hypernodes == record.hypernodes
+    assert after.recent.moved.keys() == {"gone-1", "gone-2"}
+    assert max(after.recent.moved.values()) <= utc_now().timestamp()
