@@ -12,15 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from generator.placement.answer import NO_DETAILS
+from generator.placement.answer import NO_DETAILS, LazyMapping
 from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.candidates import CandidateDomains, UnitRef
 from generator.placement.emulation.level_descent import LevelDescent, can_descend
 from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
 from generator.placement.emulation.scopes import Scope, ScopeBuilder
-from generator.placement.explanation.deferred import LazyMapping
-from generator.placement.explanation.verdicts import unit_name
+from generator.placement.explain import unit_name
 from generator.placement.presets import PRESETS
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import (
