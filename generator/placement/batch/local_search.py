@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Final, NamedTuple, Protocol
 
-from generator.placement.cluster.capacity import RemainingCapacity, NodeUse
+from generator.placement.cluster.capacity import NodeUse, RemainingCapacity
 from generator.placement.cluster.units import LEAF_TIER
 from generator.placement.solve.budget import Budget, BudgetExhausted
 

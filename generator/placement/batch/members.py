@@ -16,7 +16,7 @@ from generator.placement.answer import Placement, ReasonKind
 from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
 from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
-from generator.placement.cluster.capacity import RemainingCapacity, NodeUse, PodNeed
+from generator.placement.cluster.capacity import NodeUse, PodNeed, RemainingCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shape import PodShape
 from generator.placement.cluster.slot_cache import SlotCache

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.capacity import RemainingCapacity, NodeUse
+from generator.placement.cluster.capacity import NodeUse, RemainingCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.pod_shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot, view_for
