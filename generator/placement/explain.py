@@ -18,7 +18,7 @@ import numpy as np
 
 from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
-from generator.placement.cluster.slot_cache import SlotCache
+from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.tiers import UnknownTier, tier_index
 from generator.placement.presets import ObjectiveKey

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.capacity import NodeUse, RemainingCapacity
+from generator.placement.cluster.capacity import NodeUse, RemainingCapacity, build_shapes
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.pod_shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
 from generator.placement.explain import find_refusal

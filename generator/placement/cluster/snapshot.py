@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
-from generator.placement.cluster.slot_cache import SlotCache
+from generator.placement.cluster.shapes import SlotCache
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 

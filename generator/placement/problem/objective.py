@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
 from generator.placement.problem.preemption import EvictionResult, evict_for

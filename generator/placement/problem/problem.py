@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
 
+from generator.placement.cluster.capacity import build_shapes
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
-from generator.placement.cluster.pod_shapes import build_shapes
-from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import (
