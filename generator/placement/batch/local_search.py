@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Final, NamedTuple, Protocol
 
-from generator.placement.cluster.capacity import NodeUse, RemainingCapacity
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.units import LEAF_TIER
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
@@ -47,7 +47,7 @@ class GangPlacer(Protocol):
     def trial_cost(self) -> int:
         """Cost of one trial in the budget."""
 
-    def place(self, free: RemainingCapacity, rank: int) -> GangPlace | None:
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
         """Return the best place, or the one after `rank` better ones; None if there is none."""
 
 
@@ -75,9 +75,7 @@ class BatchMember:
 class LocalSearch:
     """The state of one search."""
 
-    def __init__(
-        self, members: Sequence[BatchMember], free: RemainingCapacity, budget: Budget
-    ) -> None:
+    def __init__(self, members: Sequence[BatchMember], free: FreeCapacity, budget: Budget) -> None:
         """Store the members, whose pods the free capacity already lacks."""
         self._members = [member for member in members if member.placer is not None]
         self._free, self._budget = free, budget

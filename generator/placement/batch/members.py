@@ -16,7 +16,7 @@ from generator.placement.answer import Placement, ReasonKind
 from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
 from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
-from generator.placement.cluster.capacity import NodeUse, PodNeed, RemainingCapacity
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape, SlotCache
 from generator.placement.cluster.snapshot import Snapshot, view_for
@@ -75,7 +75,7 @@ class BatchMembers:
         """Build the members; with `keeps_tiers` no gang may move to a higher tier."""
         self._sequential, self._keeps_tiers = sequential, keeps_tiers
         self._final = sequential.final_snapshot
-        self.free = RemainingCapacity(self._final)
+        self.free = FreeCapacity(self._final)
         self._shape_indexes: dict[tuple[object, ...], int] = {}
         self._request_classes: dict[PlacementRequest, _RequestClass] = {}
         priorities = sorted({request.priority for request in sequential.requests}, reverse=True)
@@ -154,9 +154,7 @@ class BatchMembers:
         return _SearchPlacer(request_class, request.with_gang(NO_GANG), current_objective)
 
 
-def build_place(
-    free: RemainingCapacity, needs: Sequence[PodNeed], pods: GroupPositions
-) -> GangPlace:
+def build_place(free: FreeCapacity, needs: Sequence[PodNeed], pods: GroupPositions) -> GangPlace:
     """Return the place of pods, given what a pod needs and the nodes per group."""
     uses: Counter[tuple[int, PodNeed]] = Counter()
     for need, positions in zip(needs, pods, strict=True):
@@ -165,7 +163,7 @@ def build_place(
     return GangPlace(pods, node_uses, _span(free, [use.node for use in node_uses]))
 
 
-def _span(free: RemainingCapacity, nodes: list[int]) -> int:
+def _span(free: FreeCapacity, nodes: list[int]) -> int:
     """Return the domains around nodes, each counted as `SPAN_FACTOR` of the tier below."""
     span, weight = 0, 1
     for unit_of in free.levels.unit_of_node[1:-1]:
@@ -187,7 +185,7 @@ class _PackPlacer:
     def trial_cost(self) -> int:
         return len(self.items)
 
-    def place(self, free: RemainingCapacity, rank: int) -> GangPlace | None:
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
         packed = pack(free, self.items, max_tier=self.max_tier, rank=rank)
         if packed is None:
             return None
@@ -208,7 +206,7 @@ class _SearchPlacer:
     """Objective of the gang's current place; None if it is not placed."""
     trial_cost: int = SEARCH_TRIAL_COST
 
-    def place(self, free: RemainingCapacity, rank: int) -> GangPlace | None:
+    def place(self, free: FreeCapacity, rank: int) -> GangPlace | None:
         """Search for the best place; every rank gets the same one."""
         del rank
         left, reserved = free.free_array(), self.request_class.reserved

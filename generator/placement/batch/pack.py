@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from generator.placement.cluster.capacity import RemainingCapacity
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.subset_sum import (
     choose_fewest_nodes,
@@ -30,7 +30,7 @@ class PackItem(NamedTuple):
     num_pods: int
 
 
-class _PackDomain(NamedTuple):
+class _UnitFill(NamedTuple):
     """A unit in which all items may lie; smaller ones come first."""
 
     units_used: tuple[int, ...]
@@ -42,7 +42,7 @@ class _PackDomain(NamedTuple):
 
 
 def pack(
-    free: RemainingCapacity, items: Sequence[PackItem], *, max_tier: int, rank: int = 0
+    free: FreeCapacity, items: Sequence[PackItem], *, max_tier: int, rank: int = 0
 ) -> tuple[dict[int, int], ...] | None:
     """Return pods per node of items that share a domain; None if none is found.
 
@@ -63,7 +63,7 @@ def pack(
             domains = domains[min(skipped, len(domains) - 1) :]
         else:
             domains = [
-                _PackDomain((), 0, unit, (unit,)) for unit in units[skipped:][:MAX_UNITS_COMPARED]
+                _UnitFill((), 0, unit, (unit,)) for unit in units[skipped:][:MAX_UNITS_COMPARED]
             ]
         for domain in domains:
             placed = _pack_in_domain(free, scarcest_first, tier, domain)
@@ -72,9 +72,7 @@ def pack(
     return None
 
 
-def _units_with_capacity(
-    free: RemainingCapacity, items: Sequence[PackItem], tier: int
-) -> list[int]:
+def _units_with_capacity(free: FreeCapacity, items: Sequence[PackItem], tier: int) -> list[int]:
     """Return the units of a tier that hold each item, those with the fewest slots first."""
     slots = [free.slots_by_tier(item.shape)[tier] for item in items]
     holds_all = slots[0] >= items[0].num_pods
@@ -85,9 +83,7 @@ def _units_with_capacity(
     return tightest_first
 
 
-def _domain(
-    free: RemainingCapacity, items: Sequence[PackItem], tier: int, unit: int
-) -> _PackDomain:
+def _domain(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> _UnitFill:
     """Return what the first item needs in a unit, in units that may hold the others as well."""
     slots = free.slots_by_tier(items[0].shape)
     num_pods = _equivalent_pods(free, items, tier, unit)
@@ -96,12 +92,10 @@ def _domain(
         children = _children(free, upper, chosen)
         chosen = fewest_bins(slots[upper - 1], children, num_pods)
         units_used.append(len(chosen))
-    return _PackDomain(tuple(units_used), int(slots[tier][unit]), unit, tuple(chosen))
+    return _UnitFill(tuple(units_used), int(slots[tier][unit]), unit, tuple(chosen))
 
 
-def _equivalent_pods(
-    free: RemainingCapacity, items: Sequence[PackItem], tier: int, unit: int
-) -> int:
+def _equivalent_pods(free: FreeCapacity, items: Sequence[PackItem], tier: int, unit: int) -> int:
     """Return the pods of the first item that use as much as all items, if so many fit."""
     unit_slots = [int(free.slots_by_tier(item.shape)[tier][unit]) for item in items]
     all_items = sum(
@@ -111,12 +105,12 @@ def _equivalent_pods(
     return max(items[0].num_pods, min(all_items, unit_slots[0]))
 
 
-def _children(free: RemainingCapacity, tier: int, units: Iterable[int]) -> list[int]:
+def _children(free: FreeCapacity, tier: int, units: Iterable[int]) -> list[int]:
     return [child for unit in units for child in free.levels.children(tier, unit)]
 
 
 def _pack_in_domain(
-    free: RemainingCapacity, items: Sequence[PackItem], tier: int, domain: _PackDomain
+    free: FreeCapacity, items: Sequence[PackItem], tier: int, domain: _UnitFill
 ) -> list[dict[int, int]] | None:
     """Return pods per node of all items in one domain; the first item decides the leaves."""
     if tier == 0 and len(items) == 1:
@@ -139,7 +133,7 @@ def _pack_in_domain(
 
 
 def _add_leaves(
-    free: RemainingCapacity, item: PackItem, tier: int, unit_and_leaves: tuple[int, list[int]]
+    free: FreeCapacity, item: PackItem, tier: int, unit_and_leaves: tuple[int, list[int]]
 ) -> bool:
     """Add the fewest leaves of a unit in which an item has room beside the leaves so far."""
     unit, leaves = unit_and_leaves

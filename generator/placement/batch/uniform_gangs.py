@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.capacity import NodeUse, RemainingCapacity, build_shapes
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
@@ -50,7 +50,7 @@ class UniformGangs:
 
     def __init__(self, snapshot: Snapshot, requests: Sequence[PlacementRequest]) -> None:
         """Rank the leaves for repeated requests, before any gang is placed."""
-        self._snapshot, self._free = snapshot, RemainingCapacity(snapshot)
+        self._snapshot, self._free = snapshot, FreeCapacity(snapshot)
         # A gang with running or nominated pods sees another cluster than equal requests do.
         nominated = {nomination.gang for nomination in snapshot.nominated.values()}
         known = snapshot.running.keys() | nominated

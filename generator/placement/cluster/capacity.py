@@ -54,7 +54,7 @@ class _ShapeCounts:
     """Per tier and unit; shared with the shape until the first change."""
 
 
-class RemainingCapacity:
+class FreeCapacity:
     """What a snapshot has free, and the slots of some shapes, as pods come and go."""
 
     def __init__(self, snapshot: Snapshot, shapes: Iterable[PodShape] = ()) -> None:

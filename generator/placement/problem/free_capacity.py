@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from generator.placement.cluster.capacity import RemainingCapacity
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.problem import Problem
 
 
-class FreeSlots(RemainingCapacity):
+class FreeSlots(FreeCapacity):
     """The free capacity as the shapes of a problem count it, by index of the shape."""
 
     def __init__(self, problem: Problem) -> None:
