@@ -20,6 +20,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
+from topology.model.errors import InvariantError
 
 PodNeed = tuple[tuple[int, int], ...]
 """(row of free quantities, quantity) per resource of a pod; quantities are above 0."""
@@ -89,11 +90,6 @@ class FreeCapacity:
         )
         return len(self._counts) - 1
 
-    @property
-    def num_shapes(self) -> int:
-        """Number of shapes that are counted."""
-        return len(self._counts)
-
     def pod_need(self, request: Mapping[str, int]) -> PodNeed:
         """Return the quantities that a pod uses on a node; other resources are not tracked."""
         return tuple(
@@ -125,9 +121,26 @@ class FreeCapacity:
             free[:, position] = node.free
         return free
 
+    def free_of(self, resource: str) -> IntArray:
+        """Return the free quantity of a resource per node; 0 where it is unknown."""
+        row = self._row_of_resource.get(resource)
+        if row is None:
+            return np.zeros(self.snapshot.num_nodes, dtype=np.int64)
+        free: IntArray = self.snapshot.free[row].copy()
+        for position, node in self._nodes.items():
+            free[position] = node.free[row]
+        return free
+
     def take(self, shape: int, node: int, num_pods: int) -> None:
-        """Place pods of a shape on a node."""
-        self.change(NodeUse(node, self._counts[shape].need, num_pods))
+        """Place pods of a shape on a node.
+
+        Raises:
+            InvariantError: the node does not hold them.
+        """
+        counts = self._counts[shape]
+        if counts.slots_by_tier[0].item(node) < num_pods:
+            raise InvariantError(f"node {node} does not hold {num_pods} more pods")
+        self.change(NodeUse(node, counts.need, num_pods))
 
     def take_all(self, uses: Iterable[NodeUse]) -> None:
         """Place pods."""
