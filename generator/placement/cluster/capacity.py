@@ -16,7 +16,7 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.cluster.shapes import PodShape
-from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.snapshot import Snapshot, fit_pods
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
@@ -180,8 +180,8 @@ class FreeCapacity:
                     quantity - kept
                     for quantity, kept in zip(free, counts.reserved[:, node].tolist(), strict=True)
                 ]
-            fits = min([left[row] // quantity for row, quantity in counts.need])
-            change = max(min(fits, self._max_slots), 0) - counts.slots_by_tier[0].item(node)
+            fits = fit_pods(left, counts.need, self._max_slots)
+            change = fits - counts.slots_by_tier[0].item(node)
             if change:
                 for slots, unit in zip(counts.slots_by_tier, units, strict=True):
                     slots[unit] += change
