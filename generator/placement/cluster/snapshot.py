@@ -170,7 +170,7 @@ class Snapshot:
             slots = fits if slots is None else np.minimum(slots, fits)
         if slots is None:
             return np.full_like(self.taint_set_of[nodes], unbounded)
-        return np.asarray(np.clip(slots, 0, self.max_node_slots))
+        return np.asarray(np.minimum(np.maximum(slots, 0), self.max_node_slots))
 
     def count_slots_at(
         self, node: int, request: Mapping[str, int], *, unbounded: int, used: Mapping[str, int]

@@ -151,6 +151,8 @@ class Problem:
     def _group_kind(self, index: int) -> tuple[object, ...]:
         """Return a key that is equal for groups that may be exchanged for each other."""
         request = self.request
+        if len(request.groups) == 1:
+            return (self.shape_of[index],)
         is_alike = not (
             self.running_positions_of[index]
             or request.traffic
