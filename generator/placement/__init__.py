@@ -15,9 +15,9 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `problem`: a request resolved against a snapshot: parts, rules, objective, eviction.
 `solve`: the exact search, the exact count for equal parts, and the greedy fallback.
 `emulation`: placement in the steps that another scheduler takes.
-`explanation`: reasons, verdicts per domain, and alternatives, computed when they are read.
+`explain`: reasons, verdicts per domain, and alternatives, computed when they are read.
 `batch`: places several gangs together.
 
-May import `topology`, numpy and pydantic. Inside: `batch` -> `engine` -> `explanation`, `emulation`
+May import `topology`, numpy and pydantic. Inside: `batch` -> `engine` -> `explain`, `emulation`
 -> `solve` -> `problem` -> `cluster` -> `request`.
 """

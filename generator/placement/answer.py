@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Generic, TypeVar, overload
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
 
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
@@ -66,6 +69,71 @@ class Alternative:
     change: str
     tier: str | None
     is_feasible: bool
+
+
+class _Deferred(Generic[Value]):
+    """A value that is computed when it is first read: most callers need only the nodes.
+
+    It depends on frozen values alone, so the time does not matter. Two threads that read at once
+    may both compute it, with equal results.
+    """
+
+    def __init__(self, make: Callable[[], Value]) -> None:
+        """Store the function that computes the value, until it is read."""
+        self._make = make
+
+    def _read(self) -> Value:
+        value = self._make()
+        self._make = lambda: value
+        return value
+
+
+class LazyMapping(_Deferred[Mapping[str, Item]], Mapping[str, Item]):
+    """A mapping that is computed when it is first read."""
+
+    def __getitem__(self, key: str) -> Item:
+        """Return the value of a key."""
+        return self._read()[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the keys in order."""
+        return iter(self._read())
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._read())
+
+    def __repr__(self) -> str:
+        """Return the text of the computed mapping."""
+        return repr(dict(self._read()))
+
+
+class LazySequence(_Deferred[Sequence[Item]], Sequence[Item]):
+    """A sequence that is computed when it is first read."""
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
+        """Return an item, or a slice."""
+        return self._read()[index]
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        return len(self._read())
+
+    def __eq__(self, other: object) -> bool:
+        """Return whether another sequence has equal items."""
+        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        """Return the hash of the items."""
+        return hash(tuple(self))
+
+    def __repr__(self) -> str:
+        """Return the text of the computed sequence."""
+        return repr(tuple(self))
 
 
 @dataclass(frozen=True, slots=True)

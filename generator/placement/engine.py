@@ -15,6 +15,8 @@ from generator.placement.answer import (
     NO_DETAILS,
     Alternative,
     DomainVerdict,
+    LazyMapping,
+    LazySequence,
     Placement,
     Reason,
     ReasonKind,
@@ -23,10 +25,13 @@ from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snaps
 from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
-from generator.placement.explanation import reasons
-from generator.placement.explanation.alternatives import find_alternatives
-from generator.placement.explanation.deferred import LazyMapping, LazySequence
-from generator.placement.explanation.verdicts import judge_domains
+from generator.placement.explain import (
+    find_alternatives,
+    find_reason,
+    find_refusal,
+    judge_domains,
+    no_domain_reason,
+)
 from generator.placement.presets import PRESETS, ObjectiveKey
 from generator.placement.problem.constraints import is_allowed, require_allowed
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
@@ -111,14 +116,14 @@ def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, .
 def _compute_answer(
     snapshot: Snapshot, request: PlacementRequest, clock: Callable[[], float] | None
 ) -> Placement:
-    refusal = reasons.find_refusal(snapshot, request)
+    refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return _infeasible_answer(refusal)
     query_time = _QueryTime.start(request, clock)
     snapshot = view_for(snapshot, request.gang, request.priority)
     problem = build_problem(snapshot, request)
     if snapshot.num_nodes == 0:
-        return _infeasible_answer(reasons.no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
+        return _infeasible_answer(no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
     candidate, is_proved = _find_best(problem, query_time)
     evictable = find_evictable(snapshot, request) if candidate is None else None
     if evictable is not None:
@@ -273,7 +278,7 @@ def _infeasible_answer(
 def _explain_infeasible(problem: Problem, budget: Budget) -> Placement:
     is_proved = True
     try:
-        reason = reasons.find_reason(problem, budget)
+        reason = find_reason(problem, budget)
     except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
     return _infeasible_answer(

@@ -10,7 +10,7 @@ import grpc
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import BatchPlacement, place_batch
-from generator.placement.cluster.slot_cache import SlotCache
+from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.groups import GangGroup

@@ -18,8 +18,7 @@ from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.shape import PodShape
-from generator.placement.cluster.slot_cache import SlotCache
+from generator.placement.cluster.shapes import PodShape, SlotCache
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective, measure

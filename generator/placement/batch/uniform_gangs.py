@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.pod_shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
-from generator.placement.explanation.reasons import find_refusal
+from generator.placement.explain import find_refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.uniform_gang import (
     fill_tightest,
@@ -25,6 +24,7 @@ from generator.placement.solve.uniform_gang import (
     may_span,
     nodes_in_index_order,
 )
+from topology.model.errors import InvariantError
 
 MIN_REPEATS = 4
 """A request that fewer gangs of a batch share gets no ranks."""
@@ -90,7 +90,22 @@ class UniformGangs:
             return None
         for node, count in pods.items():
             self._free.take(ranked.shape, node, count)
+        self._require_allowed(request, pods)
         return nodes_in_index_order(self._free.levels, request.groups[0], pods)
+
+    def _require_allowed(self, request: PlacementRequest, pods: dict[int, int]) -> None:
+        """Check an answer before it leaves: counts, tiers, and what its nodes have left.
+
+        Raises:
+            InvariantError: the placement breaks a rule.
+        """
+        (group,) = request.groups
+        tier = self._free.levels.common_tier(min(pods), max(pods))
+        need = self._free.pod_need(dict(group.request))
+        is_full = any(self._free.free_quantities(node)[row] < 0 for node in pods for row, _ in need)
+        is_whole = sum(pods.values()) == group.count
+        if is_full or not is_whole or not may_span(self._snapshot, request, tier):
+            raise InvariantError(f"the placement of gang {request.gang!r} breaks a rule")
 
     def follow(self, before: Snapshot, after: Snapshot) -> None:
         """Apply what the full engine has changed to the free capacity."""

@@ -2,12 +2,10 @@
 
 `snapshot`: nodes, free quantities, running gangs and nominations; how they change.
 `levels`: the tree as contiguous ranges of nodes per tier.
-`capacity`: free quantities and slots per tier while pods are placed and removed.
 `tiers`: looks up a tier by name.
-`pod_shapes`: the distinct shapes of the pods of a request.
-`shape`: the pods of one shape that fit each node and each unit.
-`slot_cache`: cached shapes of a snapshot, and the nodes that changed since.
-`units`: an index of the units of a tier by the pods that fit their children.
+`shapes`: the pods of one shape that fit each node and each unit; a cache per snapshot.
+`capacity`: the shapes of a request, and what is left of them while pods are placed and removed.
+`units`: the pods that fit the children of a unit, and the tightest units of a tier.
 `min_cover`: the fewest inner units that hold a number of pods.
 `subset_sum`: the fewest nodes of a leaf that hold a number of pods.
 

@@ -15,12 +15,13 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
-from generator.placement.cluster.slot_cache import SlotCache
+from generator.placement.cluster.shapes import SlotCache
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NO_LABELS: Mapping[str, str] = MappingProxyType({})
+NOTHING_USED: Mapping[str, int] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
 MAX_VIEWS = 16
 """Views that a snapshot caches; the cache is then cleared, which needs no lock."""
@@ -68,6 +69,17 @@ class RunningGang:
     preemptible: bool = True
     min_pods: int | None = None
     """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
+
+
+def fit_pods(free: Sequence[int], needs: Iterable[tuple[int, int]], most: int) -> int:
+    """Return how many pods fit one node, from its free quantities by row.
+
+    Args:
+        free: per row; below 0 if the node is overcommitted.
+        needs: (row, quantity above 0) of a pod; at least one.
+        most: the count is at most this.
+    """
+    return max(min([*[free[row] // need for row, need in needs], most]), 0)
 
 
 MAX_TOTAL_SLOTS = (1 << 62) - 1
@@ -127,14 +139,22 @@ class Snapshot:
         return MAX_TOTAL_SLOTS // max(self.num_nodes, 1)
 
     def count_slots(
-        self, request: Mapping[str, int], *, unbounded: int, nodes: IntArray | slice = slice(None)
+        self,
+        request: Mapping[str, int],
+        *,
+        unbounded: int,
+        nodes: IntArray | slice = slice(None),
+        used: Mapping[str, int] = NOTHING_USED,
     ) -> IntArray:
         """Return how many such pods fit each node; `unbounded` if they request no resource.
+
+        A resource that no node has never fits. The same for one node: `count_slots_at`.
 
         Args:
             request: resources of each pod.
             unbounded: the count for pods that request nothing.
             nodes: positions to count; all by default.
+            used: quantities that other pods use on each of these nodes.
 
         Cost: O(resources × nodes).
         """
@@ -145,11 +165,24 @@ class Snapshot:
             if name not in self.resources:
                 return np.zeros_like(self.taint_set_of[nodes])
             row = self.free[self.resources.index(name), nodes]
+            row = row - used[name] if used.get(name) else row
             fits = row if need == 1 else row // need
             slots = fits if slots is None else np.minimum(slots, fits)
         if slots is None:
             return np.full_like(self.taint_set_of[nodes], unbounded)
-        return np.asarray(np.clip(slots, 0, self.max_node_slots))
+        return np.asarray(np.minimum(np.maximum(slots, 0), self.max_node_slots))
+
+    def count_slots_at(
+        self, node: int, request: Mapping[str, int], *, unbounded: int, used: Mapping[str, int]
+    ) -> int:
+        """Return how many such pods fit one node beside what is used; O(resources)."""
+        row_of = {name: row for row, name in enumerate(self.resources)}
+        needs = [(name, need) for name, need in request.items() if need]
+        if any(name not in row_of for name, _ in needs):
+            return 0
+        free = [self.free.item(row_of[name], node) - used.get(name, 0) for name, _ in needs]
+        need_of_rows = [(row, need) for row, (_, need) in enumerate(needs)]
+        return fit_pods(free, need_of_rows, self.max_node_slots) if needs else unbounded
 
     def quantities(self, resource: str, *, counts_free: bool) -> IntArray:
         """Return how much of a resource each node has free, or has in total."""

@@ -9,6 +9,6 @@
 `task_buckets`: the pod buckets of Volcano's task-topology plugin.
 `task_topology`: places pods by buckets and node scores, as that plugin does.
 
-May import `answer`, `cluster`, `explanation`, `presets`, `problem`, `request`, `solve` and
+May import `answer`, `cluster`, `explain`, `presets`, `problem`, `request`, `solve` and
 `walk_rules`.
 """

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import FloatArray, IntArray
 from generator.placement.emulation.scopes import Scope
 from generator.placement.problem.domain_capacity import (
@@ -16,7 +17,6 @@ from generator.placement.problem.domain_capacity import (
     has_total_capacity,
     units_inside,
 )
-from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.problem import Problem
 from generator.placement.walk_rules import CandidateTiers, DomainSort, PlacementWalk, SortKey
 
@@ -40,7 +40,7 @@ class CandidateDomains:
         self._levels = problem.snapshot.levels
 
     def in_order(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity, within: UnitRef
     ) -> Iterator[UnitRef]:
         """Yield the domains in which a scope may lie, in the order in which they are tried."""
         group = scope.groups[-1]
@@ -66,7 +66,7 @@ class CandidateDomains:
                 return
 
     def ranks_from_emptiest(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, within: UnitRef
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity, within: UnitRef
     ) -> IntArray:
         """Return per node the rank of its domain of the preferred tier; the emptiest is 0."""
         tier = min(*scope.preferred, within.tier)
@@ -78,7 +78,7 @@ class CandidateDomains:
         return np.asarray(ranks[self._levels.unit_of_node[tier]])
 
     def _capacity_for_order(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity
     ) -> GroupCapacity:
         """Return the capacity for the last group of a scope, with what domains are sorted by."""
         capacity = self.capacity_of(scope, free)
@@ -87,7 +87,7 @@ class CandidateDomains:
         return capacity
 
     def _request_shares(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity
     ) -> list[FloatArray]:
         """Return per tier and unit the largest share of a free resource that all pods take."""
         total = Counter[str]()
@@ -104,26 +104,25 @@ class CandidateDomains:
                 shares[tier] = np.maximum(shares[tier], share if need else 0)
         return shares
 
-    def capacity_of(self, scope: Scope, free: FreeSlots) -> GroupCapacity:
+    def capacity_of(self, scope: Scope, free: FreeCapacity) -> GroupCapacity:
         """Return the capacity for the group of a scope, beside its leader if it has one."""
         *leaders, group = scope.groups
         shape = self._problem.shape_of[group]
-        slots_by_tier = (
-            self._problem.shapes[shape].slots_by_tier if free.is_untouched else [free.slots[shape]]
-        )
+        slots_by_tier = free.slots_by_tier(shape)
         beside_leader = self._slots_beside_leader(leaders[0], group, free) if leaders else None
         return GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
 
-    def _slots_beside_leader(self, leader: int, group: int, free: FreeSlots) -> IntArray:
+    def _slots_beside_leader(self, leader: int, group: int, free: FreeCapacity) -> IntArray:
         """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
         leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
-        slots = np.full(len(free.slots[leader_shape]), NONE_FITS, dtype=np.int64)
-        for node in np.flatnonzero(free.slots[leader_shape]):
+        leader_slots = free.slots_by_tier(leader_shape)[0]
+        slots = np.full(len(leader_slots), NONE_FITS, dtype=np.int64)
+        for node in np.flatnonzero(leader_slots):
             slots[node] = free.slots_beside(group_shape, int(node), leader_shape)
         return slots
 
     def _has_capacity(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, tier: int
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity, tier: int
     ) -> IntArray:
         """Return which units of a tier hold the pods of each group, counted separately."""
         if not scope.members and self._walk.checks_total_capacity:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.emulation.task_buckets import (
     AffinityIndex,
     Bucket,
@@ -21,7 +22,6 @@ from generator.placement.emulation.task_buckets import (
     order_pods,
 )
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
@@ -58,7 +58,7 @@ class _BucketAttempt:
         self._affinity = AffinityIndex(problem)
         self._buckets = build_buckets(problem, counts, self._affinity)
         self._order = order_pods(counts, self._buckets, self._affinity)
-        self._free_slots = FreeSlots(problem)
+        self._free_slots = FreeCapacity(problem.snapshot, problem.shapes)
         self._pods_on_node: dict[int, Counter[int]] = {}
         self._num_bucket_pods: dict[tuple[int, int], int] = {}
         for bucket in self._buckets:
@@ -76,7 +76,7 @@ class _BucketAttempt:
         waiting = {id(bucket): list(bucket.pods) for bucket in self._buckets}
         for pod, bucket in self._order:
             shape = self._problem.shape_of[pod.group]
-            open_nodes = np.flatnonzero(self._free_slots.slots[shape])
+            open_nodes = np.flatnonzero(self._free_slots.slots_by_tier(shape)[0])
             if not len(open_nodes):
                 return None
             waiting_pods = waiting[id(bucket)] if bucket is not None else []

@@ -12,21 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from generator.placement.answer import NO_DETAILS
+from generator.placement.answer import NO_DETAILS, LazyMapping
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.candidates import CandidateDomains, UnitRef
 from generator.placement.emulation.level_descent import LevelDescent, can_descend
 from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
 from generator.placement.emulation.scopes import Scope, ScopeBuilder
-from generator.placement.explanation.deferred import LazyMapping
-from generator.placement.explanation.verdicts import unit_name
+from generator.placement.explain import unit_name
 from generator.placement.presets import PRESETS
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import (
     GroupCapacity,
 )
-from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
@@ -108,7 +107,10 @@ class Walker:
         groups = self._problem.request.groups
         uses_minimum = self._walk.starts_with_minimum
         counts = [group.least or 1 if uses_minimum else group.count for group in groups]
-        root, free = UnitRef(self._levels.root, 0), FreeSlots(self._problem)
+        root, free = (
+            UnitRef(self._levels.root, 0),
+            FreeCapacity(self._problem.snapshot, self._problem.shapes),
+        )
         places = islice(
             self._candidates.in_order(self._scope, counts, free, root), MAX_SHOWN_DOMAINS
         )
@@ -128,7 +130,10 @@ class Walker:
         scope = self._scope
         if scope.members or scope.required is not None or not scope.preferred:
             return None
-        free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+        free, pods = (
+            FreeCapacity(self._problem.snapshot, self._problem.shapes),
+            [list[int]() for _ in counts],
+        )
         capacity, num_pods = self._candidates.capacity_of(scope, free), counts[scope.groups[-1]]
         counted = LevelDescent(capacity, self._walk, starts_small=False)
         shares = BalancedShares(capacity, counted, min(scope.preferred), num_pods, budget)
@@ -180,10 +185,13 @@ class Walker:
     ) -> PositionsPerGroup | None:
         """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
-        empty = FreeSlots(self._problem)
+        empty = FreeCapacity(self._problem.snapshot, self._problem.shapes)
         ranks = self._ranks(self._scope, counts, empty, _WalkTarget(root, []))
         for place in self._candidates.in_order(self._scope, counts, empty, root):
-            free, pods = FreeSlots(self._problem), [list[int]() for _ in counts]
+            free, pods = (
+                FreeCapacity(self._problem.snapshot, self._problem.shapes),
+                [list[int]() for _ in counts],
+            )
             if not self._place_scope(self._scope, counts, free, _WalkTarget(place, pods, ranks)):
                 continue
             if satisfies_rules(self._problem, pods):
@@ -193,7 +201,7 @@ class Walker:
         return None
 
     def _ranks(
-        self, scope: Scope, counts: Sequence[int], free: FreeSlots, target: _WalkTarget
+        self, scope: Scope, counts: Sequence[int], free: FreeCapacity, target: _WalkTarget
     ) -> IntArray | None:
         """Return the ranks of nodes for a scope: its own if it prefers a tier, or else those above.
 
@@ -207,7 +215,7 @@ class Walker:
         self,
         scope: Scope,
         counts: Sequence[int],
-        free: FreeSlots,
+        free: FreeCapacity,
         target: _WalkTarget,
     ) -> bool:
         """Place the members of a scope in a domain, one after the other."""
@@ -224,7 +232,7 @@ class Walker:
         self,
         scope: Scope,
         counts: Sequence[int],
-        free: FreeSlots,
+        free: FreeCapacity,
         target: _WalkTarget,
     ) -> bool:
         """Place one member in the first inner domain that holds it."""
@@ -233,10 +241,10 @@ class Walker:
             return self._place_group(scope, counts, free, target)
         ranks = self._ranks(scope, counts, free, target)
         for inner in self._candidates.in_order(scope, counts, free, place):
-            before, lengths = free.copy(), [len(positions) for positions in pods]
+            mark, lengths = len(free.changes), [len(positions) for positions in pods]
             if self._place_scope(scope, counts, free, _WalkTarget(inner, pods, ranks)):
                 return True
-            free.restore(before)
+            free.undo(mark)
             for positions, old_length in zip(pods, lengths, strict=True):
                 del positions[old_length:]
         return False
@@ -245,7 +253,7 @@ class Walker:
         self,
         scope: Scope,
         counts: Sequence[int],
-        free: FreeSlots,
+        free: FreeCapacity,
         target: _WalkTarget,
         *,
         is_pooled: bool = True,
@@ -304,7 +312,7 @@ class Walker:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
-    def _grow(self, counts: Sequence[int], free: FreeSlots, target: _WalkTarget) -> None:
+    def _grow(self, counts: Sequence[int], free: FreeCapacity, target: _WalkTarget) -> None:
         """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
         place, pods, ranks = target
         domains = [place]
@@ -324,14 +332,14 @@ class Walker:
         for tier in range(place.tier + 1, highest + 1):
             yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
-    def _add_pods(self, group: int, missing: int, free: FreeSlots, target: _WalkTarget) -> None:
+    def _add_pods(self, group: int, missing: int, free: FreeCapacity, target: _WalkTarget) -> None:
         """Add as many pods of a group as fit a domain and satisfy its rules."""
         place, pods, _ = target
         scope = Scope((group,), (), None, ())
         max_count = int(
             self._candidates.capacity_of(scope, free).usable_slots[place.tier][place.unit]
         )
-        before, length = free.copy(), len(pods[group])
+        mark, length = len(free.changes), len(pods[group])
         step = self._problem.pod_count_step(group)
         for count in range(min(missing, max_count) // step * step, 0, -step):
             counts = [count if other == group else 0 for other in range(len(pods))]
@@ -339,5 +347,5 @@ class Walker:
                 self._problem, pods
             ):
                 return
-            free.restore(before)
+            free.undo(mark)
             del pods[group][length:]

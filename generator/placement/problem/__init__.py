@@ -12,7 +12,6 @@
 `objective`: measures a placement by the keys of the objective vector.
 `evictable_pods`: what may be evicted, and the cheapest victims per node.
 `preemption`: what a placement evicts in all.
-`free_capacity`: the slots left on each node while pods are placed.
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
 
 May import `cluster`, `groups`, `presets`, `request` and `walk_rules`.

@@ -72,10 +72,10 @@ def _fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     snapshot = problem.snapshot
     if len(problem.shapes) == 1:
         (shape,) = problem.shapes
-        nodes, counts = np.unique([node for row in pods for node in row], return_counts=True)
-        slots = snapshot.count_slots(shape.request, unbounded=len(nodes), nodes=nodes)
-        unbounded = not any(shape.request.values())
-        return bool(shape.allowed[nodes].all() and (unbounded or (slots >= counts).all()))
+        num_pods = Counter(node for row in pods for node in row)
+        nodes = np.array(list(num_pods))
+        slots = snapshot.count_slots(shape.request, unbounded=num_pods.total(), nodes=nodes)
+        return bool(shape.allowed[nodes].all() and (slots >= list(num_pods.values())).all())
     for shape_index, positions in zip(problem.shape_of, pods, strict=True):
         if not problem.shapes[shape_index].allowed[list(positions)].all():
             return False

@@ -14,7 +14,7 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
 from generator.placement.problem.preemption import EvictionResult, evict_for
@@ -291,17 +291,10 @@ def slots_left(problem: Problem, pods: Sequence[Sequence[int]]) -> IntArray:
 
 def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[str, int]) -> int:
     """Return how many pods of a shape fit a node after these resources are used."""
-    snapshot = problem.snapshot
-    needs = {name: need for name, need in shape.request.items() if need}
-    if not shape.allowed[node] or not needs.keys() <= set(snapshot.resources):
+    if not shape.allowed[node]:
         return 0
-    slots = [
-        (int(snapshot.free[snapshot.resources.index(name), node]) - used.get(name, 0)) // need
-        for name, need in needs.items()
-    ]
-    if not slots:
-        return int(shape.slots[node])
-    return max(0, min(*slots, snapshot.max_node_slots))
+    unbounded = int(shape.slots[node])
+    return problem.snapshot.count_slots_at(node, shape.request, unbounded=unbounded, used=used)
 
 
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:

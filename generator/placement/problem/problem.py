@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
 
+from generator.placement.cluster.capacity import build_shapes
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
-from generator.placement.cluster.pod_shapes import build_shapes
-from generator.placement.cluster.shape import PodShape
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import (
@@ -151,6 +151,8 @@ class Problem:
     def _group_kind(self, index: int) -> tuple[object, ...]:
         """Return a key that is equal for groups that may be exchanged for each other."""
         request = self.request
+        if len(request.groups) == 1:
+            return (self.shape_of[index],)
         is_alike = not (
             self.running_positions_of[index]
             or request.traffic

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.cluster.capacity import pair_weights
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.pod_shapes import pair_weights
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import PRESETS, ObjectiveKey
 from generator.placement.request import PlacementRequest, RoleAffinity, SortRule

@@ -115,17 +115,15 @@ def _packing_columns(
         fits = np.logical_and.reduce(
             [shape_slots >= count for shape_slots, count in zip(slots, counts, strict=True)]
         )
-        after = slots[problem.scarcest_shape]
+        used = Counter[str]()
+        for shape, count in zip(shapes, counts, strict=True):
+            used.update({name: need * count for name, need in shape.request.items()})
         for name, free in free_by_resource.items():
-            used = sum(
-                shape.request.get(name, 0) * count
-                for shape, count in zip(shapes, counts, strict=True)
-            )
-            need = largest.request.get(name, 0)
-            fits &= (free >= used) | (used == 0)
-            if need:
-                after = np.minimum(after, (free - used) // need)
-        yield np.where(fits, np.maximum(after, 0), -1)
+            fits &= (free >= used[name]) | (used[name] == 0)
+        after = problem.snapshot.count_slots(
+            largest.request, unbounded=largest.max_slots[0], nodes=nodes, used=used
+        )
+        yield np.where(fits, np.minimum(after, slots[problem.scarcest_shape]), -1)
 
 
 def _encode_rows(num_rows: int, columns: Iterable[IntArray]) -> IntArray:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.free_capacity import FreeSlots
 from generator.placement.problem.partial_slices import (
     PartialSlices,
     complete_slices,
@@ -72,10 +72,10 @@ class _GreedyDomain:
         levels = problem.snapshot.levels
         self._problem, self._levels = problem, levels
         self._start, self._stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
-        self._free_slots = FreeSlots(problem)
+        self._free_slots = FreeCapacity(problem.snapshot, problem.shapes)
 
     def _slots(self, shape: int) -> IntArray:
-        return self._free_slots.slots[shape][self._start : self._stop]
+        return self._free_slots.slots_by_tier(shape)[0][self._start : self._stop]
 
     def place_job(
         self, parts: Sequence[RequestPart], tier: int, unit: int
@@ -151,11 +151,11 @@ class _GreedyDomain:
                 slots > 0
             )
             for index in order[is_fitting[order]][:MAX_DOMAINS_TRIED]:
-                before = self._free_slots.copy()
+                mark = len(self._free_slots.changes)
                 found = self.place_parts(members, inner_tier, first + int(index))
                 if found is not None:
                     return PlacedPart(part.part_type, [], tuple(found))
-                self._free_slots.restore(before)
+                self._free_slots.undo(mark)
         return None
 
     def _unit_starts(self, inner_tier: int, tier: int, unit: int) -> tuple[int, IntArray]:

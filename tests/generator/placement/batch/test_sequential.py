@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
+from topology.model.errors import InvariantError
 
 LAW = settings(max_examples=examples(60), deadline=None)
 TREE = racks(4, 3, 4, 1, 5, 2, per_block=2)
@@ -234,3 +236,20 @@ def test_it_places_on_a_node_with_more_slots_than_are_counted() -> None:
     assert positions is not None
     names = tuple(snapshot.specs[position].name for position in positions)
     assert {"workers": names} == place(snapshot, requests[0]).assignment
+
+
+@pytest.mark.parametrize(
+    ("spec", "pods"),
+    [
+        pytest.param({}, {0: 2}, id="more pods than a node holds"),
+        pytest.param({}, {0: 1}, id="too few pods"),
+        pytest.param({"required": "rack"}, {0: 1, 2: 1}, id="beyond the required tier"),
+    ],
+)
+def test_a_wrong_answer_never_leaves(spec: dict[str, Any], pods: dict[int, int]) -> None:
+    requests = [request(gang=f"g{number}", **spec) for number in range(MIN_REPEATS)]
+    with (
+        mock.patch.object(UniformGangs, "_best_pods", return_value=pods),
+        pytest.raises(InvariantError, match="breaks a rule"),
+    ):
+        place_sequentially(cluster(racks(2, 2)), requests)

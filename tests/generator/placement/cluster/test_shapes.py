@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.slot_cache import MAX_SHAPES, STALE_DIVISOR, SlotCache
+from generator.placement.cluster.shapes import MAX_SHAPES, STALE_DIVISOR, SlotCache
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,

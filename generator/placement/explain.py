@@ -1,0 +1,391 @@
+"""Explain an answer: why a request does not fit, what would fit, and why domains were rejected.
+
+A refusal follows from the request and the tree, and a conflict from the running pods. The other
+reasons, in the order of `ReasonKind`, are found by solving the problem again without one of its
+bounds. Alternatives are small changes of the request, each verified by solving it. Verdicts say for
+each domain of the chosen tier, and of the tier below it, whether it was chosen, rejected or too
+small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Final
+
+import numpy as np
+
+from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
+from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
+from generator.placement.cluster.shapes import SlotCache
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.tiers import UnknownTier, tier_index
+from generator.placement.presets import ObjectiveKey
+from generator.placement.problem.domain_capacity import GroupCapacity
+from generator.placement.problem.problem import Problem, build_problem, without_running_pods
+from generator.placement.problem.slices import all_slices
+from generator.placement.quantities import render_quantity
+from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
+from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.candidate import PlacementCandidate
+from generator.placement.solve.solver import solve
+from topology.model.errors import list_some, show
+
+PLACED_MARK = "{placed}"
+"""Placeholder in the text of a change: the number of pods that its solution places."""
+MAX_SHOWN_DOMAINS = 16
+"""Most domains that are listed per tier, the nearest misses first; one line counts the rest."""
+MAX_SHOWN_RESOURCES = 12
+SLOTS: Final = "slots"
+
+
+def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None:
+    """Return why this tree cannot satisfy the request at all; None if it might."""
+    for tier in request.tiers:
+        try:
+            tier_index(snapshot, tier)
+        except UnknownTier:
+            return Reason(ReasonKind.NO_LEVEL, tier=tier)
+    for group in request.groups:
+        fault = _slice_reason(snapshot, group, is_growth=request.gang in snapshot.running)
+        if fault is not None:
+            return fault
+    return None
+
+
+def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> Reason | None:
+    """Return the fault in the slices of a group: sizes that do not divide, or a tier too high."""
+    parent_size = group.count
+    for layer in group.slices:
+        divides = is_growth or layer.has_short or parent_size % max(layer.size, 1) == 0
+        if layer.size == 0 or not divides:
+            return Reason(ReasonKind.BAD_SLICE, size=layer.size, count=parent_size)
+        parent_size = layer.size
+        tier = layer.tier
+        if (
+            tier
+            and group.required
+            and tier_index(snapshot, tier) > tier_index(snapshot, group.required)
+        ):
+            return Reason(ReasonKind.BAD_SLICE, tier=tier)
+    return None
+
+
+def no_domain_reason(problem: Problem) -> Reason | None:
+    """Return the required tier that no node has a domain of; None if there is none."""
+    for tier in _bound_tiers(problem.request):
+        if not _has_domain(problem.snapshot, tier_index(problem.snapshot, tier)):
+            return Reason(ReasonKind.NO_DOMAIN, tier=tier)
+    return None
+
+
+def _conflict_reason(problem: Problem) -> Reason | None:
+    """Return the required tier that the gang's running pods already violate."""
+    if problem.stray_tier is not None:
+        return Reason(ReasonKind.CONFLICT, tier=problem.stray_tier)
+    levels, request = problem.snapshot.levels, problem.request
+    scopes = [(request.required, problem.running_positions)]
+    scopes += [
+        (group.required, running)
+        for group, running in zip(request.groups, problem.running_positions_of, strict=True)
+    ]
+    scopes += [
+        (piece.tier, piece.running_positions)
+        for index, group in enumerate(request.groups)
+        for piece in all_slices(problem.indexed_slices(index, max(group.least, 1)))
+    ]
+    for tier, running in scopes:
+        if (
+            tier
+            and running
+            and levels.common_tier(running[0], running[-1]) > tier_index(problem.snapshot, tier)
+        ):
+            return Reason(ReasonKind.CONFLICT, tier=tier)
+    return None
+
+
+def find_reason(problem: Problem, budget: Budget) -> Reason:
+    """Return why a problem has no solution.
+
+    Raises:
+        BudgetExhausted: the budget ended first.
+    """
+    reason = no_domain_reason(problem) or _conflict_reason(problem)
+    if reason is not None:
+        return reason
+    if problem.running_positions and solve(without_running_pods(problem), budget) is not None:
+        return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
+    if problem.domain_limits and solve(replace(problem, domain_limits=()), budget) is not None:
+        return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
+    causes = count_excluded_nodes(problem)
+    if causes and solve(without_exclusions(problem), budget) is not None:
+        return Reason(ReasonKind.EXCLUDED, excluded=causes)
+    return _no_fit_reason(problem)
+
+
+def without_exclusions(problem: Problem) -> Problem:
+    """Return the problem with every node of the tree open to every pod."""
+    snapshot = problem.snapshot
+    open_snapshot = replace(
+        snapshot,
+        schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
+        taint_sets=(frozenset(),),
+        taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
+        slot_cache=SlotCache(),
+    )
+    groups = tuple(replace(group, selector=()) for group in problem.request.groups)
+    return build_problem(open_snapshot, replace(problem.request, groups=groups))
+
+
+def count_excluded_nodes(problem: Problem) -> dict[str, int]:
+    """Return the number of nodes that each cause excludes for some group; zero counts are left out.
+
+    A node is counted once, under the first cause: unschedulable, taint, selector.
+    """
+    counts: dict[str, int] = {}
+    snapshot = problem.snapshot
+    remaining = np.ones(snapshot.num_nodes, dtype=np.bool_)
+    causes = [("unschedulable", snapshot.schedulable)]
+    causes += [
+        ("taint", snapshot.has_tolerated_taints(group.tolerations))
+        for group in problem.request.groups
+    ]
+    causes += [
+        ("selector", snapshot.has_label(key, values))
+        for group in problem.request.groups
+        for key, values in group.selector
+    ]
+    for cause, allowed in causes:
+        num_excluded = int((remaining & ~allowed).sum())
+        if num_excluded:
+            counts[cause] = counts.get(cause, 0) + num_excluded
+        remaining &= allowed
+    return counts
+
+
+def _no_fit_reason(problem: Problem) -> Reason:
+    tier = problem.highest_job_tier
+    names = problem.snapshot.levels.tiers
+    if len(problem.request.groups) > 1:
+        return Reason(ReasonKind.NO_FIT, tier=names[tier])
+    capacity = GroupCapacity(problem, 0, problem.shapes[0].slots_by_tier)
+    needed = max(problem.min_pods, problem.request.groups[0].least)
+    layer = _coarsest_layer(problem.request.groups[0])
+    size, unit = (1, "pods") if layer is None else (layer.size, "slices")
+    if layer is not None and int(capacity.slots_by_tier[tier].max()) >= needed:
+        name = names[tier_index(problem.snapshot, layer.tier)]
+    else:
+        name = names[tier]
+    fits = int(capacity.usable_slots[tier].max()) // size
+    return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
+
+
+def _coarsest_layer(group: GangGroup) -> SliceLayer | None:
+    return next((layer for layer in group.slices if layer.tier is not None), None)
+
+
+def _bound_tier(problem: Problem) -> str | None:
+    """Return the tier that a single group's slices, or the job, must stay within."""
+    groups = problem.request.groups
+    layer = _coarsest_layer(groups[0]) if len(groups) == 1 else None
+    if layer is not None:
+        return layer.tier
+    return problem.request.required or (groups[0].required if len(groups) == 1 else None)
+
+
+def _bound_tiers(request: PlacementRequest) -> list[str]:
+    tiers = [request.required, *(group.required for group in request.groups)]
+    tiers += [layer.tier for group in request.groups for layer in group.slices]
+    return [tier for tier in tiers if tier is not None]
+
+
+def _has_domain(snapshot: Snapshot, tier: int) -> bool:
+    if tier in {0, snapshot.levels.root}:
+        return snapshot.num_tree_nodes > 0
+    return bool((snapshot.levels.domain_of_unit[tier] >= 0).any())
+
+
+def find_alternatives(problem: Problem, budget: Budget) -> tuple[Alternative, ...]:
+    """Return changes that make the request feasible: the smallest of each kind, in fixed order.
+
+    Changes that the budget cannot verify are left out.
+    """
+    alternatives: list[Alternative] = []
+    try:
+        for changes in _changes(problem):
+            alternatives += islice(_feasible_changes(changes, budget), 1)
+    except BudgetExhausted:
+        pass
+    return tuple(alternatives)
+
+
+def _feasible_changes(
+    changes: Iterator[tuple[str, Problem]], budget: Budget
+) -> Iterator[Alternative]:
+    """Yield the changes that make the request feasible."""
+    for text, problem in changes:
+        solution = solve(problem, budget)
+        if solution is not None:
+            yield _build_alternative(text, problem, solution)
+
+
+def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
+    """Yield the kinds of changes, each as its steps from small to large."""
+    yield _with_wider_tiers(problem)
+    if problem.domain_limits:
+        yield iter([("without max_domains", replace(problem, domain_limits=()))])
+    if count_excluded_nodes(problem):
+        yield iter([("without node exclusions", without_exclusions(problem))])
+    yield _without_minimums(problem)
+
+
+def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """Yield the problem without any minimum: its solution places the most pods that fit."""
+    request = problem.request
+    needed = max(request.least, sum(group.least for group in request.groups))
+    groups = tuple(replace(group, least=0) for group in request.groups)
+    changed_request = replace(request, groups=groups, least=1)
+    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed_request)
+
+
+def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
+    """Yield the problem once per higher tier, with that tier as the required one."""
+    snapshot, job_tier = problem.snapshot, problem.highest_job_tier
+    tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
+    for tier in tiers[job_tier + 1 :]:
+        is_across = request.across_islands or tier == CLUSTER_TIER
+        wider_request = replace(request, required=tier, across_islands=is_across)
+        yield (
+            f"required tier {tier} instead of {tiers[job_tier]}",
+            build_problem(snapshot, wider_request),
+        )
+
+
+def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
+    """Return a request without tier bounds on the job; a single group's required tier is one."""
+    groups = request.groups
+    if len(groups) == 1:
+        groups = (replace(groups[0], required=None),)
+    return replace(request, groups=groups, strategies=(), required=None)
+
+
+def _build_alternative(change: str, problem: Problem, solution: PlacementCandidate) -> Alternative:
+    values = solution.objective.values
+    change = change.replace(PLACED_MARK, str(values[ObjectiveKey.PLACED][0]))
+    tier = values[ObjectiveKey.JOB_TIER][0]
+    return Alternative(change, problem.snapshot.levels.tiers[tier], is_feasible=True)
+
+
+def judge_domains(
+    problem: Problem, tier: int, candidate: PlacementCandidate | None
+) -> tuple[DomainVerdict, ...]:
+    """Return the verdicts for the domains of a tier, and of the tier below it.
+
+    Args:
+        problem: the request and the cluster.
+        tier: the tier of the chosen domain, or the highest allowed tier if there is none.
+        candidate: the placement; None if there is none.
+    """
+    chosen = -1
+    num_pods = sum(group.least for group in problem.request.groups)
+    if candidate is not None:
+        start = candidate.objective.values[ObjectiveKey.NAMES][0]
+        chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
+        num_pods = candidate.objective.values[ObjectiveKey.PLACED][0]
+    shortage = find_shortage(problem) if candidate is None else ""
+    rows = _judge_tier(problem, tier, chosen, num_pods, shortage)
+    if tier > 1:
+        rows += _judge_tier(problem, tier - 1, -1, num_pods, shortage)
+    return tuple(rows)
+
+
+def find_shortage(problem: Problem) -> str:
+    """Return the resource that no node lists as a pod needs it; empty if there is none.
+
+    A node that lists no slots is one slot, which its first pod with devices takes. So a request in
+    slots rarely fits nodes that list other resources, and the answer says what they list.
+
+    Cost: O(nodes × resources).
+    """
+    snapshot = problem.snapshot
+    listed = sorted({name for spec in snapshot.specs for name in spec.capacity} - {SLOTS})
+    offered = list_some(map(show, listed), MAX_SHOWN_RESOURCES)
+    for name, need in chain.from_iterable(group.request for group in problem.request.groups):
+        largest = max(snapshot.quantities(name, counts_free=False), default=0)
+        if name == SLOTS and listed and largest <= 1 and need:
+            return f"nodes list no slots, and an unused node counts as one; they list {offered}"
+        if largest < need and not largest:
+            return f"no node lists {show(name)}; nodes list {offered or SLOTS}"
+        if largest < need:
+            needed, most = render_quantity(name, need), render_quantity(name, int(largest))
+            return f"a pod needs {needed} {show(name)}, and the largest node lists {most}"
+    return ""
+
+
+def _judge_tier(
+    problem: Problem, tier: int, chosen: int, num_pods: int, shortage: str
+) -> list[DomainVerdict]:
+    slots = problem.shapes[problem.scarcest_shape].slots_by_tier[tier]
+    rank = np.arange(len(slots)) - np.minimum(slots, num_pods) * len(slots)
+    nearest = np.argpartition(rank, min(MAX_SHOWN_DOMAINS, len(rank) - 1))[: MAX_SHOWN_DOMAINS + 1]
+    nearest_first = nearest[np.argsort(rank[nearest])]
+    order = [chosen, *(int(unit) for unit in nearest_first if unit != chosen)]
+    shown = [unit for unit in order if unit >= 0][:MAX_SHOWN_DOMAINS]
+    rows = [
+        _judge_domain(problem, tier, unit, slots, (chosen, num_pods, shortage)) for unit in shown
+    ]
+    if len(slots) > len(shown):
+        hidden_slots = np.delete(slots, shown)
+        rows.append(
+            DomainVerdict(
+                f"{len(hidden_slots)} more",
+                VerdictKind.INFEASIBLE if chosen < 0 else VerdictKind.REJECTED,
+                f"{int(hidden_slots.min())} to {int(hidden_slots.max())} slots for {num_pods} pods",
+            )
+        )
+    return rows
+
+
+def _judge_domain(
+    problem: Problem,
+    tier: int,
+    unit: int,
+    slots: IntArray,
+    chosen_pods_and_shortage: tuple[int, int, str],
+) -> DomainVerdict:
+    chosen, num_pods, shortage = chosen_pods_and_shortage
+    name, num_slots = unit_name(problem, tier, unit), int(slots[unit])
+    if unit == chosen:
+        return DomainVerdict(name, VerdictKind.CHOSEN, f"{num_pods} of {num_slots} slots")
+    if num_slots < num_pods:
+        short = num_pods - num_slots
+        more = shortage or f"needs {short} more"
+        needs = f"{name}: {num_slots} of {num_pods} slots; {more}"
+        return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
+    if chosen < 0:
+        needs = (
+            f"{name}: {num_slots} slots for {num_pods} pods, but no placement in it meets the "
+            "other constraints"
+        )
+        return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
+    needs = f"{name}: {num_slots} slots for {num_pods} pods; ranks below the chosen domain"
+    return DomainVerdict(name, VerdictKind.REJECTED, needs)
+
+
+def unit_name(problem: Problem, tier: int, unit: int) -> str:
+    """Return the name of a unit: its domain, its node, or `cluster`."""
+    levels, snapshot = problem.snapshot.levels, problem.snapshot
+    if tier == levels.root:
+        return levels.tiers[tier]
+    start, stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
+    for inner_tier in range(tier, 0, -1):
+        inner_unit = int(levels.unit_of_node[inner_tier][start])
+        if (
+            levels.domain_of_unit[inner_tier][inner_unit] >= 0
+            and int(levels.stops[inner_tier][inner_unit]) == stop
+        ):
+            return show(
+                snapshot.tree.domains[int(levels.domain_of_unit[inner_tier][inner_unit])].name
+            )
+    return show(snapshot.specs[start].name)

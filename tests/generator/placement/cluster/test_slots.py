@@ -1,0 +1,60 @@
+"""The pods that fit one node are those that fit it in an array of nodes, whatever is used."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.shapes import PodShape
+from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from tests.generator.placement.documents import racks
+
+NAMES = ("cpu", "gpu", "tpu")
+"""No node has the last one."""
+quantities = st.dictionaries(st.sampled_from(NAMES), st.integers(0, 5), max_size=3)
+nodes = st.lists(st.tuples(st.integers(-3, 9), st.integers(0, 9)), min_size=4, max_size=4)
+UNBOUNDED = 7
+
+
+@given(rows=nodes, need=quantities, used=quantities)
+def test_one_formula_counts_pods_per_node(
+    rows: list[tuple[int, int]], need: dict[str, int], used: dict[str, int]
+) -> None:
+    specs = {
+        f"n{index}": NodeSpec(f"n{index}", {"cpu": cpu, "gpu": gpu})
+        for index, (cpu, gpu) in enumerate(rows)
+    }
+    snapshot = build_snapshot(racks(2, 2), specs)
+    wanted = {name: quantity for name, quantity in need.items() if quantity}
+    free = [{"cpu": cpu, "gpu": gpu} for cpu, gpu in rows]
+    expected = [
+        max(min((row.get(name, 0) - used.get(name, 0)) // quantity for name, quantity in pairs), 0)
+        if (pairs := list(wanted.items())) and wanted.keys() <= row.keys()
+        else (0 if wanted else UNBOUNDED)
+        for row in free
+    ]
+    counted = snapshot.count_slots(need, unbounded=UNBOUNDED, used=used)
+    assert counted.tolist() == expected
+    at_nodes = [
+        snapshot.count_slots_at(node, need, unbounded=UNBOUNDED, used=used) for node in range(4)
+    ]
+    assert at_nodes == expected
+    shape = PodShape(
+        need,
+        np.ones(4, dtype=np.bool_),
+        tuple(
+            np.add.reduceat(snapshot.count_slots(need, unbounded=UNBOUNDED), starts)
+            for starts in snapshot.levels.starts
+        ),
+        None,
+    )
+    capacity = FreeCapacity(snapshot, [shape])
+    taken = {name: quantity for name, quantity in used.items() if name != "tpu"}
+    for node in range(4):
+        mark = len(capacity.changes)
+        other = capacity.pod_need(taken)
+        capacity.take_all([NodeUse(node, other, 1)])
+        assert capacity.slots_by_tier(0)[0][node] == expected[node]
+        capacity.undo(mark)
