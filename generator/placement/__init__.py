@@ -18,6 +18,56 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `explain`: reasons, verdicts per domain, and alternatives, computed when they are read.
 `batch`: places several gangs together.
 
+From Python, without I/O:
+
+    from generator.placement import NodeSpec, Snapshot, parse_request, place
+
+    placement = place(Snapshot.from_tree(tree, nodes), parse_request(document))
+
 May import `topology`, numpy and pydantic. Inside: `batch` -> `engine` -> `explain`, `emulation`
 -> `solve` -> `problem` -> `cluster` -> `request`.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from generator.placement.answer import Placement, Reason
+    from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, Snapshot
+    from generator.placement.engine import place
+    from generator.placement.request import PlacementRequest, parse_request
+
+__all__ = [
+    "NodeSpec",
+    "Placement",
+    "PlacementRequest",
+    "Reason",
+    "RunningGang",
+    "RunningPods",
+    "Snapshot",
+    "parse_request",
+    "place",
+]
+
+_MODULE_OF = {
+    "NodeSpec": "cluster.snapshot",
+    "Placement": "answer",
+    "PlacementRequest": "request",
+    "Reason": "answer",
+    "RunningGang": "cluster.snapshot",
+    "RunningPods": "cluster.snapshot",
+    "Snapshot": "cluster.snapshot",
+    "parse_request": "request",
+    "place": "engine",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used: its module needs numpy or pydantic."""
+    if name not in _MODULE_OF:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value

@@ -123,6 +123,26 @@ class Snapshot:
     views: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
     """Views of the snapshot by the nominations that bind a gang; a cache."""
 
+    @classmethod
+    def from_tree(
+        cls,
+        tree: TopologyTree,
+        nodes: Iterable[NodeSpec] = (),
+        running: Sequence[RunningGang] = (),
+        nominated: Sequence[RunningGang] = (),
+    ) -> Snapshot:
+        """Return the cluster of a tree; a tree node that `nodes` lacks has one slot.
+
+        The order of the inputs has no effect. Cost: O(nodes × resources + pods).
+
+        Args:
+            tree: domains and their nodes.
+            nodes: what nodes have, and which pods they accept.
+            running: gangs whose pods are subtracted from what is free.
+            nominated: gangs for which capacity is reserved, but which do not run yet.
+        """
+        return build_snapshot(tree, {spec.name: spec for spec in nodes}, running, nominated)
+
     @property
     def num_nodes(self) -> int:
         """Number of nodes, in the tree and outside."""
