@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "plan": "Print what apply would change, in order.",
     "apply": "Write the HyperNodes of the tree.",
     "approve": "Approve a plan that is held because it is too large.",
+    "export": "Print the tree in the format of a scheduler or another tool.",
     "place": "Place a gang, or say why it does not fit.",
     "compare": "Place a gang under each preset, and compare the results.",
     "where": "Show where a job runs, and a better place.",

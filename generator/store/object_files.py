@@ -244,12 +244,20 @@ def write_object(folder: Path, name: str, text: str) -> bool:
         StoreError: the name is not valid for an object.
         WriteError: the folder cannot be written.
     """
-    path = object_path(folder, name)
+    return write_file(object_path(folder, name), text)
+
+
+def write_file(path: Path, text: str) -> bool:
+    """Write a file as a whole; return False if it has this content already.
+
+    Raises:
+        WriteError: the folder cannot be written.
+    """
     raw = text.encode()
     if read_file(path, str(path)) == raw:
         return False
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         _replace_file(path, raw)
     except OSError as error:
         raise WriteError(f"cannot write {path}: {error.strerror}") from error

@@ -232,7 +232,8 @@ class ApiServer:
     def install_all(self, folder: Path) -> None:
         """Install the definitions of a folder, unless they are there."""
         for file in sorted(folder.glob("*.yaml")):
-            self.install(yaml.safe_load(file.read_text()))
+            for definition in yaml.safe_load_all(file.read_text()):
+                self.install(definition)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> None:
         """End the server; etcd stays. SIGKILL is a crash."""

@@ -84,7 +84,7 @@ class _HyperNodeRenderer:
         """Return one HyperNode per tier, lowest first; the lowest has the members."""
         chain = []
         for tier in tiers:
-            pad = _build_padding_name(name, tier, self.domain_names)
+            pad = build_padding_name(name, tier, self.domain_names)
             chain.append(HyperNode(pad, tier, self.tree.tiers[tier - 1], members, PADDING_LABELS))
             members = (_build_child_member(pad),)
         return chain
@@ -94,7 +94,8 @@ def _build_child_member(name: str) -> Member:
     return Member(MemberType.HYPERNODE, name)
 
 
-def _build_padding_name(name: str, tier: int, used_names: AbstractSet[str]) -> str:
+def build_padding_name(name: str, tier: int, used_names: AbstractSet[str]) -> str:
+    """Return the name of the padding of a domain in a tier; it is no name of a real domain."""
     plain = f"{name}-pad{tier}"
     if len(plain) <= MAX_MEMBER_NAME and plain not in used_names:
         return plain

@@ -1,0 +1,217 @@
+"""Every format in which a tree can be exported, and how it is rendered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+from generator.outputs.graph import (
+    render_dot,
+    render_graphml,
+    render_topograph,
+    render_tree_config_map,
+)
+from generator.outputs.grove import render_grove_objects
+from generator.outputs.hypernode import is_object_name, render_hypernodes, render_manifest
+from generator.outputs.kai import render_kai_objects
+from generator.outputs.koordinator import render_koordinator_objects
+from generator.outputs.kueue import FlavorSpec, render_kueue_objects
+from generator.outputs.nfd import render_nfd_objects
+from generator.outputs.node_labels import (
+    DEFAULT_PREFIX,
+    LabelFamily,
+    build_tier_keys,
+    list_label_keys,
+    render_label_objects,
+)
+from generator.outputs.node_labels.values import MAX_VALUE
+from generator.outputs.owned_object import OwnedObject, render_object
+from generator.outputs.slinky import render_slinky_objects
+from generator.outputs.slurm import (
+    build_blocks,
+    build_switches,
+    list_unusable_names,
+    render_block_config,
+    render_tree_config,
+    render_yaml_config,
+)
+from topology.model.tree import TopologyTree
+
+Objects = tuple[OwnedObject, ...]
+
+
+class ExportFormat(StrEnum):
+    """The formats, by the name of the consumer."""
+
+    HYPERNODES = "hypernodes"
+    LABELS = "labels"
+    KUEUE = "kueue"
+    KAI = "kai"
+    KOORDINATOR = "koordinator"
+    GROVE = "grove"
+    SLURM_TREE = "slurm-tree"
+    SLURM_BLOCK = "slurm-block"
+    SLURM_YAML = "slurm-yaml"
+    SLINKY = "slinky"
+    NFD = "nfd"
+    CONFIG_MAP = "configmap"
+    TOPOGRAPH = "topograph"
+    DOT = "dot"
+    GRAPHML = "graphml"
+
+
+class ExportSettings(NamedTuple):
+    """What an admin chooses of the written objects."""
+
+    name: str = "toponaut"
+    """The name of objects of which there is one."""
+    namespace: str = "toponaut"
+    """The namespace of objects that have one."""
+    label_prefix: str = DEFAULT_PREFIX
+    label_families: tuple[LabelFamily, ...] = ()
+    """Keys of other tools that are written as well."""
+    flavor: FlavorSpec | None = None
+    """Kueue's ResourceFlavor; None writes none."""
+    has_aliases: bool = True
+    """Whether KAI's Topology names its levels by the tiers, which KAI before 0.17 refuses."""
+
+
+class Export(NamedTuple):
+    """A rendered tree: Kubernetes objects, or the text of one file."""
+
+    file_name: str
+    documents: tuple[dict[str, Any], ...] = ()
+    text: str | None = None
+    """None for Kubernetes objects."""
+    left_out: tuple[str, ...] = ()
+    """Names that the consumer cannot hold: of nodes, or of objects of nodes."""
+
+
+_FILE_NAMES: Final[Mapping[ExportFormat, str]] = MappingProxyType(
+    {
+        ExportFormat.SLURM_TREE: "topology.conf",
+        ExportFormat.SLURM_BLOCK: "topology.conf",
+        ExportFormat.SLURM_YAML: "topology.yaml",
+        ExportFormat.TOPOGRAPH: "topograph.json",
+        ExportFormat.DOT: "tree.dot",
+        ExportFormat.GRAPHML: "tree.graphml",
+    }
+)
+_OF_SLURM: Final = frozenset(
+    {
+        ExportFormat.SLURM_TREE,
+        ExportFormat.SLURM_BLOCK,
+        ExportFormat.SLURM_YAML,
+        ExportFormat.SLINKY,
+    }
+)
+"""The formats whose nodes are those of Slurm."""
+
+
+def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSettings) -> Export:
+    """Return a tree in a format.
+
+    Raises:
+        ConfigError: the names of the tiers, or a setting, cannot be written in this format.
+    """
+    file_name = _FILE_NAMES.get(chosen, f"{chosen}.yaml")
+    if chosen in _TEXTS:
+        unusable = list_unusable_names(tree) if chosen in _OF_SLURM else ()
+        return Export(file_name, text=_TEXTS[chosen](tree), left_out=unusable)
+    if chosen is ExportFormat.HYPERNODES:
+        return Export(file_name, tuple(map(render_manifest, render_hypernodes(tree))))
+    rows = _OBJECTS[chosen](tree, settings)
+    left_out = [row.name for row in rows if not _is_writable(row)]
+    documents = tuple(render_object(row) for row in rows if _is_writable(row))
+    if chosen in _OF_SLURM:
+        left_out += list_unusable_names(tree)
+    return Export(file_name, documents, left_out=tuple(left_out))
+
+
+def _is_writable(row: OwnedObject) -> bool:
+    """Return whether an API server takes the name; a fabric knows its hosts by any name."""
+    return is_object_name(row.name) and all(
+        len(value) <= MAX_VALUE for value in row.labels.values()
+    )
+
+
+def _render_slurm_yaml(tree: TopologyTree) -> str:
+    return render_yaml_config(build_switches(tree), build_blocks(tree))
+
+
+def _render_topograph_text(tree: TopologyTree) -> str:
+    return json.dumps(render_topograph(tree), indent=2) + "\n"
+
+
+def _render_labels(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    keys = list_label_keys(
+        tree.tiers, prefix=settings.label_prefix, families=settings.label_families
+    )
+    return render_label_objects(tree, keys)
+
+
+def _render_kueue(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    return render_kueue_objects(
+        build_tier_keys(tree.tiers, settings.label_prefix),
+        name=settings.name,
+        flavor=settings.flavor,
+    )
+
+
+def _render_kai(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    return render_kai_objects(
+        tree.tiers, keys, name=settings.name, has_aliases=settings.has_aliases
+    )
+
+
+def _render_koordinator(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    return render_koordinator_objects(tree.tiers, keys)
+
+
+def _render_grove(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    name = settings.name
+    return render_grove_objects(tree.tiers, keys, name=name, kai_topology=name)
+
+
+def _render_slinky(tree: TopologyTree, _settings: ExportSettings) -> Objects:
+    return render_slinky_objects(tree)
+
+
+def _render_nfd(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    return render_nfd_objects(tree, tree.tiers, namespace=settings.namespace)
+
+
+def _render_config_map(tree: TopologyTree, settings: ExportSettings) -> Objects:
+    return (render_tree_config_map(tree, name=settings.name, namespace=settings.namespace),)
+
+
+_TEXTS: Final[Mapping[ExportFormat, Callable[[TopologyTree], str]]] = MappingProxyType(
+    {
+        ExportFormat.SLURM_TREE: lambda tree: render_tree_config(build_switches(tree)),
+        ExportFormat.SLURM_BLOCK: lambda tree: render_block_config(build_blocks(tree)),
+        ExportFormat.SLURM_YAML: _render_slurm_yaml,
+        ExportFormat.TOPOGRAPH: _render_topograph_text,
+        ExportFormat.DOT: render_dot,
+        ExportFormat.GRAPHML: render_graphml,
+    }
+)
+_OBJECTS: Final[Mapping[ExportFormat, Callable[[TopologyTree, ExportSettings], Objects]]] = (
+    MappingProxyType(
+        {
+            ExportFormat.LABELS: _render_labels,
+            ExportFormat.KUEUE: _render_kueue,
+            ExportFormat.KAI: _render_kai,
+            ExportFormat.KOORDINATOR: _render_koordinator,
+            ExportFormat.GROVE: _render_grove,
+            ExportFormat.SLINKY: _render_slinky,
+            ExportFormat.NFD: _render_nfd,
+            ExportFormat.CONFIG_MAP: _render_config_map,
+        }
+    )
+)

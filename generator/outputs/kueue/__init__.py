@@ -1,0 +1,10 @@
+"""Kueue's Topology, and a ResourceFlavor that uses it.
+
+- render: the objects
+
+Imports `topology` and `node_labels`.
+"""
+
+from generator.outputs.kueue.render import FlavorSpec, render_kueue_objects
+
+__all__ = ["FlavorSpec", "render_kueue_objects"]

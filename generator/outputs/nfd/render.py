@@ -1,0 +1,52 @@
+"""Renders a NodeFeature per node: its domains as attributes, for rules of the admin.
+
+A NodeFeatureRule turns them into labels: `matchFeatures: [{feature: toponaut.topology,
+matchExpressions: {leaf: {op: Exists}}}]`. One object per node, because a flat list of all nodes in
+one object breaks at some 12,000 names.
+
+Source: nfd.k8s-sigs.io/v1alpha1 of Node Feature Discovery 0.17; its CRD wants all three kinds of
+features to be present.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from generator.outputs.node_labels import render_node_labels
+from generator.outputs.owned_object import OwnedObject
+from topology.model.tree import TopologyTree
+
+API_VERSION: Final = "nfd.k8s-sigs.io/v1alpha1"
+NODE_LABEL: Final = "nfd.node.kubernetes.io/node-name"
+FEATURE: Final = "toponaut.topology"
+_NAME_PREFIX: Final = "toponaut-"
+
+
+def render_nfd_objects(
+    tree: TopologyTree, tiers: Sequence[str], *, namespace: str
+) -> tuple[OwnedObject, ...]:
+    """Return a NodeFeature per placed node, in tree order.
+
+    Args:
+        tree: the tree.
+        tiers: the names of the tiers, lowest first; they become the names of the elements.
+        namespace: the namespace of NFD.
+    """
+    return tuple(
+        _build_feature(row.node, dict(zip(tiers, row.values, strict=True)), namespace)
+        for row in render_node_labels(tree)
+        if row.is_placed
+    )
+
+
+def _build_feature(node: str, elements: dict[str, str], namespace: str) -> OwnedObject:
+    features = {"attributes": {FEATURE: {"elements": elements}}, "flags": {}, "instances": {}}
+    return OwnedObject(
+        API_VERSION,
+        "NodeFeature",
+        f"{_NAME_PREFIX}{node}",
+        {"spec": {"features": features, "labels": {}}},
+        namespace=namespace,
+        labels={NODE_LABEL: node},
+    )

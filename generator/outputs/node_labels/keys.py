@@ -1,0 +1,80 @@
+"""The label keys of the tiers: Toponaut's own, and those that other tools read.
+
+A key is at most 63 characters in total: Kueue and Grove copy it into annotations and fields of that
+length.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from typing import Final
+
+from topology.model.errors import ConfigError, show
+
+DEFAULT_PREFIX: Final = "topology.toponaut.io"
+HOSTNAME_KEY: Final = "kubernetes.io/hostname"
+"""The label of a single node, set by the kubelet."""
+MAX_KEY: Final = 63
+_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
+_RESERVED_PREFIXES: Final = ("kubernetes.io", "k8s.io")
+"""Kubernetes keeps these and everything below them for itself."""
+_NVIDIA_TIERS: Final = ("leaf", "spine", "core")
+
+
+class LabelFamily(StrEnum):
+    """Keys of another tool that are written beside Toponaut's own."""
+
+    TOPOGRAPH = "topograph"
+    """`fabric.topograph.run/tier-N`, where tier 0 is nearest the nodes; topograph 1.0."""
+    NVIDIA = "nvidia"
+    """`network.topology.nvidia.com/{leaf,spine,core}`; topograph before 1.0."""
+
+
+def build_tier_keys(tiers: Sequence[str], prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
+    """Return the key of each tier, lowest first: the prefix and the name of the tier.
+
+    Raises:
+        ConfigError: the prefix is no DNS subdomain or belongs to Kubernetes, or a key is no valid
+            label key of at most 63 characters.
+    """
+    if not _PREFIX.match(prefix):
+        raise ConfigError(f"'{show(prefix)}' is not a label prefix such as {DEFAULT_PREFIX}")
+    if any(prefix == own or prefix.endswith(f".{own}") for own in _RESERVED_PREFIXES):
+        raise ConfigError(f"the label prefix {show(prefix)} belongs to Kubernetes")
+    keys = tuple(f"{prefix}/{name}" for name in tiers)
+    for key, name in zip(keys, tiers, strict=True):
+        if not _NAME.match(name):
+            raise ConfigError(
+                f"the tier name '{show(name)}' cannot be in a label key: use letters, digits, "
+                "'-', '_' and '.', with a letter or a digit at both ends"
+            )
+        if len(key) > MAX_KEY:
+            raise ConfigError(
+                f"the label key {show(key)} has {len(key)} characters and may have {MAX_KEY}: "
+                "shorten the prefix or the name of the tier"
+            )
+    return keys
+
+
+def list_label_keys(
+    tiers: Sequence[str], *, prefix: str = DEFAULT_PREFIX, families: Iterable[LabelFamily] = ()
+) -> tuple[tuple[str, ...], ...]:
+    """Return the keys that carry the value of each tier, lowest tier first; Toponaut's comes first.
+
+    Raises:
+        ConfigError: the prefix or a tier name cannot be in a key.
+    """
+    rows = [[key] for key in build_tier_keys(tiers, prefix)]
+    for family in sorted(set(families)):
+        for at, keys in enumerate(rows):
+            keys.extend(_list_family_keys(family, at))
+    return tuple(map(tuple, rows))
+
+
+def _list_family_keys(family: LabelFamily, at: int) -> list[str]:
+    if family is LabelFamily.TOPOGRAPH:
+        return [f"fabric.topograph.run/tier-{at}"]
+    return [f"network.topology.nvidia.com/{name}" for name in _NVIDIA_TIERS[at : at + 1]]

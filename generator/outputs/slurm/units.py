@@ -1,0 +1,155 @@
+"""The units of Slurm's topology plugins: switches of topology/tree, blocks of topology/block.
+
+Slurm knows nodes by its own NodeName; here it is the name of the node in the tree. Names of units
+are those of the domains, and of the padding where a domain has both nodes and children, which a
+line of Slurm cannot have.
+
+Source: topology.conf(5) and topology.yaml(5) of Slurm 22.05 to 26.05.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from generator.outputs.hypernode.render import build_padding_name
+from generator.outputs.node_labels.values import UNPLACED_PREFIX, build_label_values
+from topology.model.tree import Domain, TopologyTree
+
+MAX_UNIT_NAME: Final = 64
+_NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
+
+
+class SlurmSwitch(NamedTuple):
+    """A switch of topology/tree: either nodes or switches are below it."""
+
+    name: str
+    nodes: tuple[str, ...] = ()
+    switches: tuple[str, ...] = ()
+
+
+class SlurmBlock(NamedTuple):
+    """A block of topology/block."""
+
+    name: str
+    nodes: tuple[str, ...]
+
+
+class BlockLayout(NamedTuple):
+    """The blocks in tree order, and the sizes that Slurm plans with."""
+
+    sizes: tuple[int, ...]
+    """Nodes of the base block and of aggregates of 2, 4, 8 ... base blocks, ascending."""
+    blocks: tuple[SlurmBlock, ...]
+    left_out: tuple[str, ...] = ()
+    """Nodes without a block, because their place is unknown."""
+
+
+def list_unusable_names(tree: TopologyTree) -> tuple[str, ...]:
+    """Return the nodes whose names Slurm's hostlists cannot hold; they are left out."""
+    names = (*tree.nodes, *(row.node for row in tree.unplaced))
+    return tuple(name for name in names if not _NODE_NAME.match(name))
+
+
+def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
+    """Return the switches, highest first, so that a reader meets a switch before its children.
+
+    An island is a root of its own, and so is an unplaced node: no job spans two roots.
+    Cost: O(n log n) in domains and nodes.
+    """
+    names = _name_units(tree)
+    taken = frozenset(names.values())
+    below: list[SlurmSwitch] = []
+    for domain in sorted(tree.domains, key=lambda domain: (-domain.tier, domain.start)):
+        if domain.start == domain.stop:
+            continue
+        children = [
+            names[tree.domains[child].name]
+            for child in domain.children
+            if tree.domains[child].start < tree.domains[child].stop
+        ]
+        nodes = _select_usable(domain.nodes)
+        if children and nodes:
+            side = _name_side(domain, taken)
+            below.append(SlurmSwitch(names[domain.name], switches=(*children, side)))
+            below.append(SlurmSwitch(side, nodes=nodes))
+        elif children or nodes:
+            below.append(SlurmSwitch(names[domain.name], nodes=nodes, switches=tuple(children)))
+    return (*below, *_build_unplaced(tree))
+
+
+def _build_unplaced(tree: TopologyTree) -> list[SlurmSwitch]:
+    nodes = _select_usable(row.node for row in tree.unplaced)
+    values = build_label_values((f"{UNPLACED_PREFIX}{node}" for node in nodes), taken={*tree.nodes})
+    return [SlurmSwitch(values[f"{UNPLACED_PREFIX}{node}"], nodes=(node,)) for node in nodes]
+
+
+def build_blocks(tree: TopologyTree) -> BlockLayout:
+    """Return a block per domain of tier 1, and one per domain above that has nodes of its own.
+
+    Slurm aggregates consecutive blocks by powers of two. So a larger size is listed only if each
+    such run of blocks lies in one domain of the tree. A block that is smaller than the base size
+    would be refused; the base is the size of the smallest block.
+    """
+    names = _name_units(tree)
+    domains = [domain for domain in tree.domains if domain.nodes]
+    domains.sort(key=lambda domain: domain.start)
+    blocks = [
+        SlurmBlock(names[domain.name], nodes)
+        for domain in domains
+        if (nodes := _select_usable(domain.nodes))
+    ]
+    left_out = _select_usable(row.node for row in tree.unplaced)
+    return BlockLayout(_choose_sizes(tree, blocks), tuple(blocks), left_out)
+
+
+def _choose_sizes(tree: TopologyTree, blocks: list[SlurmBlock]) -> tuple[int, ...]:
+    """Return the size of the smallest block, and of the aggregates that fit the tree."""
+    if not blocks:
+        return ()
+    base = min(len(block.nodes) for block in blocks)
+    sizes = [base]
+    position = {node: at for at, node in enumerate(tree.nodes)}
+    starts = [position[block.nodes[0]] for block in blocks]
+    spans = [
+        (bisect_left(starts, domain.start), bisect_left(starts, domain.stop))
+        for domain in tree.domains
+    ]
+    group = 2
+    while len(blocks) % group == 0 and all(_fits(span, group) for span in spans):
+        sizes.append(base * group)
+        group *= 2
+    return tuple(sizes)
+
+
+def _fits(span: tuple[int, int], group: int) -> bool:
+    """Return whether no run of blocks lies partly inside and partly outside of a domain.
+
+    Args:
+        span: the first block of the domain, and the first one behind it.
+        group: the number of blocks of a run; runs start at multiples of it.
+    """
+    start, stop = span
+    first_run, last_run = start - start % group, stop - stop % group
+    is_start_whole = start == first_run or stop <= first_run + group
+    return is_start_whole and (stop == last_run or start >= last_run)
+
+
+def _select_usable(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(name for name in names if _NODE_NAME.match(name))
+
+
+def _name_units(tree: TopologyTree) -> Mapping[str, str]:
+    """Return Slurm's name of each domain: the name of the tree where Slurm takes it."""
+    names = [domain.name for domain in tree.domains]
+    plain = {name for name in names if _NODE_NAME.match(name)}
+    cleaned = build_label_values((name for name in names if name not in plain), taken=plain)
+    return {name: cleaned.get(name, name) for name in names}
+
+
+def _name_side(domain: Domain, taken: frozenset[str]) -> str:
+    """Return the name of the switch for the nodes of a domain that has children as well."""
+    side = build_padding_name(domain.name, 1, taken)
+    return side if _NODE_NAME.match(side) else build_label_values([side], taken=taken)[side]

@@ -1,0 +1,164 @@
+"""`toponaut export`: the tree in every format, to stdout and to a folder."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import yaml
+
+from generator.outputs.catalog import ExportFormat, ExportSettings, render_export
+from tests.generator.scenes import PAIRS, Scene, run
+from topology.model.tree import DomainSpec, build_tree
+
+OBJECTS = {
+    "hypernodes": "HyperNode",
+    "labels": "Node",
+    "kueue": "Topology",
+    "kai": "Topology",
+    "koordinator": "ClusterNetworkTopology",
+    "grove": "ClusterTopologyBinding",
+    "slinky": "Node",
+    "nfd": "NodeFeature",
+    "configmap": "ConfigMap",
+}
+KEYS = ["topology.toponaut.io/spine", "topology.toponaut.io/leaf"]
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Scene.of(tmp_path_factory.mktemp("scene"), PAIRS).reports()
+
+
+def test_every_format_is_tried_here() -> None:
+    texts = {"slurm-tree", "slurm-block", "slurm-yaml", "topograph", "dot", "graphml"}
+    assert {row.value for row in ExportFormat} == {*OBJECTS, *texts}
+
+
+@pytest.mark.parametrize(("chosen", "kind"), OBJECTS.items())
+def test_it_prints_objects(reports: Path, chosen: str, kind: str) -> None:
+    ran = run("export", chosen, "--reports", reports)
+    assert (ran.code, ran.err) == (0, "")
+    documents = list(yaml.safe_load_all(ran.out))
+    assert {document["kind"] for document in documents} == {kind}
+    listed = run("export", chosen, "--reports", reports, "-o", "json").document
+    assert listed["items"] == documents
+    again = run("export", chosen, "--reports", reports)
+    assert again.out == ran.out
+
+
+def test_the_keys_of_the_objects_are_the_labels_of_the_nodes(reports: Path) -> None:
+    nodes = run("export", "labels", "--reports", reports, "-o", "json").document["items"]
+    assert {tuple(node["metadata"]["labels"]) for node in nodes} == {tuple(KEYS)}
+    levels = [*KEYS, "kubernetes.io/hostname"]
+    for chosen in ("kueue", "kai"):
+        (topology,) = run("export", chosen, "--reports", reports, "-o", "json").document["items"]
+        assert [level["nodeLabel"] for level in topology["spec"]["levels"]] == levels
+    (binding,) = run("export", "grove", "--reports", reports, "-o", "json").document["items"]
+    assert [level["key"] for level in binding["spec"]["levels"]] == levels
+    (found,) = run("export", "koordinator", "--reports", reports, "-o", "json").document["items"]
+    rows = found["spec"]["networkTopologySpec"]
+    assert [row.get("labelKey") for row in rows] == [[KEYS[0]], [KEYS[1]], None]
+    assert [row["topologyLayer"] for row in rows] == [
+        "SpineLayer",
+        "LeafLayer",
+        "NodeTopologyLayer",
+    ]
+    assert [row.get("parentTopologyLayer") for row in rows] == [None, "SpineLayer", "LeafLayer"]
+
+
+def test_it_writes_one_file_and_leaves_an_equal_one_alone(reports: Path, tmp_path: Path) -> None:
+    words = ("export", "slurm-tree", "--reports", reports, "--out", tmp_path / "new")
+    first = run(*words)
+    assert (first.code, first.out) == (0, "")
+    file = tmp_path / "new/topology.conf"
+    assert first.err == f"wrote the topology to {file}\n"
+    assert file.read_text() == run(*words[:-2]).out
+    stamp = file.stat().st_mtime_ns
+    assert run(*words).err == f"unchanged: {file}\n"
+    assert file.stat().st_mtime_ns == stamp
+
+
+def test_a_flavor_selects_nodes_by_labels(reports: Path) -> None:
+    ran = run(
+        *("export", "kueue", "--reports", reports, "-o", "json", "--name", "fabric"),
+        *("--flavor", "gpu", "--flavor-label", "node-role=gpu"),
+    )
+    topology, flavor = ran.document["items"]
+    assert topology["metadata"]["name"] == "fabric"
+    assert flavor["spec"] == {"nodeLabels": {"node-role": "gpu"}, "topologyName": "fabric"}
+
+
+def test_it_writes_the_keys_of_other_tools(reports: Path) -> None:
+    words = ("export", "labels", "--reports", reports, "-o", "json")
+    nodes = run(*words, "--compat", "nvidia", "--compat", "topograph").document["items"]
+    labels = nodes[0]["metadata"]["labels"]
+    assert labels["network.topology.nvidia.com/leaf"] == labels[KEYS[1]]
+    assert labels["fabric.topograph.run/tier-1"] == labels[KEYS[0]]
+
+
+def test_topograph_reads_the_nearest_domain_first(reports: Path) -> None:
+    document = run("export", "topograph", "--reports", reports).document
+    nodes = run("export", "labels", "--reports", reports, "-o", "json").document["items"]
+    labels = {node["metadata"]["name"]: node["metadata"]["labels"] for node in nodes}
+    assert [row["id"] for row in document["instances"]] == list(labels)
+    for row in document["instances"]:
+        assert row["network_layers"] == [labels[row["id"]][key] for key in reversed(KEYS)]
+
+
+def test_the_drawings_have_every_domain_and_node(reports: Path) -> None:
+    tree = run("tree", "--reports", reports, "-o", "json").document
+    names = [domain["name"] for tier in tree["tiers"] for domain in tier["domains"]]
+    nodes = [node for domain in tree["tiers"][0]["domains"] for node in domain["nodes"]]
+    dot = run("export", "dot", "--reports", reports).out
+    assert all(f'\\n{name}"' in dot for name in (*names, *nodes))
+    root = ET.fromstring(run("export", "graphml", "--reports", reports).out)  # noqa: S314 - our own
+    space = "{http://graphml.graphdrawing.org/xmlns}"
+    drawn = [data.text for data in root.iter(f"{space}data") if data.get("key") == "name"]
+    assert sorted(drawn, key=str) == sorted((*names, *nodes))
+
+
+BAD = [
+    pytest.param(("labels", "--label-prefix", "k8s.io"), "belongs to Kubernetes", id="a prefix"),
+    pytest.param(("slurm-tree", "-o", "json"), "give no --output", id="JSON of a text"),
+    pytest.param(("kueue", "--flavor", "gpu"), "both --flavor and", id="a flavor without labels"),
+    pytest.param(
+        ("kueue", "--flavor", "gpu", "--flavor-label", "x"), "not KEY=VALUE", id="half a label"
+    ),
+    pytest.param(("labels", "--tier-names", "a b,c"), "cannot be in a label key", id="a tier"),
+    pytest.param(("grove", "--tier-names", "1st,2nd"), "cannot be a domain", id="a tier of Grove"),
+    pytest.param(("nothing",), "is not one of", id="an unknown format"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), BAD)
+def test_it_refuses(reports: Path, words: tuple[str, ...], said: str) -> None:
+    ran = run("export", *words, "--reports", reports)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+UNUSABLE = [
+    pytest.param("labels", "Rack_1,A", id="a node label"),
+    pytest.param("slinky", "Rack_1,A", id="a node annotation"),
+    pytest.param("nfd", "toponaut-Rack_1,A", id="an object of a node"),
+    pytest.param("slurm-tree", "Rack_1,A", id="a switch of Slurm"),
+    pytest.param("slurm-block", "Rack_1,A", id="a block of Slurm"),
+]
+
+
+@pytest.mark.parametrize(("chosen", "left_out"), UNUSABLE)
+def test_hosts_that_are_no_nodes_are_left_out_and_named(chosen: str, left_out: str) -> None:
+    tree = build_tree([DomainSpec("leaf-1", 1, None, ("Rack_1,A", "n1"))], tiers=("leaf",))
+    export = render_export(tree, ExportFormat(chosen), ExportSettings())
+    assert export.left_out == (left_out,)
+    assert "Rack_1,A" not in f"{export.documents} {export.text}"
+
+
+def test_a_stream_of_json_is_a_list_for_kubectl(reports: Path) -> None:
+    document = json.loads(run("export", "nfd", "--reports", reports, "-o", "json").out)
+    assert (document["apiVersion"], document["kind"]) == ("v1", "List")
+    feature = document["items"][0]
+    assert feature["metadata"]["namespace"] == "toponaut"
+    elements = feature["spec"]["features"]["attributes"]["toponaut.topology"]["elements"]
+    assert list(elements) == ["leaf", "spine"]

@@ -1,0 +1,106 @@
+"""Names in the form of Slurm's hostlists: `node-[0001-0032,0040]`. Pure.
+
+Only the number at the end of a name forms a range, because Slurm's parser accepts nothing after the
+closing bracket. A number keeps its leading zeros: the bounds of a padded range are equally long.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, product
+from typing import Final, NamedTuple
+
+_LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
+"""Longer numbers, such as GUIDs, stay as they are: Slurm reads a bound as a machine integer."""
+_BRACKET: Final = re.compile(r"([^\[\],]*)\[([0-9,-]+)\]\Z", re.ASCII)
+_PART: Final = re.compile(r"([^\[\],]+(?:\[[^\]]*\])?)(?:,|\Z)")
+
+
+class _Name(NamedTuple):
+    prefix: str
+    digits: str
+    """Empty for a name that ends in no number."""
+
+
+def fold_names(names: Iterable[str]) -> str:
+    """Return names as a list of ranges, in the given order; sort them first for the shortest list.
+
+    Two names join if the second has the next number after the same prefix: a-09, a-10 or a-9, a-10.
+    A name must hold no comma and no bracket. Cost: O(n).
+    """
+    pieces: list[str] = []
+    split = _split_all(names)
+    for (prefix, is_numbered), group in groupby(
+        split, key=lambda name: (name.prefix, name.digits != "")
+    ):
+        numbers = [name.digits for name in group]
+        if is_numbered:
+            pieces.append(_render_group(prefix, list(_join_runs(numbers))))
+        else:
+            pieces += [prefix] * len(numbers)
+    return ",".join(pieces)
+
+
+def expand_names(text: str) -> tuple[str, ...]:
+    """Return the names of a list of ranges, the reverse of `fold_names`.
+
+    Raises:
+        ValueError: the text is not such a list.
+    """
+    names: list[str] = []
+    at = 0
+    while at < len(text):
+        part = _PART.match(text, at)
+        if part is None:
+            raise ValueError(f"no name at character {at + 1}")
+        names += _expand_part(part[1])
+        at = part.end()
+    return tuple(names)
+
+
+def _split_all(names: Iterable[str]) -> Iterator[_Name]:
+    for name in names:
+        match = _LAST_NUMBER.match(name)
+        yield _Name(match[1], match[2]) if match else _Name(name, "")
+
+
+def _join_runs(numbers: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the first and last number of each run."""
+    first = last = numbers[0]
+    for number in numbers[1:]:
+        if number != _next_number(last):
+            yield first, last
+            first = number
+        last = number
+    yield first, last
+
+
+def _next_number(digits: str) -> str:
+    """Return the next number with the same leading zeros; 99 continues with 100, 099 with 100."""
+    return str(int(digits) + 1).zfill(len(digits))
+
+
+def _render_group(prefix: str, runs: Sequence[tuple[str, str]]) -> str:
+    if len(runs) == 1 and runs[0][0] == runs[0][1]:
+        return f"{prefix}{runs[0][0]}"
+    ranges = [first if first == last else f"{first}-{last}" for first, last in runs]
+    return f"{prefix}[{','.join(ranges)}]"
+
+
+def _expand_part(part: str) -> list[str]:
+    bracket = _BRACKET.match(part)
+    if bracket is None:
+        if "[" in part:
+            raise ValueError(f"'{part}' has a bracket that holds no numbers")
+        return [part]
+    numbers = [number for one in bracket[2].split(",") for number in _expand_range(one)]
+    return [f"{prefix}{number}" for prefix, number in product([bracket[1]], numbers)]
+
+
+def _expand_range(text: str) -> list[str]:
+    first, dash, last = text.partition("-")
+    if not first or (dash and not last) or "-" in last:
+        raise ValueError(f"'{text}' is not a number or a range")
+    bounds = range(int(first), int(last or first) + 1)
+    return [str(number).zfill(len(first)) for number in bounds]
