@@ -106,6 +106,7 @@ class ObservationCache:
 
         The last state is dropped before a whole one is built: two would need twice the memory.
         """
+        self.port_cache.forget_others(inputs.reports)  # they would last until the next tree
         claims = self.collect_claims(inputs)
         known = self.known and update_tree_state(
             self.known, claims, options=wanted, context=context

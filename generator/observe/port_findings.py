@@ -91,6 +91,11 @@ class HostPortCache:
         self._hosts = {node.name: node for node in hosts}
         return hosts
 
+    def forget_others(self, reports: Iterable[Report]) -> None:
+        """Forget the reports that are not among these, so that they take no memory meanwhile."""
+        kept = {id(report) for report in reports}
+        self._hosts = {name: node for name, node in self._hosts.items() if id(node.report) in kept}
+
     def _read_report(self, report: Report) -> _HostPorts:
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}

@@ -116,7 +116,16 @@ def _sweep(num_hcas: int) -> Iterator[Document]:
         yield render_report(part)
 
 
+def _beside_sweep(turn: int) -> Iterator[Document]:
+    """Yield a sweep, honest hosts, and liars of two kinds, which together are below the quota."""
+    yield from _sweep(65_536)
+    yield from _honest(8_192)
+    for number in range(NUM_LIARS):
+        yield _liar(number, turn, entries=8, heard=_shared if number % 2 else _invented)
+
+
 def _all_at_once(turn: int) -> Iterator[Document]:
+    # Above the quota, which refuses the sweeper first: no sweep is joined.
     yield from _sweep(65_536)
     yield from _honest(8_192)
     for number in range(NUM_LIARS):
@@ -143,6 +152,7 @@ INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
     "8,192 liars, 8 made-up devices each": _liars(8_192, 8, _invented),
     "18,000 liars, 4 made-up devices each": _liars(NUM_LIARS, 4, _invented),
     "3,000 liars, 256 made-up devices each": _liars(3_000, 256, _invented),
+    "a sweep below the quota, 8,192 honest hosts and 18,000 liars": _beside_sweep,
     "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds": _all_at_once,
 }
 

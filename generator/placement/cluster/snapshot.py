@@ -136,7 +136,6 @@ class Snapshot:
         The order of the inputs has no effect. Cost: O(nodes × resources + pods).
 
         Args:
-            tree: domains and their nodes.
             nodes: what nodes have, and which pods they accept.
             running: gangs whose pods are subtracted from what is free.
             nominated: gangs for which capacity is reserved, but which do not run yet.

@@ -5,6 +5,7 @@ Four hosts with two NICs each, both cabled to one pair of switches, unless a tes
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -245,6 +246,19 @@ def test_it_reads_again_only_the_report_that_changed() -> None:
     second = memory.read_hosts([reports[0], changed, *reports[2:]])
     assert [one is two for one, two in zip(first, second, strict=True)] == [True, False, True, True]
     assert second[1].down_ports == ("eth1",)
+
+
+def test_it_forgets_the_reports_that_changed() -> None:
+    reports = [report(host, down(), ReportStatus(collectors=OK)) for host in HOSTS]
+    memory = HostPortCache()
+    first = memory.read_hosts(reports)
+    changed = report("n2", down(("n2", "eth1")), ReportStatus(collectors=OK))
+    before = [sys.getrefcount(one) for one in reports]
+    del first
+    memory.forget_others([reports[0], changed, *reports[2:]])
+    after = [sys.getrefcount(one) for one in reports]
+    lost = [then - now for then, now in zip(before, after, strict=True)]
+    assert lost == [0, 1, 0, 0]
 
 
 def observe_hcas(change: Callable[[Port], Port]) -> list[Finding]:
