@@ -20,7 +20,6 @@ from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
-NO_LABELS: Mapping[str, str] = MappingProxyType({})
 NOTHING_USED: Mapping[str, int] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
 MAX_VIEWS = 16
@@ -35,7 +34,7 @@ class NodeSpec:
     capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
     free: Mapping[str, int] | None = None
     """Capacity minus all pods that are not listed as running; None means the capacity."""
-    labels: Mapping[str, str] = field(default_factory=lambda: NO_LABELS)
+    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     taints: tuple[str, ...] = ()
     """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
     schedulable: bool = True
@@ -131,12 +130,13 @@ class Snapshot:
         running: Sequence[RunningGang] = (),
         nominated: Sequence[RunningGang] = (),
     ) -> Snapshot:
-        """Return the cluster of a tree; a tree node that `nodes` lacks has one slot.
+        """Return the cluster of a tree; the order of nodes and gangs has no effect.
 
-        The order of the inputs has no effect. Cost: O(nodes × resources + pods).
+        Cost: O(nodes × resources + pods).
 
         Args:
-            nodes: what nodes have, and which pods they accept.
+            tree: domains and their nodes.
+            nodes: what nodes have, and which pods they accept; a node that it lacks has one slot.
             running: gangs whose pods are subtracted from what is free.
             nominated: gangs for which capacity is reserved, but which do not run yet.
         """
