@@ -263,7 +263,7 @@ def test_it_counts_the_changes_of_the_last_hour_with_those_of_a_plan(tmp_path: P
     assert "1 of 29 nodes would leave a domain, at most 2 may (10 %), and 3 left one in the " in (
         blocked.message
     )
-    day.now += timedelta(minutes=50)
+    day.now += timedelta(minutes=50, seconds=1)  # times are recorded as whole seconds
     day.tick()
     assert len(day.placed()) == 28
     assert day.conditions()["ChangeBlocked"] == "-WithinBudget"
