@@ -169,24 +169,45 @@ def _find_missing_uplinks(
         gaps: how many up-links each switch below lacks.
     """
     lowers, uppers = ends
-    table = np.zeros((len(lowers), len(uppers)), np.intp)
-    table[np.searchsorted(lowers, up.left), np.searchsorted(uppers, up.right)] = up.counts
+    rows = np.searchsorted(lowers, up.left)
     usual = find_most_frequent(Counter(up.counts.tolist()))
-    absent = np.maximum(usual - table, 0)
-    num_absent, lacking = absent.sum(axis=1), np.array([gaps[low] for low in lowers], np.intp)
-    is_dense = len(up.counts) >= DENSE_SHARE * table.size
+    num_pairs = np.bincount(rows, minlength=len(lowers))
+    shortage = np.bincount(rows, np.maximum(usual - up.counts, 0), len(lowers)).astype(np.intp)
+    num_absent = shortage + usual * (len(uppers) - num_pairs)
+    lacking = np.array([gaps[low] for low in lowers], np.intp)
+    is_dense = len(up.counts) >= DENSE_SHARE * len(lowers) * len(uppers)
     is_named = (lacking == num_absent) & is_dense
     is_moved = (lacking == 0) & (num_absent > 0)
     if is_dense and (1 + MIN_USUAL_PER_ODD) * np.count_nonzero(is_moved) <= len(lowers):
         is_named |= is_moved
+    order, stops = np.argsort(rows, kind="stable"), np.cumsum(num_pairs).tolist()
+    totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
     for row, low in enumerate(lowers):
-        for column in np.flatnonzero(absent[row]).tolist() if is_named[row] else ():
-            pair = (low, uppers[column])
-            if any(fabric.devices[switch].is_reporting for switch in pair):
-                yield _pair_finding(fabric, pair, int(table[row, column]), usual)
+        own = up.where(order[stops[row] - num_pairs.item(row) : stops[row]])
+        if is_named[row] and num_absent[row]:
+            yield from _find_absent_pairs(fabric, low, own, (uppers, usual))
         if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
-            total = int(table[row].sum())
-            yield _total_finding(fabric, low, total, total + gaps[low])
+            yield _total_finding(fabric, low, totals[row], totals[row] + gaps[low])
+
+
+def _find_absent_pairs(
+    fabric: Fabric, low: int, own: PairCounts, design: tuple[Sequence[int], int]
+) -> Iterator[Finding]:
+    """Yield the pairs of one switch that have fewer cables than the design.
+
+    Args:
+        fabric: the names.
+        low: the switch below.
+        own: its cables to the group above.
+        design: the switches of that group, and the usual number of cables of a pair.
+    """
+    uppers, usual = design
+    present = dict(zip(own.right.tolist(), own.counts.tolist(), strict=True))
+    for high in uppers:
+        num_present = present.get(high, 0)
+        pair = (low, high)
+        if num_present < usual and any(fabric.devices[switch].is_reporting for switch in pair):
+            yield _pair_finding(fabric, pair, num_present, usual)
 
 
 def _pair_finding(
