@@ -51,7 +51,7 @@ ROWS = {
     "toponaut plan": Row("--store {store} --nodes {nodes}"),
     "toponaut apply": Row("{sweep} --nodes {nodes}", output="--store"),
     "toponaut approve": Row("0123456789abcdef", prints=False, output="--store"),
-    "toponaut export": Row("labels {sweep}", output="--out"),
+    "toponaut export": Row("labels {sweep}"),
     "toponaut place": Row("-f {request} --tree {tree}"),
     "toponaut compare": Row("-f {request} --tree {tree}"),
     "toponaut where": Row("job --tree {tree} --running {running}"),

@@ -11,7 +11,7 @@ import click
 import yaml
 
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
-from generator.cli.option_types import InputFile
+from generator.cli.option_types import InputFile, OutputFolder
 from generator.cli.output import show_count
 from generator.cli.source_options import parse_sources, source_options
 from generator.outputs.catalog import Export, ExportFormat, ExportSettings, render_export
@@ -44,8 +44,7 @@ _TEXT_FORMATS: Final = "a format of its own: give no --output"
 )
 @click.option(
     "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIRECTORY",
+    type=OutputFolder(),
     help="Folder to write one file to, under the name that its reader expects, instead of stdout.",
 )
 @click.option("--name", default="toponaut", show_default=True, help="Name of the written object.")
