@@ -1,0 +1,49 @@
+"""Missing up-links of a large fabric are found in memory that grows with its cables."""
+
+import tracemalloc
+
+from topology.findings.missing_links import find_missing_links
+from topology.findings.usual_counts import find_designed_host_links
+from topology.inference.tree_inference import build_inference_state
+from topology.join.fabric_join import build_fabric
+from topology.model.claims import SweptClaims
+from topology.planes.plane import select_compute_plane
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
+from topology.sources.ibnetdiscover.printer import render_ibnetdiscover
+from topology.synthetic import (
+    FabricKind,
+    SyntheticSpec,
+    build_undamaged,
+    build_wiring,
+    sweep_devices,
+)
+
+
+def measure_bytes(num_hosts: int) -> int:
+    """Return the peak of the search in a fabric in which each leaf reaches few of the spines."""
+    spec = SyntheticSpec(FabricKind.RAIL, num_hosts, rails=8, radix=16)
+    text = render_ibnetdiscover(sweep_devices(build_undamaged(build_wiring(spec))))
+    fabric = build_fabric([SweptClaims(parse_ibnetdiscover(text.encode()).devices)])
+    plane = select_compute_plane(fabric)
+    state = build_inference_state(fabric, plane=plane)
+    tracemalloc.start()
+    try:
+        found = list(
+            find_missing_links(
+                fabric,
+                plane,
+                grouping=state.grouping,
+                domain_links=state.domain_links,
+                misplaced=set(),
+                host_counts=find_designed_host_links(plane, state.grouping),
+            )
+        )
+        assert found == []
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_its_memory_grows_with_the_cables_and_not_with_all_pairs_of_switches() -> None:
+    small, large = measure_bytes(256), measure_bytes(1024)
+    assert large < 8 * small
