@@ -48,6 +48,18 @@ source_options: Final = combine_options(
     click.argument("files", nargs=-1, type=_FILE),
 )
 """The options of the sources, in the order of --help."""
+name_options: Final = combine_options(
+    click.option(
+        "--tier-names",
+        help="Names of the tiers, lowest first.  [default: leaf,spine,core]",
+    ),
+    click.option(
+        "--previous",
+        type=_FILE,
+        help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
+    ),
+)
+"""The options that name tiers and domains."""
 
 
 def parse_sources(options: dict[str, Any]) -> Sources:

@@ -146,6 +146,10 @@ def _render_topograph_text(tree: TopologyTree) -> str:
     return json.dumps(render_topograph(tree), indent=2) + "\n"
 
 
+def _tier_keys(tree: TopologyTree, settings: ExportSettings) -> tuple[str, ...]:
+    return build_tier_keys(tree.tiers, settings.label_prefix)
+
+
 def _render_labels(tree: TopologyTree, settings: ExportSettings) -> Objects:
     keys = list_label_keys(
         tree.tiers, prefix=settings.label_prefix, families=settings.label_families
@@ -155,26 +159,25 @@ def _render_labels(tree: TopologyTree, settings: ExportSettings) -> Objects:
 
 def _render_kueue(tree: TopologyTree, settings: ExportSettings) -> Objects:
     return render_kueue_objects(
-        build_tier_keys(tree.tiers, settings.label_prefix),
+        _tier_keys(tree, settings),
         name=settings.name,
         flavor=settings.flavor,
     )
 
 
 def _render_kai(tree: TopologyTree, settings: ExportSettings) -> Objects:
-    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    keys = _tier_keys(tree, settings)
     return render_kai_objects(
         tree.tiers, keys, name=settings.name, has_aliases=settings.has_aliases
     )
 
 
 def _render_koordinator(tree: TopologyTree, settings: ExportSettings) -> Objects:
-    keys = build_tier_keys(tree.tiers, settings.label_prefix)
-    return render_koordinator_objects(tree.tiers, keys)
+    return render_koordinator_objects(tree.tiers, _tier_keys(tree, settings))
 
 
 def _render_grove(tree: TopologyTree, settings: ExportSettings) -> Objects:
-    keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    keys = _tier_keys(tree, settings)
     name = settings.name
     return render_grove_objects(tree.tiers, keys, name=name, kai_topology=name)
 

@@ -11,9 +11,9 @@ import click
 import yaml
 
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
-from generator.cli.option_types import InputFile, OutputFolder
+from generator.cli.option_types import OutputFolder
 from generator.cli.output import show_count
-from generator.cli.source_options import parse_sources, source_options
+from generator.cli.source_options import name_options, parse_sources, source_options
 from generator.outputs.catalog import Export, ExportFormat, ExportSettings, render_export
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
@@ -27,15 +27,7 @@ _TEXT_FORMATS: Final = "a format of its own: give no --output"
 @click.command(name="export")
 @click.argument("chosen", metavar="FORMAT", type=click.Choice([row.value for row in ExportFormat]))
 @source_options
-@click.option(
-    "--tier-names",
-    help="Names of the tiers, lowest first.  [default: leaf,spine,core]",
-)
-@click.option(
-    "--previous",
-    type=InputFile(),
-    help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
-)
+@name_options
 @click.option(
     "--output",
     "-o",

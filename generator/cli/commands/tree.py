@@ -7,24 +7,15 @@ from typing import Any
 import click
 
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
-from generator.cli.option_types import InputFile
 from generator.cli.output import output_option, print_document, shorten_names, show_count
-from generator.cli.source_options import parse_sources, source_options
+from generator.cli.source_options import name_options, parse_sources, source_options
 from topology.model.errors import show
 from topology.model.tree import Domain, TopologyTree, render_tree
 
 
 @click.command(name="tree")
 @source_options
-@click.option(
-    "--tier-names",
-    help="Names of the tiers, lowest first.  [default: leaf,spine,core]",
-)
-@click.option(
-    "--previous",
-    type=InputFile(),
-    help="TopologyTree (output of `toponaut tree -o json`) whose domain names are reused.",
-)
+@name_options
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's

@@ -12,12 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from generator.outputs.node_labels import HOSTNAME_KEY
+from generator.outputs.node_labels import list_level_keys
 from generator.outputs.owned_object import OwnedObject
-from topology.model.errors import ConfigError
 
 API_VERSION: Final = "kai.scheduler/v1alpha1"
-MAX_LEVELS: Final = 16
 
 
 def render_kai_objects(
@@ -34,13 +32,10 @@ def render_kai_objects(
     Raises:
         ConfigError: there are more levels than KAI takes.
     """
-    if len(keys) >= MAX_LEVELS:
-        raise ConfigError(
-            f"a Topology has at most {MAX_LEVELS} levels with the host name, not {len(keys) + 1}"
-        )
+    aliases = dict(zip(keys, tiers, strict=True)) if has_aliases else {}
     levels = [
-        {"nodeLabel": key, **({"alias": tier} if has_aliases else {})}
-        for tier, key in zip(tiers, keys, strict=True)
+        {"nodeLabel": key, **({"alias": aliases[key]} if key in aliases else {})}
+        for key in list_level_keys(keys)
     ]
-    fields = {"spec": {"levels": [*reversed(levels), {"nodeLabel": HOSTNAME_KEY}]}}
+    fields = {"spec": {"levels": levels}}
     return (OwnedObject(API_VERSION, "Topology", name, fields),)

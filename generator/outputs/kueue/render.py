@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from generator.outputs.node_labels import HOSTNAME_KEY
+from generator.outputs.node_labels import list_level_keys
 from generator.outputs.owned_object import OwnedObject
 from topology.model.errors import ConfigError
 
 API_VERSION: Final = "kueue.x-k8s.io/v1beta2"
 OLD_API_VERSION: Final = "kueue.x-k8s.io/v1beta1"
 """For clusters that serve no v1beta2, up to Kueue 0.15."""
-MAX_LEVELS: Final = 16
 MAX_FLAVOR_LABELS: Final = 8
 
 
@@ -49,7 +48,7 @@ def render_kueue_objects(
     Raises:
         ConfigError: there are more levels or labels than Kueue takes, or a flavor without labels.
     """
-    levels = build_levels(keys)
+    levels = [{"nodeLabel": key} for key in list_level_keys(keys)]
     objects = [OwnedObject(api_version, "Topology", name, {"spec": {"levels": levels}})]
     if flavor is not None:
         if not 1 <= len(flavor.node_labels) <= MAX_FLAVOR_LABELS:
@@ -60,16 +59,3 @@ def render_kueue_objects(
         spec = {"nodeLabels": dict(sorted(flavor.node_labels.items())), "topologyName": name}
         objects.append(OwnedObject(api_version, "ResourceFlavor", flavor.name, {"spec": spec}))
     return tuple(objects)
-
-
-def build_levels(keys: Sequence[str]) -> list[dict[str, str]]:
-    """Return the levels of a Topology of Kueue or KAI: coarse to fine, the host name last.
-
-    Raises:
-        ConfigError: there are more levels than these systems take.
-    """
-    if len(keys) >= MAX_LEVELS:
-        raise ConfigError(
-            f"a Topology has at most {MAX_LEVELS} levels with the host name, not {len(keys) + 1}"
-        )
-    return [{"nodeLabel": key} for key in (*reversed(keys), HOSTNAME_KEY)]

@@ -13,6 +13,7 @@ from generator.outputs.node_labels.keys import (
     LabelFamily,
     build_tier_keys,
     list_label_keys,
+    list_level_keys,
 )
 from generator.outputs.node_labels.render import (
     NodeLabels,
@@ -27,6 +28,7 @@ __all__ = [
     "NodeLabels",
     "build_tier_keys",
     "list_label_keys",
+    "list_level_keys",
     "render_label_objects",
     "render_node_labels",
 ]

@@ -11,13 +11,15 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
+from generator.outputs.hypernode import is_object_name
 from topology.model.errors import ConfigError, show
 
 DEFAULT_PREFIX: Final = "topology.toponaut.io"
 HOSTNAME_KEY: Final = "kubernetes.io/hostname"
 """The label of a single node, set by the kubelet."""
 MAX_KEY: Final = 63
-_PREFIX = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
+MAX_LEVELS: Final = 16
+"""The most levels in a Topology of Kueue or KAI."""
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
 _RESERVED_PREFIXES: Final = ("kubernetes.io", "k8s.io")
 """Kubernetes keeps these and everything below them for itself."""
@@ -40,7 +42,7 @@ def build_tier_keys(tiers: Sequence[str], prefix: str = DEFAULT_PREFIX) -> tuple
         ConfigError: the prefix is no DNS subdomain or belongs to Kubernetes, or a key is no valid
             label key of at most 63 characters.
     """
-    if not _PREFIX.match(prefix):
+    if not is_object_name(prefix):
         raise ConfigError(f"'{show(prefix)}' is not a label prefix such as {DEFAULT_PREFIX}")
     if any(prefix == own or prefix.endswith(f".{own}") for own in _RESERVED_PREFIXES):
         raise ConfigError(f"the label prefix {show(prefix)} belongs to Kubernetes")
@@ -72,6 +74,23 @@ def list_label_keys(
         for at, keys in enumerate(rows):
             keys.extend(_list_family_keys(family, at))
     return tuple(map(tuple, rows))
+
+
+def list_level_keys(keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of a Topology of Kueue or KAI: coarse to fine, the host name last.
+
+    Args:
+        keys: the key of each tier, lowest first.
+
+    Raises:
+        ConfigError: there are more levels than these systems take.
+    """
+    levels = (*reversed(keys), HOSTNAME_KEY)
+    if len(levels) > MAX_LEVELS:
+        raise ConfigError(
+            f"a Topology has at most {MAX_LEVELS} levels with the host name, not {len(levels)}"
+        )
+    return levels
 
 
 def _list_family_keys(family: LabelFamily, at: int) -> list[str]:

@@ -18,7 +18,6 @@ from generator.outputs.hypernode.render import build_padding_name
 from generator.outputs.node_labels.values import UNPLACED_PREFIX, build_label_values
 from topology.model.tree import Domain, TopologyTree
 
-MAX_UNIT_NAME: Final = 64
 _NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
 
 
@@ -89,9 +88,9 @@ def _build_unplaced(tree: TopologyTree) -> list[SlurmSwitch]:
 def build_blocks(tree: TopologyTree) -> BlockLayout:
     """Return a block per domain of tier 1, and one per domain above that has nodes of its own.
 
-    Slurm aggregates consecutive blocks by powers of two. So a larger size is listed only if each
-    such run of blocks lies in one domain of the tree. A block that is smaller than the base size
-    would be refused; the base is the size of the smallest block.
+    The base size is the size of the smallest block, because Slurm refuses a smaller block. Slurm
+    joins 2, 4, 8 ... consecutive blocks. A joined size is listed only if every such run of blocks
+    lies in one domain or consists of whole domains.
     """
     names = _name_units(tree)
     domains = [domain for domain in tree.domains if domain.nodes]
