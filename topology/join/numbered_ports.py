@@ -187,7 +187,7 @@ class PortNumberer:
         codes = self.rows.read.keys[
             expand_spans((stops - np.diff(stops, prepend=0))[read_rows], sizes)
         ]
-        codes = codes ^ (np.repeat(owners, sizes) * _SPREAD)
+        codes = mix_keys(codes, np.repeat(owners, sizes))
         key_rows, key_owners = np.repeat(read_rows, sizes), np.repeat(owners, sizes)
         order = np.lexsort((key_rows, codes))
         codes, key_rows = codes[order], key_rows[order]
@@ -277,16 +277,22 @@ class PortNumberer:
         is_keyed = np.zeros(len(self.entities) + 1, np.bool_)
         is_keyed[list(self._keyed)] = True
         used = (owners != NO_PORT) & ~is_keyed[owners]
-        codes = [rows.read.keys[used] ^ (owners[used] * _SPREAD)]
+        codes = [mix_keys(rows.read.keys[used], owners[used])]
         found = [ports[used].astype(np.int32)]
         for entity in self._keyed:
             index = self.index_of(entity)
             keys = np.fromiter(index, np.int64, len(index))
-            codes.append(keys ^ (np.full(len(keys), entity) * _SPREAD))
+            codes.append(mix_keys(keys, np.full(len(keys), entity)))
             found.append(np.fromiter(index.values(), np.int32, len(index)))
         all_codes, all_ports = np.concatenate(codes), np.concatenate(found)
         order = np.argsort(all_codes, kind="stable")
         return all_codes[order], all_ports[order]
+
+
+def mix_keys(keys: Hashes, entities: Index) -> Hashes:
+    """Return one number for each key in an entity."""
+    codes: Hashes = keys ^ (entities * _SPREAD)
+    return codes
 
 
 def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Index) -> Numbers:
@@ -294,7 +300,7 @@ def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Index) -> 
     codes, ports = table
     if not len(codes):
         return np.full(len(keys), NO_PORT, np.int32)
-    wanted = keys ^ (entities * _SPREAD)
+    wanted = mix_keys(keys, entities)
     positions = np.minimum(np.searchsorted(codes, wanted), len(codes) - 1)
     return np.where(codes[positions] == wanted, ports[positions], NO_PORT).astype(np.int32)
 

@@ -20,6 +20,7 @@ from topology.join.claim_columns import ClaimColumns, ClaimReader
 from topology.join.claim_rows import Hashes, PortRows
 from topology.join.fabric_rows import expand_spans
 from topology.join.neighbor_links import NO_PORT, Numbers
+from topology.join.numbered_ports import find_codes, mix_keys
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.join.sweep_devices import JoinedSweep
 from topology.join.swept_nodes import SweptNodes
@@ -31,8 +32,6 @@ from topology.model.facts import DeviceKind, Medium, PortState
 from topology.model.ids import IdKind, short_name
 from topology.sources.ibnetdiscover.columns import NO_GUID, SweepColumns
 
-_SPREAD: Final = 0x1E3779B97F4A7C15
-"""Spreads the numbers of hosts over 64 bits, so that a host and a key make one number."""
 _UNKNOWN: Final = STATE_CODES[PortState.UNKNOWN]
 
 
@@ -272,7 +271,7 @@ def _index_keys(
     stops = port_rows.key_stops.astype(np.intp)
     sizes = np.diff(stops, prepend=0)
     keys = port_rows.keys[expand_spans((stops - sizes)[rows], sizes[rows])]
-    codes = keys ^ (np.repeat(row_devices, sizes[rows]) * _SPREAD)
+    codes = mix_keys(keys, np.repeat(row_devices, sizes[rows]))
     owners = np.repeat(rows, sizes[rows])
     order = np.lexsort((owners, codes))
     codes, owners = codes[order], owners[order]
@@ -289,16 +288,12 @@ def _match_lines(
     None if a line describes two rows, two lines describe one, or two lines of a host share a name.
     """
     lines, devices = ports.lines[chosen], ports.devices[chosen]
-    codes, rows = keys
     found = np.full(len(chosen), NO_PORT, np.intp)
     for hashes, has_key in _line_keys(swept, lines):
-        wanted = hashes ^ (devices * _SPREAD)
-        if has_key is None and len(np.unique(wanted)) < len(wanted):
+        if has_key is None and len(np.unique(mix_keys(hashes, devices))) < len(hashes):
             return None
-        places = np.minimum(np.searchsorted(codes, wanted), max(len(codes) - 1, 0))
-        is_known = codes[places] == wanted if len(codes) else np.zeros(len(wanted), np.bool_)
-        is_known &= True if has_key is None else has_key
-        others = np.where(is_known, rows[places] if len(rows) else NO_PORT, NO_PORT)
+        others = find_codes(keys, hashes, devices)
+        is_known = (others != NO_PORT) & (True if has_key is None else has_key)
         if (is_known & (found != NO_PORT) & (found != others)).any():
             return None
         found = np.where(is_known, others, found)
