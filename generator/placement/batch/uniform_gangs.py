@@ -1,4 +1,4 @@
-"""Place plain gangs that share a request from one rank per leaf, without a snapshot for each.
+"""Place plain gangs with equal requests by one rank per leaf, without a snapshot for each gang.
 
 The answers equal those of the engine on the snapshot that the earlier gangs leave.
 """

@@ -115,7 +115,7 @@ class SlotCache:
         self._base, self._changed_nodes = base, changed_nodes
 
     def get(self, key: Hashable) -> tuple[PodShape, StaleNodes] | None:
-        """Return a shape, and the positions to count again; None: the shape is not cached."""
+        """Return a shape and the positions to count again, or None if it is not cached."""
         row = self._rows.get(key)
         if row is not None:
             return row.shape, frozenset().union(*row.stale)

@@ -168,7 +168,7 @@ class BalancedShares:
             shared = {inner: self._cut(count, threshold) for inner, count in shared.items()}
             preferred = {inner: self._cut(self._sum(inner, shared), threshold) for inner in units}
         elif tier > 0:
-            # The parts of a slice's domain hold no whole slice.
+            # Below the domain of a slice, no domain holds a whole slice.
             return None
         else:
             shared = {inner: self._cut(count, threshold) for inner, count in shared.items()}

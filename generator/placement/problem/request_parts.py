@@ -170,8 +170,8 @@ def _part_type(problem: Problem, index: int, size: int, part_cap: int) -> PartTy
 def _slice_cap(problem: Problem, group: GangGroup, size: int) -> int:
     """Return the tier that a slice must stay within.
 
-    If pods already run, a new slice may complete a running one: then the unit rule is the
-    bound. It also is for the pods of a short slice, unless slices are indexed.
+    There is no such tier if pods already run, because a new slice may complete a running one, nor
+    for the pods of a short slice, unless slices are indexed. The rule for units bounds them.
     """
     if not group.slices or group.slices[-1].tier is None or problem.running_positions:
         return problem.root

@@ -1,4 +1,4 @@
-"""Leaves whose nodes are equal are chosen as the tables would choose them."""
+"""Leaves with equal nodes: the direct choice equals the choice by the tables of counts."""
 
 from __future__ import annotations
 
