@@ -157,7 +157,7 @@ def _add_parent(
     num_led_groups = sum(
         len(builder.sets[set_index].groups) - 1
         for set_index in sets
-        if _has_leader(builder, set_index)
+        if is_leader_with_workers(builder.sets[set_index], builder.groups)
     )
     if num_led_groups and min_members < len(row.children):
         raise PlacementRequestError(
@@ -175,9 +175,9 @@ def _add_parent(
     return len(builder.sets) - 1
 
 
-def _has_leader(builder: _GroupFlattener, set_index: int) -> bool:
-    groups = builder.sets[set_index].groups
-    return bool(groups) and builder.groups[groups[0]].leader_of is not None
+def is_leader_with_workers(group_set: GroupSet, groups: Sequence[GangGroup]) -> bool:
+    """Return whether a set is a leader with its workers: it then has the leader's name."""
+    return bool(group_set.groups) and groups[group_set.groups[0]].name == group_set.name
 
 
 def _row_index(rows: Sequence[wire.GroupRow], builder: _GroupFlattener, group: int) -> int:

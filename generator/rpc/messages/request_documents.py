@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from generator.placement.groups import GangGroup, GroupSet, SliceLayer
+from generator.placement.groups import GangGroup, GroupSet, SliceLayer, is_leader_with_workers
 from generator.placement.quantities import render_quantities
 from generator.placement.request import PlacementRequest, PresetOptions, RoleAffinity, SortRule
 from topology.model.tree import API_VERSION
@@ -61,7 +61,7 @@ class _GroupNester:
         rows = [(index, _render_group(self._groups[index])) for index in groups]
         for index in sets:
             pod_set = self._sets[index]
-            if self._has_leader(pod_set):
+            if is_leader_with_workers(pod_set, self._groups):
                 rows += [
                     (group_index, _render_group(self._groups[group_index]))
                     for group_index in pod_set.groups
@@ -74,7 +74,7 @@ class _GroupNester:
         num_workers = sum(
             len(self._sets[index].groups) - 1
             for index in pod_set.sets
-            if self._has_leader(self._sets[index])
+            if is_leader_with_workers(self._sets[index], self._groups)
         )
         return {
             "name": pod_set.name,
@@ -83,10 +83,6 @@ class _GroupNester:
             "children": self._render_members(pod_set.groups, pod_set.sets),
             **_drop_empty(required=pod_set.required),
         }
-
-    def _has_leader(self, pod_set: GroupSet) -> bool:
-        """Return whether a set is a leader with its workers: it then has the leader's name."""
-        return bool(pod_set.groups) and self._groups[pod_set.groups[0]].name == pod_set.name
 
 
 def _render_group(group: GangGroup) -> dict[str, Any]:

@@ -196,3 +196,13 @@ def test_it_raises_nothing_but_its_own_error(spec: dict[str, Any]) -> None:
     except PlacementRequestError as error:
         texts.append(str(error))
     assert texts[-1].isprintable()
+
+
+@pytest.mark.parametrize("required", [None, "rack"])
+def test_a_child_with_a_leader_counts_as_one_child(required: str | None) -> None:
+    leader = {"name": "leader", "count": 1, "leader_of": "workers", "required": required}
+    pair = {"name": "pair", "children": [leader, {"name": "workers", "count": 1}]}
+    parent = {"name": "parent", "children": [pair, {"name": "rest", "count": 1}]}
+    request = parse_request(document(groups=[parent]))
+    (found,) = (one for one in request.sets if one.name == "parent")
+    assert found.least == 2, "both children are needed"
