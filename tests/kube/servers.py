@@ -1,5 +1,6 @@
 """`toponaut serve --kube` as a real program, and a cluster with made-up agents."""
 
+import http.client
 import json
 import os
 import secrets
@@ -7,9 +8,11 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from generator.kube.resources import (
     FABRICS,
@@ -23,6 +26,7 @@ from generator.kube.resources import (
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, parse_manifest
 from generator.server.replica import LEASE_NAME
 from generator.store.directory import DirectoryStore
+from generator.telemetry.metrics import PREFIX
 from tests.generator.scenes import Scene, kube_node
 from tests.kube.conftest import WRITER, with_volcano
 from tests.kube.proxy import FaultProxy
@@ -35,6 +39,8 @@ from topology.reports.neighbor_report import NeighborReport, render_report
 from topology.synthetic import derive_truth
 
 DEADLINE_S = 90
+PORT_OPTIONS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
+"""Let a replica serve metrics and probes."""
 
 
 class Cluster:
@@ -265,6 +271,36 @@ class Generator:
         """Stop it as the kubelet does."""
         self.program.send_signal(signal.SIGTERM)
         return self.program.wait(DEADLINE_S)
+
+
+class Ports:
+    """The ports of a replica for probes and metrics, from its log."""
+
+    def __init__(self, generator: Generator) -> None:
+        generator.await_event("generator ready")
+        opened = [row for row in generator.log if row["event"] == "port open"]
+        self._addresses = {str(row["what"]): str(row["address"]) for row in opened}
+
+    def health(self, path: str) -> tuple[int, str]:
+        return self._ask("health", path)
+
+    def metric(self, name: str) -> dict[tuple[str, ...], float]:
+        """Return the samples of a metric by the values of their labels."""
+        status, page = self._ask("metrics", "/metrics")
+        assert status == 200
+        return {
+            tuple(sample.labels.values()): sample.value
+            for family in text_string_to_metric_families(page)
+            for sample in family.samples
+            if sample.name == PREFIX + name
+        }
+
+    def _ask(self, what: str, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(self._addresses[what], timeout=30)
+        with closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode().strip()
 
 
 @contextmanager

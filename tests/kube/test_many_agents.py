@@ -16,7 +16,7 @@ from generator.outputs.hypernode import build_hypernode_tree
 from tests.kube.agent_nodes import ClusterNode, account_in, user_of
 from tests.kube.conftest import with_volcano
 from tests.kube.many_agents import ManyAgents
-from tests.kube.servers import Cluster, Generator, serving
+from tests.kube.servers import PORT_OPTIONS, Cluster, Generator, Ports, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.audit import Write
 from tests.lab.lldp import LldpFabric
@@ -117,11 +117,23 @@ def lab(spare_api: ApiServer, wiring: Wiring, tmp_path: Path) -> Iterator[Lab]:
         for switch in switches:  # a report under the name of a node is never about a switch
             spare_api.expect("DELETE", NODES.path(switch))
         running = ManyAgents(fabric, tmp_path, tokens, url=spare_api.url, ca=spare_api.ca)
-        with running as agents, serving(cluster, tmp_path, *OFTEN) as generator:
+        with running as agents, serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as generator:
             agents.round()
+            _await_reports(cluster, Ports(generator), len(fabric.devices))
             cluster.await_hosts(cluster.truth)
             yield Lab(wiring, fabric, agents, cluster, generator)
     cluster.clear()
+
+
+def _await_reports(cluster: LabCluster, ports: Ports, num_devices: int) -> None:
+    """Wait until a round has counted the reports of all devices.
+
+    The HyperNodes can match the cabling one round earlier: the last switches add no node, but their
+    reports change the findings in the status once more.
+    """
+    cluster.await_that(
+        lambda: ports.metric("reports").get(("fresh",)) == num_devices, "the reports of all devices"
+    )
 
 
 @pytest.mark.long

@@ -1,20 +1,16 @@
 """The ports of `toponaut serve --kube`: authorized callers, probes and metrics."""
 
-import http.client
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from generator.cli.exit_codes import ExitCode
-from generator.telemetry.metrics import PREFIX
 from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import PAIRS, Scene, run
 from tests.kube.proxy import FaultProxy
-from tests.kube.servers import Cluster, Generator, serving
+from tests.kube.servers import PORT_OPTIONS, Cluster, Ports, serving
 from tests.kube.test_tokens import Accounts
 from tests.lab.api_server import ApiServer
 
@@ -27,45 +23,12 @@ spec: {groups: [{name: w, count: 4, tolerations: [node.kubernetes.io/not-ready]}
 """
 
 
-class Ports:
-    """A replica's ports, from its log."""
-
-    def __init__(self, generator: Generator) -> None:
-        generator.await_event("generator ready")
-        opened = [row for row in generator.log if row["event"] == "port open"]
-        self._addresses = {str(row["what"]): str(row["address"]) for row in opened}
-
-    def health(self, path: str) -> tuple[int, str]:
-        return self._ask("health", path)
-
-    def metric(self, name: str) -> dict[tuple[str, ...], float]:
-        """Return the samples of a metric by the values of their labels."""
-        status, page = self._ask("metrics", "/metrics")
-        assert status == 200
-        return {
-            tuple(sample.labels.values()): sample.value
-            for family in text_string_to_metric_families(page)
-            for sample in family.samples
-            if sample.name == PREFIX + name
-        }
-
-    def _ask(self, what: str, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(self._addresses[what], timeout=30)
-        with closing(connection):
-            connection.request("GET", path)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode().strip()
-
-
 @pytest.fixture
 def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     yield made
     other_api.revive()
     made.clear()
-
-
-WORDS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1:0")
 
 
 def test_it_answers_authorized_callers_and_serves_probes_and_metrics(
@@ -77,7 +40,9 @@ def test_it_answers_authorized_callers_and_serves_probes_and_metrics(
     for name in ("scheduler", "stranger"):
         accounts.create(name)
     accounts.let_place("scheduler")
-    with serving(cluster, tmp_path, *WORDS, *files, "--token-audience", "toponaut") as generator:
+    with serving(
+        cluster, tmp_path, *PORT_OPTIONS, *files, "--token-audience", "toponaut"
+    ) as generator:
         cluster.await_tree()
         ports = Ports(generator)
         request = pki.write("request.yaml", REQUEST.encode())
@@ -122,7 +87,7 @@ def test_it_is_alive_but_not_ready_before_the_first_lists(cluster: Cluster, tmp_
     """A follower becomes ready too: readiness does not need leadership."""
     with FaultProxy(cluster.api) as proxy:
         proxy.vanish()
-        with serving(cluster, tmp_path, *WORDS, proxy=proxy) as generator:
+        with serving(cluster, tmp_path, *PORT_OPTIONS, proxy=proxy) as generator:
             ports = Ports(generator)
             cluster.await_that(
                 lambda: ports.health("/startupz") == (200, "ok"), "the first round ended"
