@@ -13,6 +13,8 @@ class Resource(NamedTuple):
     version: str
     plural: str
     kind: str
+    namespace: str = ""
+    """The only namespace that is read; empty: all of them, or a kind without namespaces."""
 
     @property
     def api_version(self) -> str:
@@ -22,10 +24,12 @@ class Resource(NamedTuple):
     def path(self, name: str = "", *, namespace: str = "") -> str:
         """Return the path of one object or, without a name, of all objects.
 
-        Without a namespace the path is that of cluster-scoped objects, or of all namespaces.
+        Without a namespace the path is that of cluster-scoped objects, or of the namespaces that
+        are read.
         """
         parts = ["/apis", self.group] if self.group else ["/api"]
         parts.append(self.version)
+        namespace = namespace or ("" if name else self.namespace)
         if namespace:
             parts += ["namespaces", namespace]
         parts.append(self.plural)
@@ -36,6 +40,7 @@ class Resource(NamedTuple):
 
 NODES: Final = Resource("", "v1", "nodes", "Node")
 PODS: Final = Resource("", "v1", "pods", "Pod")
+CONFIG_MAPS: Final = Resource("", "v1", "configmaps", "ConfigMap")
 LEASES: Final = Resource("coordination.k8s.io", "v1", "leases", "Lease")
 HYPERNODES: Final = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "HyperNode")
 REPORTS: Final = Resource("toponaut.io", "v1alpha1", "neighborreports", "NeighborReport")

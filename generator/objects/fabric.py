@@ -13,13 +13,20 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
-from generator.objects.plane_config import PlaneModel, PlaneName
+from generator.objects.outputs import (
+    MAX_OUTPUTS,
+    LabelKey,
+    Output,
+    OutputStatus,
+    OutputType,
+    check_outputs,
+)
+from generator.objects.plane_config import PlaneModel
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Severity
 from topology.model.tree import find_tier_name_problem
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
-from topology.planes.policy import COMPUTE
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
 from topology.reports.neighbor_report import API_VERSION, ReportMetadata
 
@@ -37,20 +44,6 @@ Timestamp = Annotated[
 """RFC 3339."""
 NodeName = Annotated[str, StringConstraints(min_length=1, max_length=253)]
 PlanHash = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16,64}$")]
-
-
-class OutputType(StrEnum):
-    """The kind of object that a tree is written as."""
-
-    HYPERNODE = "hypernode"
-
-
-class Output(WireModel):
-    """One kind of objects that a tree is written as."""
-
-    type: OutputType
-    plane: PlaneName = COMPUTE
-    """The plane of the tree."""
 
 
 class ChangeBudget(WireModel):
@@ -73,7 +66,7 @@ class FabricSpec(WireModel):
     """Planes that the default rules get wrong; a port is in the first that matches."""
     tier_names: Annotated[tuple[TierName, ...], Field(max_length=MAX_TIERS)] = ()
     """Bottom-up; further tiers keep their default names."""
-    outputs: Annotated[tuple[Output, ...], Field(max_length=8)] = (
+    outputs: Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)] = (
         Output(type=OutputType.HYPERNODE),
     )
     change_budget: ChangeBudget = ChangeBudget()
@@ -124,6 +117,8 @@ class ConditionType(StrEnum):
     """Some of the data is missing or contradictory."""
     CHANGE_BLOCKED = "ChangeBlocked"
     """A plan is held."""
+    OUTPUTS_WRITTEN = "OutputsWritten"
+    """Every output but the HyperNodes agrees with the tree; absent if there is none."""
 
 
 class Condition(WireModel):
@@ -156,6 +151,10 @@ class FabricState(FabricStatus):
     """Sorted by kind."""
     held: HeldPlan | None = None
     """The held plan; None if no plan is held."""
+    outputs: Annotated[tuple[OutputStatus, ...], Field(max_length=MAX_OUTPUTS)] = ()
+    """What became of each output but the HyperNodes; also of those that are still removed."""
+    label_keys: Annotated[tuple[LabelKey, ...], Field(max_length=MAX_TIERS)] = ()
+    """The label key of each tier, bottom-up; empty if nodes are not labelled."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()
 
 
@@ -192,6 +191,10 @@ def parse_fabric_document(document: object) -> FabricDocument:
         raise ConfigError(f"spec.tierNames: {error}") from error
     _refuse_duplicates("spec.sweepers", fabric.spec.sweepers)
     _refuse_duplicates("spec.outputs", [output.type for output in fabric.spec.outputs])
+    try:
+        check_outputs(fabric.spec.outputs)
+    except ConfigError as error:
+        raise ConfigError(f"spec.outputs: {error}") from error
     return fabric
 
 

@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from generator.objects.fabric import NodeName, Output, OutputType, TierName, check_tier_names
+from generator.objects.fabric import NodeName, TierName, check_tier_names
+from generator.objects.outputs import MAX_OUTPUTS, Output, OutputType, check_outputs
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -26,8 +27,9 @@ _TIER_NAMES: Final = "tierNames"
 _PLANE_FIELD: Final = "planes"
 _WHOLE_SPEC: Final = ""
 _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
+_OUTPUTS_FIELD: Final = "outputs"
 _SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
-_OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=8)])
+_OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)])
 
 
 class UnknownSetting(NamedTuple):
@@ -48,6 +50,8 @@ class TreeSpec(NamedTuple):
     """Bottom-up; empty: the default names."""
     has_hypernodes: bool = True
     """Whether the tree is written as HyperNodes."""
+    outputs: tuple[Output, ...] = ()
+    """The other outputs."""
     sweepers: tuple[str, ...] = ()
     """The only nodes whose sweeps count; empty: those that are elected."""
     unknown: tuple[UnknownSetting, ...] = ()
@@ -81,19 +85,17 @@ def parse_tree_spec(
     planes = _take(spec, _PLANE_FIELD, _PLANES, faults)
     policies = _parse_policies(planes, last=good.planes.policies, faults=faults)
     names = _take(spec, _TIER_NAMES, _TIERS, faults)
-    outputs = _take(spec, "outputs", _OUTPUTS, faults)
+    outputs = _take(spec, _OUTPUTS_FIELD, _OUTPUTS, faults)
     sweepers = _take(spec, "sweepers", _SWEEPERS, faults)
-    plane, has_hypernodes = good.planes.plane_name, good.has_hypernodes
+    plane, has_hypernodes, others = good.planes.plane_name, good.has_hypernodes, good.outputs
     if outputs is not None:
-        planes_of_outputs = [
-            output.plane for output in outputs if output.type is OutputType.HYPERNODE
-        ]
+        others = tuple(row for row in outputs if row.type is not OutputType.HYPERNODE)
         # Only an explicit list without HyperNodes removes them: `outputs:` alone is null in YAML.
-        has_hypernodes = bool(planes_of_outputs) or spec.get("outputs") is None
-        plane = planes_of_outputs[0] if planes_of_outputs else COMPUTE
+        has_hypernodes = len(others) < len(outputs) or spec.get(_OUTPUTS_FIELD) is None
+        plane = outputs[0].plane if outputs else COMPUTE
     tier_names = good.tier_names if names is None else names
     nodes = good.sweepers if sweepers is None else sweepers
-    found = TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes, nodes)
+    found = TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes, others, nodes)
     return _keep_last(found, faults, last)
 
 
@@ -135,6 +137,8 @@ def _take(
         _refuse_duplicates([_get_name(item) for item in parsed])
         if field == _TIER_NAMES:
             check_tier_names(parsed)
+        if field == _OUTPUTS_FIELD:
+            check_outputs(parsed)
     except (ValidationError, ConfigError) as error:
         faults[field] = _explain(error)
         return None

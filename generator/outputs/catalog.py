@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from generator.outputs.graph import (
     render_dot,
     render_graphml,
+    render_text_config_map,
     render_topograph,
     render_tree_config_map,
 )
@@ -41,6 +42,8 @@ from generator.outputs.slurm import (
 from topology.model.tree import TopologyTree
 
 Objects = tuple[OwnedObject, ...]
+DEFAULT_NAMESPACE: Final = "toponaut"
+"""The namespace of objects where no cluster says which."""
 
 
 class ExportFormat(StrEnum):
@@ -68,7 +71,7 @@ class ExportSettings(NamedTuple):
 
     name: str = "toponaut"
     """The name of objects of which there is one."""
-    namespace: str = "toponaut"
+    namespace: str = DEFAULT_NAMESPACE
     """The namespace of objects that have one."""
     label_prefix: str = DEFAULT_PREFIX
     label_families: tuple[LabelFamily, ...] = ()
@@ -77,6 +80,8 @@ class ExportSettings(NamedTuple):
     """Kueue's ResourceFlavor; None writes none."""
     has_aliases: bool = True
     """Whether KAI's Topology names its levels by the tiers, which KAI before 0.17 refuses."""
+    kai_topology: str = ""
+    """The Topology of KAI that Grove's binding names; empty: `name`."""
 
 
 class Export(NamedTuple):
@@ -111,13 +116,18 @@ _OF_SLURM: Final = frozenset(
 """The formats whose nodes are those of Slurm."""
 
 
+def name_file(chosen: ExportFormat) -> str:
+    """Return the name of the file that the reader of a format expects."""
+    return _FILE_NAMES.get(chosen, f"{chosen}.yaml")
+
+
 def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSettings) -> Export:
     """Return a tree in a format.
 
     Raises:
         ConfigError: the names of the tiers, or a setting, cannot be written in this format.
     """
-    file_name = _FILE_NAMES.get(chosen, f"{chosen}.yaml")
+    file_name = name_file(chosen)
     if chosen in _TEXTS:
         unusable = list_unusable_names(tree) if chosen in _OF_SLURM else ()
         return Export(file_name, text=_TEXTS[chosen](tree), left_out=unusable)
@@ -129,6 +139,21 @@ def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSett
     if chosen in _OF_SLURM:
         left_out += list_unusable_names(tree)
     return Export(file_name, documents, left_out=tuple(left_out))
+
+
+def render_documents(tree: TopologyTree, chosen: ExportFormat, settings: ExportSettings) -> Export:
+    """Return a tree as Kubernetes objects: a format that is a text becomes a ConfigMap.
+
+    Raises:
+        ConfigError: as `render_export`; or the text is too large for a ConfigMap.
+    """
+    export = render_export(tree, chosen, settings)
+    if export.text is None:
+        return export
+    row = render_text_config_map(
+        export.text, key=export.file_name, name=settings.name, namespace=settings.namespace
+    )
+    return export._replace(documents=(render_object(row),))
 
 
 def _is_writable(row: OwnedObject) -> bool:
@@ -179,7 +204,8 @@ def _render_koordinator(tree: TopologyTree, settings: ExportSettings) -> Objects
 def _render_grove(tree: TopologyTree, settings: ExportSettings) -> Objects:
     keys = _tier_keys(tree, settings)
     name = settings.name
-    return render_grove_objects(tree.tiers, keys, name=name, kai_topology=name)
+    kai_topology = settings.kai_topology or name
+    return render_grove_objects(tree.tiers, keys, name=name, kai_topology=kai_topology)
 
 
 def _render_slinky(tree: TopologyTree, _settings: ExportSettings) -> Objects:

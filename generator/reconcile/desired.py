@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from generator.objects.inventory import Inventory
+from generator.objects.tree_record import TreeRecord
 from generator.observe.observation import Observation
 from generator.outputs.hypernode import HyperNode, lint, render_hypernodes
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
@@ -86,6 +87,17 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
     return PlannedChanges(
         plan_changes(desired, observed), describe_conflicts(desired, observed), desired
     )
+
+
+def find_decided(record: TreeRecord | None, tree: TopologyTree) -> tuple[HyperNode, ...]:
+    """Return the HyperNodes that count as existing where none are written.
+
+    A plan then differs from the last decision, and not from what is in the cluster. A record
+    without HyperNodes is of a tree that is too large for one object: then the new tree counts.
+    """
+    if record is None:
+        return ()
+    return record.hypernodes if record.hypernodes is not None else tuple(render_hypernodes(tree))
 
 
 def plan_removal(observed: Sequence[HyperNode]) -> PlannedChanges:

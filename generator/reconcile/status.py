@@ -6,12 +6,14 @@ from it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from generator.objects.fabric import Condition, HeldPlan
+from generator.objects.fabric import Condition, ConditionType, HeldPlan
+from generator.objects.outputs import LabelKey, OutputStatus
 from generator.reconcile.conditions import (
+    ConditionChange,
     WriteStatus,
     build_degraded,
     build_held_plan,
@@ -27,6 +29,17 @@ from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
 from topology.reports.fabric_status import FabricStatus, render_fabric
 
+_OUTPUTS_WRITTEN: Final = ConditionType.OUTPUTS_WRITTEN
+
+
+class OutputSummary(NamedTuple):
+    """What became of the outputs but the HyperNodes in one round."""
+
+    rows: tuple[OutputStatus, ...] = ()
+    label_keys: tuple[LabelKey, ...] = ()
+    condition: ConditionChange | None = None
+    """None: the condition is removed."""
+
 
 class RoundSummary(NamedTuple):
     """The result of one round, as far as the status reports it."""
@@ -36,6 +49,8 @@ class RoundSummary(NamedTuple):
     findings: tuple[Finding, ...] = ()
     num_problems: int = 0
     """Inputs, or parts of them, that could not be used."""
+    outputs: OutputSummary | None = None
+    """What became of the outputs but the HyperNodes; None: unknown, the status stays."""
 
 
 class StatusUpdate(NamedTuple):
@@ -122,7 +137,12 @@ class FabricStatusWriter:
                 if finding.kind is FindingKind.UNUSABLE_REPORT
             },
         )
-        changes = (*writer.conditions, degraded)
+        outputs = summary.outputs
+        written = () if outputs is None or outputs.condition is None else (outputs.condition,)
+        changes = (*writer.conditions, degraded, *written)
+        if outputs is not None and outputs.condition is None:
+            kept = [row for row in before.conditions if row.type is not _OUTPUTS_WRITTEN]
+            before = before._replace(conditions=tuple(kept))
         generation = self._find_generation(summary.tree, is_in_sync=writer.is_in_sync)
         held = build_held_plan(writer.held, before=before.held, now=now) if writer.held else None
         return StatusUpdate(generation, merge_conditions(before.conditions, changes, now), held)
@@ -144,9 +164,21 @@ class FabricStatusWriter:
         version = parse_spec_generation(before)
         if version is not None:
             status["observedGeneration"] = version
+        if summary.outputs is not None:
+            _set_rows(status, "outputs", summary.outputs.rows)
+            _set_rows(status, "labelKeys", summary.outputs.label_keys)
         if summary.tree is not None:
             status |= summarise(summary.tree, summary.findings)
         return document
+
+
+def _set_rows(status: dict[str, Any], field: str, rows: Sequence[OutputStatus | LabelKey]) -> None:
+    """Set a list in the status, without empty fields; an empty list is no field."""
+    status.pop(field, None)
+    if rows:
+        status[field] = [
+            row.model_dump(mode="json", by_alias=True, exclude_defaults=True) for row in rows
+        ]
 
 
 def _select_degrading(findings: Iterable[Finding]) -> Iterable[Finding]:

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from generator.ingest.inputs import SweepDoubt
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
+from generator.reconcile.debounce import NO_DEBOUNCE, DebounceConfig
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action
 from topology.model.errors import ParseError
 
 _MAX_SHOWN: Final = 3
+
+
+def always_leader() -> bool:
+    """Return True: a folder has one writer, this process."""
+    return True
+
+
+class WriteSettings(NamedTuple):
+    """How HyperNodes are written."""
+
+    debounce: DebounceConfig = NO_DEBOUNCE
+    clock: Callable[[], float] = lambda: 0.0
+    """Monotonic, in seconds."""
+    is_dry_run: bool = False
+    """Whether planned changes are logged and not written."""
+    is_leader: Callable[[], bool] = always_leader
+    """Whether this replica is the leader, which alone writes."""
 
 
 class WriteRequest(NamedTuple):
@@ -27,6 +45,8 @@ class WriteRequest(NamedTuple):
     """The last decision."""
     is_removal: bool = False
     """Whether all HyperNodes are removed because the Fabric object says so: a person decided."""
+    is_decision_only: bool = False
+    """Whether no HyperNode is written: other outputs follow the decision."""
     gangs: Collection[Gang] = ()
     doubts: Sequence[SweepDoubt] = ()
     """What speaks against the sweeps that the plan follows from."""

@@ -31,8 +31,6 @@ from generator.reconcile.conditions import (
     parse_write_status,
 )
 from generator.reconcile.debounce import (
-    NO_DEBOUNCE,
-    DebounceConfig,
     LastWrite,
     PendingPlan,
     compute_damping_s,
@@ -49,7 +47,7 @@ from generator.reconcile.tree_decision import (
     build_record,
     with_past_times,
 )
-from generator.reconcile.write_request import WriteRequest, WriteResult
+from generator.reconcile.write_request import WriteRequest, WriteResult, WriteSettings
 from generator.store.base import FabricRead, ServedStore
 from runtime.transition_log import TransitionLog
 from topology.model.errors import KubeFenced, ParseError, TopologyError
@@ -57,23 +55,6 @@ from topology.model.errors import KubeFenced, ParseError, TopologyError
 log = logging.getLogger(__name__)
 _UNREAD: Final = "the Fabric object has not been read"
 _FOREIGN_REASON: Final = "ForeignHyperNodes"
-
-
-def always_leader() -> bool:
-    """Return True: a folder has one writer, this process."""
-    return True
-
-
-class WriteSettings(NamedTuple):
-    """How HyperNodes are written."""
-
-    debounce: DebounceConfig = NO_DEBOUNCE
-    clock: Callable[[], float] = lambda: 0.0
-    """Monotonic, in seconds."""
-    is_dry_run: bool = False
-    """Whether planned changes are logged and not written."""
-    is_leader: Callable[[], bool] = always_leader
-    """Whether this replica is the leader, which alone writes."""
 
 
 class WriterState(NamedTuple):
@@ -192,6 +173,15 @@ class HyperNodeWriter:
         self._carry_out(request, decision, verdict)
         return None
 
+    def remove_unwanted(self, observed: tuple[HyperNode, ...]) -> None:
+        """Remove our HyperNodes because the Fabric object wants other outputs alone."""
+        actions = plan_changes((), observed)
+        if actions and self.is_writing:
+            result = apply_plan(actions, self._store)
+            log.info("hypernodes written", extra=result.num_by_op)
+            if result.error is not None:  # the next round tries again
+                log.error("writing hypernodes failed", extra={"error": str(result.error)})
+
     @property
     def is_in_sync(self) -> bool:
         """Whether the HyperNodes agree with the last plan, as far as it can be written."""
@@ -205,7 +195,7 @@ class HyperNodeWriter:
     def _redate(self, record: TreeRecord | None) -> None:
         """Rewrite a record of a clock that was ahead: it would use up the budget until then."""
         found = None if record is None else with_past_times(record, self._now())
-        if found is not None and self._is_writing:
+        if found is not None and self.is_writing:
             with suppress(TopologyError):  # the next round tries again
                 self._store.write_record(found)
 
@@ -231,10 +221,10 @@ class HyperNodeWriter:
         self._pending = None
         self._clear_hold()
         reason = _FOREIGN_REASON if request.conflicts else ""
-        self._conditions = (
-            build_ready(reason=reason, message=request.conflict_text),
-            build_change_blocked(None),
-        )
+        ready = build_ready(reason=reason, message=request.conflict_text)
+        if request.is_decision_only:
+            ready = ready._replace(reason="TreeDecided")
+        self._conditions = (ready, build_change_blocked(None))
         self._pause_log.update({})
         self._dry_run_log.update({})
 
@@ -246,14 +236,14 @@ class HyperNodeWriter:
         is_known = decision.is_restoration or (
             request.record is not None and request.record.hypernodes is None
         )
-        if is_known or not self._is_writing:
+        if is_known or not self.is_writing:
             return
         verdict = self._judge(request, decision) if request.conflicts else PlanVerdict("")
         if verdict.is_allowed:
             self._write_record(decision, verdict)
 
     @property
-    def _is_writing(self) -> bool:
+    def is_writing(self) -> bool:
         """Whether this replica may write anything at all."""
         is_off = self.policy.is_paused or self._settings.is_dry_run
         return self._settings.is_leader() and not is_off
@@ -337,7 +327,7 @@ class HyperNodeWriter:
     def _restore_last(self, request: WriteRequest) -> float | None:
         """Undo edits of the last decided HyperNodes while another plan waits or is held."""
         last = request.record.hypernodes if request.record is not None else None
-        if not last or not self._is_writing:
+        if not last or not self.is_writing:
             return None
         key = (request.record, request.observed)
         if self._last_restoration is None or self._last_restoration[0] != key:
@@ -364,11 +354,15 @@ class HyperNodeWriter:
         self, request: WriteRequest, actions: tuple[Action, ...], *, is_approved: bool = False
     ) -> list[str]:
         """Write actions, and return the names of the written HyperNodes."""
-        result = apply_plan(actions, self._store)
+        if request.is_decision_only:
+            result = ApplyResult(())
+            log.info("tree decided", extra={"num_changes": len(actions)})
+        else:
+            result = apply_plan(actions, self._store)
+            log.info("hypernodes written", extra=result.num_by_op)
         failed = result.pending[0] if result.error is not None else None
         completed_plan = hash_plan(actions) if failed is None else ""
         self.last_result = WriteResult(result.done, failed, completed_plan, is_approved)
-        log.info("hypernodes written", extra=result.num_by_op)
         if result.error is not None:
             self._record_failure(result, result.error, request)
         elif actions == request.actions:

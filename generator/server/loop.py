@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.unusable_reports import derive_refused_report_findings
-from generator.objects.inventory import Inventory, ListedNode, build_node_specs
+from generator.objects.inventory import ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
-from generator.objects.pods import BoundPod, Gang
+from generator.objects.pods import BoundPod
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC
 from generator.observe.freshness import (
     Periods,
@@ -31,10 +31,13 @@ from generator.observe.observation import Observation
 from generator.observe.observer import FabricObserver, TreeInputs, explain_unknown
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
+from generator.publish.outcome import OutputsOutcome
+from generator.publish.request import Publisher
 from generator.reconcile.desired import (
     PlannedChanges,
     compute_coverage,
     describe_unknown,
+    find_decided,
     plan_removal,
     plan_tree_changes,
 )
@@ -43,9 +46,14 @@ from generator.reconcile.previous_tree import PreviousTree
 from generator.reconcile.result import OnRound, RoundOutcome
 from generator.reconcile.status import FabricStatusWriter, RoundSummary, StatusUpdate
 from generator.reconcile.sweepers import SweepElection
-from generator.reconcile.write_request import WriteRequest
-from generator.reconcile.writer import HyperNodeWriter, WriteSettings
-from generator.store.base import ServedStore, StoredHyperNodes, StoredRecord, StoredReports
+from generator.reconcile.write_request import WriteRequest, WriteSettings
+from generator.reconcile.writer import HyperNodeWriter
+from generator.server.cluster_state import ClusterState, read_cluster_state
+from generator.server.output_round import OutputInputs, OutputRound, summarise_outputs
+from generator.store.base import (
+    FabricRead,
+    ServedStore,
+)
 from generator.switches.poller import SwitchPoller
 from generator.switches.reports import is_switch_report
 from generator.telemetry.round_log import RoundLog
@@ -76,6 +84,8 @@ class LoopConfig:
     """Walks switches in another thread; reports those that never answered."""
     round_listeners: tuple[OnRound, ...] = ()
     """Called with the outcome of each round, in this order."""
+    publisher: Publisher | None = None
+    """Writes the outputs but the HyperNodes; None: there are none."""
 
 
 class PublishSnapshot(Protocol):
@@ -84,21 +94,6 @@ class PublishSnapshot(Protocol):
     def __call__(self, snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
         """Receive a snapshot, and the pods of gangs whose usage its free capacity includes."""
         ...
-
-
-class ClusterState(NamedTuple):
-    """Everything that one round reads, apart from the Fabric object."""
-
-    reports: StoredReports
-    hypernodes: StoredHyperNodes
-    record: StoredRecord
-    bound_pods: tuple[BoundPod, ...]
-    inventory: Inventory | None
-    gangs: tuple[Gang, ...]
-    unready_agents: frozenset[str] | None
-    """Nodes whose agent does not collect; None if only the ages of reports show that."""
-    store_problems: tuple[str, ...]
-    """Why some of this may be out of date."""
 
 
 class ReconcileLoop:
@@ -126,6 +121,7 @@ class ReconcileLoop:
         self._writer = HyperNodeWriter(store, now=now, settings=writing)
         self._observer = FabricObserver()
         self._listeners = (RoundLog().on_round, *config.round_listeners)
+        self._outputs = OutputRound(config.publisher)
         self._previous = PreviousTree()
         self._published: (
             tuple[TopologyTree, tuple[ListedNode, ...] | None, tuple[BoundPod, ...]] | None
@@ -158,7 +154,7 @@ class ReconcileLoop:
 
     def _run_round(self, started_s: float) -> tuple[float | None, RoundOutcome | None]:
         try:
-            state = self._read_state()
+            state = read_cluster_state(self._store)
         except KubeUnavailable:
             # Not every kind is listed yet (the reflectors log that): draw no conclusion.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
@@ -177,28 +173,18 @@ class ReconcileLoop:
         wait_s, conflicts = self._publish_and_write(observation, state)
         if is_elected and self._config.writing.is_leader():
             self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
-        findings = self._collect_findings(observation, state)
+        published = self._publish_outputs(observation, state, fabric)
+        wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
+        findings = (*self._collect_findings(observation, state), *published.findings)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
-        summary = RoundSummary(tree, findings, num_problems)
+        outputs = summarise_outputs(published)
+        summary = RoundSummary(tree, findings, num_problems, outputs)
         status = self._status.update(summary, self._writer.state)
         outcome = self._build_outcome(state, summary, status, started_s=started_s)
         problems += status.problems
         return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
-
-    def _read_state(self) -> ClusterState:
-        store = self._store
-        return ClusterState(
-            store.read_reports(),
-            store.read_hypernodes(),
-            store.read_record(),
-            store.read_bound_pods(),
-            store.read_inventory(),
-            store.read_gangs(),
-            store.read_unready_agents(),
-            store.problems,
-        )
 
     def _observe(self, state: ClusterState) -> Observation | None:
         tree_spec = self._writer.tree_spec
@@ -231,7 +217,8 @@ class ReconcileLoop:
 
         Return the seconds until a retry, None if none is due, and the conflicts of the plan.
         """
-        if not self._writer.tree_spec.has_hypernodes:
+        spec = self._writer.tree_spec
+        if not spec.has_hypernodes and not spec.outputs:
             if observation is not None and observation.tree.nodes:
                 self._publish_state(observation.tree, state)
             return self._remove_hypernodes(state)
@@ -262,6 +249,10 @@ class ReconcileLoop:
         self, observation: Observation, state: ClusterState
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         observed = state.hypernodes.hypernodes
+        is_decision_only = not self._writer.tree_spec.has_hypernodes
+        if is_decision_only:
+            self._writer.remove_unwanted(observed)
+            observed = find_decided(state.record.record, observation.tree)
         planned = self._plan_changes(observation, observed)
         unknown = describe_unknown(observation)
         if planned.problems and unknown:
@@ -270,13 +261,38 @@ class ReconcileLoop:
         coverage = self._compute_coverage(observation.tree, state)
         record = state.record.record
         gangs, doubts = state.gangs, observation.doubts
-        request = WriteRequest(planned, observed, coverage, record, gangs=gangs, doubts=doubts)
+        request = WriteRequest(
+            planned,
+            observed,
+            coverage,
+            record,
+            is_decision_only=is_decision_only,
+            gangs=gangs,
+            doubts=doubts,
+        )
         wait_s = self._writer.write(request)
         self._is_in_sync = self._writer.is_in_sync
         return wait_s, planned.problems
 
+    def _publish_outputs(
+        self, observation: Observation | None, state: ClusterState, fabric: FabricRead
+    ) -> OutputsOutcome:
+        """Write the outputs but the HyperNodes, as the last decision says."""
+        inputs = OutputInputs(
+            self._writer.tree_spec,
+            fabric.document,
+            self._store.read_record().record,
+            observation,
+            state.inventory,
+            state.gangs,
+            self._writer.is_writing,
+        )
+        return self._outputs.run(inputs)
+
     def _restore(self, state: ClusterState) -> float | None:
         """Undo edits by hand although the fabric is unknown; return the seconds until a retry."""
+        if not self._writer.tree_spec.has_hypernodes:
+            return None
         return self._writer.restore(state.record.record, state.hypernodes.hypernodes)
 
     def _remove_hypernodes(

@@ -22,9 +22,13 @@ from typing import Final
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
 from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
+from generator.publish.cluster import ClusterPublisher
+from generator.publish.kinds import MANAGERS
+from generator.publish.request import Publisher
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.server.settings import ReplicaSettings
 from generator.store.followed_cluster import FollowedCluster
+from generator.store.output_objects import OutputObjects
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
 from runtime.stop import Stop
@@ -77,6 +81,16 @@ class Replica:
             ),
             on_change=self._notify,
         )
+        self._output_objects = OutputObjects(
+            transport,
+            pace=WaitContext(Stop(), monotonic, uniform),
+            managers=MANAGERS,
+            on_change=self._notify,
+            fence=self._lease_left_s,
+        )
+        self.publisher: Publisher = ClusterPublisher(
+            self._output_objects, namespace=lease.namespace, clock=monotonic
+        )
         self._thread = Thread(target=self._run_election, name="leader election")
 
     @classmethod
@@ -116,7 +130,7 @@ class Replica:
         """Follow the cluster and take part in the election; a change of either calls `wake`."""
         self._wake = wake
         try:
-            with self.store, self.reservations:
+            with self.store, self.reservations, self._output_objects:
                 self._thread.start()
                 yield
                 self.stop_writing()
@@ -150,6 +164,7 @@ class Replica:
         """Whether all started threads still run; True before the start."""
         has_begun = self._thread.ident is not None
         follows = self.store.is_alive and self.reservations.is_alive
+        follows = follows and self._output_objects.is_alive
         return not has_begun or (self._thread.is_alive() and follows)
 
     def _lease_left_s(self) -> float:

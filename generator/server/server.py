@@ -16,9 +16,12 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from generator.objects.pods import BoundPod
+from generator.outputs.catalog import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
+from generator.publish.folder import FolderPublisher
+from generator.publish.request import Publisher
 from generator.reconcile.debounce import DebounceConfig
-from generator.reconcile.writer import WriteSettings, always_leader
+from generator.reconcile.write_request import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.reservations.store import ReservationStore
@@ -59,6 +62,11 @@ class Backend(Protocol):
         """The store of reservations."""
         ...
 
+    @property
+    def publisher(self) -> Publisher:
+        """Writes the outputs but the HyperNodes."""
+        ...
+
     def is_leader(self) -> bool:
         """Return whether this server is the one that writes."""
         ...
@@ -97,6 +105,7 @@ class FolderBackend:
         self._lock = FolderLock(root)
         try:
             self.store = WatchedDirectory(root, nodes)
+            self.publisher: Publisher = FolderPublisher(root, namespace=DEFAULT_NAMESPACE)
             self.reservations = SqliteReservations(root / FILE_NAME)
         except BaseException:
             self._lock.release()
@@ -177,6 +186,7 @@ class GeneratorServer:
                 planes=settings.planes,
                 switch_poller=self._switch_poller,
                 round_listeners=(*endpoints.round_listeners, published.on_round),
+                publisher=backend.publisher,
             )
             loop = ReconcileLoop(backend.store, config, publish=publish)
             backend.advertise(self._server.address)

@@ -180,6 +180,7 @@ class FindingKind(StrEnum):
     UNUSABLE_FIELD = "unusable-field"
     CUT_INPUT = "cut-input"
     DOMAIN_TOO_LARGE = "domain-too-large"
+    OUTPUT_REFUSED = "output-refused"
 
 
 class Severity(StrEnum):

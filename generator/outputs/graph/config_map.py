@@ -34,3 +34,15 @@ def render_tree_config_map(tree: TopologyTree, *, name: str, namespace: str) -> 
             )
         fields = {"binaryData": {PACKED_KEY: packed}}
     return OwnedObject("v1", "ConfigMap", name, fields, namespace=namespace)
+
+
+def render_text_config_map(text: str, *, key: str, name: str, namespace: str) -> OwnedObject:
+    """Return a ConfigMap with one text, as a program mounts it.
+
+    Raises:
+        ConfigError: the text is too large for one object.
+    """
+    size = len(text.encode())
+    if size > MAX_BYTES:
+        raise ConfigError(f"{key} has {size} bytes, and a ConfigMap holds {MAX_BYTES}")
+    return OwnedObject("v1", "ConfigMap", name, {"data": {key: text}}, namespace=namespace)

@@ -5,6 +5,10 @@
 Imports `topology` and `node_labels`.
 """
 
-from generator.outputs.kueue.render import FlavorSpec, render_kueue_objects
+from generator.outputs.kueue.render import (
+    MAX_FLAVOR_LABELS,
+    FlavorSpec,
+    render_kueue_objects,
+)
 
-__all__ = ["FlavorSpec", "render_kueue_objects"]
+__all__ = ["MAX_FLAVOR_LABELS", "FlavorSpec", "render_kueue_objects"]

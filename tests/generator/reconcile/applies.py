@@ -15,8 +15,8 @@ from generator.outputs.hypernode import HyperNode, render_hypernodes
 from generator.reconcile.desired import PlannedChanges
 from generator.reconcile.plan import plan_changes
 from generator.reconcile.previous_tree import PreviousTree
-from generator.reconcile.write_request import WriteRequest
-from generator.reconcile.writer import HyperNodeWriter, WriteSettings
+from generator.reconcile.write_request import WriteRequest, WriteSettings
+from generator.reconcile.writer import HyperNodeWriter
 from generator.store.base import ServedStore
 from tests.generator.reconcile.cluster import FakeCluster
 from topology.inference.domain_names import UnnamedDomain, assign_names

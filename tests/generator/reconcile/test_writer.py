@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from generator.reconcile.debounce import DebounceConfig
-from generator.reconcile.writer import WriteSettings
+from generator.reconcile.write_request import WriteSettings
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
 

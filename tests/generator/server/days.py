@@ -11,7 +11,7 @@ from typing import Any, Final
 from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
 from generator.reconcile.conditions import parse_write_status
-from generator.reconcile.writer import WriteSettings
+from generator.reconcile.write_request import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.store.directory import DirectoryStore
 from generator.store.watched_directory import WatchedDirectory

@@ -1,0 +1,245 @@
+"""Applies the outputs to a cluster: a bounded number of writes a round, and none at rest.
+
+One object that cannot be written stops no other, and one output stops no other.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from generator.kube.resources import NODES, Resource
+from generator.publish.blocked_writes import BlockedWrites, WriteKey
+from generator.publish.kinds import KAI_POD_GROUPS, KAI_TOPOLOGIES, NAMESPACED, OLDER_VERSIONS
+from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
+from generator.publish.plan import KindPlan, ObjectAction, plan_nodes, plan_objects
+from generator.publish.rendered import (
+    ObjectSet,
+    RenderedOutput,
+    build_removal,
+    list_tier_keys,
+    render_outputs,
+)
+from generator.publish.request import PublishRequest
+from generator.store.output_objects import OutputObjects
+from topology.model.errors import (
+    KubeConflict,
+    KubeError,
+    KubeFenced,
+    KubeNotFound,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_WRITES: Final = 200
+"""Writes of one round: four seconds at the rate of `output_objects`, so that a round of HyperNodes
+is not late by more."""
+_NEXT_ROUND_S: Final = 0.1
+"""Until the next round if more is to be written."""
+_AFTER_STOP_S: Final = 5.0
+"""The same after the server did not answer."""
+_INVALID: Final = 422
+_STATUS_OF_NO_SERVER: Final = frozenset({0, 429, 503, 504})
+"""No answer, or one that concerns every write. Any other status is about one object: also 500,
+which is the answer to an apply with a field that an older CRD does not have."""
+
+
+class ClusterPublisher:
+    """Keeps the outputs of a cluster current; one thread calls it."""
+
+    def __init__(
+        self, objects: OutputObjects, *, namespace: str, clock: Callable[[], float]
+    ) -> None:
+        """Send no request yet.
+
+        Args:
+            objects: the objects of the cluster.
+            namespace: of the objects that have one.
+            clock: monotonic, in seconds.
+        """
+        self._objects = objects
+        self._namespace = namespace
+        self._clock = clock
+        self._rendered: tuple[object, tuple[RenderedOutput, ...]] | None = None
+        self._limits = BlockedWrites()
+        self._planned: set[WriteKey] = set()
+        """The writes that this round plans."""
+        self._num_left = 0
+        """Writes that are left in this round."""
+        self._waits_s: list[float] = []
+        """Seconds until writes that had to wait in this round may be tried."""
+        self._next_round_s = _NEXT_ROUND_S
+
+    def update(self, request: PublishRequest) -> OutputsOutcome:
+        """Compare the outputs, and write what may be written."""
+        self._num_left = MAX_WRITES if request.is_writing else 0
+        self._planned, self._waits_s, self._next_round_s = set(), [], _NEXT_ROUND_S
+        outcomes = [self._update_output(row, request) for row in self._render(request)]
+        outcomes += [
+            self._update_output(build_removal(kind), request)._replace(is_removal=True)
+            for kind in request.removed
+        ]
+        self._limits.keep(self._planned)
+        num_written = MAX_WRITES - self._num_left if request.is_writing else 0
+        if num_written:
+            log.info("outputs written", extra={"num_writes": num_written})
+        keys = () if request.tree is None else list_tier_keys(request.tree, request.outputs)
+        return OutputsOutcome(
+            tuple(outcomes),
+            keys,
+            num_written,
+            min(self._waits_s, default=None) if request.is_writing else None,
+            is_paused=not request.is_writing,
+        )
+
+    def _render(self, request: PublishRequest) -> tuple[RenderedOutput, ...]:
+        """Return the wanted outputs; they are rendered again only if the tree changed."""
+        key = (request.tree, request.outputs)
+        if self._rendered is None or self._rendered[0] != key:
+            rows = render_outputs(request.tree, request.outputs, namespace=self._namespace)
+            self._rendered = key, rows
+        return self._rendered[1]
+
+    def _update_output(self, rendered: RenderedOutput, request: PublishRequest) -> OutputOutcome:
+        outcome = OutputOutcome(
+            rendered.type, problem=rendered.problem, is_known=rendered.is_decided
+        )
+        for objects in rendered.sets:
+            localized = objects._replace(resource=self._localize(objects.resource))
+            try:
+                plan = self._plan(localized, request)
+            except KubeNotFound as error:
+                return outcome._replace(problem=str(error), is_served=False)
+            except KubeError as error:
+                return outcome._replace(problem=str(error), is_known=False)
+            outcome = self._carry_out(localized, plan, outcome)
+        return outcome
+
+    def _localize(self, resource: Resource) -> Resource:
+        is_local = resource in NAMESPACED
+        return resource._replace(namespace=self._namespace) if is_local else resource
+
+    def _plan(self, objects: ObjectSet, request: PublishRequest) -> KindPlan:
+        """Return the plan for a set of objects.
+
+        Raises:
+            KubeError: the existing objects are not known.
+        """
+        versions = OLDER_VERSIONS.get(objects.resource, ())
+        observed = self._objects.read(objects.resource, versions)
+        if objects.resource == NODES:
+            return plan_nodes(objects.objects, observed, manager=objects.manager, busy=request.busy)
+        return plan_objects(objects.objects, observed, manager=objects.manager)
+
+    def _carry_out(
+        self, objects: ObjectSet, plan: KindPlan, outcome: OutputOutcome
+    ) -> OutputOutcome:
+        """Write the plan as far as this round may; return the outcome with what became of it."""
+        taken = "exists, and another writer owns it"
+        refusals = [RefusedWrite(key, taken, is_conflict=True) for key in plan.taken]
+        num_current, num_pending = plan.num_current, 0
+        for action in plan.actions:
+            found = self._write(objects, action)
+            if isinstance(found, RefusedWrite):
+                refusals.append(found)
+            elif found:
+                num_current += action.desired is not None
+            else:
+                num_pending += 1
+        return outcome._replace(
+            num_current=outcome.num_current + num_current,
+            num_pending=outcome.num_pending + num_pending,
+            deferred=(*outcome.deferred, *plan.deferred),
+            refusals=(*outcome.refusals, *refusals),
+        )
+
+    def _write(self, objects: ObjectSet, action: ObjectAction) -> bool | RefusedWrite:
+        """Write an object; return whether it is written now, or why it cannot be."""
+        key = WriteKey(objects.resource.path(), objects.manager, action.key)
+        part = None if action.desired is None else action.desired.part
+        self._planned.add(key)
+        now_s = self._clock()
+        known = self._limits.find_refusal(key, part, now_s)
+        if known is not None:
+            return known
+        wait_s = self._limits.compute_wait_s(key, part, now_s)
+        if wait_s > 0 or self._num_left <= 0:
+            self._waits_s.append(max(wait_s, self._next_round_s))
+            return False
+        self._num_left -= 1
+        try:
+            self._send(objects, action, is_known=self._limits.has_written(key))
+        except KubeError as error:
+            if isinstance(error, KubeFenced) or error.status in _STATUS_OF_NO_SERVER:
+                log.warning("writing outputs stopped", extra={"error": str(error)})
+                self._num_left, self._next_round_s = 0, _AFTER_STOP_S
+                self._waits_s.append(_AFTER_STOP_S)
+                return False
+            refusal = RefusedWrite(action.key, str(error), isinstance(error, KubeConflict))
+            self._limits.record_refusal(key, part, refusal, now_s)
+            log.warning("output refused", extra={"object": action.key, "error": str(error)})
+            return refusal
+        self._limits.record_write(key, part, now_s)
+        return True
+
+    def _send(self, objects: ObjectSet, action: ObjectAction, *, is_known: bool) -> None:
+        """Send one write.
+
+        Raises:
+            KubeError: the server refuses it, or does not answer.
+        """
+        resource, manager, observed = objects.resource, objects.manager, action.observed
+        if action.desired is None and observed is not None:
+            if resource == NODES:
+                self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
+            else:
+                self._objects.delete(resource, observed, manager=manager)
+            return
+        document = {} if action.desired is None else action.desired.document
+        is_ours = is_known or (observed is not None and manager in observed.parts)
+        try:
+            self._apply(objects, document, action, is_forced=is_ours)
+        except KubeError as error:
+            if resource != KAI_TOPOLOGIES or error.status != _INVALID or observed is None:
+                raise
+            self._check_unused(action.key)
+            self._objects.delete(resource, observed, manager=manager)
+            self._apply(objects, document, action._replace(observed=None), is_forced=False)
+
+    def _apply(
+        self,
+        objects: ObjectSet,
+        document: Mapping[str, Any],
+        action: ObjectAction,
+        *,
+        is_forced: bool,
+    ) -> None:
+        self._objects.apply(
+            objects.resource,
+            document,
+            manager=objects.manager,
+            observed=action.observed,
+            is_forced=is_forced,
+        )
+
+    def _check_unused(self, name: str) -> None:
+        """Refuse to replace a Topology of KAI that pod groups name.
+
+        Raises:
+            KubeError: a pod group names it, or pod groups cannot be listed.
+        """
+        for group in self._objects.list_once(KAI_POD_GROUPS):
+            spec = group.get("spec")
+            constraint = spec.get("topologyConstraint") if isinstance(spec, Mapping) else None
+            if isinstance(constraint, Mapping) and constraint.get("topology") == name:
+                user = group.get("metadata", {}).get("name", "")
+                raise KubeError(
+                    f"its levels cannot change while pod groups such as {user} use it",
+                    status=_INVALID,
+                )
+
+
+def _render_bare_node(name: str) -> dict[str, Any]:
+    """Return a Node without fields: applying it removes all that the manager owns."""
+    return {"kind": "Node", "metadata": {"name": name}}

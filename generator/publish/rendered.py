@@ -1,0 +1,202 @@
+"""The objects of each output, rendered from the tree that was decided last. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from generator.kube.owned_parts import render_part
+from generator.kube.resources import NODES, Resource
+from generator.objects.outputs import (
+    READS_LABELS,
+    LabelKey,
+    Output,
+    OutputType,
+    build_export_settings,
+)
+from generator.objects.tree_record import TreeRecord
+from generator.outputs.catalog import Export, render_documents, render_export
+from generator.outputs.hypernode import build_hypernode_tree
+from generator.outputs.node_labels import build_tier_keys
+from generator.publish.kinds import COMPAT_MANAGER, KINDS, name_manager
+from topology.model.errors import ConfigError, list_some, show
+from topology.model.tree import TopologyTree, Unplaced
+
+_MAX_SHOWN: Final = 3
+UNDECIDED: Final = "no tree is decided yet"
+
+
+class DesiredObject(NamedTuple):
+    """An object, or the part of an object, that an output wants."""
+
+    key: str
+    """`NAMESPACE/NAME`, or the name alone."""
+    document: Mapping[str, Any]
+    part: str
+    """The content, as `render_part` renders it."""
+
+
+class ObjectSet(NamedTuple):
+    """All objects of one kind that one field manager owns."""
+
+    resource: Resource
+    manager: str
+    objects: tuple[DesiredObject, ...] = ()
+    """In the order of creation; empty: what exists is removed."""
+
+
+class RenderedOutput(NamedTuple):
+    """An output as it should be."""
+
+    type: OutputType
+    sets: tuple[ObjectSet, ...] = ()
+    """In the order in which they are written; empty if the output cannot be rendered, and then what
+    exists stays."""
+    problem: str = ""
+    """Why it cannot be rendered, or which names its consumer cannot hold; empty if all is well."""
+    is_decided: bool = True
+    """False while no tree is decided: what should exist is not known."""
+
+
+def find_decided_tree(
+    record: TreeRecord | None, *, plane: str, nodes: Iterable[str], unplaced: Sequence[Unplaced]
+) -> TopologyTree | None:
+    """Return the tree that was decided last; None if there is no decision.
+
+    Args:
+        record: the last decision.
+        plane: the plane of the tree.
+        nodes: all nodes of the cluster; those without a place are in the tree as unplaced.
+        unplaced: why nodes have no place, from the last observation.
+    """
+    if record is None or not record.hypernodes:
+        return None
+    tree = build_hypernode_tree(record.hypernodes, plane=plane).tree
+    placed = set(tree.nodes)
+    why = {row.node: row for row in unplaced}
+    missing = sorted({*nodes, *why} - placed)
+    rows = tuple(why.get(node, Unplaced(node, "not in the tree yet")) for node in missing)
+    return replace(tree, unplaced=rows)
+
+
+def render_outputs(
+    tree: TopologyTree | None, outputs: Sequence[Output], *, namespace: str
+) -> tuple[RenderedOutput, ...]:
+    """Return every output of a tree; None: no tree is decided. Cost: O(nodes x outputs)."""
+    if tree is None:
+        return tuple(
+            RenderedOutput(output.type, problem=UNDECIDED, is_decided=False) for output in outputs
+        )
+    types = {output.type for output in outputs}
+    return tuple(
+        _render_output(tree, output, outputs, types, namespace=namespace) for output in outputs
+    )
+
+
+def render_output_file(
+    tree: TopologyTree, output: Output, outputs: Sequence[Output], *, namespace: str
+) -> Export:
+    """Return an output as one file.
+
+    Raises:
+        ConfigError: the tree cannot be written in this format.
+    """
+    settings = build_export_settings(output, outputs, namespace=namespace)
+    return render_export(tree, output.type.export_format, settings)
+
+
+def list_tier_keys(tree: TopologyTree, outputs: Iterable[Output]) -> tuple[LabelKey, ...]:
+    """Return the label key of each tier; none if nodes are not labelled."""
+    labels = [output for output in outputs if output.type is OutputType.LABELS]
+    if not labels:
+        return ()
+    settings = build_export_settings(labels[0], labels, namespace="")
+    try:
+        keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    except ConfigError:  # reported with the output
+        return ()
+    return tuple(LabelKey(tier=tier, key=key) for tier, key in enumerate(keys, 1))
+
+
+def _render_output(
+    tree: TopologyTree,
+    output: Output,
+    outputs: Sequence[Output],
+    types: Collection[OutputType],
+    *,
+    namespace: str,
+) -> RenderedOutput:
+    missing = _find_missing(output.type, types)
+    if missing:
+        return RenderedOutput(output.type, problem=missing)
+    settings = build_export_settings(output, outputs, namespace=namespace)
+    try:
+        export = render_documents(tree, output.type.export_format, settings)
+        own_keys = build_tier_keys(tree.tiers, settings.label_prefix)
+    except ConfigError as error:
+        return RenderedOutput(output.type, problem=str(error))
+    left_out = list_some(map(show, export.left_out), _MAX_SHOWN)
+    problem = f"names that cannot be written: {left_out}" if left_out else ""
+    if output.type is not OutputType.LABELS:
+        sets = _build_sets(output.type, export.documents)
+        return RenderedOutput(output.type, sets, problem)
+    own, others = _split_labels(export.documents, own_keys)
+    sets = (*_build_sets(output.type, own), ObjectSet(NODES, COMPAT_MANAGER, _build_rows(others)))
+    return RenderedOutput(output.type, sets, problem)
+
+
+def build_removal(chosen: OutputType) -> RenderedOutput:
+    """Return an output that is no longer wanted: everything of it is removed."""
+    sets = _build_sets(chosen, ())
+    if chosen is OutputType.LABELS:
+        sets = (*sets, ObjectSet(NODES, COMPAT_MANAGER))
+    return RenderedOutput(chosen, sets)
+
+
+def _build_sets(
+    chosen: OutputType, documents: Sequence[Mapping[str, Any]]
+) -> tuple[ObjectSet, ...]:
+    return tuple(
+        ObjectSet(
+            resource,
+            name_manager(chosen),
+            _build_rows([row for row in documents if row["kind"] == resource.kind]),
+        )
+        for resource in KINDS[chosen]
+    )
+
+
+def _build_rows(documents: Iterable[Mapping[str, Any]]) -> tuple[DesiredObject, ...]:
+    return tuple(
+        DesiredObject(_find_key(row["metadata"]), row, render_part(row)) for row in documents
+    )
+
+
+def _find_key(metadata: Mapping[str, Any]) -> str:
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
+
+
+def _split_labels(
+    documents: Iterable[Mapping[str, Any]], own_keys: Collection[str]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the labels with keys of ours, and those with keys of other tools."""
+    own: list[dict[str, Any]] = []
+    others: list[dict[str, Any]] = []
+    for row in documents:
+        labels = row["metadata"].get("labels", {})
+        for rows, is_own in ((own, True), (others, False)):
+            kept = {key: value for key, value in labels.items() if (key in own_keys) is is_own}
+            if kept:
+                rows.append({**row, "metadata": {**row["metadata"], "labels": kept}})
+    return own, others
+
+
+def _find_missing(chosen: OutputType, types: Collection[OutputType]) -> str:
+    """Return which other output this one needs; empty if none is missing."""
+    if chosen in READS_LABELS and OutputType.LABELS not in types:
+        return "it names label keys of nodes: add an output of type labels"
+    if chosen is OutputType.GROVE and OutputType.KAI not in types:
+        return "it names the Topology of KAI: add an output of type kai"
+    return ""

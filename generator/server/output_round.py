@@ -1,0 +1,97 @@
+"""The outputs but the HyperNodes, in the rounds of the loop: what they should be now.
+
+Every output follows the tree that was decided last. So the change budget, approvals and holds are
+those of the decision, and an output that is added later shows the same tree as the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from generator.objects.inventory import Inventory
+from generator.objects.outputs import OutputType
+from generator.objects.pods import Gang
+from generator.objects.tree_record import TreeRecord
+from generator.objects.tree_spec import TreeSpec
+from generator.observe.observation import Observation
+from generator.publish.kinds import KINDS
+from generator.publish.outcome import OutputsOutcome
+from generator.publish.rendered import find_decided_tree
+from generator.publish.request import Publisher, PublishRequest
+from generator.reconcile.status import OutputSummary
+from topology.model.tree import TopologyTree
+
+
+class OutputInputs(NamedTuple):
+    """What the outputs of a round follow from."""
+
+    spec: TreeSpec
+    fabric: Mapping[str, Any] | None
+    """The Fabric object, whose status lists the outputs of earlier rounds."""
+    record: TreeRecord | None
+    """The last decision, this round's included."""
+    observation: Observation | None
+    inventory: Inventory | None
+    gangs: Collection[Gang] = ()
+    is_writing: bool = True
+
+
+class OutputRound:
+    """Builds the request of each round, and passes it to the publisher."""
+
+    def __init__(self, publisher: Publisher | None) -> None:
+        """Publish nothing yet.
+
+        Args:
+            publisher: None: there are no outputs but the HyperNodes.
+        """
+        self._publisher = publisher
+        self._decided: tuple[object, TopologyTree | None] | None = None
+        """What the decided tree follows from, and the tree."""
+
+    def run(self, inputs: OutputInputs) -> OutputsOutcome:
+        """Compare the outputs, and write what may be written; without outputs, do nothing."""
+        removed = find_removed(inputs.fabric, inputs.spec)
+        is_unknown = any(setting.field in {"", "outputs"} for setting in inputs.spec.unknown)
+        if self._publisher is None or is_unknown or not (inputs.spec.outputs or removed):
+            return OutputsOutcome()
+        request = PublishRequest(
+            self._find_tree(inputs),
+            inputs.spec.outputs,
+            removed,
+            frozenset(node for gang in inputs.gangs for node in gang.nodes),
+            inputs.is_writing,
+        )
+        return self._publisher.update(request)
+
+    def _find_tree(self, inputs: OutputInputs) -> TopologyTree | None:
+        """Return the decided tree; it is built again only if the decision or the nodes changed."""
+        record, observation = inputs.record, inputs.observation
+        nodes = tuple(node.name for node in inputs.inventory.nodes) if inputs.inventory else ()
+        unplaced = () if observation is None else observation.tree.unplaced
+        hypernodes = None if record is None else record.hypernodes
+        key = (hypernodes, nodes, unplaced)
+        if self._decided is None or self._decided[0] != key:
+            tree = find_decided_tree(
+                record,
+                plane=inputs.spec.planes.plane_name or "",
+                nodes=nodes,
+                unplaced=unplaced,
+            )
+            self._decided = key, tree
+        return self._decided[1]
+
+
+def find_removed(fabric: Mapping[str, Any] | None, spec: TreeSpec) -> tuple[OutputType, ...]:
+    """Return the outputs that the status lists and the spec does not, in a fixed order."""
+    status = fabric.get("status") if fabric else None
+    rows = status.get("outputs") if isinstance(status, Mapping) else None
+    listed = {row.get("type") for row in rows or () if isinstance(row, Mapping)}
+    wanted = {output.type for output in spec.outputs}
+    return tuple(kind for kind in KINDS if kind.value in listed and kind not in wanted)
+
+
+def summarise_outputs(outcome: OutputsOutcome) -> OutputSummary:
+    """Return the part of the status that is about outputs."""
+    return OutputSummary(outcome.rows, outcome.label_keys, outcome.condition)
