@@ -39,15 +39,14 @@ from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
-from topology.reports.device_texts import DeviceSamples
+from topology.reports.host_summaries import HostSummary
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
-from topology.reports.plain_reports import PlainReport
+from topology.reports.port_shapes import PortShape
 
-_MAX_SAMPLES: Final = 512
-"""More than the shapes of one folder; every reading of a folder has new ones."""
+_MAX_WHOLE_HOSTS: Final = 1024
 
 
 class ReportClaims(NamedTuple):
@@ -94,9 +93,8 @@ class ClaimBuilder:
         self._device_claims: dict[str, _DeviceClaim] = {}
         self._deaf: dict[str, tuple[_DeviceClaim, _DeviceClaim]] = {}
         """By name: the claim of a host that names too many devices, and the one without them."""
-        self._whole_samples: dict[int, tuple[PlainReport, bool]] = {}
-        """By the object's id: a host's report, and whether all of it counts; see `Likeness`."""
-        self._samples = DeviceSamples()
+        self._whole_hosts: dict[tuple[int, tuple[PortShape, ...]], bool] = {}
+        """By number of ids and shapes of ports: whether all of a host's report counts."""
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
@@ -131,8 +129,7 @@ class ClaimBuilder:
             elif (whole := self._build_whole_claim(report, is_node=is_node)) is not None:
                 device_claims[name] = whole
             elif (device := report.device) is not None:
-                claim = _build_device_claim(report, device, is_node=is_node)
-                device_claims[name] = self._add_sample(claim)
+                device_claims[name] = _build_device_claim(report, device, is_node=is_node)
         self._device_claims = device_claims
         device_claims = self._leave_out_flooders(device_claims)
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
@@ -165,39 +162,30 @@ class ClaimBuilder:
 
     def _build_whole_claim(self, report: Report, *, is_node: bool) -> _DeviceClaim | None:
         """Return the claim of a report of which all is known to count, without unpacking it."""
-        if not isinstance(report, CompactReport) or not self._is_whole(report, is_node=is_node):
+        if not isinstance(report, CompactReport) or report.facts is None:
             return None
-        facts, likeness = report.facts, report.likeness
-        if facts is None or likeness is None:
+        if is_part_name(report.name):
             return None
-        node = report.name if facts.kind is DeviceKind.HOST else None
-        sample = likeness.sample.device
-        claim = PackedClaim(facts.packed, facts.name, node=node, sample=sample)
-        ports = list_host_ports(facts.swept_ports, likeness.guids)
-        return _DeviceClaim(report.content, claim, (), is_node, ports, "", likeness.heard)
+        facts, host = report.facts, report.summary
+        if host is None:
+            claim = PackedClaim(facts.packed, facts.name, node=None)
+            return None if is_node else _DeviceClaim(report.content, claim, (), is_node)
+        if not self._is_whole(report.name, host):
+            return None
+        claim = PackedClaim(facts.packed, facts.name, node=report.name)
+        ports = list_host_ports(host.swept_ports, host.guids)
+        return _DeviceClaim(report.content, claim, (), is_node, ports, "", host.heard)
 
-    def _add_sample(self, known: _DeviceClaim) -> _DeviceClaim:
-        """Return a claim with the sample that its device is like, for the join."""
-        claim = known.claim
-        if not isinstance(claim, PackedClaim):
-            return known
-        sample = self._samples.find(claim.packed)
-        with_sample = PackedClaim(claim.packed, claim.name, node=claim.node, sample=sample)
-        return known._replace(claim=with_sample)
-
-    def _is_whole(self, report: CompactReport, *, is_node: bool) -> bool:
-        """Return whether nothing of a report is left out, judged by the sample that it is like."""
-        likeness = report.likeness
-        if likeness is None or is_part_name(report.name):
+    def _is_whole(self, name: str, host: HostSummary) -> bool:
+        """Return whether nothing of a host's report is left out, judged by its ports' shapes."""
+        if any(claimed != name for claimed in host.node_names):
             return False
-        if report.device_kind is not DeviceKind.HOST:
-            return not is_node
-        sample = likeness.sample
-        if id(sample) not in self._whole_samples:
-            if len(self._whole_samples) >= _MAX_SAMPLES:
-                self._whole_samples.clear()
-            self._whole_samples[id(sample)] = sample, _is_whole_host(sample)
-        return self._whole_samples[id(sample)][1]
+        ports = (host.num_ids, host.shapes)
+        if ports not in self._whole_hosts:
+            if len(self._whole_hosts) >= _MAX_WHOLE_HOSTS:
+                self._whole_hosts.clear()
+            self._whole_hosts[ports] = _is_whole_host(name, host)
+        return self._whole_hosts[ports]
 
     def _leave_out_flooders(self, claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
         """Return the claims, of hosts that name too many devices without their neighbors."""
@@ -275,10 +263,11 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess, heard)
 
 
-def _is_whole_host(sample: PlainReport) -> bool:
+def _is_whole_host(name: str, host: HostSummary) -> bool:
     """Return whether all of a host's report counts."""
-    scoped = limit_to_scope(sample.name, sample.device, is_node=True)
-    return scoped.device is sample.device and not scoped.problems and not scoped.excess
+    outline = host.outline()
+    scoped = limit_to_scope(name, outline, is_node=True)
+    return scoped.device is outline and not scoped.problems and not scoped.excess
 
 
 def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:

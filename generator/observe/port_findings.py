@@ -28,12 +28,12 @@ from topology.model.facts import (
 from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
 from topology.reports.compact_reports import CompactReport, Report
+from topology.reports.port_shapes import PortShape
 
 _LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
 _MAX_SHOWN: Final = 4
 _MAX_POOLED: Final = 1 << 12
-_MAX_SAMPLES: Final = 512
-"""More than the shapes of one folder; every reading of a folder has new ones."""
+_MAX_OUTLINES: Final = 1024
 _PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
@@ -77,8 +77,8 @@ class HostPortCache:
         self._hosts: dict[str, _HostPorts] = {}
         self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
         """Equal rows of ports, shared by all nodes that have them."""
-        self._samples: dict[int, tuple[object, _HostPorts]] = {}
-        """By the object's id: a sample of reports, and its ports; see `Likeness`."""
+        self._outlines: dict[tuple[tuple[str, ...], tuple[PortShape, ...]], _HostPorts] = {}
+        """By names and shapes of ports: the ports of a host that has them."""
 
     def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
         """Return the ports of each host, and store them for the next call."""
@@ -99,8 +99,8 @@ class HostPortCache:
     def _read_report(self, report: Report) -> _HostPorts:
         if len(self._pool) > _MAX_POOLED:
             self._pool = {}
-        if len(self._samples) > _MAX_SAMPLES:
-            self._samples = {}
+        if len(self._outlines) > _MAX_OUTLINES:
+            self._outlines = {}
         node, pool = self._parse_host(report), self._pool
         return node._replace(
             down_ports=pool.setdefault(node.down_ports, node.down_ports),
@@ -110,15 +110,14 @@ class HostPortCache:
         )
 
     def _parse_host(self, report: Report) -> _HostPorts:
-        """Return the ports of a host, without unpacking it if those of a like report are known."""
-        likeness = report.likeness if isinstance(report, CompactReport) else None
-        if likeness is None:
+        """Return the ports of a host, without unpacking it."""
+        host = report.summary if isinstance(report, CompactReport) else None
+        if host is None:
             return _parse_host(report, report.device)
-        sample = likeness.sample
-        if id(sample) not in self._samples:
-            self._samples[id(sample)] = (sample, _parse_host(report, sample.device))
-        ports = self._samples[id(sample)][1]
-        return ports._replace(
+        key = host.port_names, host.shapes
+        if key not in self._outlines:
+            self._outlines[key] = _parse_host(report, host.outline())
+        return self._outlines[key]._replace(
             report=report, name=report.metadata.name, is_listening=_is_listening(report)
         )
 

@@ -4,7 +4,7 @@
     claim_join           the general way: claims of any origin, with contradictions
     claim_columns        all claims in order, each read once, a sweep as columns; ids of devices
     claim_rows           the ports and neighbor entries of claims that are read, as rows
-    like_claims      reports that are like a sample, as rows, from the texts in which they differ
+    shaped_claims        packed reports as rows, from the texts in which ports of a shape differ
     swept_nodes          the nodes and port lines of a sweep as claims and rows
     fabric_rows          the rows of all claims under one numbering
     reported_hosts       the reports of hosts beside a sweep: their ids and ports as columns

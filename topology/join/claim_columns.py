@@ -26,7 +26,7 @@ from topology.identity.device_resolution import Entity
 from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import HeardDescriptions
 from topology.join.claim_rows import PortRowBuilder
-from topology.join.like_claims import LikeClaims, LikeFacts, learn_claims
+from topology.join.shaped_claims import ShapedClaims
 from topology.join.swept_nodes import SweptNodes, read_swept_nodes
 from topology.model.claims import Claim, Key, Origin, SweptClaims, strong_key
 from topology.model.fabric_columns import Flags, Index
@@ -98,14 +98,16 @@ class ClaimReader:
     """By position: the hashes of the keys that the claim mentions as neighbors."""
     rows: PortRowBuilder = field(default_factory=PortRowBuilder)
     heard_descriptions: HeardDescriptions = field(default_factory=HeardDescriptions)
-    likes: dict[tuple[int, bool], LikeClaims | None] = field(default_factory=dict)
-    """By the id of a sample, and whether the claim is of no node: the reader of like claims."""
+    shaped: ShapedClaims | None = None
+    """Reads packed claims."""
 
     def read(self, claim: Claim) -> None:
         """Add a claim."""
-        if isinstance(claim, PackedClaim) and claim.sample is not None:
+        if isinstance(claim, PackedClaim):
             first_row = len(self.rows)
-            found = self._read_like(claim, claim.sample)
+            if self.shaped is None:
+                self.shaped = ShapedClaims(self.rows, self.heard_descriptions)
+            found = self.shaped.read(claim, len(self.claims))
             if found is not None:
                 self._add(claim, found.facts, found.heard_keys, first_row)
                 return
@@ -118,14 +120,6 @@ class ClaimReader:
         self.heard_descriptions.add(claim.origin, device)
         heard_keys = list(map(hash, _heard_keys(claim.origin, device)))
         self._add(claim, read_facts(device), heard_keys, first_row)
-
-    def _read_like(self, claim: PackedClaim, sample: Device) -> LikeFacts | None:
-        """Add the rows of a claim that is like a sample; None if its device must be read."""
-        key = id(sample), claim.node is None
-        if key not in self.likes:
-            self.likes[key] = learn_claims(claim, self.rows, self.heard_descriptions)
-        like = self.likes[key]
-        return None if like is None else like.read(claim, len(self.claims))
 
     def _add(
         self, claim: Claim, facts: ClaimFacts, heard_keys: Sequence[int], first_row: int

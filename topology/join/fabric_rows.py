@@ -27,13 +27,6 @@ _NO_NEIGHBOR: Final = Neighbor((), "", (), "", Source.IB)
 """Stands for the entry of a port line without a peer."""
 
 
-def expand_spans(starts: Index, sizes: Index) -> Index:
-    """Return the indices of spans, one span after the other."""
-    stops = np.cumsum(sizes)
-    offsets = starts - (stops - sizes)
-    return np.repeat(offsets, sizes) + np.arange(int(sizes.sum()))
-
-
 @dataclass(slots=True)
 class FabricRows:
     """The rows of all claims."""

@@ -15,7 +15,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from topology.identity.device_resolution import AMBIGUOUS, Entity, Identities
-from topology.join.fabric_rows import FabricRows, expand_spans
+from topology.join.claim_rows import expand_spans
+from topology.join.fabric_rows import FabricRows
 from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Flags, Index

@@ -15,8 +15,8 @@ import numpy as np
 
 from topology.identity.device_resolution import Entity
 from topology.join.claim_columns import NO_SWEEP
-from topology.join.claim_rows import Hashes
-from topology.join.fabric_rows import FabricRows, expand_spans
+from topology.join.claim_rows import Hashes, expand_spans
+from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_links import NO_PORT, Numbers
 from topology.join.port_numbers import SEVERAL_PORTS, find_port, index_port
 from topology.join.port_table import PortTable

@@ -119,16 +119,24 @@ class PortTable(NamedTuple):
 
 
 class PortCodes(NamedTuple):
-    """Some ports as the columns of one `PortTableBuilder`, without their device."""
+    """The columns of one port that hold no text."""
 
-    rates: array[int]
-    names: array[int]
-    rdma: array[int]
-    subnets: array[int]
-    media: bytes
-    states: bytes
-    distances: bytes
-    firmware_lldp: bytes
+    medium: int
+    state: int
+    rate: int
+    distance: int
+    firmware_lldp: int
+
+
+def encode_port(port: Port | FabricPort) -> PortCodes:
+    """Return the columns of a port that hold no text."""
+    return PortCodes(
+        MEDIUM_CODES[port.medium],
+        STATE_CODES[port.state],
+        UNKNOWN_RATE if port.rate_bps is None else port.rate_bps,
+        _DISTANCE_CODES[port.gpu_distance],
+        _FIRMWARE_LLDP_CODES[port.firmware_lldp],
+    )
 
 
 class PortTableBuilder:
@@ -151,65 +159,33 @@ class PortTableBuilder:
     def extend(self, ports: Iterable[FabricPort]) -> None:
         """Add ports."""
         for port in ports:
-            self._devices.append(port.device)
-            self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
-            self._names.append(self._intern(port.name))
-            self._rdma.append(self._intern(port.rdma_device))
-            self._subnets.append(self._intern(port.subnet))
-            self._media.append(MEDIUM_CODES[port.medium])
-            self._states.append(STATE_CODES[port.state])
-            self._distances.append(_DISTANCE_CODES[port.gpu_distance])
-            self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
+            self._add(port.device, self.intern(port.name), port)
 
     def add(self, device: int, port: Port) -> None:
         """Add a port of a claim."""
-        name = self._number_name(port.name)
+        self._add(device, self.number_name(port.name), port)
+
+    def _add(self, device: int, name: int, port: Port | FabricPort) -> None:
         self._devices.append(device)
-        self._rates.append(UNKNOWN_RATE if port.rate_bps is None else port.rate_bps)
         self._names.append(name)
-        self._rdma.append(self._intern(port.rdma_device))
-        self._subnets.append(self._intern(port.subnet))
-        self._media.append(MEDIUM_CODES[port.medium])
-        self._states.append(STATE_CODES[port.state])
-        self._distances.append(_DISTANCE_CODES[port.gpu_distance])
-        self._firmware_lldp.append(_FIRMWARE_LLDP_CODES[port.firmware_lldp])
+        self._rdma.append(self.intern(port.rdma_device))
+        self._subnets.append(self.intern(port.subnet))
+        medium, state, rate, distance, firmware_lldp = encode_port(port)
+        self._media.append(medium)
+        self._states.append(state)
+        self._rates.append(rate)
+        self._distances.append(distance)
+        self._firmware_lldp.append(firmware_lldp)
 
-    def encode(self, ports: Iterable[Port]) -> PortCodes:
-        """Return ports in the form that `add_codes` adds, any number of times."""
-        other = PortTableBuilder()
-        other._texts, other._numbers = self._texts, self._numbers
-        for port in ports:
-            other.add(0, port)
-        return PortCodes(
-            other._rates,
-            other._names,
-            other._rdma,
-            other._subnets,
-            bytes(other._media),
-            bytes(other._states),
-            bytes(other._distances),
-            bytes(other._firmware_lldp),
-        )
-
-    def add_codes(self, device: int, codes: PortCodes) -> None:
-        """Add the ports of a claim."""
-        self._devices.extend([device] * len(codes.rates))
-        self._rates.extend(codes.rates)
-        self._names.extend(codes.names)
-        self._rdma.extend(codes.rdma)
-        self._subnets.extend(codes.subnets)
-        self._media.extend(codes.media)
-        self._states.extend(codes.states)
-        self._distances.extend(codes.distances)
-        self._firmware_lldp.extend(codes.firmware_lldp)
-
-    def _number_name(self, name: str) -> int:
+    def number_name(self, name: str) -> int:
+        """Return the number of a port's name as it is shown."""
         number = self._numbers.get(name)
         if number is None:
-            number = self._numbers[name] = self._intern(show(name))
+            number = self._numbers[name] = self.intern(show(name))
         return number
 
-    def _intern(self, text: str | None) -> int:
+    def intern(self, text: str | None) -> int:
+        """Return the number of a text, 0 for None."""
         return 0 if text is None else self._texts.setdefault(text, len(self._texts) + 1)
 
     def build(self) -> PortTable:

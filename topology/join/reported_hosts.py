@@ -17,8 +17,7 @@ import numpy as np
 from topology.identity.claim_facts import ClaimFacts, HashRows
 from topology.identity.listed_nodes import GuidColumn, ListedNodes
 from topology.join.claim_columns import ClaimColumns, ClaimReader
-from topology.join.claim_rows import Hashes, PortRows
-from topology.join.fabric_rows import expand_spans
+from topology.join.claim_rows import Hashes, PortRows, expand_spans
 from topology.join.neighbor_links import NO_PORT, Numbers
 from topology.join.numbered_ports import find_codes, mix_keys
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
@@ -107,7 +106,7 @@ def read_reported_hosts(claims: Iterable[Claim]) -> ReportedHosts | None:
     reader = ClaimReader()
     for claim in claims:
         reader.read(claim)
-        if len(reader.rows.entry_rows):
+        if reader.rows.num_entries:
             return None
     columns = reader.build()
     every = columns.table.facts

@@ -2,8 +2,9 @@
 
     neighbor_report  NeighborReport, the message from agent to generator: parse, render, build
     plain_reports    reports as our writers render them, read without the wire model
-    device_texts     the texts in which devices of one kind of hardware differ
-    report_shapes    reports that differ only in names and ids, read by comparing texts
+    port_shapes      what ports and devices of one kind have in common: all but names and ids
+    report_shapes    reports read by the patterns of their ports
+    host_summaries   what is needed of the report of a host before the fabric is built
     report_objects   NeighborReports of an API server: newer fields dropped, withdrawn sweep parts
     sweep_parts      a sweep split into numbered reports, and put together again
     fabric_status    the status of the Fabric object: which node sweeps which subnet

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from topology.model.facts import Device, DeviceKind
+from topology.reports.host_summaries import HostSummary, summarize_host
 from topology.reports.neighbor_report import (
     NeighborReport,
     ReportMetadata,
@@ -19,11 +20,15 @@ from topology.reports.neighbor_report import (
     SweptPort,
     build_report,
     parse_report,
-    swept_ports_of,
 )
-from topology.reports.packed_devices import pack_and_measure, pack_text, unpack_device
+from topology.reports.packed_devices import (
+    ShapedDevice,
+    pack_shaped,
+    shape_device,
+    unpack_device,
+)
 from topology.reports.plain_reports import read_plain_report
-from topology.reports.report_shapes import Likeness, ReportShapes
+from topology.reports.report_shapes import ReportShapes
 
 
 class NamedObject(Protocol):
@@ -106,8 +111,8 @@ class CompactReport:
     facts: PackedFacts | None
     """None for a part of a sweep."""
     sweep: SweepPart | None
-    likeness: Likeness | None = field(default=None, compare=False, repr=False)
-    """What is known of the facts without unpacking them, if the report was read by its shape."""
+    summary: HostSummary | None = field(default=None, compare=False, repr=False)
+    """What is known of a host without unpacking its facts."""
 
     @property
     def metadata(self) -> _ObjectName:
@@ -149,8 +154,9 @@ class CompactReport:
 def compact_report(report: NeighborReport) -> CompactReport:
     """Return a report in compact form."""
     device = report.device
-    facts = None if device is None else _pack_facts(device)
-    return CompactReport(report.metadata.name, report.status, facts, report.sweep)
+    if device is None:
+        return CompactReport(report.metadata.name, report.status, None, report.sweep)
+    return _compact(report.metadata.name, report.status, device.name, shape_device(device))
 
 
 def compact_document(
@@ -168,11 +174,11 @@ def compact_document(
     plain = read_plain_report(document)
     if plain is None:
         return compact_report(parse(document))
-    return CompactReport(plain.name, plain.status, _pack_facts(plain.device), None)
+    return _compact(plain.name, plain.status, plain.device.name, shape_device(plain.device))
 
 
 def compact_file(raw: bytes, shapes: ReportShapes) -> CompactReport | None:
-    """Return the report in a file in compact form, read by its shape.
+    """Return the report in a file in compact form, read by the shapes of its ports.
 
     Equal to what `compact_document` returns; None if the file must be read in that way.
 
@@ -181,26 +187,19 @@ def compact_file(raw: bytes, shapes: ReportShapes) -> CompactReport | None:
         shapes: the shapes of earlier files; learns from this one.
     """
     shaped = shapes.read(raw)
-    if shaped is None:
-        return None
+    return None if shaped is None else _compact(*shaped)
+
+
+def _compact(
+    name: str, status: ReportStatus, device_name: str, device: ShapedDevice
+) -> CompactReport:
+    summary = summarize_host(device)
     facts = PackedFacts(
-        kind=shaped.likeness.sample.device.kind,
-        name=shaped.device_name,
-        packed=pack_text(shaped.text),
-        swept_ports=shaped.swept_ports,
-        num_bytes=len(shaped.text),
-        num_neighbors=shaped.num_neighbors,
+        kind=device.head.device.kind,
+        name=device_name,
+        packed=pack_shaped(device),
+        swept_ports=() if summary is None else summary.swept_ports,
+        num_bytes=device.num_bytes,
+        num_neighbors=device.num_neighbors,
     )
-    return CompactReport(shaped.name, shaped.status, facts, None, shaped.likeness)
-
-
-def _pack_facts(device: Device) -> PackedFacts:
-    packed, num_bytes = pack_and_measure(device)
-    return PackedFacts(
-        kind=device.kind,
-        name=device.name,
-        packed=packed,
-        swept_ports=swept_ports_of(device),
-        num_bytes=num_bytes,
-        num_neighbors=sum(len(port.neighbors) for port in device.ports),
-    )
+    return CompactReport(name, status, facts, None, summary)

@@ -14,17 +14,13 @@ from topology.reports.packed_devices import unpack_device, unpack_ids
 class PackedClaim(LazyClaim):
     """The claim of a report: what a device says about itself."""
 
-    __slots__ = ("_node", "packed", "sample")
+    __slots__ = ("_node", "packed")
 
     packed: bytes
     """By `pack_device`."""
-    sample: Device | None
-    """A device that differs only in the texts of `device_texts`."""
     _node: str | None
 
-    def __init__(
-        self, packed: bytes, name: str, *, node: str | None, sample: Device | None = None
-    ) -> None:
+    def __init__(self, packed: bytes, name: str, *, node: str | None) -> None:
         """Store a packed device.
 
         Args:
@@ -32,11 +28,9 @@ class PackedClaim(LazyClaim):
             name: the name of the device.
             node: the only node name of the device, in place of those in the report; None to keep
                 the node names of the report.
-            sample: a device that differs only in the texts of `device_texts`, if one is known.
         """
         super().__init__(Origin.REPORT, name)
         object.__setattr__(self, "packed", packed)
-        object.__setattr__(self, "sample", sample)
         object.__setattr__(self, "_node", node)
 
     @property

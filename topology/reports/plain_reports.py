@@ -39,7 +39,7 @@ from topology.reports.neighbor_report import (
 
 MAX_NAME: Final = 253
 _MAX_DEVICE_IDS: Final = 1024
-_MAX_PORTS: Final = 4096
+MAX_PORTS: Final = 4096
 _MAX_PORT_IDS: Final = 64
 _MAX_PORT_NEIGHBORS: Final = 1024
 _MAX_TTL_S: Final = 65_535
@@ -103,6 +103,14 @@ def read_plain_report(document: object) -> PlainReport | None:
     return PlainReport(name, device, status)
 
 
+def read_plain_port(row: object) -> Port | None:
+    """Return the port in a decoded object; None if it is not plain."""
+    try:
+        return _read_port(row, {})
+    except (_NotPlainError, KeyError, TypeError):
+        return None
+
+
 def _read_name(metadata: object) -> str:
     if type(metadata) is not dict:
         raise _NotPlainError
@@ -121,7 +129,7 @@ def _read_device(spec: Any) -> Device:  # noqa: ANN401 - JSON
         kind=_DEVICE_KINDS[device["kind"]],
         name=_read_text(device["name"]),
         ids=_read_ids(device.get("ids", ()), _MAX_DEVICE_IDS, known),
-        ports=tuple([_read_port(port, known) for port in _rows(spec.get("ports", ()), _MAX_PORTS)]),
+        ports=tuple([_read_port(port, known) for port in _rows(spec.get("ports", ()), MAX_PORTS)]),
     )
 
 

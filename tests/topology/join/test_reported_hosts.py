@@ -21,7 +21,6 @@ from topology.model.claims import Claim, Origin, SweptClaims, strong_key
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
-from topology.reports.device_texts import DeviceSamples
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
 from topology.sources.ibnetdiscover.chunks import NumpyReader
@@ -50,27 +49,24 @@ def same(sweep: SweptClaims, beside: Sequence[Claim]) -> Fabric | None:
     return fast
 
 
-def reported(devices: Sequence[Device], *, are_sampled: bool = False) -> list[Claim]:
-    """Return the claims of reports; sampled ones are read by what like reports share."""
-    samples = DeviceSamples()
+def reported(devices: Sequence[Device], *, are_packed: bool = True) -> list[Claim]:
+    """Return the claims of reports; packed ones are read by the shapes of their ports."""
     found: list[Claim] = []
     for device in devices:
         nodes = [one.value for one in device.ids if one.kind is IdKind.NODE_NAME]
-        raw = pack_device(device)
-        sample = samples.find(raw) if are_sampled else None
-        node = nodes[0] if nodes else None
-        found.append(PackedClaim(raw, device.name, node=node, sample=sample))
+        claim = PackedClaim(pack_device(device), device.name, node=nodes[0] if nodes else None)
+        found.append(claim if are_packed else Claim(claim.device, claim.origin))
     return found
 
 
-@pytest.mark.parametrize("are_sampled", [False, True])
+@pytest.mark.parametrize("are_packed", [False, True])
 @pytest.mark.parametrize("parts", [(), ("names",), ("nodes",)])
 @pytest.mark.parametrize("kind", FabricKind)
 def test_reports_that_agree_keep_the_fast_way(
-    kind: FabricKind, parts: Sequence[str], *, are_sampled: bool
+    kind: FabricKind, parts: Sequence[str], *, are_packed: bool
 ) -> None:
     devices = [claim.device for claim in others(FABRICS[kind], ["reports"])]
-    claims = [*others(FABRICS[kind], parts), *reported(devices, are_sampled=are_sampled)]
+    claims = [*others(FABRICS[kind], parts), *reported(devices, are_packed=are_packed)]
     for text in texts_of(FABRICS[kind]):
         fabric = same(packed(text), claims)
         assert fabric is not None
@@ -184,7 +180,7 @@ def reports(draw: st.DrawFn, devices: Sequence[Device] = REPORTS) -> list[Claim]
         st.lists(st.tuples(st.integers(0, len(kept) - 1), REPORT_EDITS), max_size=3)
     ):
         kept[at] = edit(kept[at])
-    return reported(kept, are_sampled=draw(st.booleans()))
+    return reported(kept, are_packed=draw(st.booleans()))
 
 
 SOME_LIST: st.SearchStrategy[list[Claim]] = st.one_of(

@@ -1,4 +1,4 @@
-"""Reports that are like a sample give the rows of their devices."""
+"""Packed reports give the rows of their devices, by the shapes of their ports."""
 
 import json
 import re
@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from generator.ingest.claims import build_claims
 from tests.effort import examples
 from tests.topology.join.test_mixes import same
-from topology.join.claim_columns import ClaimColumns, read_claims
+from tests.topology.reports.test_neighbor_report import DEVICES
+from topology.join.claim_columns import ClaimColumns, ClaimReader, read_claims
 from topology.join.claim_join import join_claims
 from topology.model.claims import Claim, SweptClaims
-from topology.model.facts import Device, Medium
-from topology.model.ids import Id, IdKind
-from topology.reports.compact_reports import CompactReport, compact_document, compact_file
-from topology.reports.device_texts import DeviceSamples
+from topology.model.facts import Device, Medium, PortState
+from topology.reports.compact_reports import CompactReport, compact_file
 from topology.reports.neighbor_report import build_report, render_report
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
@@ -83,14 +82,15 @@ def claims_of(reports: Sequence[CompactReport]) -> list[Claim]:
     return [claim for claim in build_claims(reports).claims if isinstance(claim, Claim)]
 
 
-def unlike(claims: Sequence[Claim]) -> list[Claim]:
-    """Return the claims without samples."""
-    return [
-        PackedClaim(claim.packed, claim.name, node=claim.node)
-        if isinstance(claim, PackedClaim)
-        else claim
-        for claim in claims
-    ]
+def unpacked(claims: Sequence[Claim]) -> list[Claim]:
+    """Return the claims with their devices, so that each is read one by one."""
+    return [Claim(claim.device, claim.origin) for claim in claims]
+
+
+HEARD_FIELDS = (
+    *("contested", "shared_names", "heard_by_hosts"),
+    *("claimed_names", "identified_names", "is_consistent"),
+)
 
 
 def same_columns(found: ClaimColumns, expected: ClaimColumns) -> None:
@@ -102,7 +102,10 @@ def same_columns(found: ClaimColumns, expected: ClaimColumns) -> None:
         sorted(zip(one.table.heard, one.table.heard_by, strict=True)) for one in (found, expected)
     ]
     assert heard[0] == heard[1]
-    assert found.heard_descriptions == expected.heard_descriptions
+    one_heard, other_heard = found.heard_descriptions, expected.heard_descriptions
+    assert set(one_heard.names()) == set(other_heard.names())
+    for name in HEARD_FIELDS:
+        assert getattr(one_heard, name) == getattr(other_heard, name), name
     one, other = found.rows.build(), expected.rows.build()
     for name in ("has_name", "key_stops", "keys", "entry_stops"):
         assert np.array_equal(getattr(one, name), getattr(other, name)), name
@@ -115,35 +118,57 @@ def same_columns(found: ClaimColumns, expected: ClaimColumns) -> None:
 
 
 @pytest.mark.parametrize("fabric", FABRICS.values(), ids=map(str, FABRICS))
-def test_claims_like_a_sample_give_the_rows_of_their_devices(
+def test_packed_claims_give_the_rows_of_their_devices(
     fabric: Sequence[tuple[str, Device]],
 ) -> None:
     claims = claims_of(read([raw_of(device, name) for name, device in fabric]))
-    assert any(isinstance(claim, PackedClaim) and claim.sample for claim in claims)
-    same_columns(read_claims(claims), read_claims(unlike(claims)))
+    assert claims
+    same_columns(read_claims(claims), read_claims(unpacked(claims)))
+
+
+def test_shapes_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Devices with further shapes are read one by one, with the same result."""
+    monkeypatch.setattr("topology.join.shaped_claims._MAX_SHAPES", 3)
+    claims = claims_of(read([raw_of(device, name) for name, device in damaged(HEARD)]))
+    same_columns(read_claims(claims), read_claims(unpacked(claims)))
+
+
+def damaged(fabric: Sequence[tuple[str, Device]]) -> list[tuple[str, Device]]:
+    """Return devices of which each has another port down."""
+    found = []
+    for number, (name, device) in enumerate(fabric):
+        at = number % max(1, len(device.ports))
+        down = [port._replace(state=PortState.DOWN, neighbors=()) for port in device.ports[at:][:1]]
+        ports = (*device.ports[:at], *down, *device.ports[at + 1 :])
+        found.append((name, replace(device, ports=ports)))
+    return found
 
 
 @pytest.mark.parametrize("fabric", FABRICS.values(), ids=map(str, FABRICS))
-def test_claims_of_decoded_reports_are_like_those_of_the_last_reports(
-    fabric: Sequence[tuple[str, Device]],
+def test_devices_with_other_ports_down_give_the_rows_of_their_devices(
+    fabric: Sequence[tuple[str, Device]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    documents = [json.loads(raw_of(device, name)) for name, device in fabric]
-    claims = claims_of([compact_document(document) for document in documents])
-    assert any(isinstance(claim, PackedClaim) and claim.sample for claim in claims)
-    same_columns(read_claims(claims), read_claims(unlike(claims)))
+    claims = claims_of(read([raw_of(device, name) for name, device in damaged(fabric)]))
+    expected = read_claims(unpacked(claims))
+    built: list[str] = []
+    monkeypatch.setattr(ClaimReader, "read_device", lambda *args: built.append(args[1].name))
+    same_columns(read_claims(claims), expected)
+    assert built == []
 
 
-def test_samples_are_bounded() -> None:
-    samples, device = DeviceSamples(), HEARD[0][1]
-    for number in range(400):
-        ids = tuple(Id(IdKind.HOSTNAME, str(value)) for value in range(number))
-        packed = pack_device(replace(device, ids=ids))
-        for _ in range(4):
-            samples.find(packed)
-    assert samples.num_samples == 256
+@given(st.lists(st.tuples(st.booleans(), DEVICES), max_size=6))
+@settings(max_examples=examples(150))
+def test_packed_claims_of_any_devices_give_the_rows_of_their_devices(
+    devices: Sequence[tuple[bool, Device]],
+) -> None:
+    claims: list[Claim] = [
+        PackedClaim(pack_device(device), device.name, node="node-1" if is_node else None)
+        for is_node, device in devices
+    ]
+    same_columns(read_claims(claims), read_claims(unpacked(claims)))
 
 
-def test_devices_of_like_claims_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_devices_of_packed_claims_are_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
     claims = claims_of(read([raw_of(device, name) for name, device in HEARD]))
     built: list[str] = []
     monkeypatch.setattr(PackedClaim, "device", property(lambda claim: built.append(claim.name)))
@@ -165,10 +190,10 @@ def test_reports_with_any_other_texts_give_the_fabric_of_their_devices(
             start, stop = match.span(1) if match.re.groups else match.span()
             raws[index] = (document[:start] + text + document[stop:]).encode()
     claims = claims_of(read(raws))
-    same_columns(read_claims(claims), read_claims(unlike(claims)))
+    same_columns(read_claims(claims), read_claims(unpacked(claims)))
     same(
         join_claims(claims, previous_owners={}),
-        join_claims(unlike(claims), previous_owners={}),
+        join_claims(unpacked(claims), previous_owners={}),
     )
 
 
@@ -194,5 +219,5 @@ def test_a_sweep_beside_agreeing_and_contradicting_reports_is_joined_as_their_de
     assert claims
     same(
         join_claims([*claims, sweep], previous_owners={}),
-        join_claims([*unlike(claims), sweep], previous_owners={}),
+        join_claims([*unpacked(claims), sweep], previous_owners={}),
     )

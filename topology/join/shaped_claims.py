@@ -1,0 +1,327 @@
+"""The rows of packed reports, straight from the texts in which ports of one shape differ.
+
+What the rows of a shape have in common is taken once from the shape. The texts are hashed column by
+column, and the rows of all claims are put in order at the end, as arrays. No device is built.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, repeat
+from operator import add
+from typing import Final, NamedTuple, TypeAlias
+
+from topology.identity.claim_facts import MAX_STORED_IDS, ClaimFacts, read_facts
+from topology.identity.disputed_ids import neighbor_keys
+from topology.identity.heard_descriptions import Description, HeardDescriptions, describe
+from topology.join.claim_rows import PortRowBuilder, ShapeRows
+from topology.join.port_numbers import port_keys
+from topology.model.claims import Key, claim_keys, strong_key
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor
+from topology.model.ids import Id, IdKind, parse_node_name
+from topology.reports.packed_claims import PackedClaim
+from topology.reports.packed_devices import ShapedDevice, unpack_shaped
+from topology.reports.port_shapes import DeviceShape, PortShape, index_of
+
+_MAX_SHAPES: Final = 1024
+"""A report with further shapes is read as a device, which costs a factor."""
+_MAX_DESCRIBED: Final = 1 << 16
+_MAX_ORDERS: Final = 1024
+_MARK: Final = re.compile(r"\0(\d+)\0(.*)", re.DOTALL)
+_Columns: TypeAlias = Sequence[Sequence[str]]
+"""By text of a shape: its values at some ports."""
+
+
+class ShapedFacts(NamedTuple):
+    """What the join reads of one claim."""
+
+    facts: ClaimFacts
+    heard_keys: list[int]
+    """Hashes of the keys that the claim mentions as neighbors."""
+
+
+class _KeyColumns:
+    """Keys whose texts are those of a shape: each is one column of hashes."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        """Take the keys of a marked port or device."""
+        self._rows = [(str(kind), _MARK.fullmatch(text), text) for kind, text in keys]
+
+    def __len__(self) -> int:
+        """Return the number of keys."""
+        return len(self._rows)
+
+    def hash(self, columns: _Columns, num_rows: int) -> list[Iterable[int]]:
+        """Return a column of hashes for each key."""
+        return [
+            _hash_column(kind, columns[int(found[1])], found[2])
+            if found is not None
+            else repeat(hash((kind, text)), num_rows)
+            for kind, found, text in self._rows
+        ]
+
+
+def _hash_column(kind: str, values: Iterable[str], suffix: str) -> list[int]:
+    if suffix:
+        values = map(add, values, repeat(suffix))
+    return list(map(hash, zip(repeat(kind), values)))
+
+
+class _HeadPlaces:
+    """Where the texts of devices of one shape have what the join reads of them."""
+
+    def __init__(self, shape: DeviceShape) -> None:
+        """Find the places in the marked device of the shape."""
+        marked = shape.device
+        self.name = index_of(marked.name)
+        self.facts = read_facts(marked)
+        self.is_identified = any(map(strong_key, marked.ids))
+        few_ids = marked.ids if len(marked.ids) <= MAX_STORED_IDS else ()
+        self._few_ids = [(one, index_of(one.value)) for one in few_ids]
+        self.node_names = [one for one in marked.ids if one.kind is IdKind.NODE_NAME]
+        self._images = _find_kind(marked, IdKind.SYSTEM_IMAGE_GUID)
+        self.keys = _KeyColumns(claim_keys(marked))
+        self.id_keys = _KeyColumns(key for one in marked.ids if (key := strong_key(one)))
+
+    def ids(self, texts: Sequence[str]) -> tuple[Id, ...]:
+        """Return the ids if they are few."""
+        rows = self._few_ids
+        return tuple([one._replace(value=_pick(texts, place)) for one, place in rows])
+
+    def images(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the hashes of the system image GUIDs."""
+        return tuple([hash(_pick(texts, place)) for place in self._images])
+
+
+def _find_kind(marked: Device, kind: IdKind) -> list[int | None]:
+    return [index_of(one.value) for one in marked.ids if one.kind is kind]
+
+
+def _pick(texts: Sequence[str], place: int | None) -> str:
+    return "" if place is None else texts[place]
+
+
+class _PortColumns:
+    """The rows of all ports of one shape."""
+
+    def __init__(self, shape: PortShape, rows: PortRowBuilder) -> None:
+        """Take what they have in common from the marked port of the shape."""
+        port = shape.port
+        self.name = index_of(port.name)
+        self.rdma = index_of(port.rdma_device)
+        self.is_ethernet = port.medium is Medium.ETHERNET
+        near: Neighbor | None = next(iter(port.neighbors), None)
+        self.claimed = _KeyColumns(claim_keys(Device(DeviceKind.HOST, "", (), (port,))))
+        self.own = _KeyColumns(port_keys(port.ids, port.name))
+        far = port_keys(near.port_ids, near.port_name) if near else []
+        self.far = _KeyColumns(far)
+        strong = [key for key in map(strong_key, near.device_ids) if key] if near else []
+        self.first = _KeyColumns(strong[:1])
+        self.mentioned = _KeyColumns(neighbor_keys(near) if near else ())
+        self.near = near
+        self.near_places = self._find_near(near)
+        self.rows: ShapeRows = rows.add_shape(port)
+        self.described: dict[tuple[str, ...], Description] = {}
+        self.heard_by_switches: set[tuple[str, ...]] = set()
+
+    @staticmethod
+    def _find_near(near: Neighbor | None) -> list[int]:
+        """Return the places of the name and ids of the device that is heard."""
+        texts = (near.device_name, *(one.value for one in near.device_ids)) if near else ()
+        return [place for text in texts if (place := index_of(text)) is not None]
+
+    def describe(self, texts: tuple[str, ...]) -> Description:
+        """Return what the entry of a port says about its device.
+
+        Args:
+            texts: those at `near_places`.
+        """
+        known = self.described.get(texts)
+        if known is None and self.near is not None:
+            left = iter(texts)
+            name = next(left) if self.near.device_name else ""
+            ids = [
+                one._replace(value=next(left) if one.value else "") for one in self.near.device_ids
+            ]
+            known = describe(self.near._replace(device_ids=tuple(ids), device_name=name))
+            if len(self.described) >= _MAX_DESCRIBED:
+                self.described.clear()
+            self.described[texts] = known
+        assert known is not None  # noqa: S101 - only shapes with a neighbor are described
+        return known
+
+
+@dataclass(slots=True)
+class ShapedClaims:
+    """Reads packed claims by the shapes of their devices and ports."""
+
+    rows: PortRowBuilder
+    heard: HeardDescriptions
+    _heads: dict[str, _HeadPlaces] = field(default_factory=dict)
+    _ports: dict[str, _PortColumns] = field(default_factory=dict)
+    _orders: dict[tuple[str, ...], tuple[Sequence[int], array[int]] | None] = field(
+        default_factory=dict
+    )
+    """By names of the ports: the rank of each in the order of `sort_ports`, and their numbers."""
+
+    def read(self, claim: PackedClaim, number: int) -> ShapedFacts | None:
+        """Add the rows of a claim; None if its device must be read. Cost: 1 µs a port."""
+        shaped = unpack_shaped(claim.packed)
+        head, ports = self._find_head(shaped.head), self._find_ports(shaped)
+        if head is None or ports is None or not _has_node(shaped, head, claim.node):
+            return None
+        order = self._find_order(_port_names(shaped, ports))
+        if order is None:
+            return None
+        shapes = [ports[index].rows.number for index in shaped.order]
+        self.rows.add_ports(number, shapes, *order)
+        texts, node = shaped.head_texts, claim.node
+        name, kind = _pick(texts, head.name), head.facts.kind
+        self.heard.add_speaker(name, kind, node, is_identified=head.is_identified)
+        mentioned: set[int] = set()
+        for port, columns, num_ports in zip(
+            ports, shaped.columns, shaped.port_counts(), strict=True
+        ):
+            self._add_ports(port, columns, num_ports)
+            if port.near is not None:
+                mentioned.update(chain.from_iterable(port.mentioned.hash(columns, num_ports)))
+                self._add_heard(port, columns, node)
+        facts = self._facts(shaped, head, ports, node)
+        return ShapedFacts(facts, list(mentioned))
+
+    def _add_ports(self, port: _PortColumns, columns: _Columns, num_ports: int) -> None:
+        rows = port.rows
+        for column, hashes in zip(rows.keys, port.own.hash(columns, num_ports), strict=True):
+            column.extend(hashes)
+        if port.rdma is not None:
+            rows.rdma.extend(map(self.rows.table.intern, columns[port.rdma]))
+        if port.near is None:
+            return
+        for column, hashes in zip(rows.far_keys, port.far.hash(columns, num_ports), strict=True):
+            column.extend(hashes)
+        for hashes in port.first.hash(columns, num_ports):
+            rows.first_keys.extend(hashes)
+
+    def _add_heard(self, port: _PortColumns, columns: _Columns, node: str | None) -> None:
+        """Add the devices that ports of one shape hear."""
+        places = port.near_places
+        texts: Iterable[tuple[str, ...]] = (
+            dict.fromkeys(zip(*(columns[place] for place in places), strict=True))
+            if places
+            else ((),)
+        )
+        if node is None:
+            known = port.heard_by_switches
+            texts = [one for one in texts if one not in known]
+            if len(known) >= _MAX_DESCRIBED:
+                known.clear()
+            known.update(texts)
+        for one in texts:
+            self.heard.add_heard(port.describe(one), node)
+
+    def _facts(
+        self,
+        shaped: ShapedDevice,
+        head: _HeadPlaces,
+        ports: Sequence[_PortColumns],
+        node: str | None,
+    ) -> ClaimFacts:
+        texts = shaped.head_texts
+        columns = [(text,) for text in texts]
+        own_keys = _flatten(head.keys.hash(columns, 1))
+        return head.facts._replace(
+            name=_pick(texts, head.name),
+            node_name=node,
+            node=None if node is None else parse_node_name(node),
+            keys=tuple(dict.fromkeys(chain(own_keys, _claimed_keys(shaped, ports)))),
+            name_keys=() if node is None else (hash((IdKind.NODE_NAME, node)),),
+            id_keys=tuple(_flatten(head.id_keys.hash(columns, 1))),
+            label=_label(shaped, ports),
+            ids=head.ids(texts),
+            images=head.images(texts),
+            shows_ethernet=not ports or any(port.is_ethernet for port in ports),
+        )
+
+    def _find_head(self, shape: DeviceShape) -> _HeadPlaces | None:
+        known = self._heads.get(shape.text)
+        if known is None and len(self._heads) < _MAX_SHAPES:
+            known = self._heads[shape.text] = _HeadPlaces(shape)
+        return known
+
+    def _find_ports(self, shaped: ShapedDevice) -> list[_PortColumns] | None:
+        """Return the columns of each shape; None if the rows do not follow from the shapes."""
+        found = []
+        for shape in shaped.shapes:
+            known = self._ports.get(shape.text)
+            if known is None:
+                if len(self._ports) >= _MAX_SHAPES or len(shape.port.neighbors) > 1:
+                    return None
+                known = self._ports[shape.text] = _PortColumns(shape, self.rows)
+            found.append(known)
+        return found
+
+    def _find_order(self, names: tuple[str, ...]) -> tuple[Sequence[int], array[int]] | None:
+        """Return the rank of each port and the numbers of their names; None if two have one."""
+        if names not in self._orders:
+            if len(self._orders) >= _MAX_ORDERS:
+                self._orders.clear()
+            self._orders[names] = self._sort(names)
+        return self._orders[names]
+
+    def _sort(self, names: tuple[str, ...]) -> tuple[Sequence[int], array[int]] | None:
+        if len(set(names)) < len(names):
+            return None
+        ranks = array("i", [0]) * len(names)
+        ordered = sorted(range(len(names)), key=lambda port: (len(names[port]), names[port]))
+        for rank, port in enumerate(ordered):
+            ranks[port] = rank
+        return ranks, array("i", map(self.rows.table.number_name, names))
+
+
+def _has_node(shaped: ShapedDevice, head: _HeadPlaces, node: str | None) -> bool:
+    """Return whether the only node name of a device is that of its claim."""
+    if node is None or len(head.node_names) != 1:
+        return node is None and not head.node_names
+    (claimed,) = head.node_names
+    return not claimed.subtype and _pick(shaped.head_texts, index_of(claimed.value)) == node
+
+
+def _port_names(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> tuple[str, ...]:
+    """Return the names of all ports, in their order."""
+    columns: list[Iterator[str]] = [
+        repeat("") if port.name is None else iter(shaped.columns[index][port.name])
+        for index, port in enumerate(ports)
+    ]
+    if len(columns) == 1:
+        return tuple(columns[0]) if ports[0].name is not None else ("",) * len(shaped.order)
+    return tuple([next(columns[index]) for index in shaped.order])
+
+
+def _claimed_keys(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> list[int]:
+    """Return the hashes of the strong keys of all ports, in their order."""
+    if not any(len(port.claimed) for port in ports):
+        return []
+    counts = zip(ports, shaped.columns, shaped.port_counts(), strict=True)
+    rows = [
+        zip(*port.claimed.hash(columns, num_ports), strict=True)
+        if len(port.claimed)
+        else repeat(())
+        for port, columns, num_ports in counts
+    ]
+    return [key for index in shaped.order for key in next(rows[index])]
+
+
+def _label(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> str | None:
+    """Return the RDMA device of the first port, or its name."""
+    if not shaped.order:
+        return None
+    index = shaped.order[0]
+    texts = [column[0] for column in shaped.columns[index]]
+    return _pick(texts, ports[index].rdma) or _pick(texts, ports[index].name)
+
+
+def _flatten(columns: Iterable[Iterable[int]]) -> list[int]:
+    return list(chain.from_iterable(columns))

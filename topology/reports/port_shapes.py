@@ -1,0 +1,229 @@
+"""What devices and ports of one kind of hardware have in common: all but names and values of ids.
+
+The ports of a cluster have few shapes: up or down, of a NIC or a switch, hearing a host or a
+switch. A port is its shape and the texts in which it differs from other ports of this shape. Pure.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any, Final, TypeAlias
+
+from topology.model.facts import (
+    Capability,
+    Device,
+    DeviceKind,
+    GpuDistance,
+    Medium,
+    Neighbor,
+    Port,
+    PortState,
+    Source,
+)
+from topology.model.ids import Id, IdKind
+
+TEXT: Final = 1
+"""Stands in a shape for a text that differs between ports; empty texts are part of the shape."""
+_MAX_CACHED: Final = 1024
+_MAX_CACHED_BYTES: Final = 4096
+"""Longer shapes are those of ports that hear many devices; few ports share one."""
+_MAX_CACHED_IDS: Final = 64
+_KINDS: Final = {str(kind): kind for kind in IdKind}
+_DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
+_CAPABILITIES: Final = {str(capability): capability for capability in Capability}
+_MEDIA: Final = {str(medium): medium for medium in Medium}
+_STATES: Final = {str(state): state for state in PortState}
+_SOURCES: Final = {str(source): source for source in Source}
+_DISTANCES: Final[dict[str | None, GpuDistance | None]] = {
+    None: None,
+    **{str(distance): distance for distance in GpuDistance},
+}
+Row: TypeAlias = Sequence[Any]
+"""A `Port`, `Neighbor` or `Id` with TEXT in place of its texts."""
+
+
+class PortShape:
+    """What ports of one shape have in common."""
+
+    __slots__ = ("_row", "num_texts", "port", "text")
+
+    def __init__(self, row: Row, text: str) -> None:
+        """Store a row of `Port`, and its JSON. Cost: 10 µs."""
+        numbers = count()
+        self.text, self._row = text, row
+        self.port = self.fill(map(mark_of, numbers))
+        """A port of this shape whose texts are marks."""
+        self.num_texts = next(numbers)
+        """The texts are in the order of `split_port`."""
+
+    def fill(self, texts: Iterator[str]) -> Port:
+        """Return the port with the given texts."""
+        name, ids, medium, state, rate, bond, rdma, pci, distance, near, *rest = self._row
+        return Port(
+            _fill(name, texts),
+            _fill_ids(ids, texts),
+            _MEDIA[medium],
+            _STATES[state],
+            rate,
+            _fill(bond, texts),
+            _fill(rdma, texts),
+            _fill(pci, texts),
+            _DISTANCES[distance],
+            tuple([_fill_neighbor(one, texts) for one in near]),
+            *rest,
+        )
+
+
+class DeviceShape:
+    """What devices of one shape have in common, without their ports."""
+
+    __slots__ = ("_row", "device", "num_texts", "text")
+
+    def __init__(self, row: Row, text: str) -> None:
+        """Store the kind, name, model and ids, and their JSON."""
+        numbers = count()
+        self.text, self._row = text, row
+        self.device = self.fill(map(mark_of, numbers))
+        """A device of this shape without ports whose texts are marks."""
+        self.num_texts = next(numbers)
+
+    def fill(self, texts: Iterator[str], ports: Sequence[Port] = ()) -> Device:
+        """Return the device with the given texts and ports."""
+        kind, name, model, ids = self._row
+        return Device(
+            kind=_DEVICE_KINDS[kind],
+            name=_fill(name, texts),
+            model=_fill(model, texts),
+            ids=_fill_ids(ids, texts),
+            ports=tuple(ports),
+        )
+
+
+def mark_of(number: int) -> str:
+    """Return the mark of a text, by its number in the shape; no text of a report begins like it."""
+    return f"\0{number}\0"
+
+
+def split_port(port: Port) -> tuple[PortShape, list[str]]:
+    """Return the shape of a port, and its texts. Cost: 5 µs with a neighbor."""
+    texts: list[str] = []
+    row = (
+        _blank(port.name, texts),
+        _blank_ids(port.ids, texts),
+        port.medium,
+        port.state,
+        port.rate_bps,
+        _blank(port.bond_master, texts),
+        _blank(port.rdma_device, texts),
+        _blank(port.pci_address, texts),
+        port.gpu_distance,
+        tuple([_blank_neighbor(near, texts) for near in port.neighbors]),
+        port.numa_node,
+        port.firmware_lldp,
+        port.subnet,
+    )
+    is_short = (
+        len(port.ids) + sum(len(near[0]) + len(near[2]) for near in row[9]) <= _MAX_CACHED_IDS
+    )
+    return (_find_shape if is_short else _build_shape)(row), texts
+
+
+def split_device(device: Device) -> tuple[DeviceShape, list[str]]:
+    """Return the shape of a device, and its texts, both without its ports."""
+    texts: list[str] = []
+    row = (
+        device.kind,
+        _blank(device.name, texts),
+        _blank(device.model, texts),
+        _blank_ids(device.ids, texts),
+    )
+    is_short = len(device.ids) <= _MAX_CACHED_IDS
+    return (_find_head if is_short else _build_head)(row), texts
+
+
+def parse_port_shape(text: str) -> PortShape:
+    """Return the shape that has this JSON."""
+    return (_parse_shape if len(text) <= _MAX_CACHED_BYTES else _read_shape)(text)
+
+
+def parse_device_shape(text: str) -> DeviceShape:
+    """Return the shape that has this JSON."""
+    return (_parse_head if len(text) <= _MAX_CACHED_BYTES else _read_head)(text)
+
+
+def _build_shape(row: Row) -> PortShape:
+    return PortShape(row, _render(row))
+
+
+def _render(row: Row) -> str:
+    return json.dumps(row, separators=(",", ":"))
+
+
+def _read_shape(text: str) -> PortShape:
+    return PortShape(json.loads(text), text)
+
+
+def _read_head(text: str) -> DeviceShape:
+    return DeviceShape(json.loads(text), text)
+
+
+def _build_head(row: Row) -> DeviceShape:
+    return DeviceShape(row, _render(row))
+
+
+_find_head = lru_cache(_MAX_CACHED)(_build_head)
+_find_shape = lru_cache(_MAX_CACHED)(_build_shape)
+_parse_shape = lru_cache(_MAX_CACHED)(_read_shape)
+_parse_head = lru_cache(_MAX_CACHED)(_read_head)
+
+
+def _blank(text: str | None, texts: list[str]) -> str | int | None:
+    if not text:
+        return text
+    texts.append(text)
+    return TEXT
+
+
+def _blank_ids(ids: Sequence[Id], texts: list[str]) -> Row:
+    return tuple([(kind, _blank(value, texts), subtype) for kind, value, subtype in ids])
+
+
+def _blank_neighbor(near: Neighbor, texts: list[str]) -> Row:
+    device_ids, name, port_ids, port_name, *rest = near
+    return (
+        _blank_ids(device_ids, texts),
+        _blank(name, texts),
+        _blank_ids(port_ids, texts),
+        _blank(port_name, texts),
+        *rest,
+    )
+
+
+def _fill(value: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401 - a text, or None
+    return next(texts) if value == TEXT else value
+
+
+def _fill_ids(rows: Sequence[Row], texts: Iterator[str]) -> tuple[Id, ...]:
+    return tuple([Id(_KINDS[kind], _fill(value, texts), subtype) for kind, value, subtype in rows])
+
+
+def _fill_neighbor(row: Row, texts: Iterator[str]) -> Neighbor:
+    ids, name, port_ids, port_name, source, kind, ttl_s, capabilities = row
+    return Neighbor(
+        _fill_ids(ids, texts),
+        _fill(name, texts),
+        _fill_ids(port_ids, texts),
+        _fill(port_name, texts),
+        _SOURCES[source],
+        _DEVICE_KINDS[kind],
+        ttl_s,
+        tuple([_CAPABILITIES[capability] for capability in capabilities]),
+    )
+
+
+def index_of(mark: str | None) -> int | None:
+    """Return the number of a marked text; None for a text that is part of the shape."""
+    return int(mark[1:-1]) if mark else None
