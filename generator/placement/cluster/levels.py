@@ -26,6 +26,8 @@ FloatArray = NDArray[np.float64]
 
 
 NODE_TIER = "node"
+LEAF_TIER = 1
+"""Height of the lowest tier of domains."""
 CLUSTER_TIER = "cluster"
 
 

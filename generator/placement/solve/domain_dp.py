@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
-from generator.placement.cluster.subset_sum import (
-    choose_fewest_nodes,
+from generator.placement.cluster.levels import LEAF_TIER, BoolArray, IntArray, TreeLevels
+from generator.placement.cluster.min_cover import (
+    choose_fewest_bins,
     fewest_bins_candidates,
     fill_in_order,
-    group_equal_bins,
 )
-from generator.placement.cluster.units import content_key
 from generator.placement.presets import ObjectiveKey
 from generator.placement.solve.budget import Budget
 
@@ -106,6 +104,22 @@ class FillContext:
         return used[:tier], left[:tier]
 
 
+def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
+    """Return a key that is equal for units in which pods use and leave the same.
+
+    The order of the nodes of a leaf does not matter.
+    """
+    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
+    if tier == LEAF_TIER:
+        return np.sort(slots[start:stop]).tobytes()
+    rows = [slots[start:stop].tobytes()]
+    for inner in range(1, tier):
+        starts = levels.starts[inner]
+        first, last = levels.unit_of_node[inner][start], levels.unit_of_node[inner][stop - 1] + 1
+        rows.append((starts[first:last] - start).tobytes())
+    return b"|".join(rows)
+
+
 class DomainTables:
     """The tables of one domain: per unit the lowest cost of every number of pods."""
 
@@ -172,7 +186,7 @@ class DomainTables:
         """
         children = self._levels.children(tier, unit)
         class_keys = [self._class_of(tier - 1, child) for child in children]
-        kept, fewest = fewest_bins_candidates(group_equal_bins(highs, class_keys), self._num_pods)
+        kept, fewest = fewest_bins_candidates(highs, self._num_pods, class_keys)
         min_pods = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
         return [children[index] for index in kept], min_pods
 
@@ -195,12 +209,7 @@ class DomainTables:
         """Return a key that is equal for units with equal tables."""
         cached = self._classes.get((tier, unit))
         if cached is None:
-            slots = self._bounds.slots[0]
-            if tier == 1:
-                nodes = self._levels.children(1, unit)
-                content = np.sort(slots[nodes.start : nodes.stop]).tobytes()
-            else:
-                content = content_key(self._levels, slots, tier, unit)
+            content = content_key(self._levels, self._bounds.slots[0], tier, unit)
             cached = self._classes[tier, unit] = bytes([tier]) + content
         return cached
 
@@ -318,8 +327,7 @@ class DomainTables:
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
             self._budget.spend(1)
             slots = high[span.start : span.stop].tolist()
-            bins, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
-            fewest = choose_fewest_nodes(slots, bins, num_pods, is_tight=is_tight)
+            fewest = choose_fewest_bins(slots, num_pods, is_tight=bool(self._slot_costs[0]))
             if fewest is not None:
                 shares = fill_in_order(slots, fewest, num_pods)
                 return {span[index]: count for index, count in shares.items()}
@@ -343,9 +351,8 @@ class DomainTables:
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
         highs = values.tolist()
-        candidates, _ = fewest_bins_candidates(
-            group_equal_bins(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
-        )
+        classes = list(zip(highs, slots.tolist(), strict=True))
+        candidates, _ = fewest_bins_candidates(highs, num_pods, classes)
         free, values, slots = free[candidates], values[candidates], slots[candidates]
         chosen: list[int] = []
         rows = zip(

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from generator.placement.cluster.subset_sum import (
-    choose_fewest_nodes,
-    fill_in_order,
-    group_equal_bins,
-)
-from generator.placement.cluster.units import LEAF_TIER
+from generator.placement.cluster.levels import LEAF_TIER
+from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 from generator.placement.solve.budget import BudgetExhausted
 from generator.placement.solve.domain_dp import DomainTables, FillContext, is_constant
 
@@ -55,12 +51,7 @@ def _fill_even_leaves(context: FillContext, unit: int, num_pods: int) -> dict[in
         return None
     leaves = levels.children(LEAF_TIER + 1, unit)
     leaf_slots = bounds.slots[LEAF_TIER][leaves.start : leaves.stop].tolist()
-    chosen = choose_fewest_nodes(
-        leaf_slots,
-        group_equal_bins(leaf_slots, leaf_slots),
-        num_pods,
-        is_tight=context.counts_fragmentation,
-    )
+    chosen = choose_fewest_bins(leaf_slots, num_pods, is_tight=context.counts_fragmentation)
     if chosen is None:
         return None
     context.budget.spend(len(leaf_slots))

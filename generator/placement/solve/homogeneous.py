@@ -18,13 +18,12 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray, TreeLevels
-from generator.placement.cluster.min_cover import build_min_cover
-from generator.placement.cluster.units import LEAF_TIER, content_key
+from generator.placement.cluster.min_cover import MinCover
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartType, PlacedPart
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.domain_dp import Bounds, FillContext
+from generator.placement.solve.domain_dp import Bounds, FillContext, content_key
 from generator.placement.solve.domain_fill import DomainFill, fill_domain
 from generator.placement.solve.part_placement import PartPlacement
 
@@ -166,11 +165,14 @@ class HomogeneousFinder:
         if tier == 0 or len(units) == 1:
             return fill_domain(context, tier, first, self._num_pods)
         best = self._fill_unit(tier, first, context)
-        is_proved, tried = best.fill.is_proved, {self._content_key(tier, first)}
+        is_proved, tried = (
+            best.fill.is_proved,
+            {content_key(self._levels, self._shape.slots, tier, first)},
+        )
         for unit, bound in candidates:
             if best.vector[: len(bound)] < bound:
                 break
-            content = self._content_key(tier, unit)
+            content = content_key(self._levels, self._shape.slots, tier, unit)
             if content in tried:
                 continue
             tried.add(content)
@@ -217,17 +219,6 @@ class HomogeneousFinder:
             ObjectiveKey.FRAGMENTATION: [np.zeros_like] * tier,
         }
 
-    def _content_key(self, tier: int, unit: int) -> bytes:
-        """Return a key that is equal for units in which pods use and leave the same."""
-        slots = self._shape.slots
-        if tier != LEAF_TIER + 1:
-            return content_key(self._levels, slots, tier, unit)
-        starts, stops = self._levels.starts[LEAF_TIER], self._levels.stops[LEAF_TIER]
-        leaves = self._levels.children(tier, unit)
-        return b"|".join(
-            sorted(np.sort(slots[starts[leaf] : stops[leaf]]).tobytes() for leaf in leaves)
-        )
-
     def _sort_columns(
         self, tier: int, inner_columns: Mapping[ObjectiveKey, list[SortColumn]]
     ) -> list[SortColumn]:
@@ -258,7 +249,7 @@ class HomogeneousFinder:
         if inner < bounds.worst_tier:
             cover = self._shape.min_cover(self._levels, inner, tier)
         else:
-            cover = build_min_cover(self._levels, inner, tier, bounds.high[inner])
+            cover = MinCover.build(self._levels, inner, tier, bounds.high[inner])
         fewest = cover.min_units(units, self._num_pods)
         low = bounds.low[inner]
         if low is None:
