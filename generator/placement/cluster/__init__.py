@@ -2,7 +2,6 @@
 
 `snapshot`: nodes, free quantities, running gangs and nominations; how they change.
 `levels`: the tree as contiguous ranges of nodes per tier.
-`tiers`: looks up a tier by name.
 `shapes`: the pods of one shape that fit each node and each unit; a cache per snapshot.
 `capacity`: the shapes of a request, and what is left of them while pods are placed and removed.
 `min_cover`: the fewest bins that hold a number of pods.

@@ -31,6 +31,10 @@ LEAF_TIER = 1
 CLUSTER_TIER = "cluster"
 
 
+class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
+    """A tier that the tree lacks."""
+
+
 @dataclass(frozen=True, eq=False)
 class TreeLevels:
     """Units per tier; unit u of tier t covers the nodes `starts[t][u]` to `stops[t][u]`."""
@@ -50,6 +54,20 @@ class TreeLevels:
     def root(self) -> int:
         """Height of `cluster`."""
         return len(self.tiers) - 1
+
+    def height_of(self, tier: str | None) -> int:
+        """Return the height of a tier by name, or by its integer in text form.
+
+        Raises:
+            UnknownTier: the tree has no such tier.
+        """
+        if tier in self.tiers:
+            return self.tiers.index(tier)
+        numbers = {str(height): height for height in range(1, self.root)}
+        height = numbers.get((tier or "").lstrip("0"))
+        if height is None:
+            raise UnknownTier(tier)
+        return height
 
     def children(self, tier: int, unit: int) -> range:
         """Return the units one tier below a unit."""

@@ -8,7 +8,7 @@ the children with the most slots are filled first, and the answer is not proved.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +20,6 @@ from generator.placement.cluster.min_cover import (
     fewest_bins_candidates,
     fill_in_order,
 )
-from generator.placement.presets import ObjectiveKey
 from generator.placement.solve.budget import Budget
 
 WORD_BITS = 60
@@ -82,26 +81,17 @@ class NodeBounds:
         return int((self.high - self.low)[self.is_forced].sum())
 
 
+@dataclass(frozen=True, eq=False)
 class FillContext:
-    """The context that all domains of a tier share: bounds, budget and the keys to compare."""
+    """The context that all domains of a tier share."""
 
-    def __init__(
-        self, levels: TreeLevels, bounds: Bounds, budget: Budget, *, keys: Collection[ObjectiveKey]
-    ) -> None:
-        """Store the arguments; `keys` are the keys that are compared."""
-        self.levels, self.bounds, self.budget = levels, bounds, budget
-        self.counts_fragmentation = ObjectiveKey.FRAGMENTATION in keys
-        self.counts_islands = ObjectiveKey.ISLANDS in keys
-
-    def used_and_left(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Return, per tier below one, the units that some pods use and the slots left in them."""
-        num_pods = sum(pods.values())
-        used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
-        for inner in range(1, tier):
-            touched = list(set(self.levels.unit_of_node[inner][list(pods)].tolist()))
-            used.append(len(touched))
-            left.append(int(self.bounds.slots[inner][touched].sum()) - num_pods)
-        return used[:tier], left[:tier]
+    levels: TreeLevels
+    bounds: Bounds
+    budget: Budget
+    counts_fragmentation: bool
+    """Whether slots left in used units are compared."""
+    counts_islands: bool
+    """Whether islands are compared."""
 
 
 def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
@@ -148,7 +138,6 @@ class DomainTables:
         self._infinite_cost = 1 << max(total + 1, 1)
         self._costs: dict[bytes, IntArray] = {}
         self._sums: dict[bytes, list[IntArray]] = {}
-        self._classes: dict[tuple[int, int], bytes] = {}
 
     def pods_per_node(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node for pods in a unit; nodes without pods are left out."""
@@ -207,11 +196,7 @@ class DomainTables:
 
     def _class_of(self, tier: int, unit: int) -> bytes:
         """Return a key that is equal for units with equal tables."""
-        cached = self._classes.get((tier, unit))
-        if cached is None:
-            content = content_key(self._levels, self._bounds.slots[0], tier, unit)
-            cached = self._classes[tier, unit] = bytes([tier]) + content
-        return cached
+        return bytes([tier]) + content_key(self._levels, self._bounds.slots[0], tier, unit)
 
     def _combine(self, unit_costs: IntArray, other_costs: IntArray, min_pods: int) -> IntArray:
         """Return the lowest cost of x pods in both, for every x up to all pods.

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Sequence
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import Preset
 from generator.placement.request import GangGroup, PlacementRequest
 from generator.placement.solve.homogeneous import cut_parts
@@ -40,14 +39,14 @@ def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
         return True
     layer = group.slices[-1]
     is_bound = layer.has_short or layer.is_spread or layer.is_indexed
-    is_loose = layer.tier is None or tier_index(snapshot, layer.tier) < LEAF_TIER
+    is_loose = layer.tier is None or snapshot.levels.height_of(layer.tier) < LEAF_TIER
     return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
 
 
 def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
     """Return whether a plain gang may lie in a domain of a tier."""
     tiers = (request.required, request.groups[0].required)
-    return all(tier_index(snapshot, bound) >= tier for bound in tiers if bound)
+    return all(snapshot.levels.height_of(bound) >= tier for bound in tiers if bound)
 
 
 def tightest_units(
