@@ -35,11 +35,15 @@ from generator.placement.explain import (
 from generator.placement.presets import PRESETS, ObjectiveKey
 from generator.placement.problem.constraints import is_allowed, require_allowed
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
-from generator.placement.problem.objective import eviction_of, measure, render_objective
+from generator.placement.problem.objective import (
+    PlacementCandidate,
+    eviction_of,
+    measure,
+    render_objective,
+)
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.budget import Budget, BudgetExhausted
-from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.eviction_search import solve_with_eviction
 from generator.placement.solve.pod_counts import max_gang_pods
 from generator.placement.solve.solver import solve, solve_greedily

@@ -17,18 +17,17 @@ from typing import Final
 import numpy as np
 
 from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
-from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
+from generator.placement.cluster.levels import CLUSTER_TIER, IntArray, UnknownTier
 from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import UnknownTier, tier_index
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.domain_capacity import GroupCapacity
+from generator.placement.problem.objective import PlacementCandidate
 from generator.placement.problem.problem import Problem, build_problem, without_running_pods
 from generator.placement.problem.slices import all_slices
 from generator.placement.quantities import render_quantity
 from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
 from generator.placement.solve.budget import Budget, BudgetExhausted
-from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.solver import solve
 from topology.model.errors import list_some, show
 
@@ -44,7 +43,7 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
     """Return why this tree cannot satisfy the request at all; None if it might."""
     for tier in request.tiers:
         try:
-            tier_index(snapshot, tier)
+            snapshot.levels.height_of(tier)
         except UnknownTier:
             return Reason(ReasonKind.NO_LEVEL, tier=tier)
     for group in request.groups:
@@ -66,7 +65,7 @@ def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> R
         if (
             tier
             and group.required
-            and tier_index(snapshot, tier) > tier_index(snapshot, group.required)
+            and snapshot.levels.height_of(tier) > snapshot.levels.height_of(group.required)
         ):
             return Reason(ReasonKind.BAD_SLICE, tier=tier)
     return None
@@ -75,7 +74,7 @@ def _slice_reason(snapshot: Snapshot, group: GangGroup, *, is_growth: bool) -> R
 def no_domain_reason(problem: Problem) -> Reason | None:
     """Return the required tier that no node has a domain of; None if there is none."""
     for tier in _bound_tiers(problem.request):
-        if not _has_domain(problem.snapshot, tier_index(problem.snapshot, tier)):
+        if not _has_domain(problem.snapshot, problem.snapshot.levels.height_of(tier)):
             return Reason(ReasonKind.NO_DOMAIN, tier=tier)
     return None
 
@@ -99,7 +98,8 @@ def _conflict_reason(problem: Problem) -> Reason | None:
         if (
             tier
             and running
-            and levels.common_tier(running[0], running[-1]) > tier_index(problem.snapshot, tier)
+            and levels.common_tier(running[0], running[-1])
+            > problem.snapshot.levels.height_of(tier)
         ):
             return Reason(ReasonKind.CONFLICT, tier=tier)
     return None
@@ -174,7 +174,7 @@ def _no_fit_reason(problem: Problem) -> Reason:
     layer = _coarsest_layer(problem.request.groups[0])
     size, unit = (1, "pods") if layer is None else (layer.size, "slices")
     if layer is not None and int(capacity.slots_by_tier[tier].max()) >= needed:
-        name = names[tier_index(problem.snapshot, layer.tier)]
+        name = names[problem.snapshot.levels.height_of(layer.tier)]
     else:
         name = names[tier]
     fits = int(capacity.usable_slots[tier].max()) // size

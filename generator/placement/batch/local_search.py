@@ -17,7 +17,7 @@ from itertools import combinations, permutations
 from typing import Final, NamedTuple, Protocol
 
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse
-from generator.placement.cluster.units import LEAF_TIER
+from generator.placement.cluster.levels import LEAF_TIER
 from generator.placement.solve.budget import Budget, BudgetExhausted
 
 MAX_NEARBY: Final = 11

@@ -11,12 +11,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from generator.placement.cluster.capacity import FreeCapacity
-from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.subset_sum import (
-    choose_fewest_nodes,
-    group_equal_bins,
-)
-from generator.placement.cluster.units import LEAF_TIER
+from generator.placement.cluster.levels import LEAF_TIER, IntArray
+from generator.placement.cluster.min_cover import choose_fewest_bins
 
 MAX_UNITS_COMPARED = 8
 """Domains of a tier whose contents are compared."""
@@ -170,9 +166,7 @@ def fewest_bins(slots: IntArray, bins: Sequence[int], num_pods: int) -> list[int
         (index, number) for index, number in zip(bins, slots[bins].tolist(), strict=True) if number
     ]
     numbers = [number for _, number in filled]
-    chosen = choose_fewest_nodes(
-        numbers, group_equal_bins(numbers, numbers), num_pods, is_tight=True
-    )
+    chosen = choose_fewest_bins(numbers, num_pods, is_tight=True)
     if chosen is None:
         chosen = _largest_bins(numbers, num_pods)
     return [filled[index][0] for index in chosen]

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
-from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.levels import LEAF_TIER, IntArray
 from generator.placement.cluster.snapshot import Snapshot, view_for
-from generator.placement.cluster.units import LEAF_TIER, UnitSlots, tightest_units
 from generator.placement.explain import find_refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.uniform_gang import (
@@ -23,6 +22,7 @@ from generator.placement.solve.uniform_gang import (
     is_uniform_gang,
     may_span,
     nodes_in_index_order,
+    tightest_units,
 )
 from topology.model.errors import InvariantError
 
@@ -139,9 +139,7 @@ class UniformGangs:
         if not is_spread:
             ((slots, first),) = firsts.items()
             return {first + slots.index(best): count}
-        return fill_tightest(
-            (UnitSlots.build(first, slots) for slots, first in firsts.items()), count
-        )
+        return fill_tightest(((first, slots) for slots, first in firsts.items()), count)
 
     def _leaf_slots(self, ranked: _RankedLeaves, leaf: int) -> list[int]:
         levels = self._free.levels

@@ -17,7 +17,6 @@ import numpy as np
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot, fit_pods
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
 from topology.model.errors import InvariantError
@@ -297,7 +296,7 @@ def _count_shape(
         allowed[snapshot.num_tree_nodes :] = False
     bound = {layer.tier for layer in group.slices if layer.tier is not None}
     for tier in bound | {tier for tier, _ in group.multiples}:
-        height = tier_index(snapshot, tier)
+        height = snapshot.levels.height_of(tier)
         if 0 < height < snapshot.levels.root:
             allowed &= (
                 snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0

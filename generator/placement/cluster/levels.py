@@ -26,7 +26,13 @@ FloatArray = NDArray[np.float64]
 
 
 NODE_TIER = "node"
+LEAF_TIER = 1
+"""Height of the lowest tier of domains."""
 CLUSTER_TIER = "cluster"
+
+
+class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
+    """A tier that the tree lacks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +54,20 @@ class TreeLevels:
     def root(self) -> int:
         """Height of `cluster`."""
         return len(self.tiers) - 1
+
+    def height_of(self, tier: str | None) -> int:
+        """Return the height of a tier by name, or by its integer in text form.
+
+        Raises:
+            UnknownTier: the tree has no such tier.
+        """
+        if tier in self.tiers:
+            return self.tiers.index(tier)
+        numbers = {str(height): height for height in range(1, self.root)}
+        height = numbers.get((tier or "").lstrip("0"))
+        if height is None:
+            raise UnknownTier(tier)
+        return height
 
     def children(self, tier: int, unit: int) -> range:
         """Return the units one tier below a unit."""

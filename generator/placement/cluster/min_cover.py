@@ -1,138 +1,144 @@
-"""The fewest units of a tier, inside each unit of a wider tier, that hold a number of pods.
+"""The fewest bins that hold a number of pods: their number for many units, or the bins of one.
 
-Built once per pod shape and tier, then answered for any number of pods without reading nodes. After
-some nodes of a snapshot change, only the units around them are updated.
+Bins are the nodes or units inside a wider unit. In `cluster`, since a shape caches its covers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from operator import itemgetter
 
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray, TreeLevels
 
-_RUN_START = np.ones(1, dtype=np.bool_)
-MAX_COUNTED_SLOTS = 64
-"""Pods per unit up to which units are kept as a histogram; with more they are sorted."""
-
-
-class MinCover(Protocol):
-    """The units of one tier inside those of a wider tier."""
-
-    def min_units(self, units: IntArray, num_pods: int) -> IntArray:
-        """Return per wider unit the fewest inner units that hold the pods; it must hold them."""
-
-    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
-        """Return it after the slots of some units, given in order, change; None: rebuild it."""
-
-
-def build_min_cover(levels: TreeLevels, inner: int, tier: int, values: IntArray) -> MinCover:
-    """Group the units of a tier by the unit of a wider tier.
-
-    Args:
-        levels: the tree.
-        inner: the tier.
-        tier: the wider tier.
-        values: pods that each unit of the inner tier holds.
-
-    Cost: O(units), times their logarithm if a unit holds many pods.
-    """
-    first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(values))
-    around = levels.unit_of_node[tier]
-    wider_unit_of = around if inner == 0 else around[levels.starts[inner]]
-    max_slots = int(values.max(initial=0))
-    return (
-        _HistogramCover.build(first, wider_unit_of, values, max_slots)
-        if max_slots <= MAX_COUNTED_SLOTS
-        else _SortedCover.build(first, wider_unit_of, values)
-    )
+MAX_SUM_BITS = 1 << 26
+"""Most sums that are compared: one bit each, 8 MiB in all, some milliseconds."""
+MAX_BIN_SLOTS = 1 << 32
+"""Slots are counted up to this number, above the pods of any gang, so that keys fit 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
-class _HistogramCover:
-    """Units by the number of pods that they hold.
-
-    The pods in the largest k units are a concave function of k. It is the minimum over all r of
-    `lines[r] + k * (top - r)`, where `top` is `max_slots`. So k units hold a number of pods if no
-    line is below it.
-    """
-
-    first: IntArray
-    """Where the inner units of each wider unit start, then the end of the last."""
-    max_slots: int
-    """Most pods that one unit may hold."""
-    lines: IntArray
-    """Shape (top + 1, wider units); row r minus row r - 1: units that hold more than `top - r`.
-
-    The last row: pods in all units.
-    """
-
-    @classmethod
-    def build(
-        cls, first: IntArray, wider_unit_of: IntArray, values: IntArray, max_slots: int
-    ) -> _HistogramCover:
-        counts = np.bincount(
-            wider_unit_of * (max_slots + 1) + values, minlength=(len(first) - 1) * (max_slots + 1)
-        )
-        return cls(first, max_slots, _histogram_lines(counts.reshape(-1, max_slots + 1).T))
-
-    def min_units(self, units: IntArray, num_pods: int) -> IntArray:
-        if self.max_slots <= 1:
-            return np.full(len(units), num_pods)
-        slopes = np.arange(self.max_slots, 0, -1)[:, np.newaxis]
-        return np.asarray(-((self.lines[:-1, units] - num_pods) // slopes).min(axis=0))
-
-    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
-        slots = after[units]
-        if slots.max() > self.max_slots:
-            return None
-        wider_units = self.first.searchsorted(units, side="right") - 1
-        offsets = np.arange(-self.max_slots, 1)[:, np.newaxis]
-        change = np.maximum(offsets + slots, 0) - np.maximum(offsets + before[units], 0)
-        run_starts = np.flatnonzero(
-            np.concatenate((_RUN_START, wider_units[1:] > wider_units[:-1]))
-        )
-        lines = self.lines.copy()
-        lines[:, wider_units[run_starts]] += np.add.reduceat(change, run_starts, axis=1)
-        return _HistogramCover(self.first, self.max_slots, lines)
-
-
-def _histogram_lines(counts: IntArray) -> IntArray:
-    """Return the lines of units that are counted by their slots, from 0 slots on.
-
-    One unit with `slots` adds `r - (top - slots)` to line r, if that is above 0.
-    """
-    lines = np.zeros(counts.shape, dtype=np.int64)  # contiguous rows: min_units compares rows
-    counts[:0:-1].cumsum(axis=0).cumsum(axis=0, out=lines[1:])
-    return lines
-
-
-@dataclass(frozen=True, eq=False)
-class _SortedCover:
-    """Units sorted by the number of pods that they hold, the largest of each wider unit first."""
+class MinCover:
+    """The units of one tier inside those of a wider tier, sorted by the pods that they hold."""
 
     first: IntArray
     """Where the inner units of each wider unit start, then the end of the last."""
     sorted_slots: IntArray
+    """The largest of each wider unit first."""
     prefix_sums: IntArray
     """Pods in all units up to and including each."""
 
     @classmethod
-    def build(cls, first: IntArray, wider_unit_of: IntArray, values: IntArray) -> _SortedCover:
-        sorted_slots = values[np.lexsort((-values, wider_unit_of))]
+    def build(cls, levels: TreeLevels, inner: int, tier: int, values: IntArray) -> MinCover:
+        """Sort the units of a tier inside each unit of a wider tier; O(units × log units).
+
+        Args:
+            levels: the tree.
+            inner: the tier.
+            tier: the wider tier.
+            values: pods that each unit of the inner tier holds.
+        """
+        slots = np.minimum(values, MAX_BIN_SLOTS)
+        first = np.append(np.searchsorted(levels.starts[inner], levels.starts[tier]), len(slots))
+        offset = levels.unit_of_node[tier][levels.starts[inner]] * (int(slots.max(initial=0)) + 1)
+        sorted_slots = offset - np.sort(offset - slots, kind="stable")
         return cls(first, sorted_slots, sorted_slots.cumsum())
 
     def min_units(self, units: IntArray, num_pods: int) -> IntArray:
+        """Return per wider unit the fewest inner units that hold the pods; it must hold them."""
         start = self.first[units]
         before = self.prefix_sums[start] - self.sorted_slots[start]
         return np.searchsorted(self.prefix_sums, before + num_pods) - start + 1
 
-    def with_changes(self, before: IntArray, after: IntArray, units: IntArray) -> MinCover | None:
-        del before
+    def with_values(self, values: IntArray, units: IntArray) -> MinCover:
+        """Return the cover after the values of some inner units change."""
         sorted_slots = self.sorted_slots.copy()
-        for wider_unit in set((np.searchsorted(self.first, units, side="right") - 1).tolist()):
+        for wider_unit in np.unique(self.first.searchsorted(units, side="right") - 1).tolist():
             span = slice(self.first[wider_unit], self.first[wider_unit + 1])
-            sorted_slots[span] = np.sort(after[span])[::-1]
-        return _SortedCover(self.first, sorted_slots, sorted_slots.cumsum())
+            sorted_slots[span] = np.sort(np.minimum(values[span], MAX_BIN_SLOTS))[::-1]
+        return MinCover(self.first, sorted_slots, sorted_slots.cumsum())
+
+
+def choose_fewest_bins(slots: Sequence[int], num_pods: int, *, is_tight: bool) -> list[int] | None:
+    """Return the fewest bins that hold the pods, in order; all bins together must hold them.
+
+    If `is_tight`, no other set of as few bins leaves fewer slots free. Among equal sets the first
+    bins are chosen, so that of bins with equal slots only as many as needed are compared. Sums of
+    slots are bits of an integer; None if there are too many.
+    """
+    candidates, count = fewest_bins_candidates(slots, num_pods)
+    most_slots = slots[candidates[0]]
+    if all(slots[index] == most_slots for index in candidates):
+        return candidates[:count]
+    width = count * max(slots) + 1
+    if len(candidates) * (count + 1) * width > MAX_SUM_BITS:
+        return None
+    sums = _reachable_sums([slots[index] for index in candidates], count, width)
+    sums_above = sums[-1] >> count * width + num_pods
+    target_slots = num_pods + (sums_above & -sums_above).bit_length() - 1 if is_tight else num_pods
+    chosen: list[int] = []
+    for index, suffix_sums in zip(candidates, sums[-2::-1], strict=True):
+        remaining = target_slots - slots[index]
+        reachable = (suffix_sums >> (count - 1) * width & (1 << width) - 1) >> max(remaining, 0)
+        if reachable & 1 and remaining >= 0 if is_tight else reachable:
+            chosen.append(index)
+            target_slots, count = remaining, count - 1
+            if not count:
+                break
+    return chosen
+
+
+def fewest_bins_candidates(
+    slots: Sequence[int], num_pods: int, classes: Sequence[Hashable] | None = None
+) -> tuple[list[int], int]:
+    """Return the bins that may be among the fewest that hold the pods, and the fewest number.
+
+    All bins together must hold the pods. Of equal bins the first ones are returned, as many as may
+    be needed. The largest bins hold some pods too many; a bin that holds less than the smallest of
+    them uses up the difference.
+
+    Args:
+        slots: pods that fit each bin.
+        num_pods: the pods to hold.
+        classes: class of each bin, of which all bins are equal; None: bins with equal slots are.
+    """
+    bins_by_class: dict[Hashable, tuple[int, list[int]]] = {}
+    for index, (bin_slots, bin_class) in enumerate(zip(slots, classes or slots, strict=True)):
+        bins_by_class.setdefault(bin_class, (bin_slots, []))[1].append(index)
+    largest_first = sorted(bins_by_class.values(), key=itemgetter(0), reverse=True)
+    count = smallest = 0
+    missing = num_pods
+    for smallest, indices in largest_first:
+        needed = min(-(-missing // smallest), len(indices))
+        count, missing = count + needed, missing - needed * smallest
+        if missing <= 0:
+            break
+    candidates: list[int] = []
+    for bin_slots, indices in largest_first:
+        is_large = bin_slots >= smallest
+        max_bins = count if is_large else min(-missing // (smallest - bin_slots), count)
+        candidates += indices[:max_bins]
+    return sorted(candidates), count
+
+
+def fill_in_order(slots: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+    """Return pods per chosen bin, in order: each bin is filled before the next is used."""
+    pods_per_bin: dict[int, int] = {}
+    for index in chosen:
+        pods_per_bin[index] = min(slots[index], num_pods)
+        num_pods -= pods_per_bin[index]
+    return pods_per_bin
+
+
+def _reachable_sums(slots: Sequence[int], max_bins: int, width: int) -> list[int]:
+    """Return per number of trailing bins, from none on, the sums that subsets of them reach.
+
+    Bit `num * width + total` is set if some `num` of them, up to `max_bins`, hold `total` pods.
+    """
+    mask = (1 << (max_bins + 1) * width) - 1
+    sums = [1]
+    for bin_slots in reversed(slots):
+        sums.append((sums[-1] | sums[-1] << width + bin_slots) & mask)
+    return sums

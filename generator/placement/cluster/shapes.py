@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
-from generator.placement.cluster.min_cover import MinCover, build_min_cover
+from generator.placement.cluster.min_cover import MinCover
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +51,7 @@ class PodShape:
         """Return the cover of units of a tier inside those of a wider tier; cached."""
         cached = self._min_covers.get((inner, tier))
         if cached is None:
-            cached = build_min_cover(levels, inner, tier, self.slots_by_tier[inner])
+            cached = MinCover.build(levels, inner, tier, self.slots_by_tier[inner])
             self._min_covers[inner, tier] = cached
         return cached
 
@@ -68,19 +68,14 @@ class PodShape:
             changed = before.copy()
             np.add.at(changed, unit_of[nodes], change)
             slots_by_tier.append(changed)
-        min_covers: dict[tuple[int, int], MinCover] = {}
-        for (inner, tier), cover in self._min_covers.copy().items():
-            touched = np.unique(levels.unit_of_node[inner][nodes]) if inner else nodes
-            updated = cover.with_changes(self.slots_by_tier[inner], slots_by_tier[inner], touched)
-            if updated is not None:
-                min_covers[inner, tier] = updated
-        return PodShape(
-            self.request,
-            self.allowed,
-            tuple(slots_by_tier),
-            self.missing_labels,
-            min_covers,
-        )
+        covers = {
+            (inner, tier): cover.with_values(
+                slots_by_tier[inner], levels.unit_of_node[inner][nodes]
+            )
+            for (inner, tier), cover in self._min_covers.copy().items()
+        }
+        rows = tuple(slots_by_tier)
+        return PodShape(self.request, self.allowed, rows, self.missing_labels, covers)
 
 
 MAX_SHAPES = 64

@@ -16,9 +16,8 @@ from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import units_inside
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.candidate import PlacementCandidate
 
 LEAF_TIER = 1
 

@@ -19,7 +19,6 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.emulation.pod_shares import PodsPerNode
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks
 from generator.placement.walk_rules import DomainSort, PlacementWalk, SortKey
@@ -75,7 +74,7 @@ class LevelDescent:
         """Node of the leader, once it is placed."""
         snapshot = capacity.problem.snapshot
         layers = [
-            (tier_index(snapshot, layer.tier), layer.size)
+            (snapshot.levels.height_of(layer.tier), layer.size)
             for layer in capacity.problem.request.groups[capacity.group].slices
             if layer.tier is not None and not capacity.problem.running_positions
         ]

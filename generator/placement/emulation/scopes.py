@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.problem.problem import Problem
 
 
@@ -95,5 +94,5 @@ class ScopeBuilder:
     def _tier_bounds(
         self, required: str | None, preferred: Sequence[str]
     ) -> tuple[int | None, tuple[int, ...]]:
-        tier = None if required is None else tier_index(self._snapshot, required)
-        return tier, tuple(tier_index(self._snapshot, name) for name in preferred)
+        tier = None if required is None else self._snapshot.levels.height_of(required)
+        return tier, tuple(self._snapshot.levels.height_of(name) for name in preferred)

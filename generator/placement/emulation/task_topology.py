@@ -22,10 +22,9 @@ from generator.placement.emulation.task_buckets import (
     order_pods,
 )
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.pod_counts import pod_count_choices
 
 MAX_SHOWN_PODS = 100

@@ -26,10 +26,9 @@ from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import (
     GroupCapacity,
 )
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.walk_rules import PlacementWalk
 

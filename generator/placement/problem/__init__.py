@@ -2,13 +2,9 @@
 
 `problem`: the problem: tiers as heights, groups as parts, running pods as fixed positions.
 `request_parts`: part types and parts; assigns placed parts to groups.
-`slices`: cuts the pods of a group into slices by index.
-`partial_slices`: completes slices that running pods have begun.
+`slices`: the rules and running pods of slices, and the cut of a group into them by index.
 `gang_members`: the members of a gang, and the numbers of pods that each may have.
-`unit_rules`: rules on the pods of a group in each unit of a tier.
 `constraints`: checks a placement against every rule of its request.
-`running_pods`: where pods of the gang already run.
-`weights`: traffic pairs, node weights and sort columns.
 `objective`: measures a placement by the keys of the objective vector.
 `evictable_pods`: what may be evicted, and the cheapest victims per node.
 `preemption`: what a placement evicts in all.

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.problem.gang_members import takes_part
 from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
@@ -100,7 +99,8 @@ def _satisfies_slices(problem: Problem, group: int, positions: list[int]) -> boo
     slices = problem.indexed_slices(group, len(positions))
     if any(
         piece.tier is not None
-        and levels.common_tier(min(nodes), max(nodes)) > tier_index(problem.snapshot, piece.tier)
+        and levels.common_tier(min(nodes), max(nodes))
+        > problem.snapshot.levels.height_of(piece.tier)
         for piece, nodes in slices_with_positions(slices, positions)
     ):
         return False
@@ -119,12 +119,12 @@ def _satisfies_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     bounds = [([*placed, *problem.running_positions], problem.job_cap)]
     for index, group in enumerate(problem.request.groups):
         if group.required is not None:
-            tier = tier_index(problem.snapshot, group.required)
+            tier = problem.snapshot.levels.height_of(group.required)
             bounds.append(([*pods[index], *problem.running_positions_of[index]], tier))
     for index, group_set in enumerate(problem.request.sets):
         if group_set.required is not None:
             in_set = [node for group in problem.groups_in_set(index) for node in pods[group]]
-            tier = tier_index(problem.snapshot, group_set.required)
+            tier = problem.snapshot.levels.height_of(group_set.required)
             bounds.append(([*in_set, *problem.running_in_set(index)], tier))
     common = problem.snapshot.levels.common_tier
     return all(common(min(nodes), max(nodes)) <= tier for nodes, tier in bounds if nodes)

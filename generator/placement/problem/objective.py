@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
+from generator.placement.answer import NO_DETAILS
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
 from generator.placement.problem.preemption import EvictionResult, evict_for
 from generator.placement.problem.problem import Problem
@@ -35,6 +36,18 @@ class Objective:
             for term in order
             for value in self.values[term.key]
         )
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementCandidate:
+    """A placement by node position."""
+
+    positions: tuple[tuple[int, ...], ...]
+    """Per group the positions of its placed pods, in index order."""
+    objective: Objective
+    is_proved: bool
+    preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
+    """Details that the preset's own rules computed, as the answer shows them."""
 
 
 def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> Objective:
@@ -322,7 +335,7 @@ def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int)
         if placed and group_set.preferred:
             tier = levels.common_tier(min(occupied), max(occupied))
             misses += sum(
-                tier > tier_index(snapshot, preferred) for preferred in group_set.preferred
+                tier > snapshot.levels.height_of(preferred) for preferred in group_set.preferred
             )
     return misses
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
+from typing import NamedTuple
 
-from generator.placement.cluster.capacity import build_shapes
+import numpy as np
+
+from generator.placement.cluster.capacity import build_shapes, pair_weights
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
 from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.presets import (
     FEWEST_VICTIMS_TERMS,
     PRESETS,
@@ -24,25 +26,30 @@ from generator.placement.problem.gang_members import (
     GroupCounts,
     build_gang_members,
 )
-from generator.placement.problem.running_pods import find_running_positions, find_stray_tier
-from generator.placement.problem.slices import IndexedPods, SlicePods, cut_slices, innermost_slices
-from generator.placement.problem.unit_rules import (
+from generator.placement.problem.slices import (
+    IndexedPods,
     ShortSliceRule,
+    SlicePods,
     UnitRule,
     build_short_slice_rules,
     build_unit_rules,
+    cut_slices,
+    find_running_positions,
+    find_stray_tier,
+    innermost_slices,
 )
-from generator.placement.problem.weights import (
-    NodeWeights,
-    build_node_weights,
-    build_sort_column,
-    find_traffic_pairs,
-)
-from generator.placement.request import (
-    EvictionPolicy,
-    PlacementRequest,
-    SortRule,
-)
+from generator.placement.request import EvictionPolicy, PlacementRequest, RoleAffinity, SortRule
+
+NO_AFFINITY = RoleAffinity()
+
+
+class NodeWeights(NamedTuple):
+    """Weights of nodes; lighter nodes are preferred."""
+
+    weights: tuple[int, ...]
+    """Distinct weights, the heaviest first."""
+    weight_index: IntArray
+    """Per node: index of its weight."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +171,7 @@ class Problem:
 
     def sort_column(self, rule: SortRule) -> tuple[IntArray, ...]:
         """Return per tier the values by which a rule sorts its units."""
-        return build_sort_column(self.snapshot, rule)
+        return _build_sort_column(self.snapshot, rule)
 
     @property
     def uses_buckets(self) -> bool:
@@ -232,7 +239,7 @@ class Problem:
     def group_cap(self, index: int) -> int:
         """Return the highest tier at which the pods of a group may lie."""
         required = self.request.groups[index].required
-        return tier_index(self.snapshot, required) if required else self.root
+        return self.snapshot.levels.height_of(required) if required else self.root
 
     def slice_tier_of(self, group: int) -> int:
         """Return the tier that the slices of a group must stay within; 0 if there is none.
@@ -241,14 +248,14 @@ class Problem:
         domain.
         """
         layers = self.request.groups[group].slices
-        return tier_index(self.snapshot, layers[-1].tier) if layers and layers[-1].tier else 0
+        return self.snapshot.levels.height_of(layers[-1].tier) if layers and layers[-1].tier else 0
 
     def preferred_tiers_of(self, group: int) -> tuple[int, ...]:
         """Return the preferred tiers of a group; those of a single group belong to the job."""
         if len(self.request.groups) == 1:
             return ()
         return tuple(
-            tier_index(self.snapshot, tier) for tier in self.request.groups[group].preferred
+            self.snapshot.levels.height_of(tier) for tier in self.request.groups[group].preferred
         )
 
 
@@ -283,12 +290,12 @@ def build_problem(
         unit_rules=build_unit_rules(snapshot, request, is_growth=bool(running)),
         short_slice_rules=build_short_slice_rules(snapshot, request, is_growth=bool(running)),
         domain_limits=tuple(
-            (tier_index(snapshot, tier), max_units) for tier, max_units in request.limits
+            (snapshot.levels.height_of(tier), max_units) for tier, max_units in request.limits
         ),
         strategies=_strategies(snapshot, request),
-        traffic_pairs=find_traffic_pairs(request, shape_of),
-        sort_columns=tuple(build_sort_column(snapshot, rule) for rule in request.sort),
-        node_weights=build_node_weights(snapshot, request),
+        traffic_pairs=_find_traffic_pairs(request, shape_of),
+        sort_columns=tuple(_build_sort_column(snapshot, rule) for rule in request.sort),
+        node_weights=_build_node_weights(snapshot, request),
         evictable=evictable,
         is_growth=bool(running),
     )
@@ -316,16 +323,18 @@ def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
     root = snapshot.levels.root
     named = {request.required, *(job for job, _ in request.strategies)}
     caps = [root if request.across_islands or CLUSTER_TIER in named else max(root - 1, 0)]
-    caps += [tier_index(snapshot, request.required)] if request.required else []
+    caps += [snapshot.levels.height_of(request.required)] if request.required else []
     if len(request.groups) == 1 and request.groups[0].required:
-        caps.append(tier_index(snapshot, request.groups[0].required))
+        caps.append(snapshot.levels.height_of(request.groups[0].required))
     return min(caps)
 
 
 def _job_preferred(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]:
     """Return the preferred tiers of the job, including those of a single group."""
     single_group_tiers = request.groups[0].preferred if len(request.groups) == 1 else ()
-    return tuple(tier_index(snapshot, tier) for tier in (*request.preferred, *single_group_tiers))
+    return tuple(
+        snapshot.levels.height_of(tier) for tier in (*request.preferred, *single_group_tiers)
+    )
 
 
 def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[int, int], ...]:
@@ -333,5 +342,38 @@ def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[in
     if not request.strategies:
         return ((root, root),)
     return tuple(
-        (tier_index(snapshot, job), tier_index(snapshot, part)) for job, part in request.strategies
+        (snapshot.levels.height_of(job), snapshot.levels.height_of(part))
+        for job, part in request.strategies
     )
+
+
+def _find_traffic_pairs(
+    request: PlacementRequest, shape_of: tuple[int, ...]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return (shape, shape, weight) of groups that communicate with, or repel, each other."""
+    if not request.traffic and request.roles == NO_AFFINITY:
+        return ()
+    names = [group.name for group in request.groups]
+    shapes = dict(zip(names, shape_of, strict=True))
+    return tuple(
+        (shapes[first], shapes[second], weight) for first, second, weight in pair_weights(request)
+    )
+
+
+def _build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
+    """Return the node weights of a request; None if it has none or the preset ignores them."""
+    weight_of_node = dict(request.options.node_weights)
+    if not weight_of_node or all(
+        term.key is not ObjectiveKey.NODE_WEIGHTS for term in PRESETS[request.preset].order
+    ):
+        return None
+    node_weights = [weight_of_node.get(spec.name, 0) for spec in snapshot.specs]
+    weights = sorted(set(node_weights), reverse=True)
+    return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
+
+
+def _build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
+    """Return per tier the values by which a rule sorts its units; an unknown resource counts 0."""
+    quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+    sign = -1 if rule.is_descending else 1
+    return tuple(sign * np.add.reduceat(quantities, starts) for starts in snapshot.levels.starts)

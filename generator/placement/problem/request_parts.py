@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from generator.placement.cluster.tiers import tier_index
 from generator.placement.groups import GangGroup
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.slices import SlicePods
@@ -62,6 +61,16 @@ class PlacedPart:
         return sorted([*self.nodes, *inner])
 
 
+@dataclass(frozen=True, slots=True)
+class PartPlacement:
+    """The best placement of a job in one of several units."""
+
+    parts: list[PlacedPart]
+    """Parts of the job; inner parts are inside their set."""
+    is_proved: bool
+    """Whether no better placement exists in these units."""
+
+
 def build_parts(problem: Problem, counts: tuple[int, ...], max_part_tier: int) -> list[RequestPart]:
     """Return all parts for these pods per group; sets contain their parts."""
     of_sets: list[list[RequestPart]] = []
@@ -108,7 +117,7 @@ def _parts_of_slices(
     """Return indexed slices as parts; slices of coarse layers are sets."""
     parts: list[RequestPart] = []
     for piece in slices:
-        cap = problem.root if piece.tier is None else tier_index(problem.snapshot, piece.tier)
+        cap = problem.root if piece.tier is None else problem.snapshot.levels.height_of(piece.tier)
         if piece.inner_slices:
             inner_parts = _parts_of_slices(problem, group, piece.inner_slices, part_cap)
             parts += _wrap_in_tier(problem, inner_parts, cap, piece.running_positions, group)
@@ -143,11 +152,11 @@ def _wrap_set(problem: Problem, set_index: int, members: list[RequestPart]) -> l
     running = problem.running_in_set(set_index)
     part_type = build_set_type(
         members,
-        max_tier=tier_index(problem.snapshot, group_set.required)
+        max_tier=problem.snapshot.levels.height_of(group_set.required)
         if group_set.required
         else problem.root,
         running_span=(min(running), max(running)) if running else None,
-        preferred=tuple(tier_index(problem.snapshot, tier) for tier in group_set.preferred),
+        preferred=tuple(problem.snapshot.levels.height_of(tier) for tier in group_set.preferred),
         owner=set_index if running else -1,
     )
     return [RequestPart(part_type, -1, tuple(members))]
@@ -177,7 +186,7 @@ def _slice_cap(problem: Problem, group: GangGroup, size: int) -> int:
         return problem.root
     layer = group.slices[-1]
     is_unbound = size < layer.size and not layer.is_indexed
-    return problem.root if is_unbound else tier_index(problem.snapshot, layer.tier)
+    return problem.root if is_unbound else problem.snapshot.levels.height_of(layer.tier)
 
 
 def build_set_type(

@@ -1,4 +1,4 @@
-"""Cut the new pods of a group into slices by index, beside its running pods.
+"""Slices: the running pods that they contain, the rules that they set, and the cut by index.
 
 Pods have the indices 0, 1, 2 … in their group. New pods take the lowest indices that no running pod
 has. Running pods with unknown index are in no slice.
@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
 
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import SliceLayer
+from generator.placement.presets import PRESETS
+from generator.placement.request import PlacementRequest
 
 IndexedPods = tuple[tuple[int, int], ...]
 """(index, position of its node) per running pod whose index is known."""
@@ -107,3 +110,108 @@ def _indices_by_slice(layer: SliceLayer, indices: Sequence[int]) -> list[tuple[i
     for offset, index in enumerate(indices):
         slices.setdefault((index if layer.is_indexed else offset) // layer.size, []).append(index)
     return list(slices.items())
+
+
+class UnitRule(NamedTuple):
+    """A rule on the pods of a group, running ones included, in each unit of a tier."""
+
+    tier: int
+    multiple: int
+    max_pods: int | None
+    group: int
+
+
+class ShortSliceRule(NamedTuple):
+    """A layer of slices of which one may be short.
+
+    Pods beyond whole slices, summed over the units of the tier, must not exceed those beyond whole
+    slices of the group; running pods are included.
+    """
+
+    tier: int
+    size: int
+    group: int
+
+
+def build_unit_rules(
+    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
+) -> tuple[UnitRule, ...]:
+    """Return the rules on the pods of a group in each unit of a tier.
+
+    If pods already run, new pods may complete a running slice. A rule then replaces the tier of a
+    part.
+    """
+    rules: list[UnitRule] = []
+    for index, group in enumerate(request.groups):
+        rules += [
+            UnitRule(snapshot.levels.height_of(tier), multiple_of, None, index)
+            for tier, multiple_of in group.multiples
+        ]
+        for layer_index, layer in enumerate(group.slices):
+            if layer.tier is None:
+                continue
+            is_part_tier = layer_index == len(group.slices) - 1 and not is_growth
+            is_covered_by_index = layer.is_indexed and is_growth
+            multiple = 1 if layer.has_short or is_part_tier or is_covered_by_index else layer.size
+            max_pods = layer.size if layer.is_spread else None
+            if multiple > 1 or max_pods is not None:
+                rules.append(
+                    UnitRule(snapshot.levels.height_of(layer.tier), multiple, max_pods, index)
+                )
+    return tuple(rules)
+
+
+def build_short_slice_rules(
+    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
+) -> tuple[ShortSliceRule, ...]:
+    """Return the layers with a short slice that the tiers of parts do not bound."""
+    return tuple(
+        ShortSliceRule(snapshot.levels.height_of(layer.tier), layer.size, index)
+        for index, group in enumerate(request.groups)
+        for layer_index, layer in enumerate(group.slices)
+        if layer.tier is not None and layer.has_short and not layer.is_indexed
+        if is_growth or layer_index < len(group.slices) - 1
+    )
+
+
+def find_running_positions(
+    snapshot: Snapshot, request: PlacementRequest
+) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
+    """Return the positions of running pods: of the gang, per group, and with indices per group."""
+    num_groups = len(request.groups)
+    nothing: tuple[tuple[()], ...] = ((),) * num_groups
+    ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
+    gang = snapshot.running.get(request.gang)
+    if gang is None or (ignores and request.across_islands):
+        return (), nothing, nothing
+    known = [pods for pods in gang.pods if pods.node in snapshot.position_of]
+    positions_by_group, indexed_by_group = [], []
+    for group in request.groups:
+        group_pods = [pods for pods in known if num_groups == 1 or pods.group == group.name]
+        positions = [(snapshot.position_of[pods.node], pods) for pods in group_pods]
+        positions_by_group.append(
+            tuple(sorted(node for node, pods in positions for _ in range(pods.count)))
+        )
+        indexed_by_group.append(
+            tuple(sorted((index, node) for node, pods in positions for index in pods.indices))
+        )
+    all_positions = (snapshot.position_of[pods.node] for pods in known for _ in range(pods.count))
+    return tuple(sorted(all_positions)), tuple(positions_by_group), tuple(indexed_by_group)
+
+
+def find_stray_tier(
+    snapshot: Snapshot, request: PlacementRequest, positions_by_group: Sequence[Sequence[int]]
+) -> str | None:
+    """Return a required tier of slices, if a running pod is outside of all domains of this tier."""
+    levels = snapshot.levels
+    for group, positions in zip(request.groups, positions_by_group, strict=True):
+        for layer in group.slices:
+            tier = 0 if layer.tier is None else snapshot.levels.height_of(layer.tier)
+            if layer.is_indexed or not 0 < tier < levels.root:
+                continue
+            if any(
+                levels.domain_of_unit[tier][levels.unit_of_node[tier][node]] < 0
+                for node in positions
+            ):
+                return layer.tier
+    return None

@@ -5,17 +5,13 @@
 `eviction_search`: the best placement if running pods may be evicted.
 `uniform_gang`: plain gangs of equal pods, as batches count them.
 `homogeneous`: exact placement of equal parts by counting.
-`domain_fill`: fills one domain, for `homogeneous`.
 `domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.
-`part_contents`: the pods and inner parts of each part type.
-`state_encoding`: states of the tree search as integers.
+`part_contents`: the pods and inner parts of each part type; states of the tree search.
 `cost_encoding`: additive keys of the objective as one integer.
 `equivalence`: classes of nodes and units that are alike for a job.
 `greedy`: a placement without proof, one part after the other.
 `budget`: steps and deadline of a query.
-`candidate`: a placement by position, with its objective.
-`part_placement`: the parts of a placement, as a finder returns them.
 
 May import `answer`, `cluster`, `presets`, `problem` and `request`.
 """

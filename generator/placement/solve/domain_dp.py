@@ -8,21 +8,18 @@ the children with the most slots are filled first, and the answer is not proved.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
-from generator.placement.cluster.subset_sum import (
-    choose_fewest_nodes,
+from generator.placement.cluster.levels import LEAF_TIER, BoolArray, IntArray, TreeLevels
+from generator.placement.cluster.min_cover import (
+    choose_fewest_bins,
     fewest_bins_candidates,
     fill_in_order,
-    group_equal_bins,
 )
-from generator.placement.cluster.units import content_key
-from generator.placement.presets import ObjectiveKey
 from generator.placement.solve.budget import Budget
 
 WORD_BITS = 60
@@ -84,26 +81,33 @@ class NodeBounds:
         return int((self.high - self.low)[self.is_forced].sum())
 
 
+@dataclass(frozen=True, eq=False)
 class FillContext:
-    """The context that all domains of a tier share: bounds, budget and the keys to compare."""
+    """The context that all domains of a tier share."""
 
-    def __init__(
-        self, levels: TreeLevels, bounds: Bounds, budget: Budget, *, keys: Collection[ObjectiveKey]
-    ) -> None:
-        """Store the arguments; `keys` are the keys that are compared."""
-        self.levels, self.bounds, self.budget = levels, bounds, budget
-        self.counts_fragmentation = ObjectiveKey.FRAGMENTATION in keys
-        self.counts_islands = ObjectiveKey.ISLANDS in keys
+    levels: TreeLevels
+    bounds: Bounds
+    budget: Budget
+    counts_fragmentation: bool
+    """Whether slots left in used units are compared."""
+    counts_islands: bool
+    """Whether islands are compared."""
 
-    def used_and_left(self, tier: int, pods: dict[int, int]) -> tuple[list[int], list[int]]:
-        """Return, per tier below one, the units that some pods use and the slots left in them."""
-        num_pods = sum(pods.values())
-        used, left = [len(pods)], [int(self.bounds.slots[0][list(pods)].sum()) - num_pods]
-        for inner in range(1, tier):
-            touched = list(set(self.levels.unit_of_node[inner][list(pods)].tolist()))
-            used.append(len(touched))
-            left.append(int(self.bounds.slots[inner][touched].sum()) - num_pods)
-        return used[:tier], left[:tier]
+
+def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
+    """Return a key that is equal for units in which pods use and leave the same.
+
+    The order of the nodes of a leaf does not matter.
+    """
+    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
+    if tier == LEAF_TIER:
+        return np.sort(slots[start:stop]).tobytes()
+    rows = [slots[start:stop].tobytes()]
+    for inner in range(1, tier):
+        starts = levels.starts[inner]
+        first, last = levels.unit_of_node[inner][start], levels.unit_of_node[inner][stop - 1] + 1
+        rows.append((starts[first:last] - start).tobytes())
+    return b"|".join(rows)
 
 
 class DomainTables:
@@ -134,7 +138,6 @@ class DomainTables:
         self._infinite_cost = 1 << max(total + 1, 1)
         self._costs: dict[bytes, IntArray] = {}
         self._sums: dict[bytes, list[IntArray]] = {}
-        self._classes: dict[tuple[int, int], bytes] = {}
 
     def pods_per_node(self, tier: int, unit: int, num_pods: int) -> dict[int, int]:
         """Return pods per node for pods in a unit; nodes without pods are left out."""
@@ -172,7 +175,7 @@ class DomainTables:
         """
         children = self._levels.children(tier, unit)
         class_keys = [self._class_of(tier - 1, child) for child in children]
-        kept, fewest = fewest_bins_candidates(group_equal_bins(highs, class_keys), self._num_pods)
+        kept, fewest = fewest_bins_candidates(highs, self._num_pods, class_keys)
         min_pods = self._num_pods - sum(sorted(highs, reverse=True)[: fewest - 1])
         return [children[index] for index in kept], min_pods
 
@@ -193,16 +196,7 @@ class DomainTables:
 
     def _class_of(self, tier: int, unit: int) -> bytes:
         """Return a key that is equal for units with equal tables."""
-        cached = self._classes.get((tier, unit))
-        if cached is None:
-            slots = self._bounds.slots[0]
-            if tier == 1:
-                nodes = self._levels.children(1, unit)
-                content = np.sort(slots[nodes.start : nodes.stop]).tobytes()
-            else:
-                content = content_key(self._levels, slots, tier, unit)
-            cached = self._classes[tier, unit] = bytes([tier]) + content
-        return cached
+        return bytes([tier]) + content_key(self._levels, self._bounds.slots[0], tier, unit)
 
     def _combine(self, unit_costs: IntArray, other_costs: IntArray, min_pods: int) -> IntArray:
         """Return the lowest cost of x pods in both, for every x up to all pods.
@@ -318,8 +312,7 @@ class DomainTables:
         if self._bounds.low[0] is None and high is self._bounds.slots[0]:
             self._budget.spend(1)
             slots = high[span.start : span.stop].tolist()
-            bins, is_tight = group_equal_bins(slots, slots), bool(self._slot_costs[0])
-            fewest = choose_fewest_nodes(slots, bins, num_pods, is_tight=is_tight)
+            fewest = choose_fewest_bins(slots, num_pods, is_tight=bool(self._slot_costs[0]))
             if fewest is not None:
                 shares = fill_in_order(slots, fewest, num_pods)
                 return {span[index]: count for index, count in shares.items()}
@@ -343,9 +336,8 @@ class DomainTables:
         if is_constant(values) and is_constant(slots):
             return free[: -(-num_pods // int(values[0]))]
         highs = values.tolist()
-        candidates, _ = fewest_bins_candidates(
-            group_equal_bins(highs, list(zip(highs, slots.tolist(), strict=True))), num_pods
-        )
+        classes = list(zip(highs, slots.tolist(), strict=True))
+        candidates, _ = fewest_bins_candidates(highs, num_pods, classes)
         free, values, slots = free[candidates], values[candidates], slots[candidates]
         chosen: list[int] = []
         rows = zip(

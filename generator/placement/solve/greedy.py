@@ -2,31 +2,31 @@
 
 The largest parts with the lowest tiers come first, each into the tightest unit of the lowest tier
 that holds it. The result is never proved; every rule is checked before it is returned.
+
+Slices that running pods have begun are completed first, those with the fewest missing pods before
+others. Whole slices follow: the tightest domain of their tier that holds all remaining ones, or
+else as many as fit into the largest domain.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.partial_slices import (
-    PartialSlices,
-    complete_slices,
-    find_partial_slices,
-)
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
+    PartPlacement,
     PartType,
     PlacedPart,
     RequestPart,
     assign_parts,
 )
 from generator.placement.solve.budget import Budget
-from generator.placement.solve.part_placement import PartPlacement
 
 MAX_DOMAINS_TRIED = 8
 """Domains tried per tier, those with the fewest slots first."""
@@ -84,7 +84,7 @@ class _GreedyDomain:
         placed: list[PlacedPart] = []
         groups = {part.group for part in parts if part.group >= 0}
         for group in sorted(groups):
-            layer = find_partial_slices(self._problem, group)
+            layer = _find_partial_slices(self._problem, group)
             group_parts = [part for part in parts if part.group == group]
             if layer is None or layer.tier >= tier:
                 continue
@@ -97,7 +97,7 @@ class _GreedyDomain:
         return None if found is None else placed + found
 
     def _complete_partial_slices(
-        self, layer: PartialSlices, parts: list[RequestPart], tier: int, unit: int
+        self, layer: _PartialSlices, parts: list[RequestPart], tier: int, unit: int
     ) -> list[PlacedPart] | None:
         """Place a group's pods beside its running ones, and cut them into parts in tree order."""
         first, starts = self._unit_starts(layer.tier, tier, unit)
@@ -111,7 +111,7 @@ class _GreedyDomain:
         nodes: list[int] = []
         units = np.arange(first, first + len(starts))
         num_pods = sum(part.part_type.size for part in parts)
-        for inner_unit, count in complete_slices(layer, units, num_pods, room_of):
+        for inner_unit, count in _complete_slices(layer, units, num_pods, room_of):
             node_range = int(starts[inner_unit - first]), int(stops[inner_unit - first])
             nodes += self._fill_nodes(part_type._replace(size=count), *node_range)
         if len(nodes) < num_pods:
@@ -212,3 +212,73 @@ class _GreedyDomain:
             nodes += [node] * count
             self._free_slots.take(part_type.shape, node, count)
         return sorted(nodes)
+
+
+class _PartialSlices(NamedTuple):
+    """A layer of slices in domains of a tier, some of which may be incomplete."""
+
+    tier: int
+    size: int
+    excess_pods: IntArray
+    """Per unit of the tier: running pods beyond whole slices."""
+
+
+def _find_partial_slices(problem: Problem, group: int) -> _PartialSlices | None:
+    """Return the group's slices that its running pods may have begun; None if there are none.
+
+    Only for a group with a single layer of slices, in a tier and not cut by index.
+    """
+    layers = problem.request.groups[group].slices
+    if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
+        return None
+    if not problem.running_positions_of[group]:
+        return None
+    layer, levels = layers[0], problem.snapshot.levels
+    tier = problem.snapshot.levels.height_of(layer.tier)
+    running_units = levels.unit_of_node[tier][list(problem.running_positions_of[group])]
+    return _PartialSlices(
+        tier,
+        layer.size,
+        np.bincount(running_units, minlength=len(levels.starts[tier])) % layer.size,
+    )
+
+
+def _complete_slices(
+    layer: _PartialSlices, units: IntArray, num_pods: int, room_of: Callable[[IntArray], IntArray]
+) -> Iterator[tuple[int, int]]:
+    """Yield (unit, pods to place there) until all are placed; fewer if they do not fit.
+
+    Args:
+        layer: the layer of slices.
+        units: units of its tier that may be used.
+        num_pods: the number of new pods.
+        room_of: returns the pods that units still hold; called again after each portion.
+    """
+    missing = layer.size - layer.excess_pods[units]
+    for unit, num_missing in sorted(
+        zip(units.tolist(), missing.tolist(), strict=True), key=_missing_pods_first
+    ):
+        slots = int(room_of(np.array([unit]))[0])
+        if num_missing < layer.size and num_missing <= min(num_pods, slots):
+            yield unit, num_missing
+            num_pods -= num_missing
+    while num_pods:
+        usable_slots = room_of(units)
+        rounding = layer.size if num_pods >= layer.size else 1
+        usable_slots = usable_slots // rounding * rounding
+        wanted_pods = num_pods // rounding * rounding
+        is_enough = bool((usable_slots >= wanted_pods).any())
+        index = int(
+            np.where(usable_slots >= wanted_pods, -usable_slots, -usable_slots.max() - 1).argmax()
+        )
+        index = index if is_enough else int(usable_slots.argmax())
+        num_placed = min(wanted_pods, int(usable_slots[index]))
+        if not num_placed:
+            return
+        yield int(units[index]), num_placed
+        num_pods -= num_placed
+
+
+def _missing_pods_first(entry: tuple[int, int]) -> tuple[int, int]:
+    unit, num_missing = entry
+    return num_missing, unit

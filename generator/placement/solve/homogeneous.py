@@ -4,29 +4,32 @@ If K parts of s pods are placed in a unit with `slots` free, `slots // s` of the
 of that over a tier give how many parts can be that close, so feasibility, tiers and histogram need
 no search. The histogram is best exactly if every unit of the tiers below the worst part holds all
 whole parts that it can, which bounds the pods of each unit from below. `domain_dp` then minimises
-the slots left. Cost: O(tiers² × units) on arrays; the only loops over nodes are those of the
-domains tried.
+the slots left, or, if its work exceeds the budget, the children with the most slots are filled
+first, and the answer is not proved. Cost: O(tiers² × units) on arrays; the only loops over nodes
+are those of the domains tried.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import IntArray, TreeLevels
-from generator.placement.cluster.min_cover import build_min_cover
-from generator.placement.cluster.units import LEAF_TIER, content_key
+from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
+from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.request_parts import PartType, PlacedPart
-from generator.placement.solve.budget import Budget
-from generator.placement.solve.domain_dp import Bounds, FillContext
-from generator.placement.solve.domain_fill import DomainFill, fill_domain
-from generator.placement.solve.part_placement import PartPlacement
+from generator.placement.problem.request_parts import PartPlacement, PartType, PlacedPart
+from generator.placement.solve.budget import Budget, BudgetExhausted
+from generator.placement.solve.domain_dp import (
+    Bounds,
+    DomainTables,
+    FillContext,
+    content_key,
+    is_constant,
+)
 
 SortColumn = Callable[[IntArray], IntArray]
 """Returns the values by which some units of one tier are compared."""
@@ -93,8 +96,13 @@ class HomogeneousFinder:
         fitting = self._units_with_best_histogram(tier, fitting)
         bounds = self._build_bounds(self._worst_tier(tier, fitting[:1]), tier)
         keys = {term.key for term in self._problem.objective_order}
-        keys -= set() if self._problem.spares_islands else {ObjectiveKey.ISLANDS}
-        context = FillContext(self._levels, bounds, self._budget, keys=keys)
+        context = FillContext(
+            self._levels,
+            bounds,
+            self._budget,
+            counts_fragmentation=ObjectiveKey.FRAGMENTATION in keys,
+            counts_islands=ObjectiveKey.ISLANDS in keys and self._problem.spares_islands,
+        )
         best = self._find_best_fill(tier, fitting, context)
         if self._num_parts == 1:
             parts = [
@@ -154,7 +162,7 @@ class HomogeneousFinder:
             )
         return Bounds(tuple(lows), tuple(highs), slots_by_tier, worst, size)
 
-    def _find_best_fill(self, tier: int, units: IntArray, context: FillContext) -> DomainFill:
+    def _find_best_fill(self, tier: int, units: IntArray, context: FillContext) -> _DomainFill:
         """Return the best fill; units are tried in the order of a lower bound on their vector.
 
         Of units with equal contents only the first is filled.
@@ -163,31 +171,36 @@ class HomogeneousFinder:
             self._sort_columns(tier, self._inner_lower_bounds(tier, context.bounds)), units
         )
         first, _ = next(candidates)
+        best = _fill_domain(context, tier, first, self._num_pods)
         if tier == 0 or len(units) == 1:
-            return fill_domain(context, tier, first, self._num_pods)
-        best = self._fill_unit(tier, first, context)
-        is_proved, tried = best.fill.is_proved, {self._content_key(tier, first)}
+            return best
+        is_proved, tried = best.is_proved, {self._content_key(tier, first)}
+        best_vector = self._fill_vector(tier, first, best)
         for unit, bound in candidates:
-            if best.vector[: len(bound)] < bound:
+            if best_vector[: len(bound)] < bound:
                 break
             content = self._content_key(tier, unit)
             if content in tried:
                 continue
             tried.add(content)
-            challenger = self._fill_unit(tier, unit, context)
-            is_proved &= challenger.fill.is_proved
-            best = min(best, challenger, key=attrgetter("vector"))
-        return DomainFill(best.fill.pods_per_node, is_proved)
+            fill = _fill_domain(context, tier, unit, self._num_pods)
+            is_proved &= fill.is_proved
+            vector = self._fill_vector(tier, unit, fill)
+            if vector < best_vector:
+                best, best_vector = fill, vector
+        return best._replace(is_proved=is_proved)
 
-    def _fill_unit(self, tier: int, unit: int, context: FillContext) -> _RankedFill:
-        fill = fill_domain(context, tier, unit, self._num_pods)
-        return _RankedFill(
-            self._fill_vector(tier, unit, *context.used_and_left(tier, fill.pods_per_node)), fill
-        )
+    def _content_key(self, tier: int, unit: int) -> bytes:
+        return content_key(self._levels, self._shape.slots, tier, unit)
 
-    def _fill_vector(self, tier: int, unit: int, used: list[int], left: list[int]) -> list[int]:
-        """Return the values that the preset compares, given the used units and slots left."""
+    def _fill_vector(self, tier: int, unit: int, fill: _DomainFill) -> list[int]:
+        """Return the values that the preset compares: used units and slots left, lowest first."""
         levels, slots_by_tier = self._levels, self._shape.slots_by_tier
+        nodes, used, left = list(fill.pods_per_node), list[int](), list[int]()
+        for inner in range(tier):
+            touched = list(set(levels.unit_of_node[inner][nodes].tolist()))
+            used.append(len(touched))
+            left.append(int(slots_by_tier[inner][touched].sum()) - self._num_pods)
         start = levels.starts[tier][unit]
         around = [
             int(slots_by_tier[outer][levels.unit_of_node[outer][start]])
@@ -216,17 +229,6 @@ class HomogeneousFinder:
             ],
             ObjectiveKey.FRAGMENTATION: [np.zeros_like] * tier,
         }
-
-    def _content_key(self, tier: int, unit: int) -> bytes:
-        """Return a key that is equal for units in which pods use and leave the same."""
-        slots = self._shape.slots
-        if tier != LEAF_TIER + 1:
-            return content_key(self._levels, slots, tier, unit)
-        starts, stops = self._levels.starts[LEAF_TIER], self._levels.stops[LEAF_TIER]
-        leaves = self._levels.children(tier, unit)
-        return b"|".join(
-            sorted(np.sort(slots[starts[leaf] : stops[leaf]]).tobytes() for leaf in leaves)
-        )
 
     def _sort_columns(
         self, tier: int, inner_columns: Mapping[ObjectiveKey, list[SortColumn]]
@@ -258,7 +260,7 @@ class HomogeneousFinder:
         if inner < bounds.worst_tier:
             cover = self._shape.min_cover(self._levels, inner, tier)
         else:
-            cover = build_min_cover(self._levels, inner, tier, bounds.high[inner])
+            cover = MinCover.build(self._levels, inner, tier, bounds.high[inner])
         fewest = cover.min_units(units, self._num_pods)
         low = bounds.low[inner]
         if low is None:
@@ -272,11 +274,76 @@ class HomogeneousFinder:
         return self._shape.slots_by_tier[outer][self._levels.unit_of_node[outer][starts]]
 
 
-class _RankedFill(NamedTuple):
-    """A filled unit, and the values by which it is compared."""
+class _DomainFill(NamedTuple):
+    """Pods per node of one domain."""
 
-    vector: list[int]
-    fill: DomainFill
+    pods_per_node: dict[int, int]
+    is_proved: bool
+
+
+def _fill_domain(context: FillContext, tier: int, unit: int, num_pods: int) -> _DomainFill:
+    """Share out the pods of a job whose domain is this unit."""
+    if tier == 0:
+        return _DomainFill({unit: num_pods}, is_proved=True)
+    try:
+        pods = _fill_even_leaves(context, unit, num_pods) if tier == LEAF_TIER + 1 else None
+        if pods is None:
+            pods = DomainTables(context, tier, unit, num_pods).pods_per_node(tier, unit, num_pods)
+    except BudgetExhausted:
+        return _DomainFill(_fullest_first(context, tier, unit, num_pods), is_proved=False)
+    return _DomainFill(pods, is_proved=True)
+
+
+def _fill_even_leaves(context: FillContext, unit: int, num_pods: int) -> dict[int, int] | None:
+    """Return pods per node of a unit above leaves, if all its usable nodes hold equally many.
+
+    The fewest nodes are then the same whichever leaves are used: only leaves are chosen. None if
+    nodes differ, or if the bounds require pods on some of them.
+    """
+    levels, bounds = context.levels, context.bounds
+    start, stop = levels.starts[LEAF_TIER + 1][unit], levels.stops[LEAF_TIER + 1][unit]
+    slots = bounds.slots[0][start:stop]
+    is_bound = any(low is not None for low in bounds.low) or context.counts_islands
+    if is_bound or bounds.worst_tier <= LEAF_TIER or not is_constant(slots[slots > 0]):
+        return None
+    leaves = levels.children(LEAF_TIER + 1, unit)
+    leaf_slots = bounds.slots[LEAF_TIER][leaves.start : leaves.stop].tolist()
+    chosen = choose_fewest_bins(leaf_slots, num_pods, is_tight=context.counts_fragmentation)
+    if chosen is None:
+        return None
+    context.budget.spend(len(leaf_slots))
+    pods: dict[int, int] = {}
+    for index, share in fill_in_order(leaf_slots, chosen, num_pods).items():
+        nodes = levels.children(LEAF_TIER, leaves[index])
+        used = nodes.start + np.flatnonzero(bounds.slots[0][nodes.start : nodes.stop])
+        node_slots = bounds.slots[0][used].tolist()
+        filled = fill_in_order(node_slots, range(-(-share // node_slots[0])), share)
+        pods |= {int(used[place]): count for place, count in filled.items()}
+    return pods
+
+
+def _fullest_first(context: FillContext, tier: int, unit: int, num_pods: int) -> dict[int, int]:
+    """Return pods per node: minimums, then children with most slots, the last a tight fit."""
+    if tier == 0:
+        return {unit: num_pods} if num_pods else {}
+    span = context.levels.children(tier, unit)
+    low = context.bounds.lower_bounds(tier - 1, span)
+    spare = context.bounds.high[tier - 1][span.start : span.stop] - low
+    shares, missing_pods = low.copy(), num_pods - int(low.sum())
+    order = np.lexsort((np.arange(len(span)), -spare, low == 0))
+    for rank, index in enumerate(order):
+        tight_fits = [later for later in order[rank:] if spare[later] >= missing_pods]
+        is_last = bool(tight_fits) and (low[index] == 0 or low[tight_fits[-1]] > 0)
+        chosen = tight_fits[-1] if is_last else index
+        shares[chosen] += min(int(spare[chosen]), missing_pods)
+        missing_pods -= min(int(spare[chosen]), missing_pods)
+        if not missing_pods:
+            break
+    pods: dict[int, int] = {}
+    for child, share in zip(span, shares.tolist(), strict=True):
+        if share:
+            pods |= _fullest_first(context, tier - 1, child, share)
+    return pods
 
 
 def sort_lazily(columns: Sequence[SortColumn], units: IntArray) -> Iterator[tuple[int, list[int]]]:

@@ -24,14 +24,17 @@ from generator.placement.problem.gang_members import (
     all_members,
     fewest_pods_choice,
 )
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.request_parts import RequestPart, assign_parts, build_parts
+from generator.placement.problem.request_parts import (
+    PartPlacement,
+    RequestPart,
+    assign_parts,
+    build_parts,
+)
 from generator.placement.solve.budget import Budget, BudgetExhausted
-from generator.placement.solve.candidate import PlacementCandidate
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
-from generator.placement.solve.part_placement import PartPlacement
 from generator.placement.solve.pod_counts import (
     pod_count_choices,
 )

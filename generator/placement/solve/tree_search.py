@@ -21,19 +21,18 @@ import numpy as np
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
+    PartPlacement,
     PartType,
     PlacedPart,
     RequestPart,
     all_types,
     type_sort_key,
 )
-from generator.placement.problem.unit_rules import UnitRule
+from generator.placement.problem.slices import UnitRule
 from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.cost_encoding import CostEncoding
 from generator.placement.solve.equivalence import EquivalenceClasses
-from generator.placement.solve.part_contents import PartContents
-from generator.placement.solve.part_placement import PartPlacement
-from generator.placement.solve.state_encoding import StateEncoding, UnitState
+from generator.placement.solve.part_contents import PartContents, StateEncoding, UnitState
 
 
 class TableEntry(NamedTuple):

@@ -7,13 +7,11 @@ used, the first name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from generator.placement.cluster.levels import TreeLevels
+from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
+from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.cluster.subset_sum import choose_fewest_nodes, fill_in_order
-from generator.placement.cluster.tiers import tier_index
-from generator.placement.cluster.units import LEAF_TIER, UnitSlots
 from generator.placement.presets import Preset
 from generator.placement.request import GangGroup, PlacementRequest
 from generator.placement.solve.homogeneous import cut_parts
@@ -41,29 +39,43 @@ def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
         return True
     layer = group.slices[-1]
     is_bound = layer.has_short or layer.is_spread or layer.is_indexed
-    is_loose = layer.tier is None or tier_index(snapshot, layer.tier) < LEAF_TIER
+    is_loose = layer.tier is None or snapshot.levels.height_of(layer.tier) < LEAF_TIER
     return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
 
 
 def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
     """Return whether a plain gang may lie in a domain of a tier."""
     tiers = (request.required, request.groups[0].required)
-    return all(tier_index(snapshot, bound) >= tier for bound in tiers if bound)
+    return all(snapshot.levels.height_of(bound) >= tier for bound in tiers if bound)
 
 
-def fill_tightest(units: Iterable[UnitSlots], num_pods: int) -> dict[int, int] | None:
+def tightest_units(
+    levels: TreeLevels, slots_by_tier: Sequence[IntArray], tier: int, units: IntArray
+) -> IntArray:
+    """Return the units with the fewest slots, then with the fewest around, nearest tier first."""
+    units = units_with_min(units, slots_by_tier[tier][units])
+    for outer in range(tier + 1, levels.root):
+        if len(units) > 1:
+            around = levels.unit_of_node[outer][levels.starts[tier][units]]
+            units = units_with_min(units, slots_by_tier[outer][around])
+    return units
+
+
+def fill_tightest(
+    units: Iterable[tuple[int, Sequence[int]]], num_pods: int
+) -> dict[int, int] | None:
     """Return pods per child in the first unit where the fewest children leave the fewest slots.
 
     In tree order. None if the full engine must decide.
 
     Args:
-        units: units that hold the pods.
+        units: (first child, slots per child) of units that hold the pods.
         num_pods: pods of the gang.
     """
     best: dict[int, int] = {}
     least_left = -1
-    for first, child_slots, equal_children in units:
-        chosen = choose_fewest_nodes(child_slots, equal_children, num_pods, is_tight=True)
+    for first, child_slots in units:
+        chosen = choose_fewest_bins(child_slots, num_pods, is_tight=True)
         if chosen is None:
             return None
         num_left = sum([child_slots[index] for index in chosen]) - num_pods

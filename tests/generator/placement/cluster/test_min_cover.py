@@ -1,6 +1,8 @@
-"""Covers agree with counting the largest nodes first, also after changes."""
+"""Covers agree with counting the largest nodes first, and chosen bins with all choices."""
 
 from __future__ import annotations
+
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.levels import build_levels
-from generator.placement.cluster.min_cover import MAX_COUNTED_SLOTS, MinCover, build_min_cover
+from generator.placement.cluster.min_cover import MAX_BIN_SLOTS, MinCover, choose_fewest_bins
 from tests.effort import examples
 from tests.generator.placement.documents import racks
 
 LEVELS = build_levels(racks(3, 1, 4), 8)
 RACKS = ((0, 1, 2), (3,), (4, 5, 6, 7))
+SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
 
 
 def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
@@ -24,36 +27,58 @@ def fewest(values: list[int], rack: tuple[int, ...], num_pods: int) -> int:
     return used
 
 
-def agree(covering: MinCover, values: list[int], num_pods: int) -> None:
-    holding = [
-        index for index, rack in enumerate(RACKS) if sum(values[n] for n in rack) >= num_pods
-    ]
-    found = covering.min_units(np.array(holding, dtype=np.int64), num_pods).tolist()
-    assert found == [fewest(values, RACKS[index], num_pods) for index in holding]
-
-
-@pytest.mark.parametrize(
-    "scale",
-    [
-        pytest.param(1, id="few pods per node: a histogram"),
-        pytest.param(MAX_COUNTED_SLOTS + 1, id="many pods per node: sorted"),
-    ],
-)
+@pytest.mark.parametrize("scale", [1, MAX_BIN_SLOTS // 20])
 @settings(max_examples=examples(60), deadline=None)
 @given(
     before=st.lists(st.integers(0, 6), min_size=8, max_size=8),
-    after=st.lists(st.integers(0, 6), min_size=8, max_size=8),
+    values=st.lists(st.integers(0, 6) | st.just(1 << 20), min_size=8, max_size=8),
     num_pods=st.integers(1, 20),
 )
 def test_it_returns_the_fewest_nodes_of_every_rack(
-    scale: int, before: list[int], after: list[int], num_pods: int
+    scale: int, before: list[int], values: list[int], num_pods: int
 ) -> None:
-    one, other = [value * scale for value in before], [value * scale for value in after]
-    covering = build_min_cover(LEVELS, 0, 1, np.array(one, dtype=np.int64))
-    agree(covering, one, num_pods * scale)
-    changed = [*other[:3], *one[3:]]
-    rows = np.array(one, dtype=np.int64), np.array(changed, dtype=np.int64)
-    again = covering.with_changes(*rows, np.arange(3))
-    assert (again is None) == (max(one) <= MAX_COUNTED_SLOTS and max(other[:3]) > max(one))
-    if again is not None:
-        agree(again, changed, num_pods * scale)
+    slots, needed = [value * scale for value in values], num_pods * scale
+    values_of_nodes = np.array(slots, dtype=np.int64)
+    holding = [index for index, rack in enumerate(RACKS) if sum(slots[n] for n in rack) >= needed]
+    racks_that_hold = np.array(holding, dtype=np.int64)
+    changed = MinCover.build(LEVELS, 0, 1, np.array(before, dtype=np.int64) * scale)
+    for cover in (
+        MinCover.build(LEVELS, 0, 1, values_of_nodes),
+        changed.with_values(values_of_nodes, np.arange(8)),
+    ):
+        found = cover.min_units(racks_that_hold, needed).tolist()
+        assert found == [fewest(slots, RACKS[index], needed) for index in holding]
+
+
+def best_choice(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]:
+    """Return the first, in order, of the best choices."""
+    choices: list[tuple[int, ...]] = [
+        chosen
+        for many in range(1, len(slots) + 1)
+        for chosen in combinations(range(len(slots)), many)
+        if sum(slots[index] for index in chosen) >= num_pods
+    ]
+
+    def cost(chosen: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        return len(chosen), sum(slots[index] for index in chosen) if is_tight else 0, chosen
+
+    best = min(choices, key=cost)
+    return list(best)
+
+
+@pytest.mark.parametrize("is_tight", [False, True])
+@settings(max_examples=examples(100), deadline=None)
+@given(slots=SLOTS, draw=st.data())
+def test_it_chooses_the_first_of_the_fewest_nodes(
+    is_tight: bool,  # noqa: FBT001 - a parameter of the test
+    slots: list[int],
+    draw: st.DataObject,
+) -> None:
+    num_pods = draw.draw(st.integers(1, sum(slots)))
+    found = choose_fewest_bins(slots, num_pods, is_tight=is_tight)
+    assert found == best_choice(slots, num_pods, is_tight=is_tight)
+
+
+def test_it_returns_none_for_too_many_sums() -> None:
+    slots = [1, 2, 3] * 700
+    assert choose_fewest_bins(slots, 3_001, is_tight=True) is None

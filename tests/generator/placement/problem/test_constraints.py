@@ -13,10 +13,9 @@ from generator.placement import engine
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import build_answer, place
 from generator.placement.problem.constraints import is_allowed, require_allowed
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.candidate import PlacementCandidate
 from tests.generator.placement.documents import cluster, racks, request, workers
 from topology.model.errors import InvariantError
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster import subset_sum
+from generator.placement.cluster import min_cover
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.solve import domain_dp
@@ -32,7 +32,7 @@ def clusters(draw: st.DrawFn) -> Snapshot:
     ("module", "bound"),
     [
         pytest.param(domain_dp, "MAX_CELLS", id="sums of costs, one row per block"),
-        pytest.param(subset_sum, "MAX_SUM_BITS", id="sums of slots, not as bits"),
+        pytest.param(min_cover, "MAX_SUM_BITS", id="sums of slots, not as bits"),
     ],
 )
 @settings(max_examples=examples(100), deadline=None)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.answer import render_placement
+from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import measure
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
+from generator.placement.solve import homogeneous as homogeneous_module
 from generator.placement.solve.budget import Budget
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily
 from generator.placement.solve.solver import Finder, candidate_units, solve
@@ -26,6 +29,7 @@ from tests.generator.placement.referee import Layer, Leaf, Scene
 from tests.generator.placement.scenes import TIERS, document_of, paths, snapshot_of, tree_of
 
 STEPS = 10_000_000
+EVEN_TREE = racks(4, 3, 4, 1, 5, 2, per_block=3)
 
 
 @st.composite
@@ -138,3 +142,57 @@ def test_it_yields_rows_in_the_order_of_their_columns(rows: list[tuple[int, int]
         range(len(rows)), key=lambda index: (rows[index], index)
     )
     assert all(tuple(values) == rows[index][: len(values)] for index, values in found)
+
+
+@st.composite
+def even_clusters(draw: st.DrawFn) -> Snapshot:
+    """Draw nodes that hold equally many pods, or none."""
+    each = draw(st.integers(1, 4))
+    slots = {name: each * draw(st.integers(0, 1)) for name in EVEN_TREE.nodes}
+    return build_snapshot(EVEN_TREE, {n: NodeSpec(n, {"slots": many}) for n, many in slots.items()})
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(
+    snapshot=even_clusters(), count=st.integers(1, 40), preset=st.sampled_from(["optimal", "kai"])
+)
+def test_it_chooses_leaves_of_equal_nodes_as_the_tables_do(
+    snapshot: Snapshot, count: int, preset: str
+) -> None:
+    spec = {"groups": workers(count, min=min(count, 3)), "preset": preset}
+    found = render_placement(place(snapshot, request(**spec)))
+    with mock.patch.object(homogeneous_module, "_fill_even_leaves", return_value=None):
+        by_tables = place(
+            build_snapshot(EVEN_TREE, {s.name: s for s in snapshot.specs}), request(**spec)
+        )
+    assert found == render_placement(by_tables)
+
+
+@pytest.mark.parametrize(
+    ("row", "nodes"),
+    [
+        pytest.param({"count": 1}, [11], id="it places a pod in the tightest rack"),
+        pytest.param({"count": 4}, [0, 1, 2, 3], id="it places pods in the tightest rack"),
+        pytest.param(
+            {"count": 4, "slices": [{"size": 2, "tier": "rack"}]},
+            [0, 1, 2, 3],
+            id="it places slices that share a rack",
+        ),
+        pytest.param(
+            {"count": 6},
+            [11, 12, 13, 14, 15, 16],
+            id="it places pods in the block with the fewest slots left on used racks",
+        ),
+    ],
+)
+def test_it_places_plain_gangs(row: dict[str, object], nodes: list[int]) -> None:
+    found = place(cluster(EVEN_TREE), request(groups=[{"name": "workers", **row}]))
+    assert found.assignment["workers"] == tuple(f"n{node}" for node in nodes)
+
+
+def test_it_prefers_the_rack_with_the_fewest_slots_left_on_used_nodes() -> None:
+    slots = {"n0": 3, "n1": 1, "n2": 2, "n3": 0, "n4": 2, "n5": 2, "n6": 2}
+    nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
+    found = place(build_snapshot(racks(4, 3), nodes), request(groups=workers(4)))
+    assert found.assignment["workers"] == ("n0", "n0", "n0", "n1")
+    assert found.objective["fragmentation"] == {"node": 0, "rack": 2, "block": 8}
