@@ -7,7 +7,9 @@ tables; in a pipe they are plain aligned lines.
 from __future__ import annotations
 
 import json
+import re
 import sys
+from bisect import bisect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -16,20 +18,36 @@ import click
 import yaml
 
 from topology.model.errors import ParseError, show
+from topology.model.name_ranges import fold_names
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PIECES_PER_BLOCK: Final = 100_000
+_MAX_RANGE_CHARS: Final = 120
+_FOLDABLE: Final = re.compile(r"[\w.:-]+\Z", re.ASCII)
+"""Names that cannot be confused with the separators of a list of ranges."""
 MAX_PROBLEMS_SHOWN: Final = 20
 MAX_MESSAGE: Final = 2000
 """Characters of one message on stderr, enough for a path and an excerpt."""
 
-output_option: Final[Callable[..., Any]] = click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml"]),
-    default="text",
-    show_default=True,
-    help="Format of the output.",
+WIDE: Final = "wide"
+"""The output that lists every node by its full name."""
+
+
+def build_output_option(*formats: str, note: str = "") -> Callable[..., Any]:
+    """Return the option `--output` with text, JSON, YAML and further formats."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["text", *formats, "json", "yaml"]),
+        default="text",
+        show_default=True,
+        help=f"Format of the output.{note}",
+    )
+
+
+output_option: Final = build_output_option()
+wide_output_option: Final = build_output_option(
+    WIDE, note=" text prints nodes as ranges, wide lists every node."
 )
 
 
@@ -108,3 +126,20 @@ def shorten_names(names: Sequence[str], limit: int = 6) -> str:
     more = len(names) - limit
     shown = " ".join(show(name) for name in names[:limit])
     return f"{shown} +{more}" if more > 0 else shown
+
+
+def list_nodes(names: Sequence[str], output: str) -> str:
+    """Return the nodes on one line, in the given order: as ranges, or each with `-o wide`.
+
+    Ranges are cut at `_MAX_RANGE_CHARS`; the number of the other nodes follows.
+    """
+    if output == WIDE:
+        return " ".join(show(name, MAX_MESSAGE) for name in names)
+    if not all(map(_FOLDABLE.match, names)):
+        return shorten_names(names)
+    folded = fold_names(names)
+    if len(folded) <= _MAX_RANGE_CHARS:
+        return folded
+    num = bisect(range(1, len(names)), _MAX_RANGE_CHARS, key=lambda n: len(fold_names(names[:n])))
+    num = max(num, 1)
+    return f"{show(fold_names(names[:num]), MAX_MESSAGE)} +{len(names) - num}"

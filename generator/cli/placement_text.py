@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import groupby
 
-from generator.cli.output import render_table, shorten_names, show_count
+from generator.cli.output import list_nodes, render_table, show_count
 from generator.placement.answer import Placement, Reason
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
@@ -13,10 +13,10 @@ from topology.model.tree import TopologyTree
 PENDING = "(pending)"
 
 
-def render_placement_text(placement: Placement, tree: TopologyTree | None) -> str:
+def render_placement_text(placement: Placement, tree: TopologyTree | None, output: str) -> str:
     """Return an answer as lines; without a tree, the assignment has no domains."""
     if placement.is_feasible:
-        return f"{_render_headline(placement)}\n{_render_assignment(placement, tree)}"
+        return f"{_render_headline(placement)}\n{_render_assignment(placement, tree, output)}"
     parts = [
         _render_infeasible(placement),
         *_render_alternatives(placement),
@@ -33,14 +33,14 @@ def _render_headline(placement: Placement) -> str:
     return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
 
 
-def _render_assignment(placement: Placement, tree: TopologyTree | None) -> str:
+def _render_assignment(placement: Placement, tree: TopologyTree | None, output: str) -> str:
     domain_of_node = _map_lowest_domains(tree)
     rows = [
         (
             show(group),
             _render_span(first, last),
             show(domain),
-            shorten_names(list(dict.fromkeys(nodes))),
+            list_nodes(list(dict.fromkeys(nodes)), output),
         )
         for group, pods in placement.assignment.items()
         for domain, first, last, nodes in _group_runs(pods, domain_of_node)

@@ -9,6 +9,7 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `quantities`: Kubernetes quantities, and the units in which the engine counts each resource.
 `walk_rules`: how a preset tries domains and fills nodes, as data.
 `answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
+`host_lists`: the placement as host lists of MPI, Slurm and scripts.
 `engine`: answers one request on a snapshot.
 `preset_comparison`: answers one request under several presets.
 `cluster`: the snapshot of a cluster, and how many pods fit each node and domain.

@@ -21,11 +21,12 @@ from generator.cli.cluster_input import (
 )
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.output import output_option, print_document
+from generator.cli.output import WIDE, build_output_option, list_nodes, print_document, show_count
 from generator.cli.placement_text import render_placement_text
 from generator.cli.source_options import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
+from generator.placement.host_lists import HostListFormat, render_host_list
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 
@@ -44,7 +45,12 @@ from generator.placement.request import PlacementRequest
 @server_options("that places the gang, instead of this command")
 @timeout_option
 @click.option("--check", is_flag=True, help="Exit with 5 if there is no placement.")
-@output_option
+@build_output_option(
+    WIDE,
+    *(row.value for row in HostListFormat),
+    note=" text prints nodes as ranges, wide lists every node; hostfile is for Open MPI, "
+    "hostfile-mpich for MPICH, nodelist for Slurm, ranks has RANK NODE per line.",
+)
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -59,7 +65,8 @@ def command(
 
     Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
     leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
-    code is still 0, unless --check is given.
+    code is still 0, unless --check is given. hostfile, nodelist and ranks are then empty, and the
+    exit code is 5: mpirun takes an empty hostfile as this machine.
     """
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = parse_server_endpoint(options), options.pop("preset")
@@ -67,7 +74,7 @@ def command(
     cluster = None
     loaded = read_request(options)
     if options["translate"]:
-        print_document(loaded.document, "yaml" if output == "text" else output, text=str)
+        print_document(loaded.document, "json" if output == "json" else "yaml", text=str)
         exit_with_problems(ctx, (), loaded.code)
     request = loaded.to_request(preset)
     if server is not None:
@@ -80,15 +87,34 @@ def command(
         cluster = read_cluster_input(sources, tree)
         request = fit_to_inventory(loaded, cluster.inventory).to_request(preset)
         placement = _place_locally(cluster, request, running=running, timeout_s=timeout)
+    is_host_list = output in tuple(HostListFormat)
     known_tree = cluster.tree if cluster else None
-    print_document(
-        render_placement(placement),
-        output,
-        text=lambda: render_placement_text(placement, known_tree),
-    )
-    if check and not placement.is_feasible:
+    if is_host_list:
+        _print_host_list(placement, HostListFormat(output))
+    else:
+        print_document(
+            render_placement(placement),
+            output,
+            text=lambda: render_placement_text(placement, known_tree, output),
+        )
+    if (check or is_host_list) and not placement.is_feasible:
         ctx.exit(ExitCode.CHECK_FAILED)
     exit_with_problems(ctx, cluster.problems if cluster else (), loaded.code)
+
+
+def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
+    """Print the nodes; on stderr, why there are none, and how ranks differ from those of ranks."""
+    if not placement.is_feasible:
+        click.echo(render_placement_text(placement, None, chosen), err=True)
+    hosts = render_host_list(placement, chosen)
+    click.echo(hosts.text, nl=False)
+    if hosts.merged:
+        names = list_nodes(hosts.merged, chosen)
+        click.echo(
+            f"note: the ranks of {show_count(len(hosts.merged), 'node')} are not consecutive, and "
+            f"a hostfile counts them as if they were; -o ranks keeps them: {names}",
+            err=True,
+        )
 
 
 def _place_on_server(

@@ -11,7 +11,7 @@ import click
 from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import InputFolder
-from generator.cli.output import output_option, print_document, render_table, shorten_names
+from generator.cli.output import list_nodes, print_document, render_table, wide_output_option
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation
 from generator.reservations.records import Reservation
@@ -26,7 +26,7 @@ _FOLDER = InputFolder()
 @click.option("--store", type=_FOLDER, help="Folder that `toponaut serve --store` serves.")
 @kube_options("Read a cluster instead of a folder.")
 @click.option("--all", "with_ended", is_flag=True, help="Also list reservations that have ended.")
-@output_option
+@wide_output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -48,7 +48,7 @@ def command(
     if not options["with_ended"]:
         reservations = tuple(row for row in reservations if not row.is_ended)
     document = [render_reservation(reservation) for reservation in reservations]
-    print_document(document, output, text=lambda: _render_text(reservations))
+    print_document(document, output, text=lambda: _render_text(reservations, output))
     exit_with_problems(ctx, problems)
 
 
@@ -67,14 +67,14 @@ def _read_reservations(
     return tuple(expire_if_due(row, now=now, epoch=row.epoch) for row in rows), ()
 
 
-def _render_text(reservations: tuple[Reservation, ...]) -> str:
+def _render_text(reservations: tuple[Reservation, ...], output: str) -> str:
     if not reservations:
         return "no reservations"
     columns = ("RESERVATION", "GANG", "PHASE", "PODS", "NODES", "UNTIL", "HOLDER")
-    return render_table(columns, map(_render_row, reservations))
+    return render_table(columns, (_render_row(row, output) for row in reservations))
 
 
-def _render_row(reservation: Reservation) -> tuple[str, ...]:
+def _render_row(reservation: Reservation, output: str) -> tuple[str, ...]:
     runs = [run for group in reservation.groups for run in group.runs if run.node is not None]
     until = reservation.ended_at or reservation.expires_at
     return (
@@ -82,7 +82,7 @@ def _render_row(reservation: Reservation) -> tuple[str, ...]:
         show(reservation.gang, 320),
         reservation.phase.value,
         str(sum(run.count for run in runs)),
-        shorten_names(sorted({run.node or "" for run in runs})),
+        list_nodes(list(dict.fromkeys(run.node or "" for run in runs)), output),
         until.isoformat(timespec="seconds").replace("+00:00", "Z") if until else "released",
         show(reservation.holder, 300),
     )

@@ -18,11 +18,11 @@ from generator.cli.observation import exit_with_problems, read_observation, read
 from generator.cli.option_types import InputFile
 from generator.cli.options import parse_duration
 from generator.cli.output import (
-    output_option,
+    list_nodes,
     print_document,
     render_table,
-    shorten_names,
     show_count,
+    wide_output_option,
 )
 from generator.cli.request_input import find_max_resources
 from generator.cli.source_options import parse_sources, source_options
@@ -99,7 +99,7 @@ class JobInput(NamedTuple):
     show_default=True,
     help="Time limit of the search for a better place.",
 )
-@output_option
+@wide_output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -118,7 +118,9 @@ def command(
     job_input = _read_input(job, options)
     location = locate_job(job_input.tree, job_input.job)
     location = _add_better_placement(location, job_input, timeout)
-    print_document(render_job_location(location), output, text=lambda: _render_text(location))
+    print_document(
+        render_job_location(location), output, text=lambda: _render_text(location, output)
+    )
     exit_with_problems(ctx, job_input.problems)
 
 
@@ -255,17 +257,17 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     return PodUsage(pod.node, count_request(request))
 
 
-def _render_text(location: JobLocation) -> str:
+def _render_text(location: JobLocation, output: str) -> str:
     return "\n".join(
         [
-            _render_headline(location),
-            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(location)),
-            _render_better_text(location),
+            _render_headline(location, output),
+            render_table(("GROUP", "PODS", "DOMAIN", "NODES"), _render_rows(location, output)),
+            _render_better_text(location, output),
         ]
     )
 
 
-def _render_headline(location: JobLocation) -> str:
+def _render_headline(location: JobLocation, output: str) -> str:
     num = len(location.job.pods)
     where = (
         f"within one {show(location.spread.tier)}"
@@ -284,7 +286,7 @@ def _render_headline(location: JobLocation) -> str:
     if location.num_pending:
         parts.append(f"{location.num_pending} on no node yet")
     if location.unknown_nodes:
-        parts.append(f"not in the tree: {shorten_names(location.unknown_nodes)}")
+        parts.append(f"not in the tree: {list_nodes(location.unknown_nodes, output)}")
     return "; ".join(parts)
 
 
@@ -295,23 +297,25 @@ def _render_counts(spread: Spread) -> Iterator[str]:
         )
 
 
-def _render_rows(location: JobLocation) -> Iterator[tuple[str, ...]]:
+def _render_rows(location: JobLocation, output: str) -> Iterator[tuple[str, ...]]:
     numbered = list(enumerate(zip(location.job.pods, location.pod_domains, strict=True)))
     for (role, domain), run in groupby(numbered, lambda row: (row[1][0].role, row[1][1])):
         members = list(run)
         nodes = [pod.node or "(pending)" for _, (pod, _) in members]
         first, last = members[0][0], members[-1][0]
         pods = str(first) if first == last else f"{first}-{last}"
-        yield show(role), pods, show(domain or _UNKNOWN), shorten_names(list(dict.fromkeys(nodes)))
+        shown = list_nodes(list(dict.fromkeys(nodes)), output)
+        yield show(role), pods, show(domain or _UNKNOWN), shown
 
 
-def _render_better_text(location: JobLocation) -> str:
+def _render_better_text(location: JobLocation, output: str) -> str:
     better = location.better_placement
     if better is None:
         return "better: no closer place is free"
     counts = "; ".join(_render_counts(better.spread))
-    nodes = sorted({node for row in better.assignment.values() for node in row if node})
+    rows = better.assignment.values()
+    nodes = list(dict.fromkeys(node for row in rows for node in row if node))
     return (
         f"better: within one {show(better.spread.tier or '?')}, {counts}; "
-        f"{show_count(better.num_moved, 'pod')} would move, to {shorten_names(nodes)}"
+        f"{show_count(better.num_moved, 'pod')} would move, to {list_nodes(nodes, output)}"
     )

@@ -11,13 +11,16 @@ from click.testing import CliRunner
 
 from generator.cli.output import (
     MAX_MESSAGE,
+    WIDE,
+    list_nodes,
     print_document,
     print_problems,
     render_table,
     shorten_names,
     show_count,
 )
-from topology.model.errors import ParseError
+from topology.model.errors import ParseError, show
+from topology.model.name_ranges import expand_names
 
 HOSTILE = "red\x1b[31m\u202e\n#1 {{ ]]"
 
@@ -98,6 +101,31 @@ def test_it_prints_a_hostile_problem_on_one_line_of_bounded_length() -> None:
 )
 def test_it_shortens_lists_of_names(names: list[str], shown: str) -> None:
     assert shorten_names(names) == shown
+
+
+@pytest.mark.parametrize(
+    ("names", "shown"),
+    [
+        ([], ""),
+        (["n01", "n02", "n03", "n07"], "n[01-03,07]"),
+        (["n2", "n1"], "n[2,1]"),
+        (["a,b", "c"], "a,b c"),
+        (["n\x1b1", "n2"], "n\\x1b1 n2"),
+    ],
+)
+def test_it_lists_nodes_as_ranges(names: list[str], shown: str) -> None:
+    assert list_nodes(names, "text") == shown
+    assert list_nodes(names, WIDE) == " ".join(map(show, names))
+
+
+def test_it_cuts_long_ranges_and_wide_does_not() -> None:
+    names = [f"n{at:04d}" for at in range(0, 1000, 2)]
+    text = list_nodes(names, "text")
+    shown, more = text.rsplit(" +", 1)
+    assert len(text) <= 130
+    assert list(expand_names(shown)) == names[: len(names) - int(more)]
+    assert list_nodes(names, WIDE).split() == names
+    assert list_nodes(["x" * 200, "x" * 201], "text").endswith(" +1")
 
 
 @pytest.mark.parametrize(
