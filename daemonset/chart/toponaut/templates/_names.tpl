@@ -30,3 +30,18 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- define "toponaut.user" -}}
 system:serviceaccount:{{ (first .).Release.Namespace }}:toponaut-{{ last . }}
 {{- end }}
+
+{{- /* The types of the outputs that the generator may write, one per line; takes the root. */}}
+{{- define "toponaut.outputs" -}}
+{{- $types := .Values.generator.outputs -}}
+{{- range (.Values.fabric.spec).outputs }}{{ $types = append $types .type }}{{ end -}}
+{{- $types | uniq | sortAlpha | join "\n" -}}
+{{- end }}
+
+{{- /* Prefixes of the label keys that the generator may write, as a list in CEL; takes the root. */}}
+{{- define "toponaut.labelPrefixes" -}}
+{{- $keys := list "toponaut.io/" "topology.toponaut.io/" "fabric.topograph.run/tier-" "network.topology.nvidia.com/" -}}
+{{- range .Values.generator.labelPrefixes }}{{ $keys = append $keys (printf "%s/" .) }}{{ end -}}
+{{- range (.Values.fabric.spec).outputs }}{{ with .labelPrefix }}{{ $keys = append $keys (printf "%s/" .) }}{{ end }}{{ end -}}
+['{{ $keys | uniq | join "', '" }}']
+{{- end }}

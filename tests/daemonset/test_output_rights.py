@@ -1,0 +1,48 @@
+"""The rights that the chart gives the generator for the outputs that the values name."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.objects.outputs import OutputType
+from generator.publish.kinds import KINDS
+from tests.daemonset.tools import render
+
+WRITES = {"get", "list", "watch", "create", "patch", "delete"}
+OF_NODES = {"get", "list", "watch", "patch"}
+
+
+def rights(output: OutputType | None, home: Path) -> dict[tuple[str, str], set[str]]:
+    """Return the verbs that the roles of the generator allow, by group and resource."""
+    settings = [f"generator.outputs={{{output}}}"] if output else []
+    answer = render(settings=settings, home=home)
+    assert answer.returncode == 0, answer.stderr
+    found: dict[tuple[str, str], set[str]] = {}
+    for document in yaml.safe_load_all(answer.stdout):
+        if document and document["kind"] in {"ClusterRole", "Role"}:
+            add_rules(document, found)
+    return found
+
+
+def add_rules(role: dict[str, Any], found: dict[tuple[str, str], set[str]]) -> None:
+    if not role["metadata"]["name"].startswith("toponaut-generator"):
+        return
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                found.setdefault((group, resource), set()).update(rule["verbs"])
+
+
+@pytest.mark.parametrize("output", KINDS)
+def test_an_output_gets_the_rights_that_it_needs_and_no_others(
+    output: OutputType, tmp_path: Path
+) -> None:
+    usual, found = rights(None, tmp_path), rights(output, tmp_path)
+    kinds = {(kind.group, kind.plural) for kind in KINDS[output]}
+    for kind in kinds:
+        assert found[kind] == (OF_NODES if kind == ("", "nodes") else WRITES)
+    others = {("scheduling.run.ai", "podgroups")} if output is OutputType.KAI else set()
+    changed = {key for key in found if found[key] != usual.get(key)}
+    assert changed == kinds | others
