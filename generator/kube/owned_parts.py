@@ -29,7 +29,7 @@ def find_owned_parts(document: Mapping[str, Any], managers: Collection[str]) -> 
             continue
         manager, fields = row.get("manager"), row.get("fieldsV1")
         if manager in managers and row.get("operation") == "Apply" and isinstance(fields, Mapping):
-            part = _select_owned(document, fields)
+            part = _select_owned(document, fields) if any(map(_is_field, fields)) else {}
             found[str(manager)] = render_part(part if isinstance(part, Mapping) else {})
     return found
 
@@ -48,7 +48,7 @@ def render_part(document: Mapping[str, Any]) -> str:
 
 def _select_owned(value: object, fields: Mapping[str, Any]) -> object:
     """Return the part of a value that `fieldsV1` names; a list is owned as a whole."""
-    inner = {key[2:]: below for key, below in fields.items() if key.startswith("f:")}
+    inner = {key[2:]: below for key, below in fields.items() if _is_field(key)}
     if not inner or not isinstance(value, Mapping):
         return value
     return {
@@ -56,6 +56,10 @@ def _select_owned(value: object, fields: Mapping[str, Any]) -> object:
         for key, below in inner.items()
         if key in value
     }
+
+
+def _is_field(key: str) -> bool:
+    return key.startswith("f:")
 
 
 def _prune(value: object) -> object:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from generator.objects.fabric import FabricDocument, parse_fabric_document
 from generator.objects.write_policy import with_approval
+from generator.publish.folder import FolderPublisher
 from generator.reconcile.conditions import parse_write_status
 from generator.reconcile.write_request import WriteSettings
 from generator.server.loop import LoopConfig, ReconcileLoop
@@ -43,7 +44,12 @@ class Day:
     def restart(self, writing: WriteSettings | None = None) -> None:
         self.rounds = ReconcileLoop(
             WatchedDirectory(self.root, self.nodes),
-            LoopConfig(period=MINUTE, now=lambda: self.now, writing=writing or WriteSettings()),
+            LoopConfig(
+                period=MINUTE,
+                now=lambda: self.now,
+                writing=writing or WriteSettings(),
+                publisher=FolderPublisher(self.root, namespace="toponaut"),
+            ),
             publish=lambda _snapshot, _pods: None,
         )
 

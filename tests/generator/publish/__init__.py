@@ -1,0 +1,1 @@
+"""Tests of the outputs: plans, limits, files and what is reported."""

@@ -1,0 +1,115 @@
+"""Plans of outputs, carried out on a model of objects with owners."""
+
+import json
+from collections.abc import Mapping
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from generator.kube.owned_parts import render_part
+from generator.publish.plan import KindPlan, ObjectOp, changes_label, plan_nodes, plan_objects
+from generator.publish.rendered import DesiredObject
+from generator.store.output_objects import ObservedObject
+from tests.effort import examples
+
+OURS, THEIRS = "toponaut-labels", "somebody"
+NAMES = st.sampled_from([f"node-{at}" for at in range(6)])
+LABELS = st.dictionaries(st.sampled_from(["t/leaf", "t/spine"]), st.sampled_from("ab"), min_size=1)
+PARTS = st.fixed_dictionaries({}, optional={OURS: LABELS, THEIRS: LABELS})
+CLUSTERS = st.dictionaries(NAMES, PARTS)
+
+
+def desired(labels: Mapping[str, Mapping[str, str]]) -> tuple[DesiredObject, ...]:
+    rows = []
+    for name, values in labels.items():
+        document = {"kind": "Node", "metadata": {"name": name, "labels": dict(values)}}
+        rows.append(DesiredObject(name, document, render_part(document)))
+    return tuple(rows)
+
+
+def observed(cluster: Mapping[str, Mapping[str, Mapping[str, str]]]) -> dict[str, ObservedObject]:
+    return {
+        name: ObservedObject(
+            name,
+            f"uid of {name}",
+            {
+                manager: render_part({"metadata": {"labels": dict(labels)}})
+                for manager, labels in parts.items()
+            },
+        )
+        for name, parts in cluster.items()
+    }
+
+
+def carry_out(plan: KindPlan, before: Mapping[str, ObservedObject]) -> dict[str, ObservedObject]:
+    """Return the objects after every write of a plan, as a server would have them."""
+    after = dict(before)
+    for action in plan.actions:
+        if action.op is ObjectOp.DELETE:
+            del after[action.key]
+            continue
+        seen = after.get(action.key, ObservedObject(action.key, "new", {}))
+        parts = {name: part for name, part in seen.parts.items() if name != OURS}
+        if action.desired is not None:
+            parts[OURS] = action.desired.part
+        after[action.key] = seen._replace(parts=parts)
+    return after
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(wanted=st.dictionaries(NAMES, LABELS), cluster=CLUSTERS, busy=st.frozensets(NAMES))
+def test_a_plan_for_nodes_ends_and_touches_only_what_is_ours(
+    wanted: dict[str, dict[str, str]],
+    cluster: dict[str, dict[str, dict[str, str]]],
+    busy: frozenset[str],
+) -> None:
+    before = observed(cluster)
+    plan = plan_nodes(desired(wanted), before, manager=OURS, busy=busy)
+    after = carry_out(plan, before)
+    assert after.keys() == before.keys(), "no node is made or removed"
+    again = plan_nodes(desired(wanted), after, manager=OURS, busy=busy)
+    assert again.actions == (), "a second plan writes nothing"
+    for name, seen in after.items():
+        assert seen.parts.get(THEIRS) == before[name].parts.get(THEIRS)
+        labels = labels_of(seen)
+        if name in plan.deferred:
+            assert labels == labels_of(before[name])
+            assert any(wanted[name].get(key, value) != value for key, value in labels.items())
+        else:
+            assert labels == wanted.get(name, {})
+    assert {*plan.absent} == wanted.keys() - cluster.keys()
+    num_in_cluster = len(wanted.keys() & cluster.keys())
+    assert plan.num_current + len(plan.deferred) <= num_in_cluster
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(wanted=st.dictionaries(NAMES, LABELS), cluster=CLUSTERS)
+def test_a_plan_for_objects_ends_and_leaves_foreign_ones_alone(
+    wanted: dict[str, dict[str, str]], cluster: dict[str, dict[str, dict[str, str]]]
+) -> None:
+    before = observed(cluster)
+    plan = plan_objects(desired(wanted), before, manager=OURS)
+    after = carry_out(plan, before)
+    foreign = {name for name, seen in before.items() if OURS not in seen.parts}
+    for name in foreign:
+        assert after[name] == before[name]
+    assert {*plan.taken} == foreign & wanted.keys()
+    ours = {name: labels_of(seen) for name, seen in after.items() if OURS in seen.parts}
+    assert ours == {name: labels for name, labels in wanted.items() if name not in foreign}
+    again = plan_objects(desired(wanted), after, manager=OURS)
+    assert (again.actions, again.taken) == ((), plan.taken)
+
+
+def labels_of(seen: ObservedObject) -> dict[str, str]:
+    part = json.loads(seen.parts.get(OURS, "{}"))
+    labels: dict[str, str] = part.get("metadata", {}).get("labels", {})
+    return labels
+
+
+def test_a_new_key_is_no_changed_label() -> None:
+    one, two = (
+        render_part({"metadata": {"labels": labels}})
+        for labels in ({"a": "x"}, {"a": "x", "b": "y"})
+    )
+    assert not changes_label(one, two)
+    assert changes_label(two, one.replace("x", "z"))

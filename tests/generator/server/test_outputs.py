@@ -1,0 +1,106 @@
+"""The outputs of a served folder: the documents of each output as files."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generator.objects.write_policy import with_approval
+from generator.publish.folder import FOLDER
+from tests.generator.server.days import SMALL, Day
+
+LABELS = {"type": "labels"}
+
+
+def files(day: Day) -> dict[str, tuple[int, str]]:
+    """Return inode and text of every file of an output."""
+    root = day.root / FOLDER
+    return {
+        str(path.relative_to(root)): (path.stat().st_ino, path.read_text())
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+
+
+def status_of(day: Day) -> dict[str, Any]:
+    document = day.store.read_fabric()
+    assert document is not None
+    return dict(document["status"])
+
+
+def approve(day: Day, plan: str) -> None:
+    document = day.store.read_fabric()
+    day.store.write_fabric(with_approval(document, plan))
+
+
+def values(day: Day) -> dict[str, str]:
+    """Return the label of the leaf of each node."""
+    _, text = files(day)["labels/labels.yaml"]
+    return {
+        row["metadata"]["name"]: row["metadata"]["labels"]["topology.toponaut.io/leaf"]
+        for row in yaml.safe_load_all(text)
+    }
+
+
+def test_each_output_is_a_file_that_is_written_once(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(outputs=[{"type": "hypernode"}, LABELS, {"type": "kueue"}, {"type": "slurm-tree"}])
+    day.tick()
+    found = files(day)
+    assert list(found) == ["kueue/kueue.yaml", "labels/labels.yaml", "slurm-tree/topology.conf"]
+    assert values(day).keys() == set(day.scene.hosts)
+    assert day.placed() == set(day.scene.hosts)
+    states = [(row["type"], row["state"]) for row in status_of(day)["outputs"]]
+    assert states == [("labels", "Written"), ("kueue", "Written"), ("slurm-tree", "Written")]
+    assert status_of(day)["labelKeys"][0]["key"] == "topology.toponaut.io/leaf"
+    day.tick()
+    assert files(day) == found, "the same files, not equal ones"
+    (day.root / FOLDER / "labels" / "mine.txt").write_text("of a person")
+    day.want(outputs=[{"type": "hypernode"}])
+    day.tick()
+    assert list(files(day)) == ["labels/mine.txt"]
+    assert "outputs" not in status_of(day)
+
+
+def test_outputs_alone_follow_a_decided_tree(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(outputs=[LABELS], changeBudget={"nodesPercent": 0})
+    day.tick()
+    before = values(day)
+    assert day.placed() == set()
+    assert status_of(day)["conditions"]
+    day.lose(day.some(3))
+    day.tick()
+    assert day.held()
+    assert values(day) == before, "a held plan changes no output"
+    approve(day, day.held())
+    day.tick()
+    assert values(day).keys() == before.keys() - set(day.some(3))
+
+
+def test_the_hypernodes_go_when_other_outputs_replace_them(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.tick()
+    assert day.placed() == set(day.scene.hosts)
+    day.want(outputs=[LABELS])
+    day.tick()
+    assert day.placed() == set()
+    assert values(day).keys() == set(day.scene.hosts)
+    document = json.dumps(status_of(day))
+    assert "TreeDecided" in document
+
+
+def test_a_pause_writes_no_output(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(outputs=[{"type": "hypernode"}, LABELS])
+    day.tick()
+    before = files(day)
+    day.want(outputs=[{"type": "hypernode"}, LABELS, {"type": "dummy"}])
+    day.tick()
+    assert files(day) == before, "the last good value counts"
+    day.want(outputs=[{"type": "hypernode"}, LABELS, {"type": "kai"}], paused=True)
+    day.tick()
+    assert files(day) == before
+    states = {row["type"]: row["state"] for row in status_of(day)["outputs"]}
+    assert states == {"labels": "Written", "kai": "Pending"}
