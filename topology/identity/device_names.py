@@ -64,8 +64,9 @@ def display_names(entities: Sequence[DeviceDraft]) -> list[str]:
 
 
 def _with_id(title: str, entity: DeviceDraft, index: int) -> str:
-    strong = sorted(identifier.value for identifier in entity.ids if strong_key(identifier))
-    weak = sorted(identifier.value for identifier in entity.ids)
+    ids = entity.ids
+    strong = sorted(identifier.value for identifier in ids if strong_key(identifier))
+    weak = () if strong else sorted(identifier.value for identifier in ids)
     lowest = show(next(iter(strong or weak), f"device-{index}"), 64)
     return f"{title}.{lowest}" if title else lowest
 

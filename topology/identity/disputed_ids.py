@@ -14,7 +14,13 @@ from typing import Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.identity.claim_facts import NO_SPEAKER, ClaimFacts, ClaimTable, HashRows
+from topology.identity.claim_facts import (
+    NO_SPEAKER,
+    ClaimFacts,
+    ClaimTable,
+    HashRows,
+    are_among,
+)
 from topology.model.claims import Key, Origin, strong_key
 from topology.model.facts import DeviceKind, Neighbor
 from topology.model.ids import Id, short_name
@@ -45,7 +51,7 @@ def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) ->
     is_host = np.array([facts.kind is DeviceKind.HOST for facts in table.facts], np.bool_)
     is_node = np.array([facts.node_name is not None for facts in table.facts], np.bool_)
     own = keys.where(~is_swept[keys.speakers])
-    own = own.where(~np.isin(own.hashes, table.column(attrgetter("name_keys")).hashes))
+    own = own.where(~are_among(own.hashes, table.column(attrgetter("name_keys")).hashes))
     claimed = own.of(_find_claimants(table, is_swept))
     listed = _number_listed(table, origins)
     described = keys.of(_find_descriptions(table, origins, listed)).with_rows(
@@ -59,7 +65,7 @@ def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) ->
     disputed = [
         claimed.find_repeated(),
         described.find_repeated(),
-        of_hosts[np.isin(of_hosts, contested)],
+        of_hosts[are_among(of_hosts, contested)],
         heard.find_common(own) if len(heard.hashes) else heard.hashes,
     ]
     return frozenset(np.concatenate(disputed).tolist())

@@ -10,19 +10,21 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from topology.identity.device_resolution import AMBIGUOUS
 from topology.join.claim_columns import NO_SWEEP, ClaimColumns
-from topology.join.claim_rows import PortRows, neighbor_entries
+from topology.join.claim_rows import Hashes, PortRows, expand_spans, neighbor_entries
 from topology.join.neighbor_links import NO_PORT
 from topology.join.port_table import PortTable, join_tables
 from topology.join.swept_nodes import NO_NODE, FarLine, SweptNodes
 from topology.model.fabric_columns import Codes, Flags, Index
 from topology.model.facts import Neighbor, Source
 
+_SPREAD: Final = 0x1E3779B97F4A7C15
+"""Spreads the numbers of entities over 64 bits, so that an entity and a key make one number."""
 _NO_NEIGHBOR: Final = Neighbor((), "", (), "", Source.IB)
 """Stands for the entry of a port line without a peer."""
 
@@ -161,3 +163,90 @@ def build_rows(columns: ClaimColumns) -> FabricRows:
         first_rows=first_rows,
         table=join_tables([read.table, *(sweep.table() for sweep in columns.sweeps)]),
     )
+
+
+class PairedRows(NamedTuple):
+    """Rows of entities in which a key is in two rows at most, and a row has one other at most."""
+
+    is_paired: Flags
+    """By entity: whether it is one of them."""
+    first_rows: Index
+    """By row: the row of an earlier claim that describes the same port, or NO_PORT."""
+    line_codes: Hashes
+    """The keys of port lines of these entities, by `mix_keys`."""
+    line_rows: Index
+    """The row of each of them."""
+
+
+def no_pairs() -> PairedRows:
+    """Return no rows at all."""
+    empty = np.zeros(0, np.intp)
+    return PairedRows(np.zeros(0, np.bool_), empty, empty, empty)
+
+
+def pair_rows(
+    rows: FabricRows, chosen: tuple[Index, Index], claims: Index, shared: Flags
+) -> PairedRows:
+    """Return the pairs of rows of two claims that have a key in common. Cost: O(n log n) in keys.
+
+    Args:
+        rows: the rows of all claims.
+        chosen: rows of some entities in the order of their claims, and the entity of each.
+        claims: by row: the position of its claim in that order.
+        shared: by entity: whether it is one of these.
+    """
+    read, lines = _read_keys(rows, chosen), _line_keys(rows, chosen)
+    codes, of_rows, owners = (np.concatenate(parts) for parts in zip(read, lines, strict=True))
+    order = np.lexsort((of_rows, codes))
+    codes, of_rows, owners = codes[order], of_rows[order], owners[order]
+    is_other = np.ones(len(codes), np.bool_)
+    is_other[1:] = (codes[1:] != codes[:-1]) | (of_rows[1:] != of_rows[:-1])
+    codes, of_rows, owners = codes[is_other], of_rows[is_other], owners[is_other]
+    at = np.flatnonzero(codes[1:] == codes[:-1])
+    pairs = np.stack([of_rows[at], of_rows[at + 1]], axis=1)
+    is_early = claims[pairs[:, 0]] < claims[pairs[:, 1]]
+    pairs = np.where(is_early[:, None], pairs, pairs[:, ::-1])
+    is_paired = shared.copy()
+    is_paired[owners[at[:-1]][np.diff(at) == 1]] = False  # three rows have a key
+    is_paired[owners[at][claims[pairs[:, 0]] == claims[pairs[:, 1]]]] = False
+    first_rows = np.full(rows.table.size, NO_PORT, np.intp)
+    second_rows = first_rows.copy()
+    first_rows[pairs[:, 1]], second_rows[pairs[:, 0]] = pairs[:, 0], pairs[:, 1]
+    has_several = (first_rows[pairs[:, 1]] != pairs[:, 0]) | (
+        second_rows[pairs[:, 0]] != pairs[:, 1]
+    )
+    has_several |= (second_rows[pairs[:, 1]] != NO_PORT) | (first_rows[pairs[:, 0]] != NO_PORT)
+    is_paired[owners[at][has_several]] = False
+    first_rows[pairs[:, 1][~is_paired[owners[at]]]] = NO_PORT
+    used = is_paired[lines[2]]
+    return PairedRows(is_paired, first_rows, lines[0][used], lines[1][used])
+
+
+def _read_keys(rows: FabricRows, chosen: tuple[Index, Index]) -> tuple[Hashes, Index, Index]:
+    """Return the keys of rows that were read, by `mix_keys`, with the row and entity of each."""
+    own, owners = (column[chosen[0] < rows.num_read] for column in chosen)
+    stops = rows.read.key_stops.astype(np.intp)
+    sizes = np.diff(stops, prepend=0)
+    keys = rows.read.keys[expand_spans((stops - sizes)[own], sizes[own])]
+    key_owners = np.repeat(owners, sizes[own])
+    return mix_keys(keys, key_owners), np.repeat(own, sizes[own]), key_owners
+
+
+def _line_keys(rows: FabricRows, chosen: tuple[Index, Index]) -> tuple[Hashes, Index, Index]:
+    """Return the keys of port lines, by `mix_keys`, with the row and entity of each."""
+    empty = np.zeros(0, np.intp)
+    found = [(np.zeros(0, np.int64), empty, empty)]
+    for sweep, span in zip(rows.sweeps, pairwise(rows.first_lines), strict=True):
+        is_own = (chosen[0] >= span[0]) & (chosen[0] < span[1])
+        own, owners = (column[is_own] for column in chosen)
+        for keys, has_key in sweep.line_keys(own - span[0]):
+            used = np.ones(len(own), np.bool_) if has_key is None else has_key
+            found.append((mix_keys(keys[used], owners[used]), own[used], owners[used]))
+    codes, of_rows, of_entities = zip(*found, strict=True)
+    return np.concatenate(codes), np.concatenate(of_rows), np.concatenate(of_entities)
+
+
+def mix_keys(keys: Hashes, entities: Index) -> Hashes:
+    """Return one number for each key in an entity."""
+    codes: Hashes = keys ^ (entities * _SPREAD)
+    return codes

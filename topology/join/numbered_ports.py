@@ -16,7 +16,7 @@ import numpy as np
 from topology.identity.device_resolution import Entity
 from topology.join.claim_columns import NO_SWEEP
 from topology.join.claim_rows import Hashes, expand_spans
-from topology.join.fabric_rows import FabricRows
+from topology.join.fabric_rows import FabricRows, PairedRows, mix_keys, no_pairs, pair_rows
 from topology.join.neighbor_links import NO_PORT, Numbers
 from topology.join.port_numbers import SEVERAL_PORTS, find_port, index_port
 from topology.join.port_table import PortTable
@@ -78,18 +78,32 @@ class PortNumberer:
     _indexes: dict[int, KeyIndex] = field(default_factory=dict)
     """By entity, for those that were asked for; ports are numbers of the fabric."""
     _first_ports: Index = field(default_factory=lambda: np.zeros(0, np.intp))
+    _row_ports: Numbers = field(default_factory=lambda: np.zeros(0, np.int32))
+    """By row: its port."""
+    _paired: PairedRows = field(default_factory=no_pairs)
 
     def number_ports(self) -> NumberedPorts:
-        """Return all claimed ports. Cost: O(n log n); 4 µs for each port with a shared key."""
+        """Return all claimed ports.
+
+        Cost: O(n log n); 4 µs for each port of an entity that is numbered key by key.
+        """
         rows, columns = self.rows, self.rows.columns
         claims, owners = self._claims_in_order()
         sizes = columns.num_rows[claims]
         own_rows = expand_spans(rows.first_rows[claims], sizes)
         row_owners = np.repeat(owners, sizes)
-        for entity in self._find_shared_keys(claims, owners, own_rows, row_owners):
+        shared = self._find_shared_keys(claims, owners, own_rows, row_owners)
+        positions = np.full(rows.table.size, NO_PORT, np.intp)
+        positions[own_rows] = np.repeat(np.arange(len(claims)), sizes)
+        chosen = shared[row_owners]
+        paired = own_rows[chosen], row_owners[chosen]
+        self._paired = pair_rows(rows, paired, positions, shared)
+        for entity in np.flatnonzero(shared & ~self._paired.is_paired).tolist():
             self._keyed[entity] = self._number_by_key(entity)
-        counts = np.bincount(row_owners, minlength=len(self.entities))
-        num_rows = counts.copy()
+        # The second row of a port has the number of the first one.
+        is_first = self._paired.first_rows[own_rows] == NO_PORT
+        num_rows = np.bincount(row_owners[is_first], minlength=len(self.entities))
+        counts = num_rows.copy()
         for entity, keyed in self._keyed.items():
             counts[entity] = len(keyed.first_rows)
         stops = np.cumsum(counts[self.order])
@@ -98,7 +112,7 @@ class PortNumberer:
         row_stops = np.cumsum(num_rows[self.order])
         first_of_entity = np.zeros(len(self.entities), np.intp)
         first_of_entity[self.order] = row_stops - num_rows[self.order]
-        ports = first_ports[row_owners] + np.arange(len(own_rows)) - first_of_entity[row_owners]
+        ports = first_ports[row_owners] + np.cumsum(is_first) - 1 - first_of_entity[row_owners]
         return self._build_ports(own_rows, row_owners, ports, int(counts.sum()))
 
     def _build_ports(
@@ -106,8 +120,10 @@ class PortNumberer:
     ) -> NumberedPorts:
         """Return the ports, given the rows of all entities in order and their fast numbers."""
         num_rows = self.rows.table.size
-        row_ports = np.full(num_rows, NO_PORT, np.int32)
+        row_ports = self._row_ports = np.full(num_rows, NO_PORT, np.int32)
         row_ports[own_rows] = ports
+        second = np.flatnonzero(self._paired.first_rows != NO_PORT)
+        row_ports[second] = row_ports[self._paired.first_rows[second]]
         near = row_ports.copy()
         read = self.rows.read
         near[: self.rows.num_read][np.diff(read.key_stops, prepend=0) == 0] = NO_PORT
@@ -116,7 +132,7 @@ class PortNumberer:
         entities[own_rows] = row_owners
         is_keyed = np.zeros(len(self.entities), np.bool_)
         is_keyed[list(self._keyed)] = True
-        plain = ~is_keyed[row_owners]
+        plain = ~is_keyed[row_owners] & (self._paired.first_rows[own_rows] == NO_PORT)
         first_rows = np.zeros(num_ports, np.intp)
         first_rows[ports[plain]] = own_rows[plain]
         for entity, keyed in self._keyed.items():
@@ -136,6 +152,12 @@ class PortNumberer:
     def _fill_in(self, table: PortTable) -> PortTable:
         """Fill in rates and states that the first claim about a port does not contain."""
         rates, states = table.rates, table.states
+        second = np.flatnonzero(self._paired.first_rows != NO_PORT)
+        ports = self._row_ports[second]
+        unknown = rates[ports] == UNKNOWN_RATE
+        rates[ports[unknown]] = self.rows.table.rates[second[unknown]]
+        unknown = states[ports] == _UNKNOWN
+        states[ports[unknown]] = self.rows.table.states[second[unknown]]
         for entity, keyed in self._keyed.items():
             first = self._first_ports.item(entity)
             for row, port in zip(keyed.rows, keyed.ports, strict=True):
@@ -154,8 +176,8 @@ class PortNumberer:
 
     def _find_shared_keys(
         self, claims: Index, owners: Index, own_rows: Index, row_owners: Index
-    ) -> list[int]:
-        """Return the entities in which two ports may share a key.
+    ) -> Flags:
+        """Return one flag per entity: whether two of its ports may share a key.
 
         Args:
             claims: the claims of all entities, in order.
@@ -177,8 +199,7 @@ class PortNumberer:
         several = (num_claims > 1) & (num_read_claims == 0)
         chosen = ~is_read & several[row_owners]
         is_shared[self._find_repeated_names(own_rows[chosen], row_owners[chosen])] = True
-        shared: list[int] = np.flatnonzero(is_shared).tolist()
-        return shared
+        return is_shared
 
     def _find_repeated_keys(self, read_rows: Index, owners: Index) -> Index:
         """Return the entities of rows that were read in which two rows share a key."""
@@ -258,11 +279,9 @@ class PortNumberer:
                 for key, port in keyed.index.items()
             }
         index: KeyIndex = {}
-        port = first
         for claim in self.entities[entity].numbers:
-            for keys in self.rows.own_keys(claim):
-                index_port(index, port, keys)
-                port += 1
+            for row, keys in enumerate(self.rows.own_keys(claim), self.rows.first_rows.item(claim)):
+                index_port(index, self._row_ports.item(row), keys)
         return index
 
     def key_columns(self, numbered: NumberedPorts) -> tuple[Hashes, Numbers]:
@@ -277,8 +296,9 @@ class PortNumberer:
         is_keyed = np.zeros(len(self.entities) + 1, np.bool_)
         is_keyed[list(self._keyed)] = True
         used = (owners != NO_PORT) & ~is_keyed[owners]
-        codes = [mix_keys(rows.read.keys[used], owners[used])]
-        found = [ports[used].astype(np.int32)]
+        paired = self._paired
+        codes = [mix_keys(rows.read.keys[used], owners[used]), paired.line_codes]
+        found = [ports[used].astype(np.int32), numbered.ports[paired.line_rows]]
         for entity in self._keyed:
             index = self.index_of(entity)
             keys = np.fromiter(index, np.int64, len(index))
@@ -287,12 +307,6 @@ class PortNumberer:
         all_codes, all_ports = np.concatenate(codes), np.concatenate(found)
         order = np.argsort(all_codes, kind="stable")
         return all_codes[order], all_ports[order]
-
-
-def mix_keys(keys: Hashes, entities: Index) -> Hashes:
-    """Return one number for each key in an entity."""
-    codes: Hashes = keys ^ (entities * _SPREAD)
-    return codes
 
 
 def find_codes(table: tuple[Hashes, Numbers], keys: Hashes, entities: Index) -> Numbers:

@@ -7,7 +7,7 @@ report is left to `claim_join`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Final
@@ -18,11 +18,12 @@ from topology.identity.claim_facts import ClaimFacts, HashRows
 from topology.identity.listed_nodes import GuidColumn, ListedNodes
 from topology.join.claim_columns import ClaimColumns, ClaimReader
 from topology.join.claim_rows import Hashes, PortRows, expand_spans
+from topology.join.fabric_rows import mix_keys
 from topology.join.neighbor_links import NO_PORT, Numbers
-from topology.join.numbered_ports import find_codes, mix_keys
+from topology.join.numbered_ports import find_codes
 from topology.join.port_table import PortTable, PortTableBuilder, join_tables
 from topology.join.sweep_devices import JoinedSweep
-from topology.join.swept_nodes import SweptNodes
+from topology.join.swept_nodes import SweptNodes, hash_guids
 from topology.join.unmatched_ports import AddedPort, PortLines
 from topology.model.claims import Claim
 from topology.model.fabric import FabricPort
@@ -140,17 +141,13 @@ def _listed_keys(listed: ListedNodes) -> HashRows:
     """Return the GUIDs and MACs of a list as hashes of their keys."""
     macs = [(mac, owner) for owner, own in enumerate(listed.macs) for mac in own]
     hashes = [
-        *_hash_guids(IdKind.NODE_GUID, listed.node_guids.guids),
-        *_hash_guids(IdKind.PORT_GUID, listed.port_guids.guids),
+        *hash_guids(IdKind.NODE_GUID, listed.node_guids.guids),
+        *hash_guids(IdKind.PORT_GUID, listed.port_guids.guids),
         *(hash((IdKind.MAC, mac)) for mac, _ in macs),
     ]
     owners = np.array([owner for _, owner in macs], np.int64)
     speakers = np.concatenate([listed.node_guids.owners, listed.port_guids.owners, owners])
     return HashRows(np.array(hashes, np.int64), speakers.astype(np.int64))
-
-
-def _hash_guids(kind: IdKind, guids: np.ndarray) -> list[int]:
-    return [hash((kind, f"{guid:016x}")) for guid in guids.tolist()]
 
 
 def _find_guids(sweep: SweepColumns, keys: HashRows) -> tuple[GuidColumn, GuidColumn]:
@@ -160,7 +157,7 @@ def _find_guids(sweep: SweepColumns, keys: HashRows) -> tuple[GuidColumn, GuidCo
     hashes, owners = keys.hashes[order], keys.speakers[order].astype(np.intp)
 
     def find(kind: IdKind, guids: np.ndarray) -> GuidColumn:
-        wanted = np.array(_hash_guids(kind, guids), np.int64)
+        wanted = np.array(hash_guids(kind, guids), np.int64)
         places = np.minimum(np.searchsorted(hashes, wanted), max(len(hashes) - 1, 0))
         is_known = hashes[places] == wanted
         return GuidColumn(guids[is_known], owners[places[is_known]])
@@ -288,7 +285,7 @@ def _match_lines(
     """
     lines, devices = ports.lines[chosen], ports.devices[chosen]
     found = np.full(len(chosen), NO_PORT, np.intp)
-    for hashes, has_key in _line_keys(swept, lines):
+    for hashes, has_key in swept.line_keys(lines):
         if has_key is None and len(np.unique(mix_keys(hashes, devices))) < len(hashes):
             return None
         others = find_codes(keys, hashes, devices)
@@ -298,14 +295,3 @@ def _match_lines(
         found = np.where(is_known, others, found)
     used = found[found != NO_PORT]
     return found if len(np.unique(used)) == len(used) else None
-
-
-def _line_keys(swept: SweptNodes, lines: Index) -> Iterator[tuple[Hashes, Index | None]]:
-    """Yield the hashes of one kind of key of each line, and which lines have it; None for all."""
-    columns, nodes = swept.sweep.columns, swept.line_nodes[lines]
-    numbers, own_guids = columns.numbers[lines].tolist(), columns.own_guids[lines]
-    pairs = zip(columns.guids[nodes].tolist(), numbers, strict=True)
-    yield np.array([hash(("guid", f"{guid:016x}/{port}")) for guid, port in pairs], np.int64), None
-    hashes = np.array(_hash_guids(IdKind.PORT_GUID, own_guids), np.int64)
-    yield hashes, own_guids != NO_GUID
-    yield swept.name_hashes(lines), None

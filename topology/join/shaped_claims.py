@@ -46,22 +46,27 @@ class ShapedFacts(NamedTuple):
 class _KeyColumns:
     """Keys whose texts are those of a shape: each is one column of hashes."""
 
-    def __init__(self, keys: Iterable[Key]) -> None:
-        """Take the keys of a marked port or device."""
-        self._rows = [(str(kind), _MARK.fullmatch(text), text) for kind, text in keys]
+    def __init__(self, *keys: Iterable[Key]) -> None:
+        """Take lists of keys of a marked port; keys that are in several are hashed once."""
+        rows = [[(str(kind), text) for kind, text in every] for every in keys]
+        distinct = list(dict.fromkeys(chain.from_iterable(rows)))
+        self._columns = [(kind, _MARK.fullmatch(text), text) for kind, text in distinct]
+        self._places = [[distinct.index(key) for key in every] for every in rows]
 
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._rows)
-
-    def hash(self, columns: _Columns, num_rows: int) -> list[Iterable[int]]:
-        """Return a column of hashes for each key."""
-        return [
-            _hash_column(kind, columns[int(found[1])], found[2])
-            if found is not None
-            else repeat(hash((kind, text)), num_rows)
-            for kind, found, text in self._rows
-        ]
+    def hash(self, columns: _Columns, num_rows: int) -> list[list[Sequence[int]]]:
+        """Return a column of hashes for each key of each list."""
+        last: dict[tuple[str, str], tuple[Sequence[str], list[int]]] = {}
+        hashes: list[Sequence[int]] = []
+        for kind, found, text in self._columns:
+            if found is None:
+                hashes.append([hash((kind, text))] * num_rows)
+                continue
+            place, suffix = found.groups()
+            values, known = columns[int(place)], last.get((kind, suffix))
+            if known is None or known[0] != values:  # a port often has one name twice
+                known = last[kind, suffix] = values, _hash_column(kind, values, suffix)
+            hashes.append(known[1])
+        return [[hashes[place] for place in places] for places in self._places]
 
 
 def _hash_column(kind: str, values: Iterable[str], suffix: str) -> list[int]:
@@ -83,8 +88,17 @@ class _HeadPlaces:
         self._few_ids = [(one, index_of(one.value)) for one in few_ids]
         self.node_names = [one for one in marked.ids if one.kind is IdKind.NODE_NAME]
         self._images = _find_kind(marked, IdKind.SYSTEM_IMAGE_GUID)
-        self.keys = _KeyColumns(claim_keys(marked))
-        self.id_keys = _KeyColumns(key for one in marked.ids if (key := strong_key(one)))
+        keys = [key for one in marked.ids if (key := strong_key(one))]
+        self._kinds = [str(kind) for kind, _ in keys]
+        self._key_places = [int(found[1]) for _, text in keys if (found := _MARK.fullmatch(text))]
+        self.is_usual = len(self._key_places) == len(keys)
+        """Whether no id is empty."""
+
+    def hash_keys(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the hashes of the strong keys."""
+        return tuple(
+            map(hash, zip(self._kinds, map(texts.__getitem__, self._key_places), strict=True))
+        )
 
     def ids(self, texts: Sequence[str]) -> tuple[Id, ...]:
         """Return the ids if they are few."""
@@ -104,7 +118,7 @@ def _pick(texts: Sequence[str], place: int | None) -> str:
     return "" if place is None else texts[place]
 
 
-class _PortColumns:
+class _ShapeColumns:
     """The rows of all ports of one shape."""
 
     def __init__(self, shape: PortShape, rows: PortRowBuilder) -> None:
@@ -114,13 +128,12 @@ class _PortColumns:
         self.rdma = index_of(port.rdma_device)
         self.is_ethernet = port.medium is Medium.ETHERNET
         near: Neighbor | None = next(iter(port.neighbors), None)
-        self.claimed = _KeyColumns(claim_keys(Device(DeviceKind.HOST, "", (), (port,))))
-        self.own = _KeyColumns(port_keys(port.ids, port.name))
-        far = port_keys(near.port_ids, near.port_name) if near else []
-        self.far = _KeyColumns(far)
+        claimed = claim_keys(Device(DeviceKind.HOST, "", (), (port,)))
+        far = port_keys(near.port_ids, near.port_name) if near else ()
         strong = [key for key in map(strong_key, near.device_ids) if key] if near else []
-        self.first = _KeyColumns(strong[:1])
-        self.mentioned = _KeyColumns(neighbor_keys(near) if near else ())
+        mentioned = neighbor_keys(near) if near else ()
+        own = port_keys(port.ids, port.name)
+        self.keys = _KeyColumns(own, far, strong[:1], mentioned, claimed)
         self.near = near
         self.near_places = self._find_near(near)
         self.rows: ShapeRows = rows.add_shape(port)
@@ -161,7 +174,7 @@ class ShapedClaims:
     rows: PortRowBuilder
     heard: HeardDescriptions
     _heads: dict[str, _HeadPlaces] = field(default_factory=dict)
-    _ports: dict[str, _PortColumns] = field(default_factory=dict)
+    _ports: dict[str, _ShapeColumns] = field(default_factory=dict)
     _orders: dict[tuple[str, ...], tuple[Sequence[int], array[int]] | None] = field(
         default_factory=dict
     )
@@ -182,30 +195,34 @@ class ShapedClaims:
         name, kind = _pick(texts, head.name), head.facts.kind
         self.heard.add_speaker(name, kind, node, is_identified=head.is_identified)
         mentioned: set[int] = set()
+        claimed: list[list[Sequence[int]]] = []
         for port, columns, num_ports in zip(
             ports, shaped.columns, shaped.port_counts(), strict=True
         ):
-            self._add_ports(port, columns, num_ports)
+            claimed.append(self._add_ports(port, columns, num_ports, mentioned))
             if port.near is not None:
-                mentioned.update(chain.from_iterable(port.mentioned.hash(columns, num_ports)))
                 self._add_heard(port, columns, node)
-        facts = self._facts(shaped, head, ports, node)
+        keys = _in_order(shaped.order, claimed)
+        facts = _read_facts(shaped, (head, ports), node, keys)
         return ShapedFacts(facts, list(mentioned))
 
-    def _add_ports(self, port: _PortColumns, columns: _Columns, num_ports: int) -> None:
+    def _add_ports(
+        self, port: _ShapeColumns, columns: _Columns, num_ports: int, mentioned: set[int]
+    ) -> list[Sequence[int]]:
+        """Add ports of one shape; return the columns of those keys that are the device's, too."""
         rows = port.rows
-        for column, hashes in zip(rows.keys, port.own.hash(columns, num_ports), strict=True):
+        own, far, first, heard, claimed = port.keys.hash(columns, num_ports)
+        for column, hashes in zip(rows.keys, own, strict=True):
             column.extend(hashes)
+        for column, hashes in zip(rows.far_keys, far, strict=True):
+            column.extend(hashes)
+        rows.first_keys.extend(chain.from_iterable(first))
+        mentioned.update(*heard)
         if port.rdma is not None:
             rows.rdma.extend(map(self.rows.table.intern, columns[port.rdma]))
-        if port.near is None:
-            return
-        for column, hashes in zip(rows.far_keys, port.far.hash(columns, num_ports), strict=True):
-            column.extend(hashes)
-        for hashes in port.first.hash(columns, num_ports):
-            rows.first_keys.extend(hashes)
+        return claimed
 
-    def _add_heard(self, port: _PortColumns, columns: _Columns, node: str | None) -> None:
+    def _add_heard(self, port: _ShapeColumns, columns: _Columns, node: str | None) -> None:
         """Add the devices that ports of one shape hear."""
         places = port.near_places
         texts: Iterable[tuple[str, ...]] = (
@@ -222,36 +239,13 @@ class ShapedClaims:
         for one in texts:
             self.heard.add_heard(port.describe(one), node)
 
-    def _facts(
-        self,
-        shaped: ShapedDevice,
-        head: _HeadPlaces,
-        ports: Sequence[_PortColumns],
-        node: str | None,
-    ) -> ClaimFacts:
-        texts = shaped.head_texts
-        columns = [(text,) for text in texts]
-        own_keys = _flatten(head.keys.hash(columns, 1))
-        return head.facts._replace(
-            name=_pick(texts, head.name),
-            node_name=node,
-            node=None if node is None else parse_node_name(node),
-            keys=tuple(dict.fromkeys(chain(own_keys, _claimed_keys(shaped, ports)))),
-            name_keys=() if node is None else (hash((IdKind.NODE_NAME, node)),),
-            id_keys=tuple(_flatten(head.id_keys.hash(columns, 1))),
-            label=_label(shaped, ports),
-            ids=head.ids(texts),
-            images=head.images(texts),
-            shows_ethernet=not ports or any(port.is_ethernet for port in ports),
-        )
-
     def _find_head(self, shape: DeviceShape) -> _HeadPlaces | None:
         known = self._heads.get(shape.text)
         if known is None and len(self._heads) < _MAX_SHAPES:
             known = self._heads[shape.text] = _HeadPlaces(shape)
         return known
 
-    def _find_ports(self, shaped: ShapedDevice) -> list[_PortColumns] | None:
+    def _find_ports(self, shaped: ShapedDevice) -> list[_ShapeColumns] | None:
         """Return the columns of each shape; None if the rows do not follow from the shapes."""
         found = []
         for shape in shaped.shapes:
@@ -259,7 +253,7 @@ class ShapedClaims:
             if known is None:
                 if len(self._ports) >= _MAX_SHAPES or len(shape.port.neighbors) > 1:
                     return None
-                known = self._ports[shape.text] = _PortColumns(shape, self.rows)
+                known = self._ports[shape.text] = _ShapeColumns(shape, self.rows)
             found.append(known)
         return found
 
@@ -281,15 +275,41 @@ class ShapedClaims:
         return ranks, array("i", map(self.rows.table.number_name, names))
 
 
+def _read_facts(
+    shaped: ShapedDevice,
+    places: tuple[_HeadPlaces, Sequence[_ShapeColumns]],
+    node: str | None,
+    port_hashes: Iterable[int],
+) -> ClaimFacts:
+    """Return what identity needs of a device, given the hashes of the keys of its ports."""
+    head, ports = places
+    texts = shaped.head_texts
+    own_keys = head.hash_keys(texts)
+    return head.facts._replace(
+        name=_pick(texts, head.name),
+        node_name=node,
+        node=None if node is None else parse_node_name(node),
+        keys=tuple(dict.fromkeys(chain(own_keys, port_hashes))),
+        name_keys=() if node is None else (hash((IdKind.NODE_NAME, node)),),
+        id_keys=own_keys,
+        label=_label(shaped, ports),
+        ids=head.ids(texts),
+        images=head.images(texts),
+        shows_ethernet=not ports or any(port.is_ethernet for port in ports),
+    )
+
+
 def _has_node(shaped: ShapedDevice, head: _HeadPlaces, node: str | None) -> bool:
-    """Return whether the only node name of a device is that of its claim."""
+    """Return whether no id is empty, and the only node name of a device is that of its claim."""
+    if not head.is_usual:
+        return False
     if node is None or len(head.node_names) != 1:
         return node is None and not head.node_names
     (claimed,) = head.node_names
     return not claimed.subtype and _pick(shaped.head_texts, index_of(claimed.value)) == node
 
 
-def _port_names(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> tuple[str, ...]:
+def _port_names(shaped: ShapedDevice, ports: Sequence[_ShapeColumns]) -> tuple[str, ...]:
     """Return the names of all ports, in their order."""
     columns: list[Iterator[str]] = [
         repeat("") if port.name is None else iter(shaped.columns[index][port.name])
@@ -300,28 +320,25 @@ def _port_names(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> tuple[st
     return tuple([next(columns[index]) for index in shaped.order])
 
 
-def _claimed_keys(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> list[int]:
-    """Return the hashes of the strong keys of all ports, in their order."""
-    if not any(len(port.claimed) for port in ports):
+def _in_order(order: Sequence[int], claimed: Sequence[Sequence[Sequence[int]]]) -> list[int]:
+    """Return the hashes of the strong keys of all ports, in their order.
+
+    Args:
+        order: the index of the shape of each port.
+        claimed: by shape: the columns of its keys.
+    """
+    if not any(claimed):
         return []
-    counts = zip(ports, shaped.columns, shaped.port_counts(), strict=True)
-    rows = [
-        zip(*port.claimed.hash(columns, num_ports), strict=True)
-        if len(port.claimed)
-        else repeat(())
-        for port, columns, num_ports in counts
+    rows: list[Iterator[tuple[int, ...]]] = [
+        zip(*columns, strict=True) if columns else repeat(()) for columns in claimed
     ]
-    return [key for index in shaped.order for key in next(rows[index])]
+    return [key for index in order for key in next(rows[index])]
 
 
-def _label(shaped: ShapedDevice, ports: Sequence[_PortColumns]) -> str | None:
+def _label(shaped: ShapedDevice, ports: Sequence[_ShapeColumns]) -> str | None:
     """Return the RDMA device of the first port, or its name."""
     if not shaped.order:
         return None
     index = shaped.order[0]
     texts = [column[0] for column in shaped.columns[index]]
     return _pick(texts, ports[index].rdma) or _pick(texts, ports[index].name)
-
-
-def _flatten(columns: Iterable[Iterable[int]]) -> list[int]:
-    return list(chain.from_iterable(columns))

@@ -169,6 +169,16 @@ class SweptNodes:
         codes: NDArray[np.int64] = (prefixes << _NAME_BITS) | columns.numbers[lines]
         return codes
 
+    def line_keys(self, lines: Index) -> Iterator[tuple[NDArray[np.int64], Flags | None]]:
+        """Yield the hashes of one kind of key of each line, and which have it; None for all."""
+        columns, nodes = self.sweep.columns, self.line_nodes[lines]
+        numbers, own_guids = columns.numbers[lines].tolist(), columns.own_guids[lines]
+        pairs = zip(columns.guids[nodes].tolist(), numbers, strict=True)
+        guids = [hash(("guid", f"{guid:016x}/{port}")) for guid, port in pairs]
+        yield np.array(guids, np.int64), None
+        yield np.array(hash_guids(IdKind.PORT_GUID, own_guids), np.int64), own_guids != NO_GUID
+        yield self.name_hashes(lines), None
+
     def guid(self, node: int) -> str:
         """Return the GUID of a node as text."""
         return f"{self.sweep.columns.guids.item(node):016x}"
@@ -297,6 +307,11 @@ def _first_labels(
             yield labels.texts[code] if code else f"{guid}/{number}"
         else:
             yield str(number)
+
+
+def hash_guids(kind: IdKind, guids: np.ndarray) -> list[int]:
+    """Return the hashes of the keys of GUIDs."""
+    return [hash((kind, f"{guid:016x}")) for guid in guids.tolist()]
 
 
 def _claim_keys(sweep: SweepColumns, node_keys: Sequence[int]) -> Iterator[tuple[int, ...]]:

@@ -3,6 +3,7 @@
     neighbor_report  NeighborReport, the message from agent to generator: parse, render, build
     plain_reports    reports as our writers render them, read without the wire model
     port_shapes      what ports and devices of one kind have in common: all but names and ids
+    report_patterns  how the ports and devices of one shape are written in reports
     report_shapes    reports read by the patterns of their ports
     host_summaries   what is needed of the report of a host before the fabric is built
     report_objects   NeighborReports of an API server: newer fields dropped, withdrawn sweep parts

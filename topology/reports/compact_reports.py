@@ -23,7 +23,7 @@ from topology.reports.neighbor_report import (
 )
 from topology.reports.packed_devices import (
     ShapedDevice,
-    pack_shaped,
+    pack_and_measure,
     shape_device,
     unpack_device,
 )
@@ -194,12 +194,13 @@ def _compact(
     name: str, status: ReportStatus, device_name: str, device: ShapedDevice
 ) -> CompactReport:
     summary = summarize_host(device)
+    packed, num_bytes = pack_and_measure(device)
     facts = PackedFacts(
         kind=device.head.device.kind,
         name=device_name,
-        packed=pack_shaped(device),
+        packed=packed,
         swept_ports=() if summary is None else summary.swept_ports,
-        num_bytes=device.num_bytes,
+        num_bytes=num_bytes,
         num_neighbors=device.num_neighbors,
     )
     return CompactReport(name, status, facts, None, summary)

@@ -29,6 +29,8 @@ _LEVEL: Final = 1
 """A third of the time of the usual level 6, and a third more bytes."""
 _ESCAPED: Final = "\\"
 """The first line, if texts may contain line breaks, which are escaped then."""
+_HEAD_BYTES: Final = 4096
+"""Most devices have their own ids within so many bytes."""
 _NUM_FIXED_LINES: Final = 4
 """The first line, the shape of the device, the order of the ports, and the number of shapes."""
 
@@ -44,19 +46,6 @@ class ShapedDevice(NamedTuple):
     """In the order of the first port that has each."""
     columns: Sequence[Sequence[Sequence[str]]]
     """By shape, then by text of the shape: the texts of its ports, in their order."""
-
-    @property
-    def num_bytes(self) -> int:
-        """The size of the facts with the shape of each port: more than a small packed one takes."""
-        texts = chain(self.head_texts, chain.from_iterable(chain.from_iterable(self.columns)))
-        return (
-            len(self.head.text)
-            + sum(
-                len(shape.text) * num_ports
-                for shape, num_ports in zip(self.shapes, self.port_counts(), strict=True)
-            )
-            + sum(map(len, texts))
-        )
 
     @property
     def num_neighbors(self) -> int:
@@ -110,11 +99,14 @@ def arrange_ports(
 
 def pack_device(device: Device) -> bytes:
     """Return a device as bytes; equal devices give equal bytes. Cost: O(ports), 6 µs each."""
-    return pack_shaped(shape_device(device))
+    return pack_and_measure(shape_device(device))[0]
 
 
-def pack_shaped(shaped: ShapedDevice) -> bytes:
-    """Return a device as bytes."""
+def pack_and_measure(shaped: ShapedDevice) -> tuple[bytes, int]:
+    """Return a device as bytes, and the size of its facts with the shape of each port.
+
+    That is more than a small packed device takes.
+    """
     texts = [*shaped.head_texts, *chain.from_iterable(chain.from_iterable(shaped.columns))]
     body, flag = "\n".join(texts), ""
     if "\\" in body or body.count("\n") + 1 > max(1, len(texts)):
@@ -122,7 +114,9 @@ def pack_shaped(shaped: ShapedDevice) -> bytes:
     shapes = [shape.text for shape in shaped.shapes]
     order = " ".join(map(str, shaped.order))
     text = "\n".join((flag, shaped.head.text, order, str(len(shapes)), *shapes, body))
-    return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL)
+    counts = zip(shapes, shaped.port_counts(), strict=True)
+    num_bytes = len(shaped.head.text) + sum(len(shape) * count for shape, count in counts)
+    return zlib.compress(text.encode("utf-8", "surrogatepass"), _LEVEL), num_bytes + len(body)
 
 
 def unpack_shaped(packed: bytes) -> ShapedDevice:
@@ -149,12 +143,25 @@ def unpack_device(packed: bytes) -> Device:
 
 
 def unpack_ids(packed: bytes) -> tuple[Id, ...]:
-    """Return the ids of a packed device; its ports are not built.
+    """Return the ids of a packed device; the texts of its ports, which follow, are not unpacked.
 
-    Cost: O(ids), 0.5 µs each, and 0.5 µs a port to unpack the bytes.
+    Cost: O(ids), 1 µs each.
     """
-    shaped = unpack_shaped(packed)
-    return shaped.head.fill(iter(shaped.head_texts)).ids
+    stream, lines = zlib.decompressobj(), list[bytes]()
+    raw, num_lines, head = b"", _NUM_FIXED_LINES, None
+    while len(lines) <= num_lines and not stream.eof:
+        raw += stream.decompress(stream.unconsumed_tail if raw else packed, _HEAD_BYTES)
+        lines = raw.split(b"\n", num_lines)
+        if head is None and len(lines) > num_lines:
+            head = parse_device_shape(lines[1].decode("utf-8", "surrogatepass"))
+            num_lines += int(lines[3]) + head.num_texts
+            lines = raw.split(b"\n", num_lines)
+    if head is None or not head.num_texts:
+        return unpack_device(packed).ids
+    first = num_lines - head.num_texts
+    texts = [line.decode("utf-8", "surrogatepass") for line in lines[first:num_lines]]
+    is_escaped = lines[0] == _ESCAPED.encode()
+    return head.fill(map(_unescape, texts) if is_escaped else iter(texts)).ids
 
 
 def count_ports(order: Sequence[int], num_shapes: int) -> list[int]:
