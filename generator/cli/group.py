@@ -25,7 +25,7 @@ from topology.model.errors import (
 _PLUGIN: Final = "kubectl toponaut"
 _SOURCE_OPTIONS: Final = (
     *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
-    *("store", "tree", "server"),
+    *("store", "tree", "server", "paths"),
 )
 """Parameters that name the input of a command, or the server that it calls."""
 _COMMANDS: Final = {
@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "plan": "Print what apply would change, in order.",
     "apply": "Write the HyperNodes of the tree.",
     "approve": "Approve a plan that is held because it is too large.",
+    "lint": "List what makes Volcano crash or stall in a set of HyperNodes.",
     "export": "Print the tree in the format of a scheduler or another tool.",
     "place": "Place a gang, or say why it does not fit.",
     "compare": "Place a gang under each preset, and compare the results.",
@@ -49,6 +50,8 @@ _COMMANDS: Final = {
     "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "schema": "Print a JSON schema of a document.",
 }
+_PACKAGES: Final = {"lint": "hypernodes"}
+"""The packages of commands that share one."""
 
 
 class _CommandGroup(click.Group):
@@ -64,7 +67,8 @@ class _CommandGroup(click.Group):
         del ctx
         if cmd_name not in _COMMANDS:
             return None
-        module = importlib.import_module(f"generator.cli.commands.{cmd_name}")
+        path = ".".join(filter(None, (_PACKAGES.get(cmd_name), cmd_name)))
+        module = importlib.import_module(f"generator.cli.commands.{path}")
         command: click.Command = module.command
         return command
 

@@ -326,7 +326,9 @@ class _Planner:
 
 def _with_members(hypernode: HyperNode, members: tuple[Member, ...]) -> HyperNode:
     """Return a HyperNode with other members; an empty list becomes the placeholder."""
-    return replace(hypernode, members=members or _PLACEHOLDER_MEMBERS, num_inexact_members=0)
+    return replace(
+        hypernode, members=members or _PLACEHOLDER_MEMBERS, num_inexact_members=0, selectors=()
+    )
 
 
 def _without_nodes(hypernode: HyperNode, nodes: Collection[str]) -> HyperNode:

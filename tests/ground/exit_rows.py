@@ -12,6 +12,7 @@ import pytest
 
 from agent.cli.commands import cli as agent
 from generator.cli.group import cli as toponaut
+from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.agent.nodes import card, plant
 from tests.effort import first_of
@@ -39,6 +40,7 @@ class Row:
 
 
 _NODE = "--node-name n --sysfs-root {sysfs} --frames never --lldpcli no --nvidia-smi no"
+_HYPERNODE = render_manifest(HyperNode("leaf-1", 1, "", (Member(MemberType.NODE, "n1"),)))
 ROWS = {
     "toponaut tree": Row("{sweep}"),
     "toponaut planes": Row("{sweep}"),
@@ -51,6 +53,7 @@ ROWS = {
     "toponaut plan": Row("--store {store} --nodes {nodes}"),
     "toponaut apply": Row("{sweep} --nodes {nodes}", output="--store"),
     "toponaut approve": Row("0123456789abcdef", prints=False, output="--store"),
+    "toponaut lint": Row("{hypernodes}"),
     "toponaut export": Row("labels {sweep}"),
     "toponaut place": Row("-f {request} --tree {tree}"),
     "toponaut compare": Row("-f {request} --tree {tree}"),
@@ -101,6 +104,7 @@ def write_inputs(root: Path) -> dict[str, str]:
         "sweep": scene.sweep(),
         "nodes": scene.nodes(),
         "store": scene.store(),
+        "hypernodes": scene.write("hypernodes.json", json.dumps(_HYPERNODE)),
         "cabling": scene.write("plan.csv", "device_a,port_a,device_b,port_b\na,1,b,1\n"),
         "switches": scene.write(
             "switches.yaml", "switches: [{addresses: [127.0.0.1], communityFile: community}]\n"

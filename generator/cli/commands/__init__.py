@@ -3,11 +3,13 @@
 - tree, planes, findings, diff, inspect: read a fabric and print what it shows
 - switches: walks switches by SNMP
 - plan, apply, approve: change HyperNodes
+- hypernodes: the commands about HyperNodes that others wrote
+- export: the tree in the formats of other tools
 - place, compare, where, reservations: placements, running jobs and reserved nodes
 - rpc, serve: call a server, and run one
-- simulate, simulate_jobs, verify: synthetic fabrics, replays of job traces, and scores
+- simulate, verify: synthetic fabrics, replays of job traces, and scores
 - schema: JSON schemas
 
 `generator.cli.group` imports a module when its subcommand is called. May import `generator.cli` and
-what it imports. `apply` also prints with `plan`, and `simulate` adds the command `simulate jobs`.
+what it imports. `apply` also prints with `plan`.
 """

@@ -4,6 +4,10 @@
 - render: the HyperNodes of a tree
 - forest: the tree of HyperNodes, the reverse of `render`
 - lint: problems in a set of HyperNodes
+- selector_lint: problems of a set on the nodes of a cluster
+- problems: the kinds of problems, and what follows from each
+- selectors: members by patterns and labels
+- go_patterns, go_syntax: regular expressions as Go reads them
 
 Imports `topology` only.
 """
@@ -25,25 +29,32 @@ from generator.outputs.hypernode.model import (
     render_manifest,
     sort_members,
 )
+from generator.outputs.hypernode.problems import EFFECTS, HyperNodeProblem, ProblemKind
 from generator.outputs.hypernode.render import render_hypernodes
+from generator.outputs.hypernode.selector_lint import find_set_problems, resolve_selectors
 
 __all__ = [
+    "EFFECTS",
     "OWN_LABELS",
     "PADDING_LABEL",
     "PADDING_LABELS",
     "PLACEHOLDER",
     "SOURCE_LABEL",
     "HyperNode",
+    "HyperNodeProblem",
     "HyperNodeTree",
     "Member",
     "MemberType",
+    "ProblemKind",
     "build_hypernode_tree",
     "build_unreadable",
+    "find_set_problems",
     "find_structure_problems",
     "is_object_name",
     "lint",
     "parse_manifest",
     "render_hypernodes",
     "render_manifest",
+    "resolve_selectors",
     "sort_members",
 ]

@@ -18,6 +18,8 @@ from generator.outputs.hypernode.model import (
     HyperNode,
     is_object_name,
 )
+from generator.outputs.hypernode.problems import HyperNodeProblem
+from generator.outputs.hypernode.problems import ProblemKind as Kind
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 
@@ -26,7 +28,12 @@ _VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
 def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
-    """Return one line per violation of an assumption of Volcano's scheduler.
+    """Return one line per violation of an assumption of Volcano's scheduler."""
+    return tuple(problem.line for problem in find_problems(hypernodes))
+
+
+def find_problems(hypernodes: Sequence[HyperNode]) -> tuple[HyperNodeProblem, ...]:
+    """Return the violations of the assumptions of Volcano's scheduler.
 
     Accepts any set, also with cycles. The order depends on the content only.
     Cost: O(n log n) in members.
@@ -35,7 +42,7 @@ def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
         hypernodes, key=lambda hypernode: (hypernode.tier, natural_key(hypernode.name))
     )
     return (
-        *find_structure_problems(ordered),
+        *_find_structure_problems(ordered),
         *_find_tier_problems(ordered),
         *_find_node_problems(ordered),
         *_find_name_problems(ordered),
@@ -44,30 +51,42 @@ def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
 
 def find_structure_problems(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
     """Return why a set is not a forest of non-empty HyperNodes with ascending tiers."""
+    return tuple(problem.line for problem in _find_structure_problems(hypernodes))
+
+
+def _find_structure_problems(hypernodes: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     by_name = {hypernode.name: hypernode for hypernode in hypernodes}
     names = Counter(hypernode.name for hypernode in hypernodes)
-    problems = [
-        f"{name}: {num} HyperNodes have this name" for name, num in names.items() if num > 1
-    ]
+    for name, num in names.items():
+        if num > 1:
+            yield _build(Kind.DUPLICATE_NAME, name, f"{num} HyperNodes have this name")
     parents: dict[str, list[str]] = {}
     for hypernode in hypernodes:
         if not hypernode.members and not hypernode.num_inexact_members:
-            problems.append(f"{hypernode.name}: has no members")
-        problems.extend(_find_duplicates(hypernode))
+            yield _build(Kind.NO_MEMBERS, hypernode.name, "has no members")
+        yield from _find_duplicates(hypernode)
         for child in dict.fromkeys(hypernode.children):
             parents.setdefault(child, []).append(hypernode.name)
-            problems.extend(_find_child_problems(hypernode, child, by_name))
-    problems.extend(
-        f"{show(child)}: has {len(above)} parents: {list_some(above, _MAX_SHOWN)}"
-        for child, above in parents.items()
-        if len(above) > 1
-    )
-    return (*problems, *find_cycle_problems(by_name))
+            yield from _find_child_problems(hypernode, child, by_name)
+    for child, above in parents.items():
+        if len(above) > 1:
+            shown = list_some(above, _MAX_SHOWN)
+            yield _build(Kind.SEVERAL_PARENTS, child, f"has {len(above)} parents: {shown}")
+    for cycle in _find_cycles(by_name):
+        yield HyperNodeProblem(Kind.CYCLE, cycle[0], _render_cycle(cycle))
+
+
+def _build(kind: Kind, subject: str, text: str) -> HyperNodeProblem:
+    return HyperNodeProblem(kind, show(subject), f"{show(subject)}: {text}")
 
 
 def find_cycle_problems(by_name: Mapping[str, HyperNode]) -> list[str]:
     """Return one line per cycle, such as `cycle: a > b > a`; shortens long cycles."""
-    return [f"cycle: {' > '.join(_shorten_cycle(cycle))}" for cycle in _find_cycles(by_name)]
+    return [_render_cycle(cycle) for cycle in _find_cycles(by_name)]
+
+
+def _render_cycle(cycle: Sequence[str]) -> str:
+    return f"cycle: {' > '.join(_shorten_cycle(cycle))}"
 
 
 def _shorten_cycle(cycle: Sequence[str], limit: int = 8) -> list[str]:
@@ -121,37 +140,42 @@ def _walk_cycles(step: Mapping[str, str]) -> list[tuple[str, ...]]:
     return cycles
 
 
-def _find_duplicates(hypernode: HyperNode) -> Iterator[str]:
+def _find_duplicates(hypernode: HyperNode) -> Iterator[HyperNodeProblem]:
     if len(set(hypernode.members)) < len(hypernode.members):
         for member, num in Counter(hypernode.members).items():
             if num > 1:
-                yield f"{hypernode.name}: lists {member.type} {show(member.name)} {num} times"
+                text = f"lists {member.type} {show(member.name)} {num} times"
+                yield _build(Kind.DUPLICATE_MEMBER, hypernode.name, text)
 
 
 def _find_child_problems(
     hypernode: HyperNode, child: str, by_name: Mapping[str, HyperNode]
-) -> Iterator[str]:
+) -> Iterator[HyperNodeProblem]:
     if child not in by_name:
-        yield f"{hypernode.name}: lists HyperNode {show(child)}, which does not exist"
+        text = f"lists HyperNode {show(child)}, which does not exist"
+        yield _build(Kind.MISSING_CHILD, hypernode.name, text)
         return
     tier = by_name[child].tier
-    subject, member = f"{hypernode.name}: tier {hypernode.tier}", f"its member {child}"
+    subject, member = f"tier {hypernode.tier}", f"its member {child}"
     if tier >= hypernode.tier:
-        yield f"{subject} is not above tier {tier} of {member}"
+        text = f"{subject} is not above tier {tier} of {member}"
+        yield _build(Kind.TIER_ORDER, hypernode.name, text)
     elif tier < hypernode.tier - 1:
-        yield f"{subject} is more than one above tier {tier} of {member}"
+        text = f"{subject} is more than one above tier {tier} of {member}"
+        yield _build(Kind.TIER_GAP, hypernode.name, text)
 
 
-def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     yield from (
-        f"{hypernode.name}: tier 0, the lowest must be 1"
+        _build(Kind.TIER_GAP, hypernode.name, "tier 0, the lowest must be 1")
         for hypernode in ordered
         if not hypernode.tier
     )
     tiers = sorted({hypernode.tier for hypernode in ordered if hypernode.tier})
     for below, tier in pairwise([0, *tiers]):
         if tier > below + 1:
-            yield f"tier {tier} is used, but no HyperNode has tier {tier - 1}"
+            line = f"tier {tier} is used, but no HyperNode has tier {tier - 1}"
+            yield HyperNodeProblem(Kind.TIER_GAP, f"tier {tier}", line)
     named = {(hypernode.tier_name, hypernode.tier) for hypernode in ordered if hypernode.tier_name}
     tiers_of: dict[str, list[str]] = {}
     names_of: dict[int, list[str]] = {}
@@ -160,44 +184,47 @@ def _find_tier_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
         names_of.setdefault(tier, []).append(show(name))
     for name, used in tiers_of.items():
         if len(used) > 1:
-            yield f"tier name {show(name)} is used at tiers {list_some(used, _MAX_SHOWN)}"
+            line = f"tier name {show(name)} is used at tiers {list_some(used, _MAX_SHOWN)}"
+            yield HyperNodeProblem(Kind.TIER_NAME, show(name), line)
     for tier, names in names_of.items():
         if len(names) > 1:
-            yield f"tier {tier} has several names: {list_some(names, _MAX_SHOWN)}"
+            line = f"tier {tier} has several names: {list_some(names, _MAX_SHOWN)}"
+            yield HyperNodeProblem(Kind.TIER_NAME, f"tier {tier}", line)
 
 
-def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     parents: dict[str, list[str]] = {}
     for hypernode in ordered:
         if PLACEHOLDER in (member.name for member in hypernode.members):
-            yield f"{hypernode.name}: has the member {PLACEHOLDER}, left by an interrupted plan"
+            text = f"has the member {PLACEHOLDER}, left by an interrupted plan"
+            yield _build(Kind.PLACEHOLDER, hypernode.name, text)
         if hypernode.nodes and hypernode.tier > 1:
-            yield f"{hypernode.name}: lists nodes at tier {hypernode.tier}; they belong in tier 1"
+            text = f"lists nodes at tier {hypernode.tier}; they belong in tier 1"
+            yield _build(Kind.NODES_ABOVE_TIER_1, hypernode.name, text)
         for node in dict.fromkeys(hypernode.nodes):
             parents.setdefault(node, []).append(hypernode.name)
     for node, names in parents.items():
         if len(names) > 1:
             shown = list_some(names, _MAX_SHOWN)
-            yield f"node {show(node)}: is in {len(names)} HyperNodes: {shown}"
+            text = f"is in {len(names)} HyperNodes: {shown}"
+            yield _build(Kind.SHARED_NODE, f"node {show(node)}", text)
 
 
-def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[str]:
+def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     for hypernode in ordered:
         if not is_object_name(hypernode.name) or len(hypernode.name) > MAX_MEMBER_NAME:
-            yield (
-                f"{show(hypernode.name)}: not a DNS-1123 name of at most "
-                f"{MAX_MEMBER_NAME} characters"
-            )
+            text = f"not a DNS-1123 name of at most {MAX_MEMBER_NAME} characters"
+            yield _build(Kind.NAME, hypernode.name, text)
         if hypernode.is_ours and _VOLCANO_NAMES.fullmatch(hypernode.name):
-            yield f"{hypernode.name}: Volcano's own discovery uses such names"
+            text = "Volcano's own discovery uses such names"
+            yield _build(Kind.RESERVED_NAME, hypernode.name, text)
         if hypernode.num_inexact_members:
-            yield (
-                f"{hypernode.name}: {hypernode.num_inexact_members} members are not selected by "
-                "exact names"
-            )
+            text = f"{hypernode.num_inexact_members} members are not selected by exact names"
+            yield _build(Kind.INEXACT_MEMBERS, hypernode.name, text)
         for node in hypernode.nodes:
             if len(node) > MAX_MEMBER_NAME or not is_object_name(node):
-                yield (
-                    f"{hypernode.name}: member {show(node)} is not a lower-case DNS-1123 name"
-                    f" of at most {MAX_MEMBER_NAME} characters"
+                text = (
+                    f"member {show(node)} is not a lower-case DNS-1123 name of at most "
+                    f"{MAX_MEMBER_NAME} characters"
                 )
+                yield _build(Kind.NAME, hypernode.name, text)

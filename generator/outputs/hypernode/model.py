@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from generator.outputs.hypernode.selectors import MemberSelector, parse_selector
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
 from topology.model.validation import check_object
@@ -69,6 +70,8 @@ class HyperNode:
     """Sorted by key."""
     num_inexact_members: int = 0
     """Members by pattern, by labels or without a selector. Toponaut never writes them."""
+    selectors: tuple[MemberSelector, ...] = ()
+    """Those members, as far as they are known."""
     is_unreadable: bool = False
     """Whether only its name is known: an object of this name exists, and cannot be parsed."""
 
@@ -189,25 +192,27 @@ def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> Hyp
     if rows is not None and not isinstance(rows, list):
         raise ConfigError("spec.members: expected a list")
     members = [_parse_member(row, f"spec.members[{index}]") for index, row in enumerate(rows or ())]
-    exact = [member for member in members if member is not None]
+    exact = [member for member in members if isinstance(member, Member)]
+    selectors = tuple(member for member in members if isinstance(member, MemberSelector))
     return HyperNode(
         name=name,
         tier=tier,
         tier_name=tier_name or "",
         members=sort_members(exact),
         labels=labels,
-        num_inexact_members=len(members) - len(exact),
+        num_inexact_members=len(selectors),
+        selectors=selectors,
     )
 
 
-def _parse_member(row: object, path: str) -> Member | None:
-    """Return the member, None if it is not selected by its exact name."""
+def _parse_member(row: object, path: str) -> Member | MemberSelector:
+    """Return the member, or its selector if that is not an exact name alone."""
     if not isinstance(row, Mapping) or row.get("type") not in tuple(MemberType):
         raise ConfigError(f"{path}.type: expected Node or HyperNode")
     selector = row.get("selector")
     exact = selector.get("exactMatch") if isinstance(selector, Mapping) else None
     if exact is None:
-        return None
+        return parse_selector(selector, is_child=row["type"] == MemberType.HYPERNODE)
     name = exact.get("name") if isinstance(exact, Mapping) else None
     if not isinstance(name, str) or not 0 < len(name) <= MAX_OBJECT_NAME:
         raise ConfigError(f"{path}.selector.exactMatch.name: expected 1 to 253 characters")

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.commands.simulate_jobs import jobs
+from generator.cli.commands.simulate.replayed_jobs import jobs
 from generator.cli.fabric_options import (
     MAX_SEED,
     fabric_options,

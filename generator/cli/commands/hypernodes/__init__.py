@@ -1,0 +1,4 @@
+"""Commands about HyperNodes that others wrote.
+
+- lint: problems of any set of HyperNodes
+"""

@@ -1,0 +1,163 @@
+"""`toponaut lint`: problems of any set of HyperNodes, before Volcano meets them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.exit_codes import ExitCode
+from generator.cli.input_files import read_input
+from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.observation import exit_with_problems, exit_without_data
+from generator.cli.option_types import InputFile
+from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.kube.access import ClusterAccess
+from generator.objects.inventory import Inventory
+from generator.objects.yaml_document import parse_documents
+from generator.outputs.hypernode import (
+    EFFECTS,
+    HyperNode,
+    HyperNodeProblem,
+    ProblemKind,
+    find_set_problems,
+    parse_manifest,
+)
+from generator.store.local_files import read_inventory
+from generator.store.object_files import list_files
+from topology.model.errors import ConfigError, ParseError, show
+
+_MAX_BYTES: Final = 64 << 20
+_MAX_TEXT: Final = 600
+_KIND: Final = "HyperNode"
+
+
+class _HyperNodeSet(NamedTuple):
+    hypernodes: tuple[HyperNode, ...] = ()
+    problems: tuple[HyperNodeProblem, ...] = ()
+    """Objects that cannot be read."""
+    inventory: Inventory | None = None
+
+
+@click.command(name="lint")
+@click.argument("paths", nargs=-1, metavar="[PATH]...")
+@click.option(
+    "--nodes",
+    type=InputFile(),
+    help="Nodes of the cluster, to see what patterns and labels select: output of `kubectl get "
+    "nodes -o json`, or an inventory.",
+)
+@kube_options("Check the HyperNodes of the cluster, with its nodes.")
+@click.option("--check", is_flag=True, help="Exit with 5 if there is any problem.")
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    paths: tuple[str, ...],
+    nodes: Path | None,
+    check: bool,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """List what makes Volcano crash, stall or place wrongly in a set of HyperNodes.
+
+    PATH is a YAML or JSON file, a folder of them, or - for stdin. Together they are one set:
+    kubectl get hypernodes -o yaml | toponaut lint - --nodes nodes.json. Without --nodes, patterns
+    and labels are only checked for errors.
+    """
+    access = parse_access(options)
+    if bool(paths) == (access is not None):
+        raise click.UsageError("give the HyperNodes to check: files, folders, - or --kube")
+    found = _read_paths(paths, nodes) if access is None else _fetch_set(access, nodes)
+    if not found.hypernodes and not found.problems:
+        exit_without_data([ParseError("no HyperNodes found", source=", ".join(paths) or "cluster")])
+    rows = (*found.problems, *find_set_problems(found.hypernodes, _list_labels(found.inventory)))
+    print_document(
+        [_render_row(row) for row in rows],
+        output,
+        text=lambda: _render_text(rows, len(found.hypernodes)),
+    )
+    problems = found.inventory.problems if found.inventory else ()
+    exit_with_problems(ctx, problems, ExitCode.CHECK_FAILED if check and rows else None)
+
+
+def _list_labels(inventory: Inventory | None) -> Mapping[str, Mapping[str, str]] | None:
+    if inventory is None:
+        return None
+    return {node.name: node.spec.labels for node in inventory.nodes}
+
+
+def _read_paths(paths: Iterable[str], nodes: Path | None) -> _HyperNodeSet:
+    hypernodes: list[HyperNode] = []
+    problems: list[HyperNodeProblem] = []
+    for path in paths:
+        files = [str(file) for file in list_files(Path(path))] if Path(path).is_dir() else [path]
+        for file in files:
+            _read_file(file, hypernodes, problems)
+    return _HyperNodeSet(tuple(hypernodes), tuple(problems), read_inventory(nodes))
+
+
+def _read_file(file: str, hypernodes: list[HyperNode], problems: list[HyperNodeProblem]) -> None:
+    """Add the HyperNodes of a file, and those that cannot be read; skip objects of other kinds."""
+    source, raw = read_input(file, _MAX_BYTES)
+    for document in parse_documents(raw, source=source):
+        if isinstance(document, ParseError):
+            problems.append(_build_problem(source, str(document)))
+            continue
+        for item in _list_items(document.value):
+            try:
+                hypernodes.append(parse_manifest(item))
+            except ConfigError as error:
+                problems.append(_build_problem(source, str(error)))
+
+
+def _list_items(value: object) -> Iterator[object]:
+    """Yield the HyperNodes of a document, which may be a List, and other than objects."""
+    items = value.get("items") if isinstance(value, Mapping) else None
+    for item in items if isinstance(items, list) else [value]:
+        if not isinstance(item, Mapping) or item.get("kind", _KIND) == _KIND:
+            yield item
+
+
+def _build_problem(source: str, text: str) -> HyperNodeProblem:
+    line = f"{source}: {show(text.removeprefix(f'{source}:').strip(), _MAX_TEXT)}"
+    return HyperNodeProblem(ProblemKind.INVALID_OBJECT, source, line)
+
+
+def _fetch_set(access: ClusterAccess, nodes: Path | None) -> _HyperNodeSet:
+    from generator.store.cluster import open_cluster  # noqa: PLC0415 - loads the Kubernetes client
+
+    with open_cluster(access, os.environ) as store:
+        stored = store.read_hypernodes()
+        inventory = read_inventory(nodes) or store.read_nodes()
+    problems = [_build_problem(row.source or "cluster", row.problem) for row in stored.problems]
+    readable = tuple(row for row in stored.hypernodes if not row.is_unreadable)
+    return _HyperNodeSet(readable, tuple(problems), inventory)
+
+
+def _render_row(row: HyperNodeProblem) -> dict[str, str]:
+    return {
+        "kind": row.kind.value,
+        "subject": row.subject,
+        "message": row.text,
+        "effect": EFFECTS[row.kind],
+    }
+
+
+def _render_text(rows: tuple[HyperNodeProblem, ...], num_hypernodes: int) -> str:
+    checked = show_count(num_hypernodes, _KIND)
+    if not rows:
+        return f"no problems in {checked}"
+    cells = [
+        (row.kind.value, row.subject, f"{show(row.text, _MAX_TEXT)}; {EFFECTS[row.kind]}")
+        for row in rows
+    ]
+    kinds = Counter(row.kind for row in rows)
+    total = f"{show_count(len(rows), 'problem')} of {show_count(len(kinds), 'kind')} in {checked}"
+    return f"{render_table(('KIND', 'SUBJECT', 'PROBLEM'), cells)}\n{total}"

@@ -1,0 +1,133 @@
+"""Problems of HyperNodes on the nodes of a cluster: what each selector selects.
+
+Without nodes, only the selectors themselves are checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from generator.outputs.hypernode.go_patterns import GoPattern
+from generator.outputs.hypernode.lint import find_problems
+from generator.outputs.hypernode.model import HyperNode, Member, MemberType, sort_members
+from generator.outputs.hypernode.problems import HyperNodeProblem
+from generator.outputs.hypernode.problems import ProblemKind as Kind
+from generator.outputs.hypernode.selectors import Labels, MemberSelector
+from topology.model.errors import list_some, show
+from topology.model.ids import natural_key
+
+_MAX_SHOWN: Final = 5
+_REPLACED: Final = frozenset({Kind.INEXACT_MEMBERS})
+"""Kinds of `lint` that are replaced by those of each selector."""
+
+
+def resolve_selectors(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> HyperNode:
+    """Return a HyperNode with the nodes that it selects as exact members.
+
+    Omits HyperNodes by pattern or labels, which Volcano drops. Cost: O(selectors · nodes).
+
+    Args:
+        hypernode: of any owner.
+        nodes: the labels of each node of the cluster.
+    """
+    if not hypernode.num_inexact_members:
+        return hypernode
+    names = {node for selector in hypernode.selectors for node in selector.select(nodes)}
+    selected = {Member(MemberType.NODE, name) for name in names}
+    return replace(
+        hypernode,
+        members=sort_members({*hypernode.members, *selected}),
+        num_inexact_members=0,
+        selectors=(),
+    )
+
+
+def find_set_problems(
+    hypernodes: Sequence[HyperNode], nodes: Mapping[str, Labels] | None = None
+) -> tuple[HyperNodeProblem, ...]:
+    """Return the problems of a set of HyperNodes, also of their selectors.
+
+    Args:
+        hypernodes: the set, of any owners.
+        nodes: the labels of each node of the cluster; None if the nodes are unknown.
+    """
+    ordered = sorted(hypernodes, key=lambda row: (row.tier, natural_key(row.name)))
+    selector_problems = [
+        problem
+        for hypernode in ordered
+        for selector in hypernode.selectors
+        for problem in _find_selector_problems(hypernode, selector, nodes)
+    ]
+    checked = ordered if nodes is None else [resolve_selectors(row, nodes) for row in ordered]
+    problems = [
+        problem
+        for problem in find_problems(checked)
+        if problem.kind not in _REPLACED and not _is_dropped_child(problem, ordered)
+    ]
+    node_problems = [] if nodes is None else [*_find_node_problems(ordered, checked, nodes)]
+    return (*problems, *selector_problems, *node_problems)
+
+
+def _is_dropped_child(problem: HyperNodeProblem, ordered: Sequence[HyperNode]) -> bool:
+    """Return whether a HyperNode is empty only after its selectors were resolved."""
+    return problem.kind is Kind.NO_MEMBERS and any(
+        row.name == problem.subject and row.num_inexact_members for row in ordered
+    )
+
+
+def _find_selector_problems(
+    hypernode: HyperNode, selector: MemberSelector, nodes: Mapping[str, Labels] | None
+) -> Iterator[HyperNodeProblem]:
+    if selector.is_child:
+        text = "selects HyperNodes, and Volcano takes them by exactMatch only"
+        yield _build(Kind.INEXACT_CHILD, hypernode.name, text)
+    if selector.problem:
+        yield _build(Kind.INVALID_SELECTOR, hypernode.name, selector.problem)
+    elif nodes is not None and not selector.is_child:
+        selected = selector.select(nodes)
+        if not selected:
+            text = f"{selector} selects none of {len(nodes)} nodes"
+            yield _build(Kind.EMPTY_SELECTION, hypernode.name, text)
+        if selector.pattern:
+            yield from _find_pattern_problems(hypernode, selector, selected)
+
+
+def _find_pattern_problems(
+    hypernode: HyperNode, selector: MemberSelector, selected: Sequence[str]
+) -> Iterator[HyperNodeProblem]:
+    """Yield a problem if a pattern matches some names in full and others only in part."""
+    pattern = GoPattern(selector.pattern)
+    partly = [name for name in selected if not pattern.fullmatch(name)]
+    if partly and len(partly) < len(selected):
+        shown = list_some(map(show, partly), _MAX_SHOWN)
+        text = f"{selector} also matches a part of {shown}"
+        yield _build(Kind.BROAD_PATTERN, hypernode.name, text)
+
+
+def _find_node_problems(
+    ordered: Sequence[HyperNode], resolved: Sequence[HyperNode], nodes: Mapping[str, Labels]
+) -> Iterator[HyperNodeProblem]:
+    listed: set[str] = set()
+    is_forest = len(nodes) > 1 and sum(row.tier == 1 for row in ordered) > 1
+    for hypernode, real in zip(ordered, resolved, strict=True):
+        unknown = [name for name in hypernode.nodes if name not in nodes]
+        listed.update(real.nodes)
+        if unknown:
+            shown = list_some(map(show, unknown), _MAX_SHOWN)
+            yield _build(Kind.UNKNOWN_NODE, hypernode.name, f"no such node: {shown}")
+        if real.nodes and len(unknown) == len(real.nodes) and not real.children:
+            yield _build(Kind.EMPTY_SELECTION, hypernode.name, "has no node of the cluster")
+        if is_forest and hypernode.selectors and nodes.keys() <= set(real.nodes):
+            text = f"selects every one of {len(nodes)} nodes"
+            yield _build(Kind.BROAD_PATTERN, hypernode.name, text)
+    missing = [name for name in nodes if name not in listed]
+    if missing and ordered:
+        shown = list_some(map(show, missing), _MAX_SHOWN)
+        line = f"nodes: {len(missing)} of {len(nodes)} nodes are in no HyperNode: {shown}"
+        yield HyperNodeProblem(Kind.UNLISTED_NODES, "nodes", line)
+
+
+def _build(kind: Kind, subject: str, text: str) -> HyperNodeProblem:
+    return HyperNodeProblem(kind, show(subject), f"{show(subject)}: {text}")

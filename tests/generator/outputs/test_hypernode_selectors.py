@@ -1,0 +1,182 @@
+"""Members by patterns and labels: what they select, and problems of sets on real nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from generator.outputs.hypernode import (
+    EFFECTS,
+    HyperNode,
+    ProblemKind,
+    find_set_problems,
+    parse_manifest,
+    render_manifest,
+    resolve_selectors,
+)
+from generator.outputs.hypernode.selectors import parse_selector
+
+NODES = {
+    "node-1": {"rack": "r1", "gpu": "a"},
+    "node-2": {"rack": "r1"},
+    "node-10": {"rack": "r2", "gpu": "b"},
+}
+
+
+def exact(name: str) -> dict[str, Any]:
+    return {"exactMatch": {"name": name}}
+
+
+def regex(pattern: object) -> dict[str, Any]:
+    return {"regexMatch": {"pattern": pattern}}
+
+
+def labels(*rows: tuple[str, str, list[str]], **values: str) -> dict[str, Any]:
+    expressions = [{"key": key, "operator": word, "values": found} for key, word, found in rows]
+    return {"labelMatch": {"matchLabels": values, "matchExpressions": expressions}}
+
+
+def hypernode(name: str, *selectors: object, tier: int = 1, kind: str = "Node") -> HyperNode:
+    rows = [{"type": kind, "selector": selector} for selector in selectors]
+    manifest = {
+        "apiVersion": "topology.volcano.sh/v1alpha1",
+        "kind": "HyperNode",
+        "metadata": {"name": name},
+        "spec": {"tier": tier, "members": rows},
+    }
+    return parse_manifest(manifest)
+
+
+@pytest.mark.parametrize(
+    ("selector", "selected"),
+    [
+        (regex("node-1"), ("node-1", "node-10")),
+        (regex("^node-1$"), ("node-1",)),
+        (labels(rack="r1"), ("node-1", "node-2")),
+        (labels(("rack", "NotIn", ["r1"])), ("node-10",)),
+        (labels(("gpu", "Exists", []), rack="r1"), ("node-1",)),
+        (labels(("gpu", "DoesNotExist", [])), ("node-2",)),
+        (labels(), ()),
+    ],
+)
+def test_it_selects_what_volcano_selects(
+    selector: dict[str, Any], selected: tuple[str, ...]
+) -> None:
+    parsed = parse_selector(selector, is_child=False)
+    assert parsed.select(NODES) == selected
+    assert resolve_selectors(hypernode("a", selector), NODES).nodes == selected
+
+
+@pytest.mark.parametrize(
+    ("selector", "problem"),
+    [
+        (None, "no selector"),
+        ({}, "none of"),
+        (regex("a") | labels(rack="r1"), "several of"),
+        (regex(""), "expected text"),
+        (regex(["a"]), "expected text"),
+        (regex("(?=a)"), "unsupported"),
+        ({"regexMatch": "a"}, "expected an object"),
+        (labels(), "is empty"),
+        ({"labelMatch": {"matchLabels": ["a"]}}, "expected a label selector"),
+        ({"labelMatch": {"matchExpressions": ["a"]}}, "expected objects"),
+        (labels(("a", "Like", ["b"])), "unknown operator"),
+        (labels(("a", "In", [])), "needs values"),
+        (labels(("a", "Exists", ["b"])), "takes no values"),
+        (labels(("a b", "Exists", [])), "no label key"),
+    ],
+)
+def test_it_refuses_invalid_selectors(selector: object, problem: str) -> None:
+    parsed = parse_selector(selector, is_child=False)
+    assert problem in parsed.problem
+    assert parsed.select(NODES) == ()
+    kinds = [row.kind for row in find_set_problems([hypernode("a", selector)])]
+    assert kinds == [ProblemKind.INVALID_SELECTOR]
+
+
+SETS = [
+    pytest.param(
+        [hypernode("a", regex("node-1$")), hypernode("b", regex("node-([2-9]|10)$"))], [], id="good"
+    ),
+    pytest.param(
+        [hypernode("a", regex("node-1")), hypernode("b", exact("node-2"), exact("node-10"))],
+        [
+            (ProblemKind.SHARED_NODE, "node node-10"),
+            (ProblemKind.BROAD_PATTERN, "a"),
+        ],
+        id="a pattern that is not anchored",
+    ),
+    pytest.param(
+        [hypernode("a", regex("node")), hypernode("b", exact("node-2"))],
+        [(ProblemKind.SHARED_NODE, "node node-2"), (ProblemKind.BROAD_PATTERN, "a")],
+        id="a pattern that selects every node",
+    ),
+    pytest.param(
+        [hypernode("a", regex("node")), hypernode("b", regex("rack"))],
+        [(ProblemKind.EMPTY_SELECTION, "b"), (ProblemKind.BROAD_PATTERN, "a")],
+        id="a pattern that selects nothing",
+    ),
+    pytest.param(
+        [hypernode("a", labels(rack="r1")), hypernode("b", exact("gone"))],
+        [
+            (ProblemKind.UNKNOWN_NODE, "b"),
+            (ProblemKind.EMPTY_SELECTION, "b"),
+            (ProblemKind.UNLISTED_NODES, "nodes"),
+        ],
+        id="a leaf without a node of the cluster",
+    ),
+    pytest.param(
+        [
+            hypernode("a", regex("node")),
+            hypernode("top", regex("a"), exact("gone"), tier=2, kind="HyperNode"),
+        ],
+        [(ProblemKind.MISSING_CHILD, "top"), (ProblemKind.INEXACT_CHILD, "top")],
+        id="a HyperNode by a pattern",
+    ),
+]
+
+
+@pytest.mark.parametrize(("hypernodes", "expected"), SETS)
+def test_it_reports_what_selectors_do_on_the_nodes(
+    hypernodes: list[HyperNode], expected: list[tuple[ProblemKind, str]]
+) -> None:
+    found = find_set_problems(hypernodes, NODES)
+    assert [(row.kind, row.subject) for row in found] == expected
+    assert find_set_problems(hypernodes[::-1], NODES) == found
+
+
+def test_each_kind_says_what_follows() -> None:
+    assert set(EFFECTS) == set(ProblemKind)
+
+
+ANY = st.recursive(
+    st.one_of(st.none(), st.integers(0, 3), st.text("a(\x1b*", max_size=5)),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=2),
+        st.dictionaries(
+            st.sampled_from(
+                ["regexMatch", "labelMatch", "pattern", "matchLabels", "matchExpressions", "key"]
+            ),
+            inner,
+            max_size=3,
+        ),
+    ),
+    max_leaves=8,
+)
+
+
+@given(ANY, st.booleans())
+def test_it_reads_any_selector(selector: object, is_child: bool) -> None:  # noqa: FBT001 - hypothesis
+    parsed = parse_selector(selector, is_child=is_child)
+    assert str(parsed).isprintable()
+    assert parsed.problem.isprintable()
+    assert set(parsed.select(NODES)) <= set(NODES)
+
+
+def test_a_resolved_hypernode_has_exact_members_only() -> None:
+    made = resolve_selectors(hypernode("a", regex("node-1$"), exact("x")), NODES)
+    assert parse_manifest(render_manifest(made)) == made
+    assert (made.nodes, made.selectors) == (("node-1", "x"), ())
