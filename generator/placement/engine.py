@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -228,8 +229,9 @@ def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | N
     except BudgetExhausted:
         return None
     # A walk that breaks a rule, or places fewer pods than it must, is no answer.
-    is_answer = candidate is not None and is_allowed(problem, candidate.positions)
-    return candidate if is_answer else None
+    if candidate is None or not is_allowed(problem, candidate.positions):
+        return None
+    return replace(candidate, is_checked=True)
 
 
 def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
@@ -300,7 +302,8 @@ def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
     Raises:
         InvariantError: the placement breaks a rule.
     """
-    require_allowed(problem, candidate.positions)
+    if not candidate.is_checked:
+        require_allowed(problem, candidate.positions)
     specs = problem.snapshot.specs
     assignment: dict[str, tuple[str | None, ...]] = {}
     for group, positions in zip(problem.request.groups, candidate.positions, strict=True):

@@ -164,45 +164,49 @@ class LocalSearch:
     def _try_order(self, order: Trial) -> bool:
         """Try an order; return whether it is better and therefore kept."""
         self._budget.spend(sum(member.placer.trial_cost for member, _ in order if member.placer))
-        mark, before = len(self._free.changes), [member.place for member, _ in order]
-        for place in before:
-            self._free.give_back(() if place is None else place.uses)
+        mark = len(self._free.changes)
+        for member, _ in order:
+            self._free.give_back(() if member.place is None else member.place.uses)
         places = self._place_in_order(order)
-        if places is not None and self._cost_by_priority(order, places) < self._cost_by_priority(
-            order, before
-        ):
-            for (member, _), place in zip(order, places, strict=True):
-                member.place = place
-            return True
-        self._free.undo(mark)
-        return False
+        if places is None:
+            self._free.undo(mark)
+            return False
+        for (member, _), place in zip(order, places, strict=True):
+            member.place = place
+        return True
 
     def _place_in_order(self, order: Trial) -> list[GangPlace | None] | None:
-        """Place gangs in an order; None if a gang loses its place."""
+        """Place gangs in an order; None if a gang loses its place, or the cost cannot improve.
+
+        Gangs that are not placed yet count with the least span that they may have.
+        """
+        cost = _cost_by_priority(order, [member.place and member.place.span for member, _ in order])
+        spans: list[int | None] = [member.min_span for member, _ in order]
         places: list[GangPlace | None] = []
-        for member, rank in order:
+        for index, (member, rank) in enumerate(order):
             place = member.placer.place(self._free, rank) if member.placer else member.place
             if place is None and member.place is not None:
                 return None
             places.append(place)
+            spans[index] = place and place.span
+            if _cost_by_priority(order, spans) >= cost:
+                return None
             self._free.take_all(() if place is None else place.uses)
         return places
 
-    def _cost_by_priority(
-        self, order: Trial, places: Sequence[GangPlace | None]
-    ) -> list[tuple[int, int]]:
-        """Return (gangs without a place, span) per priority, the highest first."""
-        ranks = sorted({member.priority_rank for member, _ in order})
-        costs = []
-        for rank in ranks:
-            ranked = [
-                place
-                for (member, _), place in zip(order, places, strict=True)
-                if member.priority_rank == rank
-            ]
-            placed = [place for place in ranked if place is not None]
-            costs.append((len(ranked) - len(placed), sum(place.span for place in placed)))
-        return costs
+
+def _cost_by_priority(order: Trial, spans: Sequence[int | None]) -> list[tuple[int, int]]:
+    """Return (gangs without a place, span) per priority, the highest first.
+
+    Args:
+        order: the gangs.
+        spans: per gang; None without a place.
+    """
+    totals: dict[int, tuple[int, int]] = {}
+    for (member, _), span in zip(order, spans, strict=True):
+        unplaced, total = totals.get(member.priority_rank, (0, 0))
+        totals[member.priority_rank] = (unplaced + (span is None), total + (span or 0))
+    return [totals[rank] for rank in sorted(totals)]
 
 
 def _span_of(member: BatchMember) -> int:

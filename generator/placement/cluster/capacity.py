@@ -52,6 +52,12 @@ class _ShapeCounts:
     reserved: IntArray | None
     slots_by_tier: list[IntArray]
     """Per tier and unit; shared with the shape until the first change."""
+    cells: tuple[memoryview, ...] = ()
+    """The same memory, in which one unit is read and written sooner than in an array."""
+
+
+_Gains = list[tuple[tuple[memoryview, ...], int]]
+"""Per shape that a change affects: its cells per tier, and the slots that it gains."""
 
 
 class FreeCapacity:
@@ -62,6 +68,8 @@ class FreeCapacity:
         self.snapshot, self.levels = snapshot, snapshot.levels
         self.changes: list[NodeUse] = []
         """All changes so far, without those that were undone."""
+        self._gains: list[_Gains] = []
+        """Per change, the slots that each changed shape gained; below 0 for slots lost."""
         self._row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
         self._nodes: dict[int, _FreeNode] = {}
         self._max_slots = snapshot.max_node_slots
@@ -155,21 +163,29 @@ class FreeCapacity:
         """Undo all but the first changes."""
         while len(self.changes) > num_changes:
             node, need, num_pods = self.changes.pop()
-            self._apply(node, need, -num_pods)
+            free, units = self._node(node)
+            for row, quantity in need:
+                free[row] += quantity * num_pods
+            for cells, gained in self._gains.pop():
+                for slots, unit in zip(cells, units, strict=True):
+                    slots[unit] -= gained
 
     def change(self, use: NodeUse) -> None:
         """Place or remove pods on a node."""
         self.changes.append(use)
-        self._apply(*use)
+        self._gains.append(self._apply(*use))
 
-    def _apply(self, node: int, need: PodNeed, num_pods: int) -> None:
+    def _apply(self, node: int, need: PodNeed, num_pods: int) -> _Gains:
+        """Place or remove pods; return the slots that each changed shape gains."""
         if self._is_shared:
             for counts in self._counts:
                 counts.slots_by_tier = [row.copy() for row in counts.slots_by_tier]
+                counts.cells = tuple(row.data for row in counts.slots_by_tier)
             self._is_shared = False
         free, units = self._node(node)
         for row, quantity in need:
             free[row] -= quantity * num_pods
+        gains: _Gains = []
         for counts in self._counts:
             if not counts.need or not counts.allowed[node]:
                 continue
@@ -180,10 +196,12 @@ class FreeCapacity:
                     for quantity, kept in zip(free, counts.reserved[:, node].tolist(), strict=True)
                 ]
             fits = fit_pods(left, counts.need, self._max_slots)
-            change = fits - counts.slots_by_tier[0].item(node)
+            change = fits - counts.cells[0][node]
             if change:
-                for slots, unit in zip(counts.slots_by_tier, units, strict=True):
+                for slots, unit in zip(counts.cells, units, strict=True):
                     slots[unit] += change
+                gains.append((counts.cells, change))
+        return gains
 
     def slots_beside(self, shape: int, node: int, other: int) -> int:
         """Return how many pods of a shape fit a node beside one pod of another shape."""

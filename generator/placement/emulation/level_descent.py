@@ -127,7 +127,9 @@ class LevelDescent:
         Without `is_pooled`, each domain shares its own pods from the first tier on.
         """
         options = []
-        for self._saves_domains in (False, True):
+        # Only a leader, and parts inside a slice, are shared in two ways.
+        has_choice = self._capacity.has_leader or self.slice_tier > 0
+        for self._saves_domains in (False, True) if has_choice else (False,):
             shares = self._descend(tier, unit, num_pods, is_pooled=is_pooled)
             options += [] if shares is None else [shares]
         return self._pods_per_node(min(options, key=self._extent)) if options else None
@@ -225,14 +227,17 @@ class LevelDescent:
         pods: IntArray | None = None,
     ) -> list[int]:
         """Return units: more slices first, or fewer if small ones start; then fewer pods."""
-        labels = self._labels(tier)
+        rows = np.fromiter(units, dtype=np.int64)
         pods = self.pods[tier].alone if pods is None else pods
-        names = name_ranks(self._capacity.problem, tier)
         sign = 1 if self._starts_small else -1
-        return sorted(
-            units,
-            key=lambda unit: (labels[unit], sign * counts.alone[unit], pods[unit], names[unit]),
-        )
+        keys = [
+            name_ranks(self._capacity.problem, tier)[rows],
+            pods[rows],
+            sign * counts.alone[rows],
+        ]
+        if self._uses_labels:
+            keys.append(self._labels(tier)[rows])
+        return list(rows[np.lexsort(keys)].tolist())
 
     def _labels(self, tier: int) -> IntArray:
         if not self._uses_labels:
@@ -261,19 +266,19 @@ class LevelDescent:
                 return apart
             units = self._with_leader_first(tier, units, counts, need)
         shares: list[_Share] = []
-        while units:
+        for index, first in enumerate(units):
             fits = counts.beside_leader if needs_leader else counts.alone
-            unit = units[0]
+            unit = first
             is_last = fits[unit] >= missing and (holds[unit] or not needs_leader)
             if is_last and not self._starts_small:
-                unit = self._tightest(tier, units, fits, _Need(missing, need.size, needs_leader))
+                rest = _Need(missing, need.size, needs_leader)
+                unit = self._tightest(tier, units[index:], fits, rest)
             share = min(int(fits[unit]), missing)
             has_leader = needs_leader and bool(holds[unit])
             shares.append(_Share(unit, share * need.size, has_leader))
             missing, needs_leader = missing - share, needs_leader and not has_leader
             if not missing and not needs_leader:
                 return shares
-            units = [other for other in units if other != unit]
         return None
 
     def _apart_from_leader(
@@ -296,17 +301,15 @@ class LevelDescent:
 
     def _tightest(self, tier: int, units: Sequence[int], fits: IntArray, need: _Need) -> int:
         """Return the first of the smallest units that hold all and carry as many labels."""
-        labels, holds = self._labels(tier), self.holds_leader[tier]
-        return min(
-            (
-                unit
-                for unit in units
-                if labels[unit] == labels[units[0]]
-                and fits[unit] >= need.num_parts
-                and (holds[unit] or not need.has_leader)
-            ),
-            key=lambda unit: int(fits[unit]),
-        )
+        rows = np.array(units)
+        is_option = fits[rows] >= need.num_parts
+        if need.has_leader:
+            is_option &= self.holds_leader[tier][rows]
+        if self._uses_labels:
+            labels = self._labels(tier)
+            is_option &= labels[rows] == labels[rows[0]]
+        rows = rows[is_option]
+        return int(rows[np.argmin(fits[rows])])
 
     def _pods_per_node(self, shares: Sequence[_Share]) -> PodsPerNode:
         self.leader_position = next((share.unit for share in shares if share.has_leader), None)

@@ -48,6 +48,8 @@ class PlacementCandidate:
     is_proved: bool
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """Details that the preset's own rules computed, as the answer shows them."""
+    is_checked: bool = False
+    """Whether every rule has been checked on these positions; only the engine's gate sets it."""
 
 
 def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> Objective:
