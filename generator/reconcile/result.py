@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from generator.objects.fabric import Condition, HeldPlan
+from generator.objects.outputs import OutputStatus
 from generator.outputs.hypernode import HyperNode
 from generator.placement.cluster.snapshot import Snapshot
 from generator.reconcile.plan import Action
@@ -48,6 +49,8 @@ class RoundOutcome:
     """Of the Fabric object, after the round."""
     held: HeldPlan | None = None
     """The held plan after the round."""
+    outputs: tuple[OutputStatus, ...] = ()
+    """What became of the outputs but the HyperNodes."""
     completed_actions: tuple[Action, ...] = ()
     """Writes of this round, in order."""
     failed_action: Action | None = None

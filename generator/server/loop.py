@@ -370,6 +370,7 @@ class ReconcileLoop:
             observed_hypernodes=state.hypernodes.hypernodes,
             conditions=status.conditions,
             held=status.held,
+            outputs=summary.outputs.rows if summary.outputs else (),
             completed_actions=written.completed_actions,
             failed_action=written.failed_action,
             completed_plan=written.completed_plan,

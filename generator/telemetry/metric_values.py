@@ -51,6 +51,7 @@ def build_round_metrics(outcome: RoundOutcome) -> Iterator[MetricFamily]:
     yield MetricFamily("hypernodes", _HYPERNODES, ("tier",), _count_hypernodes(outcome))
     yield MetricFamily("condition", _CONDITION, ("type",), _sample_conditions(outcome))
     yield MetricFamily("held_actions", _HELD, ("action",), _count_held_writes(outcome))
+    yield MetricFamily("output_objects", _OUTPUTS, ("output", "state"), _count_outputs(outcome))
     sizes, capacity, usage = _sum_domains(outcome.snapshot)
     yield MetricFamily("domain_nodes", _SIZES, ("tier", "domain"), sizes)
     yield MetricFamily("domain_capacity", _CAPACITY, ("tier", "domain", "resource"), capacity)
@@ -75,11 +76,27 @@ _NODES: Final = "Nodes in the tree (placed), and nodes without a place in it (un
 _HYPERNODES: Final = "HyperNodes of Toponaut in the cluster; tier 1 is nearest the nodes."
 _CONDITION: Final = "1 if the condition of the Fabric object is true, else 0."
 _HELD: Final = "Actions of the held plan, which waits for an approval."
+_ALWAYS_SHOWN: Final = frozenset(ConditionType) - {ConditionType.OUTPUTS_WRITTEN}
+"""The conditions that count as false before the first round; without outputs there is no other."""
+_OUTPUTS: Final = "Objects of each output but the HyperNodes, by what became of them."
 _SIZES: Final = "Nodes in a domain."
 _CAPACITY: Final = (
     "Capacity that the nodes of a domain offer to jobs: slots, and devices such as nvidia.com/gpu."
 )
 _USAGE: Final = "Capacity of a domain that is in use."
+
+
+def _count_outputs(outcome: RoundOutcome) -> Samples:
+    return {
+        (row.type.value, state): num
+        for row in outcome.outputs
+        for state, num in (
+            ("written", row.objects),
+            ("pending", row.pending),
+            ("deferred", row.deferred),
+            ("refused", row.refused),
+        )
+    }
 
 
 def _count_reports(outcome: RoundOutcome) -> Samples:
@@ -113,7 +130,8 @@ def _count_hypernodes(outcome: RoundOutcome) -> Samples:
 
 def _sample_conditions(outcome: RoundOutcome) -> Samples:
     status = {condition.type: condition.status for condition in outcome.conditions}
-    return {(kind.value,): float(status.get(kind) == "True") for kind in ConditionType}
+    shown = [kind for kind in ConditionType if kind in _ALWAYS_SHOWN or kind in status]
+    return {(kind.value,): float(status.get(kind) == "True") for kind in shown}
 
 
 def _count_held_writes(outcome: RoundOutcome) -> Samples:
