@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
@@ -12,10 +12,12 @@ import click
 from generator.cli.exit_codes import ExitCode, code_for
 from generator.cli.output import print_problems, show_count
 from generator.ingest.inputs import Inputs
-from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs
+from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
+from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_document
+from generator.observe.labelled_tree import build_labelled_tree
 from generator.observe.observation import Observation, observe
-from generator.outputs.hypernode import HyperNode, build_hypernode_tree
+from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.directory import read_hypernodes
 from generator.store.local_files import read_inventory, read_whole_file
 from runtime.clock import utc_now
@@ -71,6 +73,10 @@ def read_observation(
                 "--hypernodes has its own names: give no --tier-names and no --previous"
             )
         return _read_hypernodes(sources.hypernodes, sources.nodes)
+    if sources.node_labels:
+        if isinstance(previous, Path):
+            raise click.UsageError("labels have their own names: give no --previous")
+        return read_labelled_nodes(sources, _parse_tier_names(names_of_tiers))
     tier_names = _parse_tier_names(names_of_tiers)
     last_tree = read_tree(previous) if isinstance(previous, Path) else previous
     inputs = read_inputs(sources)
@@ -136,7 +142,11 @@ def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
 def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
     inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
-    tree, problems = derive_hypernode_tree(read.hypernodes)
+    hypernodes = read.hypernodes
+    if inventory:
+        labels = list_node_labels(inventory)
+        hypernodes = tuple(resolve_selectors(row, labels) for row in hypernodes)
+    tree, problems = derive_hypernode_tree(hypernodes)
     all_problems = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
         no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
@@ -146,6 +156,30 @@ def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
     return LoadedObservation(
         Observation(tree, ()), Inputs(inventory=inventory, problems=all_problems), all_problems
     )
+
+
+def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
+    """Return the labels of each node."""
+    return {node.name: node.spec.labels for node in inventory.nodes}
+
+
+def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> LoadedObservation:
+    """Return the tree that the labels of the nodes describe.
+
+    Raises:
+        ConfigError: the nodes cannot be read, none has any of the keys, or the names do not fit.
+        KubeError: the cluster cannot be read.
+    """
+    inventory = read_nodes(sources)
+    built = build_labelled_tree(
+        list_node_labels(inventory), sources.node_labels, tier_names=tier_names
+    )
+    problems = (
+        *inventory.problems,
+        *(ParseError(problem, source="labels") for problem in built.problems),
+    )
+    inputs = Inputs(inventory=inventory, problems=problems)
+    return LoadedObservation(Observation(built.tree, ()), inputs, problems)
 
 
 def _restrict_to_listed(tree: TopologyTree, node_names: Collection[str]) -> TopologyTree:

@@ -62,6 +62,8 @@ class Sources(NamedTuple):
     lldpcli: Path | None = None
     snmpwalk: Path | None = None
     hypernodes: Path | None = None
+    node_labels: tuple[str, ...] = ()
+    """Keys of labels that describe a tree, coarsest first."""
     nodes: Path | None = None
     planes: Path | None = None
     """The planes file."""
@@ -78,7 +80,12 @@ class Sources(NamedTuple):
     def is_empty(self) -> bool:
         """Whether no source of a fabric was given."""
         captures = self.ibnetdiscover or self.lldpcli or self.snmpwalk
-        return not (self.reports or captures or self.hypernodes or self.cluster)
+        return not (self.reports or captures or self.is_tree or self.cluster)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the source is a tree already, without ports and cables."""
+        return bool(self.hypernodes or self.node_labels)
 
 
 def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
@@ -172,6 +179,24 @@ def _read_store(sources: Sources, now: datetime) -> _StoreContents:
             problems += (ParseError(str(error), source=f"{FABRIC_KIND} {FABRIC_NAME}"),)
         named = NamedSweepers(status, tree_spec.sweepers, has_agent_tokens=True)
         return _StoreContents(inventory, store.read_reports(), tree_spec, problems, named)
+
+
+def read_nodes(sources: Sources) -> Inventory:
+    """Return the nodes of the file, or of the cluster.
+
+    Raises:
+        ConfigError: the file cannot be read, or there is no usable node.
+        KubeError: the cluster cannot be read.
+    """
+    inventory = read_inventory(sources.nodes)
+    if inventory is None and sources.cluster is not None:
+        from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
+
+        with open_cluster(sources.cluster, os.environ) as store:
+            inventory = store.read_nodes()
+    if inventory is None or not inventory.nodes:
+        raise ConfigError("there is no usable node")
+    return inventory
 
 
 def _find_unlisted_reports(

@@ -1,6 +1,8 @@
 """From inputs to an observation: the tree and its findings.
 
 - `observation`: one pass from inputs to the tree and its findings. Pure.
+- `labelled_tree`: the tree that labels of nodes describe. Pure.
+- `domain_witness`: the tree of the cables compared with that of labels or HyperNodes. Pure.
 - `observer`: holds the last observation; infers again only when the facts changed.
 - `port_findings`: host ports that differ from the same ports of other hosts. Pure.
 - `freshness`: missing and stale reports, failed walks, refused sweeps. Pure.
@@ -10,5 +12,5 @@
 - `domain_size`: domains that are too large for one HyperNode. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 
-May import `ingest`, `switches` (their report names), `objects` and `topology`. Never `reconcile`.
+May import `ingest`, `switches` (their report names), `objects`, `outputs` (names and keys) and `topology`. Never `reconcile`.
 """

@@ -59,7 +59,7 @@ def command(
     tree, running = options.pop("tree"), options.pop("running")
     sources = parse_sources(options)
     loaded = read_request(options)
-    if not (sources.is_empty or sources.hypernodes or sources.plane):
+    if not (sources.is_empty or sources.is_tree or sources.plane):
         sources = sources._replace(plane=loaded.to_request(None).plane)
     cluster = read_cluster_input(sources, tree)
     request = fit_to_inventory(loaded, cluster.inventory).to_request(None)

@@ -82,7 +82,7 @@ def command(
             raise click.UsageError("--server places in its own tree: give no other source")
         placement = _place_on_server(server, request, timeout)
     else:
-        if not (sources.is_empty or sources.hypernodes or sources.plane):
+        if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)
         cluster = read_cluster_input(sources, tree)
         request = fit_to_inventory(loaded, cluster.inventory).to_request(preset)

@@ -45,8 +45,8 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
     sources = parse_sources(options)
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
-    if sources.hypernodes:
-        raise click.UsageError("--hypernodes has no ports: give another source")
+    if sources.is_tree:
+        raise click.UsageError("HyperNodes and labels have no ports: give another source")
     inputs = read_inputs(sources)
     if not inputs.claims:
         exit_without_data(inputs.problems)

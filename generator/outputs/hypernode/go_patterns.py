@@ -15,10 +15,10 @@ from generator.outputs.hypernode.go_syntax import (
     Assertion,
     CharacterSet,
     Choice,
+    Concatenation,
     Expression,
     PatternError,
     Repeat,
-    Sequence,
     parse_pattern,
 )
 
@@ -28,7 +28,7 @@ _MAX_REMEMBERED: Final = 50_000
 _MATCH: Final = 0
 
 
-class _Op(IntEnum):
+class _StateKind(IntEnum):
     MATCH = 0
     STEP = 1
     SPLIT = 2
@@ -36,7 +36,7 @@ class _Op(IntEnum):
 
 
 class _State(NamedTuple):
-    op: _Op
+    op: _StateKind
     out: tuple[int, ...] = ()
     set: CharacterSet | None = None
     assertion: Assertion | None = None
@@ -51,7 +51,7 @@ class GoPattern:
         Raises:
             PatternError: Go refuses it.
         """
-        self._states: list[_State] = [_State(_Op.MATCH)]
+        self._states: list[_State] = [_State(_StateKind.MATCH)]
         self._start = frozenset([self._add(parse_pattern(pattern), _MATCH)])
         self._steps: dict[tuple[frozenset[int], int, str], tuple[frozenset[int], bool]] = {}
 
@@ -81,29 +81,29 @@ class GoPattern:
         """
         match expression:
             case CharacterSet():
-                return self._append(_State(_Op.STEP, (after,), set=expression))
+                return self._append(_State(_StateKind.STEP, (after,), set=expression))
             case Assertion():
-                return self._append(_State(_Op.ASSERT, (after,), assertion=expression))
-            case Sequence(parts):
+                return self._append(_State(_StateKind.ASSERT, (after,), assertion=expression))
+            case Concatenation(parts):
                 for part in reversed(parts):
                     after = self._add(part, after)
                 return after
             case Choice(parts):
                 return self._append(
-                    _State(_Op.SPLIT, tuple(self._add(part, after) for part in parts))
+                    _State(_StateKind.SPLIT, tuple(self._add(part, after) for part in parts))
                 )
             case Repeat(part, least, most):
                 return self._add_repeat(part, least, most, after)
 
     def _add_repeat(self, part: Expression, least: int, most: int | None, after: int) -> int:
         if most is None:
-            loop = self._append(_State(_Op.SPLIT))
-            self._states[loop] = _State(_Op.SPLIT, (self._add(part, loop), after))
+            loop = self._append(_State(_StateKind.SPLIT))
+            self._states[loop] = _State(_StateKind.SPLIT, (self._add(part, loop), after))
             after = loop
         else:
             end = after
             for _ in range(most - least):
-                after = self._append(_State(_Op.SPLIT, (self._add(part, after), end)))
+                after = self._append(_State(_StateKind.SPLIT, (self._add(part, after), end)))
         for _ in range(least):
             after = self._add(part, after)
         return after
@@ -134,7 +134,7 @@ class GoPattern:
         pending, seen, after = list(states), set(states), set()
         while pending:
             state = self._states[pending.pop()]
-            if state.op is _Op.STEP:
+            if state.op is _StateKind.STEP:
                 if char and state.set is not None and state.set.has(char):
                     after.add(state.out[0])
                 continue

@@ -61,7 +61,7 @@ class Assertion(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence:
+class Concatenation:
     """One after the other."""
 
     parts: tuple[Expression, ...]
@@ -84,7 +84,7 @@ class Repeat:
     """None: without limit."""
 
 
-Expression = CharacterSet | Assertion | Sequence | Choice | Repeat
+Expression = CharacterSet | Assertion | Concatenation | Choice | Repeat
 
 _DIGIT: Final = CharacterSet((("0", "9"),))
 _SPACE: Final = CharacterSet((("\t", "\n"), ("\f", "\r"), (" ", " ")))
@@ -169,7 +169,7 @@ class _Parser:
                 parts.append(Repeat(parts.pop(), *bounds))
             else:
                 raise PatternError("missing argument to repetition operator")
-        return parts[0] if len(parts) == 1 else Sequence(tuple(parts))
+        return parts[0] if len(parts) == 1 else Concatenation(tuple(parts))
 
     def _take_repeat(self) -> tuple[int, int | None] | None:
         """Return the bounds of the repetition that follows; None if none does."""

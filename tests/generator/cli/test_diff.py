@@ -169,7 +169,7 @@ def test_it_exits_with_3_if_a_line_was_skipped(pairs: Scene, plan: list[str]) ->
         pytest.param(["--cabling", "plan.csv"], "name a source", id="no source"),
         pytest.param(["--reports", "."], "--cabling", id="no plan"),
         pytest.param(
-            ["--cabling", "plan.csv", "--hypernodes", "."], "has no cables", id="HyperNodes"
+            ["--cabling", "plan.csv", "--hypernodes", "."], "have no cables", id="HyperNodes"
         ),
         pytest.param(
             ["--cabling", "empty", "--reports", "."],

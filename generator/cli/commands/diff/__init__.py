@@ -1,4 +1,7 @@
-"""`toponaut diff`: compare the fabric with a cabling plan, and list the plugs to move."""
+"""`toponaut diff`: compare the fabric with a cabling plan, and list the plugs to move.
+
+- witness: `--against`, the cables compared with labels or HyperNodes
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.commands.diff.witness import Witness, print_witness_diff
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
 from generator.cli.option_types import InputFile
@@ -52,9 +56,14 @@ class _DiffResult(NamedTuple):
 @click.option(
     "--cabling",
     type=InputFile(),
-    required=True,
     help="Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
     "JSON), an ibdm topology file, or a topology.dot.",
+)
+@click.option(
+    "--against",
+    type=click.Choice([row.value for row in Witness]),
+    help="Compare the cables with the labels of --node-labels, or with the HyperNodes of "
+    "--hypernodes or --kube, instead of a plan.",
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
@@ -66,23 +75,53 @@ def command(
     /,
     output: str,
     *,
-    cabling: Path,
+    cabling: Path | None,
     silence: Path | None,
     check: bool,
     all: bool,  # noqa: A002 - the option's name, which its variable has too
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Compare the fabric with a cabling plan.
+    """Compare the fabric with a cabling plan, or with labels or HyperNodes.
 
     Prints cables that are swapped, in a wrong port, missing or extra, and the shortest list of
     moves that repairs them. Cables that are not in the plan are listed separately; they
-    are not faults.
+    are not faults. With --against, prints the nodes that are labelled, or listed in HyperNodes,
+    into another domain than their cables say.
     """
+    against = options.pop("against")
+    if (cabling is None) == (against is None):
+        raise click.UsageError("give what to compare with: either --cabling or --against")
+    if cabling is None:
+        if silence is not None:
+            raise click.UsageError("--silence applies to --cabling only")
+        print_witness_diff(ctx, Witness(against), options, output=output, check=check)
+        return
+    _print_cabling_diff(
+        ctx, cabling, options, silence=silence, shown=_Shown(output, check=check, all_rows=all)
+    )
+
+
+class _Shown(NamedTuple):
+    """How the differences are printed, and whether they fail."""
+
+    output: str
+    check: bool
+    all_rows: bool
+
+
+def _print_cabling_diff(
+    ctx: click.Context,
+    cabling: Path,
+    options: dict[str, Any],
+    *,
+    silence: Path | None,
+    shown: _Shown,
+) -> None:
     sources = parse_sources(options)
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)
-    if sources.hypernodes:
-        raise click.UsageError("--hypernodes has no cables: give another source")
+    if sources.is_tree:
+        raise click.UsageError("HyperNodes and labels have no cables: give another source")
     plan = read_plan(cabling)
     silences = read_silences(silence)
     inputs = read_inputs(sources)
@@ -98,14 +137,15 @@ def command(
     )
     groups = {row.group for row in rows.active}
     result = _DiffResult(diff, rows, tuple(move for move in diff.moves if move.group in groups))
-    limit = None if all else _MAX_ROWS_SHOWN
+    output = shown.output
+    limit = None if shown.all_rows else _MAX_ROWS_SHOWN
     print_document(
         _render_document(result, limit) if output != "text" else None,
         output,
         text=lambda: _render_text(result, limit),
     )
     print_expired_silences(rows.expired)
-    failed = ExitCode.CHECK_FAILED if check and rows.active else None
+    failed = ExitCode.CHECK_FAILED if shown.check and rows.active else None
     exit_with_problems(ctx, (*plan.errors, *diff.errors, *inputs.problems), failed)
 
 
