@@ -150,10 +150,9 @@ class GroupCapacity:
 
     def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray | FloatArray]:
         """Return the values by which all units of a tier are compared, smaller first."""
-        if by is SortKey.TIGHT:
-            return [self.slots_beside_leader[tier], self.slots_by_tier[tier]]
-        if by is SortKey.ROOMY:
-            return [-self.slots_beside_leader[tier], self.slots_by_tier[tier]]
+        if by in {SortKey.TIGHT, SortKey.ROOMY}:
+            slots = self.slots_beside_leader[tier]
+            return [slots if by is SortKey.TIGHT else -slots, self._slots_of_inner_slices(tier)]
         if by is SortKey.FULLEST:
             return [-self.request_shares[tier], name_ranks(self.problem, tier)]
         if by is SortKey.USER_RULES:
@@ -183,6 +182,17 @@ class GroupCapacity:
             first = self.problem.snapshot.levels.first_child[outer][:-1]
             offer = self._round_down(np.add.reduceat(offer, first), outer)
         return offer
+
+    def _slots_of_inner_slices(self, tier: int) -> IntArray:
+        """Return the slots of the units of a tier; below the coarsest slices only whole slices."""
+        slots = self.slots_by_tier[0]
+        if len(self._unit_multiples) <= 1:
+            return self.slots_by_tier[tier]
+        for outer in range(1, tier + 1):
+            whole = self._round_down(slots, outer - 1) if outer <= self.slice_tier else slots
+            first = self.problem.snapshot.levels.first_child[outer][:-1]
+            slots = np.add.reduceat(whole, first)
+        return slots
 
     def negated_preferred_slots(self, tier: int) -> IntArray:
         """Return per unit the negated count of preferred labels on nodes with a free slot."""
