@@ -49,8 +49,11 @@ def render_label_objects(
 
     Args:
         tree: the tree.
-        keys: the keys of each tier, lowest first, from `list_label_keys`.
+        keys: the keys of each tier, lowest first, from `list_label_keys`. A tree without tiers has
+            none, and no labels.
     """
+    if not keys:
+        return ()
     return tuple(
         OwnedObject("v1", "Node", row.node, labels=_build_labels(row, keys))
         for row in render_node_labels(tree)

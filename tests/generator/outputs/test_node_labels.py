@@ -178,3 +178,8 @@ def test_the_labels_of_a_node_go_from_the_highest_tier_down() -> None:
         ("topology.toponaut.io/leaf", "l"),
     ]
     assert set(lost.labels.values()) == {"unplaced-m"}
+
+
+def test_a_tree_without_tiers_has_no_labels() -> None:
+    tree = build_tree([], tiers=(), unplaced=[Unplaced("a", "no report")])
+    assert render_label_objects(tree, list_label_keys(tree.tiers)) == ()
