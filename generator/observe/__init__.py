@@ -12,5 +12,6 @@
 - `domain_size`: domains that are too large for one HyperNode. Pure.
 - `sweep_election`: which node sweeps each InfiniBand subnet. Pure.
 
-May import `ingest`, `switches` (their report names), `objects`, `outputs` (names and keys) and `topology`. Never `reconcile`.
+May import `ingest`, `switches` (their report names), `objects`, `outputs` (names and keys) and
+`topology`. Never `reconcile`.
 """
