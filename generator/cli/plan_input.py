@@ -11,15 +11,22 @@ from typing import Any, NamedTuple
 
 import click
 
-from generator.cli.observation import read_observation
+from generator.cli.observation import LoadedObservation, read_observation
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
-from generator.objects.tree_spec import parse_tree_spec
+from generator.objects.tree_spec import TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree
-from generator.reconcile.desired import compute_coverage, plan_removal, plan_tree_changes
+from generator.publish.rendered import find_decided_tree, find_removed
+from generator.publish.request import PublishRequest
+from generator.reconcile.desired import (
+    compute_coverage,
+    find_decided,
+    plan_removal,
+    plan_tree_changes,
+)
 from generator.reconcile.guard import PlanVerdict, hash_plan, judge_plan
 from generator.reconcile.plan import Action
 from generator.reconcile.previous_tree import select_decided
@@ -41,6 +48,10 @@ class Plan(NamedTuple):
     """The step from the last decision, which is recorded before the first action."""
     is_adoptable: bool = True
     """Whether the step may be recorded although it needs no action."""
+    is_decision_only: bool = False
+    """Whether the actions are recorded and not written: there is no output `hypernode`."""
+    outputs: PublishRequest = PublishRequest()
+    """What the other outputs should be once the plan is written."""
 
 
 class ObservedHyperNodes(NamedTuple):
@@ -134,29 +145,62 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         TopologyError: there is no usable input, so nothing is planned.
     """
     tree_spec, problems = parse_tree_spec(observed.fabric)
-    if not tree_spec.has_hypernodes:
+    if not tree_spec.has_hypernodes and not tree_spec.outputs:
         return _build_removal(observed, policy, problems)
     decided = select_decided(observed.record, observed.hypernodes)
     previous = build_hypernode_tree(decided).tree if decided else None
     read = read_observation(sources, previous=previous)
-    planned = plan_tree_changes(read.observation, observed.hypernodes)
+    existing = observed.hypernodes
+    if not tree_spec.has_hypernodes:  # the plan differs from the last decision
+        existing = find_decided(observed.record, read.observation.tree)
+    planned = plan_tree_changes(read.observation, existing)
     decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)
     verdict = judge_plan(
         planned.actions,
-        observed.hypernodes,
+        existing,
         budget=policy.budget,
         coverage=coverage,
         gangs=observed.gangs,
         decision=decision,
     )
     doubts = read.observation.doubts
-    sweep_holds = find_sweep_holds(doubts, planned.actions, observed.hypernodes, decision=decision)
+    sweep_holds = find_sweep_holds(doubts, planned.actions, existing, decision=decision)
     verdict = replace(verdict, hold_reasons=(*verdict.hold_reasons, *sweep_holds))
     problems = (*read.problems, *observed.problems, *policy.problems, *planned.problems)
     # Without a desired HyperNode the fabric is unknown; with conflicts, some were not written.
     is_adoptable = bool(planned.desired) and (verdict.is_allowed or not planned.problems)
-    return Plan(planned.actions, problems, verdict, decision, is_adoptable=is_adoptable)
+    is_decided = verdict.is_allowed or policy.is_approved(verdict.hash)
+    request = _build_request(read, planned.desired if is_decided else None, tree_spec, observed)
+    return Plan(
+        planned.actions,
+        problems,
+        verdict,
+        decision,
+        is_adoptable=is_adoptable,
+        is_decision_only=not tree_spec.has_hypernodes,
+        outputs=request,
+    )
+
+
+def _build_request(
+    read: LoadedObservation,
+    desired: tuple[HyperNode, ...] | None,
+    tree_spec: TreeSpec,
+    observed: ObservedHyperNodes,
+) -> PublishRequest:
+    """Return what the outputs but the HyperNodes should be: as decided, or as decided before."""
+    record = TreeRecord(desired) if desired else observed.record
+    inventory = read.inputs.inventory
+    tree = find_decided_tree(
+        record,
+        plane=tree_spec.planes.plane_name or "",
+        nodes=[node.name for node in inventory.nodes] if inventory else (),
+        unplaced=read.observation.tree.unplaced,
+    )
+    busy = frozenset(node for gang in observed.gangs for node in gang.nodes)
+    removed = find_removed(observed.fabric, tree_spec.outputs)
+    return PublishRequest(tree, tree_spec.outputs, removed, busy, is_writing=False)
 
 
 def _build_removal(
@@ -167,6 +211,6 @@ def _build_removal(
     counts = Counter(action.op for action in planned.actions)
     decision = build_decision(observed.record, (), budget=policy.budget, now=utc_now())
     problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
-    return Plan(
-        planned.actions, problems, PlanVerdict(hash_plan(planned.actions), counts=counts), decision
-    )
+    verdict = PlanVerdict(hash_plan(planned.actions), counts=counts)
+    removed = PublishRequest(removed=find_removed(observed.fabric, ()), is_writing=False)
+    return Plan(planned.actions, problems, verdict, decision, outputs=removed)

@@ -6,16 +6,27 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 import click
 
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
+from generator.publish.folder import FolderPublisher
+from generator.publish.kinds import MANAGERS
+from generator.publish.request import Publisher
 from generator.reconcile.apply import HyperNodeStore
 from generator.store.base import StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock
+
+namespace_option = click.option(
+    "--namespace",
+    default="toponaut-system",
+    show_default=True,
+    help="Namespace of objects of outputs that have one: where `toponaut serve` runs.",
+)
 
 
 class ApprovalStore(Protocol):
@@ -59,6 +70,25 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
 
     with open_cluster(cluster, os.environ) as opened:
         yield opened
+
+
+@contextmanager
+def open_publisher(
+    store: Path | None, cluster: ClusterAccess | None, *, namespace: str
+) -> Iterator[Publisher]:
+    """Yield what writes the outputs but the HyperNodes to the folder or the cluster.
+
+    Raises:
+        ConfigError: there are no credentials for the cluster.
+    """
+    if cluster is None:
+        yield FolderPublisher(store or Path(), namespace=namespace)
+        return
+    from generator.publish.cluster import ClusterPublisher  # noqa: PLC0415 - as `open_plan_store`
+    from generator.store.output_objects import open_output_objects  # noqa: PLC0415
+
+    with open_output_objects(cluster, os.environ, managers=MANAGERS) as objects:
+        yield ClusterPublisher(objects, namespace=namespace, clock=monotonic)
 
 
 @contextmanager

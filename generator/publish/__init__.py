@@ -8,6 +8,7 @@
 - outcome: what became of each output, and the conditions that say so
 - cluster: applies the plans to a cluster, a bounded number of writes a round
 - folder: writes the same documents as files
+- once: compares or writes all outputs once, as a command does
 
 Imports `reconcile` for the pace of writes, and `store`. Data flow: tree -> rendered -> plan ->
 cluster or folder -> outcome.

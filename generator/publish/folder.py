@@ -13,6 +13,7 @@ import yaml
 
 from generator.objects.outputs import Output, OutputType
 from generator.outputs.catalog import Export, name_file
+from generator.publish.kinds import KINDS
 from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.publish.rendered import UNDECIDED, list_tier_keys, render_output_file
 from generator.publish.request import PublishRequest
@@ -42,7 +43,8 @@ class FolderPublisher:
     def update(self, request: PublishRequest) -> OutputsOutcome:
         """Compare the files, and write what may be written."""
         outcomes = [self._update_output(output, request) for output in request.outputs]
-        outcomes += [self._remove(kind, request) for kind in request.removed]
+        wanted = {output.type for output in request.outputs}
+        outcomes += [self._remove(kind, request) for kind in KINDS if kind not in wanted]
         tree = request.tree
         keys = () if tree is None else list_tier_keys(tree, request.outputs)
         return OutputsOutcome(tuple(outcomes), keys, is_paused=not request.is_writing)

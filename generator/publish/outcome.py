@@ -77,6 +77,11 @@ class OutputsOutcome(NamedTuple):
     """Whether nothing may be written now."""
 
     @property
+    def is_done(self) -> bool:
+        """Whether nothing of any output is left to write, now or later."""
+        return all(row.state is OutputState.WRITTEN for row in self.rows)
+
+    @property
     def rows(self) -> tuple[OutputStatus, ...]:
         """The rows of the status, without removed outputs of which nothing is left."""
         return tuple(

@@ -10,14 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from generator.objects.inventory import Inventory
-from generator.objects.outputs import OutputType
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import TreeSpec
 from generator.observe.observation import Observation
-from generator.publish.kinds import KINDS
 from generator.publish.outcome import OutputsOutcome
-from generator.publish.rendered import find_decided_tree
+from generator.publish.rendered import find_decided_tree, find_removed
 from generator.publish.request import Publisher, PublishRequest
 from generator.reconcile.status import OutputSummary
 from topology.model.tree import TopologyTree
@@ -52,7 +50,7 @@ class OutputRound:
 
     def run(self, inputs: OutputInputs) -> OutputsOutcome:
         """Compare the outputs, and write what may be written; without outputs, do nothing."""
-        removed = find_removed(inputs.fabric, inputs.spec)
+        removed = find_removed(inputs.fabric, inputs.spec.outputs)
         is_unknown = any(setting.field in {"", "outputs"} for setting in inputs.spec.unknown)
         if self._publisher is None or is_unknown or not (inputs.spec.outputs or removed):
             return OutputsOutcome()
@@ -81,15 +79,6 @@ class OutputRound:
             )
             self._decided = key, tree
         return self._decided[1]
-
-
-def find_removed(fabric: Mapping[str, Any] | None, spec: TreeSpec) -> tuple[OutputType, ...]:
-    """Return the outputs that the status lists and the spec does not, in a fixed order."""
-    status = fabric.get("status") if fabric else None
-    rows = status.get("outputs") if isinstance(status, Mapping) else None
-    listed = {row.get("type") for row in rows or () if isinstance(row, Mapping)}
-    wanted = {output.type for output in spec.outputs}
-    return tuple(kind for kind in KINDS if kind.value in listed and kind not in wanted)
 
 
 def summarise_outputs(outcome: OutputsOutcome) -> OutputSummary:

@@ -6,18 +6,24 @@ kind that the cluster does not serve concerns its own output alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+import random  # noqa: TID251 - this is an edge: it spreads retries
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
 from threading import Thread
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
+from generator.kube.access import ClusterAccess
 from generator.kube.applier import Applier, Fence, RetryPolicy, never_fenced
+from generator.kube.credentials import find_credentials
 from generator.kube.owned_parts import find_owned_parts
 from generator.kube.reflector import Reflector
 from generator.kube.resources import Resource
-from generator.kube.transport import KubeRequest, Transport, decode_object
+from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from generator.store.own_writes import OwnWrites
 from runtime.retry import TokenBucket, WaitContext
+from runtime.stop import Stop
 from topology.model.errors import KubeNotFound, KubeUnavailable
 
 WRITES_PER_SECOND: Final = 50
@@ -258,3 +264,21 @@ class OutputObjects:
                 fence=self._fence,
             )
         return applier
+
+
+@contextmanager
+def open_output_objects(
+    access: ClusterAccess, environ: Mapping[str, str], *, managers: Collection[str]
+) -> Iterator[OutputObjects]:
+    """Yield the objects of a cluster, and close its connections at the end.
+
+    Raises:
+        ConfigError: there are no credentials, or they are not usable.
+    """
+    load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
+    pace = WaitContext(Stop(), monotonic, random.SystemRandom().uniform)
+    with (
+        closing(KubeTransport(load)) as transport,
+        OutputObjects(transport, pace=pace, managers=managers, on_change=lambda: None) as objects,
+    ):
+        yield objects

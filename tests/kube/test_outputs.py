@@ -269,3 +269,21 @@ def refuse_patches(cluster: OutputCluster, node: str) -> None:
         return cluster.api.request("PATCH", path, change, content_type=MERGE).status == 422
 
     cluster.await_that(is_refused, "the policy is in force")
+
+
+def test_apply_writes_and_removes_outputs_without_a_server(cluster: OutputCluster) -> None:
+    outputs = [{"type": "hypernode"}, {"type": "labels"}, {"type": "kueue"}]
+    cluster.choose(*outputs)
+    options = ("--namespace", cluster.namespace)
+    planned = toponaut(cluster, "plan", "--check", *options)
+    assert planned.code == ExitCode.CHECK_FAILED
+    num_hosts = len(cluster.scene.hosts)
+    assert f"output labels Pending: 0 written, {num_hosts} to write" in planned.err
+    assert cluster.labels() == {}
+    applied = toponaut(cluster, "apply", *options)
+    assert applied.code == ExitCode.OK, applied.err
+    assert cluster.labels().keys() == set(cluster.scene.hosts)
+    assert toponaut(cluster, "plan", "--check", *options).code == ExitCode.OK
+    before = cluster.num_writes()
+    assert toponaut(cluster, "apply", *options).code == ExitCode.OK
+    assert cluster.writes(before) == [], "a second apply writes nothing"

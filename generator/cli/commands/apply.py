@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from generator.cli.commands.plan import print_verdict, render_plan_text
+from generator.cli.commands.plan import print_verdict, publish, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import OutputFolder
@@ -21,15 +21,25 @@ from generator.cli.plan_input import (
     read_observed,
 )
 from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
+from generator.cli.store_options import (
+    PlanStore,
+    hold_folder,
+    namespace_option,
+    open_plan_store,
+    open_publisher,
+)
+from generator.objects.outputs import OutputState
 from generator.objects.tree_record import TreeRecord
 from generator.objects.write_policy import parse_write_policy
+from generator.publish.outcome import OutputsOutcome
 from generator.reconcile.apply import ApplyResult, apply_plan
 from generator.reconcile.plan import Action, render_action
 from generator.reconcile.tree_decision import build_record, with_past_times
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
 from topology.model.errors import KubeError, KubeForbidden, StoreError
+
+_GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
 
 
 @click.command(name="apply")
@@ -41,6 +51,7 @@ from topology.model.errors import KubeError, KubeForbidden, StoreError
     "given. Without --store, the cluster of --kube is written.",
 )
 @click.option("--approve", metavar="HASH", help="Apply the plan with this hash even if it is held.")
+@namespace_option
 @output_option
 @click.pass_context
 def command(
@@ -49,9 +60,12 @@ def command(
     output: str,
     store: Path | None,
     approve: str | None,
+    namespace: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Apply the plan: write the HyperNodes of the tree, and never change HyperNodes of others.
+
+    The other outputs in the spec of the Fabric object follow, with a line on stderr for each.
 
     Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the
@@ -82,7 +96,12 @@ def command(
             f"error: {result.error}; {show_count(len(result.pending), 'action')} not done", err=True
         )
         exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL)
-    exit_with_problems(ctx, plan.problems)
+    published = OutputsOutcome()
+    if not policy.is_paused:
+        with open_publisher(store, cluster, namespace=namespace) as publisher:
+            published = publish(publisher, plan.outputs._replace(is_writing=True))
+    is_refused = any(row.state not in _GOOD_STATES for row in published.rows)
+    exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL if is_refused else ExitCode.OK)
 
 
 def _apply_plan(
@@ -106,7 +125,12 @@ def _apply_plan(
         except (KubeError, StoreError) as error:
             result = ApplyResult((), plan.actions, error)
         else:
-            result = apply_plan(plan.actions, store, on_done=count_action)
+            unwritten = ApplyResult(plan.actions)
+            result = (
+                unwritten
+                if plan.is_decision_only
+                else apply_plan(plan.actions, store, on_done=count_action)
+            )
     document = [render_action(action) for action in result.done]
     print_document(
         document, output, text=lambda: render_plan_text(plan._replace(actions=result.done))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,11 @@ from generator.cli.option_types import OutputFolder
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
+from generator.cli.store_options import namespace_option, open_publisher
 from generator.objects.write_policy import WritePolicy, parse_write_policy
+from generator.publish.once import publish_once
+from generator.publish.outcome import OutputsOutcome
+from generator.publish.request import Publisher, PublishRequest
 from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import render_action
 from topology.model.errors import show
@@ -27,6 +32,7 @@ _FOLDER = OutputFolder()
 @click.option(
     "--observed", type=_FOLDER, help="Folder of HyperNodes to compare with, instead of --store."
 )
+@namespace_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything would change.")
 @output_option
 @click.pass_context
@@ -36,13 +42,15 @@ def command(
     output: str,
     store: Path | None,
     observed: Path | None,
+    namespace: str,
     *,
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Print the actions, in order, that change the observed HyperNodes into the desired ones.
 
-    stderr shows the hash of the plan, and whether the plan is held because it is too large.
+    stderr shows the hash of the plan, whether the plan is held because it is too large, and how
+    many objects of each other output would be written.
     """
     sources = parse_sources(options)
     existing = read_observed(store, observed, sources.cluster)
@@ -51,7 +59,12 @@ def command(
     document = [render_action(action) for action in plan.actions]
     print_document(document, output, text=lambda: render_plan_text(plan))
     print_verdict(plan.verdict, policy)
-    if check and plan.actions:
+    published = OutputsOutcome()
+    if observed is None and (store is not None or sources.cluster is not None):
+        cluster = None if store else sources.cluster
+        with open_publisher(store, cluster, namespace=namespace) as publisher:
+            published = publish(publisher, plan.outputs)
+    if check and (plan.actions or not published.is_done):
         exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
     exit_with_problems(ctx, plan.problems)
 
@@ -65,6 +78,18 @@ def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
     why = f": {policy.unknown}" if policy.unknown else ""
     paused = f"; writing is paused{why}" if policy.is_paused else ""
     click.echo(f"plan {verdict.hash} {text}{paused}", err=True)
+
+
+def publish(publisher: Publisher, request: PublishRequest) -> OutputsOutcome:
+    """Compare or write the outputs but the HyperNodes, and print a line for each on stderr."""
+    outcome = publish_once(publisher, request, clock=time.monotonic, pause=time.sleep)
+    for row in outcome.rows:
+        counts = [f"{row.objects} written", f"{row.pending} to write"]
+        counts += [f"{row.deferred} deferred"] if row.deferred else []
+        counts += [f"{row.refused} refused"] if row.refused else []
+        message = f": {row.message}" if row.message else ""
+        click.echo(f"output {row.type} {row.state}: {', '.join(counts)}{message}", err=True)
+    return outcome
 
 
 def render_plan_text(plan: Plan) -> str:
