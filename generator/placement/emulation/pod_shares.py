@@ -30,9 +30,12 @@ class DomainFiller:
         }[walk.flat_fill]
         self.leader_position: int | None = None
         """Node of the leader, once it is placed."""
+        self._num_group_pods = 0
+        """Pods that one node can offer room for at most: those of the group, not those left."""
 
     def fill(self, tier: int, unit: int, num_pods: int) -> PodsPerNode:
         """Return pods per node for pods in a unit that holds them."""
+        self._num_group_pods = num_pods
         if not self._walk.is_slice_by_slice or self._capacity.slice_size == 1:
             return self._fill_unit(tier, unit, num_pods, has_leader=self._capacity.has_leader)
         pods: PodsPerNode = {}
@@ -77,7 +80,7 @@ class DomainFiller:
         if tier <= self._flat_fill_tier:
             nodes = units_inside(self._capacity.problem, tier, unit, 0)
             order = self._walk.node_order or self._walk.fill_order
-            nodes = self._capacity.sorted_units(nodes, 0, order, num_pods)
+            nodes = self._sorted(0, nodes, order)
             return self._fill_nodes(nodes, num_pods, has_leader=has_leader)
         children = np.array(self._levels.children(tier, unit), dtype=np.int64)
         return self._fill_units(tier - 1, children, num_pods, has_leader=has_leader)
@@ -95,7 +98,7 @@ class DomainFiller:
         if has_leader:
             units, taken, pods = self._place_leader(tier, units, num_pods)
             num_pods -= taken
-        remaining_units = self._capacity.sorted_units(units, tier, self._walk.fill_order, num_pods)
+        remaining_units = self._sorted(tier, units, self._walk.fill_order)
         fits = self._capacity.usable_slots[tier]
         while num_pods and len(remaining_units):
             chosen = int(self._next_unit(tier, remaining_units, num_pods))
@@ -131,7 +134,10 @@ class DomainFiller:
         return units[units != chosen], share, pods
 
     def _first_unit(self, tier: int, units: IntArray, order: Sequence[DomainSort]) -> int:
-        return int(self._capacity.sorted_units(units, tier, order, 0)[0])
+        return int(self._sorted(tier, units, order)[0])
+
+    def _sorted(self, tier: int, units: IntArray, order: Sequence[DomainSort]) -> IntArray:
+        return self._capacity.sorted_units(units, tier, order, self._num_group_pods)
 
     def _next_unit(self, tier: int, remaining_units: IntArray, num_pods: int) -> int:
         """Return the next unit to fill: the first, or the best that holds all remaining pods."""
