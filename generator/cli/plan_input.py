@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from generator.cli.observation import read_observation
+from generator.cli.observation import LoadedObservation, read_observation
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.pods import Gang
@@ -138,7 +138,13 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         return _build_removal(observed, policy, problems)
     decided = select_decided(observed.record, observed.hypernodes)
     previous = build_hypernode_tree(decided).tree if decided else None
-    read = read_observation(sources, previous=previous)
+    return plan_observation(read_observation(sources, previous=previous), observed, policy=policy)
+
+
+def plan_observation(
+    read: LoadedObservation, observed: ObservedHyperNodes, *, policy: WritePolicy
+) -> Plan:
+    """Plan the changes towards an observed tree, and judge the plan."""
     planned = plan_tree_changes(read.observation, observed.hypernodes)
     decision = build_decision(observed.record, planned.desired, budget=policy.budget, now=utc_now())
     coverage = compute_coverage(read.inputs.inventory, read.inputs.reports, read.observation.tree)

@@ -12,6 +12,7 @@ import click
 
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
+from generator.outputs.hypernode import HyperNode
 from generator.reconcile.apply import HyperNodeStore
 from generator.store.base import StoredRecord
 from generator.store.directory import DirectoryStore
@@ -28,6 +29,10 @@ class ApprovalStore(Protocol):
 
 class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """A store to which a plan is applied."""
+
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        """Replace a HyperNode of another owner, unless it was changed since it was seen."""
+        ...
 
     def read_record(self) -> StoredRecord:
         """Return the record of what was decided last."""
