@@ -39,6 +39,7 @@ _COMMANDS: Final = {
     "apply": "Write the HyperNodes of the tree.",
     "approve": "Approve a plan that is held because it is too large.",
     "lint": "List what makes Volcano crash or stall in a set of HyperNodes.",
+    "adopt": "Take over HyperNodes that others wrote, under approval.",
     "export": "Print the tree in the format of a scheduler or another tool.",
     "place": "Place a gang, or say why it does not fit.",
     "compare": "Place a gang under each preset, and compare the results.",
@@ -50,7 +51,7 @@ _COMMANDS: Final = {
     "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "schema": "Print a JSON schema of a document.",
 }
-_PACKAGES: Final = {"lint": "hypernodes"}
+_PACKAGES: Final = {"adopt": "hypernodes", "lint": "hypernodes"}
 """The packages of commands that share one."""
 
 

@@ -149,7 +149,14 @@ def build_plan(sources: Sources, observed: ObservedHyperNodes, *, policy: WriteP
         return _build_removal(observed, policy, problems)
     decided = select_decided(observed.record, observed.hypernodes)
     previous = build_hypernode_tree(decided).tree if decided else None
-    read = read_observation(sources, previous=previous)
+    return plan_observation(read_observation(sources, previous=previous), observed, policy=policy)
+
+
+def plan_observation(
+    read: LoadedObservation, observed: ObservedHyperNodes, *, policy: WritePolicy
+) -> Plan:
+    """Plan the changes towards an observed tree, and judge the plan."""
+    tree_spec = parse_tree_spec(observed.fabric)[0]
     existing = observed.hypernodes
     if not tree_spec.has_hypernodes:  # the plan differs from the last decision
         existing = find_decided(observed.record, read.observation.tree)

@@ -13,6 +13,7 @@ import click
 
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
+from generator.outputs.hypernode import HyperNode
 from generator.publish.folder import FolderPublisher
 from generator.publish.kinds import MANAGERS
 from generator.publish.request import Publisher
@@ -39,6 +40,10 @@ class ApprovalStore(Protocol):
 
 class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """A store to which a plan is applied."""
+
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        """Replace a HyperNode of another owner, unless it was changed since it was seen."""
+        ...
 
     def read_record(self) -> StoredRecord:
         """Return the record of what was decided last."""

@@ -69,6 +69,8 @@ class HoldKind(StrEnum):
     """Hosts contradict the sweep that would move nodes."""
     SWEEP_UNCONFIRMED = "SweepUnconfirmed"
     """The first sweep of a new sweeper would move nodes, and no other sweep confirms it."""
+    ADOPTION = "Adoption"
+    """HyperNodes of others would be taken over; only `toponaut adopt` plans that."""
 
 
 class HoldReason(NamedTuple):

@@ -196,6 +196,15 @@ class ClusterStore:
 
         return retry_on_conflict(attempt)
 
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        """Replace a HyperNode of another client, unless it was changed since it was seen."""
+        document = self._get(HYPERNODES, hypernode.name)
+        if document is None or parse_manifest(document) != seen:
+            raise ForeignObject(f"HyperNode {hypernode.name} was changed; plan again")
+        return bool(
+            self._applier.apply(HYPERNODES, render_manifest(hypernode), document, is_ours=True)
+        )
+
     def remove(self, name: str) -> bool:
         """Delete a HyperNode; return whether it existed.
 

@@ -211,6 +211,22 @@ class DirectoryStore:
         self._refuse_foreign(hypernode.name, text.encode())
         return write_object(self.hypernodes, hypernode.name, text)
 
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        """Replace a HyperNode of another program, which a person approved.
+
+        Args:
+            hypernode: as ours.
+            seen: as it was when the take-over was planned.
+
+        Raises:
+            StoreError: it was changed or deleted since, or the folder cannot be written.
+        """
+        path = object_path(self.hypernodes, hypernode.name)
+        if _read_own_file(path, []) != seen:
+            raise WriteError(f"{show(str(path), 1024)} was changed; plan again")
+        text: str = yaml.dump(render_manifest(hypernode), Dumper=YAML_DUMPER, sort_keys=False)
+        return write_object(self.hypernodes, hypernode.name, text)
+
     def read_fabric(self) -> dict[str, Any] | None:
         """Return the Fabric object that agents read; None before the first write.
 

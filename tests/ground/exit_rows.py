@@ -54,6 +54,7 @@ ROWS = {
     "toponaut apply": Row("{sweep} --nodes {nodes}", output="--store"),
     "toponaut approve": Row("0123456789abcdef", prints=False, output="--store"),
     "toponaut lint": Row("{hypernodes}"),
+    "toponaut adopt": Row("{sweep} --nodes {nodes}", output="--store"),
     "toponaut export": Row("labels {sweep}"),
     "toponaut place": Row("-f {request} --tree {tree}"),
     "toponaut compare": Row("-f {request} --tree {tree}"),

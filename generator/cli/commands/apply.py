@@ -90,7 +90,7 @@ def command(
             print_document([], output, text=lambda: "nothing was changed")
             print_verdict(plan.verdict, policy)
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
-        result = _apply_plan(plan, opened, output, last=observed.record)
+        result = write_plan(plan, opened, output, last=observed.record)
     if result.error is not None:
         click.echo(
             f"error: {result.error}; {show_count(len(result.pending), 'action')} not done", err=True
@@ -104,7 +104,7 @@ def command(
     exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL if is_refused else ExitCode.OK)
 
 
-def _apply_plan(
+def write_plan(
     plan: Plan, store: PlanStore, output: str, *, last: TreeRecord | None
 ) -> ApplyResult:
     """Record what is decided, use up its approval, write the actions, and print the done ones."""

@@ -7,11 +7,13 @@
 - selector_lint: problems of a set on the nodes of a cluster
 - problems: the kinds of problems, and what follows from each
 - selectors: members by patterns and labels
+- adoption: HyperNodes of others as Toponaut takes them over
 - go_patterns, go_syntax: regular expressions as Go reads them
 
 Imports `topology` only.
 """
 
+from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
 from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
 from generator.outputs.hypernode.lint import find_structure_problems, lint
 from generator.outputs.hypernode.model import (
@@ -40,12 +42,14 @@ __all__ = [
     "PADDING_LABELS",
     "PLACEHOLDER",
     "SOURCE_LABEL",
+    "Adoption",
     "HyperNode",
     "HyperNodeProblem",
     "HyperNodeTree",
     "Member",
     "MemberType",
     "ProblemKind",
+    "adopt_hypernodes",
     "build_hypernode_tree",
     "build_unreadable",
     "find_set_problems",
@@ -56,5 +60,6 @@ __all__ = [
     "render_hypernodes",
     "render_manifest",
     "resolve_selectors",
+    "select_named",
     "sort_members",
 ]

@@ -210,6 +210,12 @@ def _find_node_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProbl
             yield _build(Kind.SHARED_NODE, f"node {show(node)}", text)
 
 
+def is_usable_name(name: str) -> bool:
+    """Return whether Toponaut may write a HyperNode of this name."""
+    is_short = is_object_name(name) and len(name) <= MAX_MEMBER_NAME
+    return is_short and not _VOLCANO_NAMES.fullmatch(name)
+
+
 def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     for hypernode in ordered:
         if not is_object_name(hypernode.name) or len(hypernode.name) > MAX_MEMBER_NAME:

@@ -69,7 +69,7 @@ def print_witness_diff(
     loaded = _READERS[against](witness, sources)
     diff = compare_witness(read.observation.tree, loaded.tree)
     print_document(
-        _render_document(diff, against), output, text=lambda: _render_text(diff, against)
+        _render_document(diff, against), output, text=lambda: render_witness_text(diff, against)
     )
     failed = ExitCode.CHECK_FAILED if check and diff.rows else None
     problems = tuple(dict.fromkeys((*read.problems, *loaded.problems)))
@@ -121,23 +121,29 @@ def _render_document(diff: WitnessDiff, against: Witness) -> dict[str, Any]:
         "kind": "WitnessDiff",
         "against": against.value,
         "agreed": diff.num_agreed,
-        "rows": [
-            {
-                "kind": row.kind.value,
-                "node": row.node,
-                "tier": row.tier,
-                "witness": row.witness,
-                "witnessMost": row.witness_most,
-                "cables": row.cables,
-                "cablesMost": row.cables_most,
-                "message": _describe(row, against),
-            }
-            for row in diff.rows
-        ],
+        "rows": render_witness_rows(diff, against),
     }
 
 
-def _render_text(diff: WitnessDiff, against: Witness) -> str:
+def render_witness_rows(diff: WitnessDiff, against: Witness) -> list[dict[str, str]]:
+    """Return the differences as JSON."""
+    return [
+        {
+            "kind": row.kind.value,
+            "node": row.node,
+            "tier": row.tier,
+            "witness": row.witness,
+            "witnessMost": row.witness_most,
+            "cables": row.cables,
+            "cablesMost": row.cables_most,
+            "message": _describe(row, against),
+        }
+        for row in diff.rows
+    ]
+
+
+def render_witness_text(diff: WitnessDiff, against: Witness) -> str:
+    """Return the differences as a table, and how many nodes agree."""
     rows = [
         (row.kind.value, show(row.node), show(_describe(row, against), _MESSAGE_CHARS))
         for row in diff.rows
@@ -159,9 +165,9 @@ def _describe(row: WitnessRow, against: Witness) -> str:
         case WitnessKind.OTHER_TIER:
             return f"no tier of the cables agrees with this tier of the {against}"
     text = f"{show(row.tier)} {witness} by the {against}"
-    if row.witness_most != row.cables:
+    if row.witness_most not in {row.cables, row.witness}:
         text += f", whose nodes are mostly in {show(row.witness_most)}"
     text += f"; its cables are in {cables}"
-    if row.cables_most != row.witness:
+    if row.cables_most not in {row.cables, row.witness}:
         text += f", whose nodes are mostly in {show(row.cables_most)} by the {against}"
     return text

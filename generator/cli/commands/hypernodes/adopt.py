@@ -1,0 +1,234 @@
+"""`toponaut adopt`: take over HyperNodes that others wrote, under approval."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from generator.cli.commands.apply import write_plan
+from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
+from generator.cli.commands.plan import print_verdict, render_plan_text
+from generator.cli.exit_codes import ExitCode
+from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
+from generator.cli.observation import list_node_labels as list_labels
+from generator.cli.option_types import OutputFolder
+from generator.cli.output import list_nodes, output_option, print_document, show_count
+from generator.cli.plan_input import (
+    ObservedHyperNodes,
+    Plan,
+    add_store_reports,
+    plan_observation,
+    read_observed,
+)
+from generator.cli.source_options import parse_sources, source_options
+from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
+from generator.ingest.sources import Sources, read_nodes
+from generator.objects.tree_record import TreeRecord
+from generator.objects.write_policy import parse_write_policy
+from generator.observe.domain_witness import WitnessDiff, compare_witness
+from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
+from generator.outputs.hypernode import (
+    Adoption,
+    HyperNode,
+    adopt_hypernodes,
+    build_hypernode_tree,
+    select_named,
+)
+from generator.reconcile.guard import HoldKind, HoldReason, hash_plan
+from generator.reconcile.plan import Action, Op, render_action
+from generator.store.base import StoredRecord
+from topology.model.errors import ParseError
+from topology.model.tree import API_VERSION, TopologyTree
+
+
+class _AdoptionPlan(NamedTuple):
+    """The plan with the take-overs first, and how the old set differs from the cables."""
+
+    plan: Plan
+    adoption: Adoption
+    diff: WitnessDiff
+    kept: tuple[str, ...]
+    """Names that a domain of the tree takes over."""
+    witness: Witness
+
+
+class _TakeOverStore:
+    """A store in which the first write of each adopted HyperNode takes it over."""
+
+    def __init__(self, store: PlanStore, adoption: Adoption) -> None:
+        self._store = store
+        self._taken = {row.name: row for row in adoption.taken}
+
+    def put(self, hypernode: HyperNode) -> bool:
+        seen = self._taken.pop(hypernode.name, None)
+        if seen is None:
+            return self._store.put(hypernode)
+        return self._store.take_over(hypernode, seen)
+
+    def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
+        return self._store.take_over(hypernode, seen)
+
+    def remove(self, name: str) -> bool:
+        return self._store.remove(name)
+
+    def approve(self, plan: str) -> object:
+        return self._store.approve(plan)
+
+    def read_record(self) -> StoredRecord:
+        return self._store.read_record()
+
+    def write_record(self, record: TreeRecord) -> object:
+        return self._store.write_record(record)
+
+    def consume_approval(self, plan: str) -> object:
+        return self._store.consume_approval(plan)
+
+
+@click.command(name="adopt")
+@source_options
+@click.option(
+    "--store",
+    type=OutputFolder(),
+    help="Folder whose hypernodes/ are taken over; neighborreports/ is read if no source is "
+    "given. Without --store, the cluster of --kube.",
+)
+@click.option(
+    "--names-in",
+    metavar="KEYS",
+    help="Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
+    "--node-labels) instead of the names of the HyperNodes.",
+)
+@click.option("--approve", metavar="HASH", help="Take over as the plan with this hash says.")
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    store: Path | None,
+    approve: str | None,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Take over the HyperNodes that people or other tools wrote.
+
+    Prints how they differ from the cables, and the plan: each one gets Toponaut's label, and its
+    patterns and labels become lists of nodes; then the plan of `toponaut apply` follows. A domain
+    keeps the name of the HyperNode that has most of its nodes. Nothing is written, and the exit
+    code is 5, until you approve the hash of the plan here or with `toponaut approve`. The set of
+    HyperNodes is valid after every write.
+    """
+    names_in = options.pop("names_in")
+    sources = parse_sources(options)
+    cluster = None if store else sources.cluster
+    with hold_folder(store), open_plan_store(store, cluster) as opened:
+        observed = read_observed(store, None, sources.cluster)
+        policy = parse_write_policy(observed.fabric)
+        policy = policy if approve is None else policy.with_approved_plan(approve)
+        sources = add_store_reports(sources, store, observed.fabric)
+        adopted = _plan_adoption(sources, observed, names_in)
+        if not isinstance(adopted, _AdoptionPlan):
+            nothing = "there is no HyperNode of others to take over"
+            print_document([], output, text=lambda: nothing)
+            exit_with_problems(ctx, adopted)
+        plan = adopted.plan
+        if policy.is_paused or not (
+            plan.verdict.is_allowed or policy.is_approved(plan.verdict.hash)
+        ):
+            print_document(
+                _render_document(adopted), output, text=lambda: _render_text(adopted, output)
+            )
+            print_verdict(plan.verdict, policy)
+            exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
+        target = _TakeOverStore(opened, adopted.adoption)
+        result = write_plan(plan, target, output, last=observed.record)
+    if result.error is not None:
+        pending = show_count(len(result.pending), "action")
+        click.echo(f"error: {result.error}; {pending} not done", err=True)
+        exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL)
+    exit_with_problems(ctx, plan.problems)
+
+
+def _plan_adoption(
+    sources: Sources, observed: ObservedHyperNodes, names_in: str | None
+) -> _AdoptionPlan | tuple[ParseError, ...]:
+    """Return the plan that takes over all HyperNodes that can be, and repairs them.
+
+    If there are none, returns why the others cannot be taken over.
+    """
+    nodes = list_labels(read_nodes(sources)) if sources.nodes or sources.cluster else None
+    adoption = adopt_hypernodes(observed.hypernodes, nodes)
+    refused = tuple(ParseError(row, source="HyperNodes") for row in adoption.problems)
+    if not adoption.claimed:
+        return refused
+    witness = Witness.LABELS if names_in else Witness.HYPERNODES
+    if names_in:
+        previous = build_labelled_tree(nodes or {}, parse_label_keys(names_in)).tree
+    else:
+        previous = build_hypernode_tree(select_named(adoption.claimed)).tree
+    read = read_observation(sources, previous=previous)
+    plan = _build_plan(read, observed, adoption)
+    old = previous if names_in else build_hypernode_tree(adoption.claimed).tree
+    problems = tuple(dict.fromkeys((*plan.problems, *refused)))
+    return _AdoptionPlan(
+        plan._replace(problems=problems),
+        adoption,
+        compare_witness(read.observation.tree, old),
+        _find_kept(read.observation.tree, previous),
+        witness,
+    )
+
+
+def _build_plan(read: LoadedObservation, observed: ObservedHyperNodes, adoption: Adoption) -> Plan:
+    """Return the plan on the adopted set; it is always held until a person approves it."""
+    claimed = {row.name: row for row in adoption.claimed}
+    after = tuple(claimed.get(row.name, row) for row in observed.hypernodes)
+    policy = parse_write_policy(observed.fabric)
+    plan = plan_observation(read, observed._replace(hypernodes=after), policy=policy)
+    actions = (*(_build_claim(row) for row in adoption.claimed), *plan.actions)
+    num = show_count(len(adoption.claimed), "HyperNode")
+    hold = HoldReason(HoldKind.ADOPTION, f"{num} of others would be taken over")
+    counts = {**plan.verdict.counts}
+    counts[Op.UPDATE] = counts.get(Op.UPDATE, 0) + len(adoption.claimed)
+    verdict = replace(
+        plan.verdict,
+        hash=hash_plan(actions),
+        counts=counts,
+        hold_reasons=(hold, *plan.verdict.hold_reasons),
+    )
+    return plan._replace(actions=actions, verdict=verdict)
+
+
+def _build_claim(hypernode: HyperNode) -> Action:
+    return Action(Op.UPDATE, hypernode.name, hypernode.tier, "take over", hypernode)
+
+
+def _find_kept(tree: TopologyTree, previous: TopologyTree) -> tuple[str, ...]:
+    before = {domain.name for domain in previous.domains}
+    return tuple(domain.name for domain in tree.domains if domain.name in before)
+
+
+def _render_document(adopted: _AdoptionPlan) -> dict[str, Any]:
+    return {
+        "apiVersion": API_VERSION,
+        "kind": "AdoptionPlan",
+        "hash": adopted.plan.verdict.hash,
+        "takenOver": [row.name for row in adopted.adoption.taken],
+        "namesKept": list(adopted.kept),
+        "differences": render_witness_rows(adopted.diff, adopted.witness),
+        "actions": [render_action(action) for action in adopted.plan.actions],
+    }
+
+
+def _render_text(adopted: _AdoptionPlan, output: str) -> str:
+    kept = show_count(len(adopted.kept), "name")
+    names = f": {list_nodes(adopted.kept, output)}" if adopted.kept else ""
+    return "\n".join(
+        [
+            render_witness_text(adopted.diff, adopted.witness),
+            f"{kept} kept{names}",
+            render_plan_text(adopted.plan),
+        ]
+    )
