@@ -55,7 +55,13 @@ class ShapedDevice(NamedTuple):
 
     def port_counts(self) -> list[int]:
         """Return the number of ports of each shape."""
-        return count_ports(self.order, len(self.shapes))
+        counts: Counter[int] | None = None
+        found = []
+        for index, columns in enumerate(self.columns):
+            if not columns and counts is None:
+                counts = Counter(self.order)
+            found.append(len(columns[0]) if columns else counts[index] if counts else 0)
+        return found
 
     def texts_by_port(self, index: int) -> Iterable[tuple[str, ...]]:
         """Return the texts of each port of a shape, given by its index."""
@@ -128,8 +134,8 @@ def unpack_shaped(packed: bytes) -> ShapedDevice:
     if lines[0] == _ESCAPED:
         lines[start:] = map(_unescape, lines[start:])
     stop = start + head.num_texts
-    head_texts, columns = lines[start:stop], []
-    for shape, num_ports in zip(shapes, count_ports(order, len(shapes)), strict=True):
+    head_texts, columns, counts = lines[start:stop], [], Counter(order)
+    for shape, num_ports in zip(shapes, map(counts.__getitem__, range(len(shapes))), strict=True):
         start = stop
         stop += num_ports * shape.num_texts
         starts = range(start, stop, num_ports)
@@ -162,12 +168,6 @@ def unpack_ids(packed: bytes) -> tuple[Id, ...]:
     texts = [line.decode("utf-8", "surrogatepass") for line in lines[first:num_lines]]
     is_escaped = lines[0] == _ESCAPED.encode()
     return head.fill(map(_unescape, texts) if is_escaped else iter(texts)).ids
-
-
-def count_ports(order: Sequence[int], num_shapes: int) -> list[int]:
-    """Return how often each number is in the order of ports."""
-    counts = Counter(order)
-    return [counts[index] for index in range(num_shapes)]
 
 
 def _escape(text: str) -> str:
