@@ -131,7 +131,8 @@ class _Relaxation(NamedTuple):
             outcome_pods[gang.priority] += num_pods
             bound_pods[gang.priority] += num_pods if name in evictable.whole else 0
         decided = evictable.whole | evictable.used
-        num_least = len(decided) + (1 if set(nodes) - decided else 0)
+        # Another placement may need none but the gangs that are decided about.
+        num_least = len(decided) or min(len(nodes), 1)
         frozen = frozenset(pairs)
         return cls(
             evictable,
@@ -157,7 +158,7 @@ class _Relaxation(NamedTuple):
                 spared = [evictable.narrowed(kept=everywhere)]
             return [evictable.narrowed(whole=[name]), *spared]
         undecided = sorted(set(self.nodes) - evictable.used)
-        if len(undecided) <= 1:
+        if len(undecided) <= (0 if evictable.whole | evictable.used else 1):
             return []
         name = undecided[0]
         everywhere = [(name, node) for node in evictable.victims_by_node]
