@@ -7,6 +7,7 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `request`: the frozen request, and the parser of its document.
 `presets`: the order of the objective vector of each scheduler system, as data.
 `quantities`: Kubernetes quantities, and the units in which the engine counts each resource.
+`budget`: the steps and the deadline of a query.
 `walk_rules`: how a preset tries domains and fills nodes, as data.
 `answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
 `host_lists`: the placement as host lists of MPI, Slurm and scripts.

@@ -5,12 +5,13 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from generator.placement.answer import (
     NO_DETAILS,
@@ -22,6 +23,7 @@ from generator.placement.answer import (
     Reason,
     ReasonKind,
 )
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, view_for
 from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.task_topology import place_by_buckets
@@ -44,41 +46,46 @@ from generator.placement.problem.objective import (
 )
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.eviction_search import solve_with_eviction
 from generator.placement.solve.pod_counts import max_gang_pods
 from generator.placement.solve.solver import solve, solve_greedily
 
 SEARCH_STEPS = 1_000_000
-"""Step budget of the exact search: about half a second."""
+"""Step budget of a preset's walk, and of the exact search: about half a second."""
 GREEDY_STEPS = 200_000
-"""Step budget of a preset's walk, and of the greedy finder, over choices of pods per group."""
+"""Step budget of the greedy finder."""
 EXACT_TIME_SHARE = 0.7
-"""Share of a deadline for the exact search; the rest is for the greedy finder."""
+"""Share of a deadline for the walk and the exact search; the rest is for the greedy finder."""
+MAX_DELAY_S, MAX_DELAY_SHARE = 0.02, 0.2
+"""A deadline is kept within this time, or within this share of it, whichever is more."""
+GRACE_STEPS_PER_S = 50_000
+"""Steps per second of that time, to prepare a query and to place it greedily."""
 MAX_CACHED_ANSWERS = 64
 """Answers that a snapshot caches; the cache is then cleared, which needs no lock."""
 EXPLANATION_STEPS = 500_000
 """Step budget for the reason and the alternatives of an infeasible request."""
 
 
-class _QueryTime(NamedTuple):
-    """The time limit of one query."""
+class _QueryTime:
+    """The time limit of one query, and the budget that all of its steps share."""
 
-    clock: Callable[[], float] | None
-    """None if there is no deadline."""
-    started_at_s: float = 0.0
-    deadline_s: float = 0.0
+    def __init__(self, request: PlacementRequest, clock: Callable[[], float] | None) -> None:
+        """Start the clock of a query, if it has a deadline."""
+        self._deadline_s = request.deadline_s or 0.0
+        self._started_at_s = 0.0 if clock is None else clock()
+        clock = None if request.deadline_s is None else clock
+        delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * self._deadline_s)
+        self.budget = Budget(clock=clock, grace_steps=round(GRACE_STEPS_PER_S * delay_s))
 
-    @classmethod
-    def start(cls, request: PlacementRequest, clock: Callable[[], float] | None) -> _QueryTime:
-        """Start the clock of a query."""
-        if clock is None or request.deadline_s is None:
-            return cls(None)
-        return cls(clock, clock(), request.deadline_s)
+    def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
+        """Allow this many steps until this share of the time has passed, or the grace is spent."""
+        self.budget.steps, self.budget.has_grace = steps, has_grace
+        self.budget.deadline_at_s = self._started_at_s + share * self._deadline_s
+        return self.budget
 
-    def budget(self, steps: int, *, share: float = 1.0) -> Budget:
-        """Return a budget of this many steps that also ends after this share of the time."""
-        return Budget(steps, self.clock, self.started_at_s + share * self.deadline_s)
+    def end(self) -> None:
+        """Lift all limits, for explanations that are read later."""
+        self.budget.steps, self.budget.clock = sys.maxsize, None
 
 
 def place(
@@ -124,21 +131,42 @@ def _compute_answer(
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return _infeasible_answer(refusal)
-    query_time = _QueryTime.start(request, clock)
+    query_time = _QueryTime(request, clock)
+    try:
+        return _solve_in_time(snapshot, request, query_time)
+    except BudgetExhausted:
+        return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
+    finally:
+        query_time.end()
+
+
+def _solve_in_time(
+    snapshot: Snapshot, request: PlacementRequest, query_time: _QueryTime
+) -> Placement:
+    """Return the answer.
+
+    Raises:
+        BudgetExhausted: the time was over before the request was prepared.
+    """
     snapshot = view_for(snapshot, request.gang, request.priority)
-    problem = build_problem(snapshot, request)
+    budget = query_time.renew(SEARCH_STEPS, has_grace=True)
+    problem = build_problem(snapshot, request, budget=budget)
     if snapshot.num_nodes == 0:
         return _infeasible_answer(no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
     candidate, is_proved = _find_best(problem, query_time)
-    evictable = find_evictable(snapshot, request) if candidate is None else None
+    evictable = None
+    if candidate is None:
+        budget = query_time.renew(SEARCH_STEPS)
+        evictable = find_evictable(snapshot, request, budget)
     if evictable is not None:
-        problem = build_problem(without_evictable(snapshot, evictable), request, evictable)
+        bare = without_evictable(snapshot, evictable)
+        problem = build_problem(bare, request, evictable, budget=query_time.budget)
         candidate, is_proved = _find_best(problem, query_time)
     if candidate is not None:
         return build_answer(problem, candidate)
     if not is_proved:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
-    return _explain_infeasible(problem, query_time.budget(EXPLANATION_STEPS))
+    return _explain_infeasible(problem, query_time.renew(EXPLANATION_STEPS))
 
 
 def uniform_answer(
@@ -225,7 +253,7 @@ def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | N
     """Return the placement by the steps of the preset's scheduler; None if they give no answer."""
     try:
         emulate = place_by_buckets if problem.uses_buckets else place_by_walk
-        candidate = emulate(problem, query_time.budget(GREEDY_STEPS))
+        candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return None
     # A walk that breaks a rule, or places fewer pods than it must, is no answer.
@@ -238,12 +266,12 @@ def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidat
     """Return the best placement by the preset's order, and whether it is proved."""
     try:
         search = solve if problem.evictable is None else solve_with_eviction
-        candidate = search(problem, query_time.budget(SEARCH_STEPS, share=EXACT_TIME_SHARE))
+        candidate = search(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
-        return solve_greedily(problem, query_time.budget(GREEDY_STEPS)), False
+        return solve_greedily(problem, query_time.renew(GREEDY_STEPS, has_grace=True)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:
         return candidate, candidate is None or candidate.is_proved
-    greedy = solve_greedily(problem, query_time.budget(GREEDY_STEPS))
+    greedy = solve_greedily(problem, query_time.renew(GREEDY_STEPS, has_grace=True))
     options = [candidate] if greedy is None else [candidate, greedy]
     return min(options, key=lambda option: option.objective.vector(problem.objective_order)), False
 

@@ -17,6 +17,7 @@ from typing import Final
 import numpy as np
 
 from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray, UnknownTier
 from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
@@ -27,7 +28,6 @@ from generator.placement.problem.problem import Problem, build_problem, without_
 from generator.placement.problem.slices import all_slices
 from generator.placement.quantities import render_quantity
 from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.solver import solve
 from topology.model.errors import list_some, show
 
@@ -135,7 +135,8 @@ def without_exclusions(problem: Problem) -> Problem:
         slot_cache=SlotCache(),
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
-    return build_problem(open_snapshot, replace(problem.request, groups=groups))
+    changed_request = replace(problem.request, groups=groups)
+    return build_problem(open_snapshot, changed_request, budget=problem.budget)
 
 
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
@@ -258,7 +259,7 @@ def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
         wider_request = replace(request, required=tier, across_islands=is_across)
         yield (
             f"required tier {tier} instead of {tiers[job_tier]}",
-            build_problem(snapshot, wider_request),
+            build_problem(snapshot, wider_request, budget=problem.budget),
         )
 
 

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from generator.placement.answer import Placement, render_placement
+from generator.placement.budget import Budget
 from generator.placement.cluster.snapshot import Snapshot, view_for
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
@@ -66,7 +67,7 @@ def _measure_as_optimal(
 ) -> Objective:
     """Return the objective of a placement under the preset `optimal`."""
     view = view_for(snapshot, request.gang, request.priority)
-    evictable = find_evictable(view, request) if placement.victims else None
+    evictable = find_evictable(view, request, Budget()) if placement.victims else None
     cluster = view if evictable is None else without_evictable(view, evictable)
     problem = build_problem(cluster, replace(request, preset=Preset.OPTIMAL), evictable)
     pods = [

@@ -19,12 +19,12 @@ from generator.placement.batch.sequential import (
     must_explain_now,
     place_sequentially,
 )
+from generator.placement.budget import Budget
 from generator.placement.cluster.snapshot import Snapshot, view_for, with_running, without_running
 from generator.placement.engine import as_running_gang, build_answer
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Budget
 from topology.model.errors import InvariantError
 
 BATCH_STEPS = 4000

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from itertools import combinations, permutations
 from typing import Final, NamedTuple, Protocol
 
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.levels import LEAF_TIER
-from generator.placement.solve.budget import Budget, BudgetExhausted
 
 MAX_NEARBY: Final = 11
 """Nearby gangs that are tried together with one gang."""

@@ -16,6 +16,7 @@ from generator.placement.answer import Placement, ReasonKind
 from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
 from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape, SlotCache
@@ -24,7 +25,6 @@ from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective, measure
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.solver import solve
 
 SPAN_FACTOR = 8

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot, fit_pods
@@ -203,42 +204,32 @@ class FreeCapacity:
                 gains.append((counts.cells, change))
         return gains
 
-    def slots_beside(self, shape: int, node: int, other: int) -> int:
-        """Return how many pods of a shape fit a node beside one pod of another shape."""
-        mark = len(self.changes)
-        self.take(other, node, 1)
-        slots = int(self._counts[shape].slots_by_tier[0][node])
-        self.undo(mark)
-        return slots
-
 
 def build_shapes(
-    snapshot: Snapshot, request: PlacementRequest
+    snapshot: Snapshot, request: PlacementRequest, budget: Budget | None = None
 ) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
     """Return the distinct shapes in a fixed order, and the index of each group's shape.
 
     Cached shapes of the snapshot are reused. A shape from before some nodes changed is counted
     again on those nodes only. Cost: O(tiers × nodes) to copy, O(resources × nodes) for a new shape.
+
+    Raises:
+        BudgetExhausted: the budget ended.
     """
-    if len(request.groups) == 1:
-        (group,) = request.groups
-        key = _shape_key(group, own_shape=-1)
-        return (_cached_shape(snapshot, group, key[:-1], (group.count, request.uses_tiers)),), (0,)
     own_shape_groups = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
     keys = [
         _shape_key(group, own_shape=index if index in own_shape_groups else -1)
         for index, group in enumerate(request.groups)
     ]
-    distinct_keys = sorted(set(keys))
-    total_pods = sum(group.count for group in request.groups)
-    shapes = tuple(
-        _cached_shape(
-            snapshot, request.groups[keys.index(key)], key[:-1], (total_pods, request.uses_tiers)
-        )
-        for key in distinct_keys
-    )
-    shape_index = {key: index for index, key in enumerate(distinct_keys)}
-    return shapes, tuple(shape_index[key] for key in keys)
+    group_by_key = dict(zip(reversed(keys), reversed(request.groups), strict=True))
+    distinct_keys = sorted(group_by_key)
+    job = sum(group.count for group in request.groups), request.uses_tiers
+    shapes = []
+    for key in distinct_keys:
+        if budget is not None:
+            budget.spend_on_arrays(snapshot.num_nodes)
+        shapes.append(_cached_shape(snapshot, group_by_key[key], key[:-1], job))
+    return tuple(shapes), tuple(distinct_keys.index(key) for key in keys)
 
 
 def _cached_shape(

@@ -283,10 +283,10 @@ def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
     return _change_running(snapshot, gangs, sign=-1)
 
 
-def without_running(snapshot: Snapshot, gang: str) -> Snapshot:
-    """Return the snapshot without a running gang; the same snapshot if it does not run."""
-    running_gang = snapshot.running.get(gang)
-    return snapshot if running_gang is None else _change_running(snapshot, (running_gang,), sign=1)
+def without_running(snapshot: Snapshot, *gangs: str) -> Snapshot:
+    """Return the snapshot without some gangs; the same snapshot if none of them runs."""
+    running = tuple([snapshot.running[gang] for gang in gangs if gang in snapshot.running])
+    return _change_running(snapshot, running, sign=1) if running else snapshot
 
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from math import log2
 from typing import NamedTuple
 
+from generator.placement.budget import Budget
 from generator.placement.emulation.level_descent import LevelDescent
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, units_inside
-from generator.placement.solve.budget import Budget
 
 
 class DomainShare(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -115,11 +116,11 @@ class CandidateDomains:
     def _slots_beside_leader(self, leader: int, group: int, free: FreeCapacity) -> IntArray:
         """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
         leader_shape, group_shape = self._problem.shape_of[leader], self._problem.shape_of[group]
-        leader_slots = free.slots_by_tier(leader_shape)[0]
-        slots = np.full(len(leader_slots), NONE_FITS, dtype=np.int64)
-        for node in np.flatnonzero(leader_slots):
-            slots[node] = free.slots_beside(group_shape, int(node), leader_shape)
-        return slots
+        shape, beside = self._problem.shapes[group_shape], self._problem.shapes[leader_shape]
+        left = replace(self._problem.snapshot, free=free.free_array())
+        slots = left.count_slots(shape.request, unbounded=shape.max_slots[0], used=beside.request)
+        is_free = free.slots_by_tier(leader_shape)[0] > 0
+        return np.where(is_free, np.where(shape.allowed, slots, 0), NONE_FITS)
 
     def _has_capacity(
         self, scope: Scope, counts: Sequence[int], free: FreeCapacity, tier: int

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.emulation.task_buckets import (
     AffinityIndex,
@@ -24,7 +25,6 @@ from generator.placement.emulation.task_buckets import (
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.budget import Budget
 from generator.placement.solve.pod_counts import pod_count_choices
 
 MAX_SHOWN_PODS = 100
@@ -95,6 +95,7 @@ class _BucketAttempt:
 
     def _score(self, pod: TaskPod, bucket: Bucket | None, waiting: list[TaskPod], node: int) -> int:
         """Return the score of a node that has a free slot for the pod."""
+        self._problem.budget.check()
         if bucket is None:
             return 0
         repelled = self._affinity.num_repelling(pod.group, self._pods_on_node.get(node, Counter()))

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from generator.placement.answer import NO_DETAILS, LazyMapping
+from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
@@ -28,7 +29,6 @@ from generator.placement.problem.domain_capacity import (
 )
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.budget import Budget
 from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.walk_rules import PlacementWalk
 

@@ -34,7 +34,11 @@ class GroupCapacity:
             slots_by_tier: pods of the group that fit, per tier and unit, or per node only.
             leader: for a group with a leader: its pods that fit each node beside one leader,
                 `NONE_FITS` where no leader fits.
+
+        Raises:
+            BudgetExhausted: the budget of the query ended.
         """
+        problem.budget.spend_on_arrays(problem.snapshot.num_nodes)
         self.problem, self.group = problem, group
         levels = problem.snapshot.levels
         self._unit_multiples = _unit_multiples(problem, group)
@@ -122,7 +126,8 @@ class GroupCapacity:
     def sorted_units(
         self, units: IntArray, tier: int, order: Sequence[DomainSort], num_pods: int
     ) -> IntArray:
-        """Return units of a tier, sorted; O(units × tiers)."""
+        """Return units of a tier, sorted; O(units × tiers); the budget may end."""
+        self.problem.budget.spend_on_arrays(self.problem.snapshot.num_nodes)
         columns = [
             column for sort in order for column in self._sort_columns(units, tier, sort, num_pods)
         ]
@@ -253,21 +258,14 @@ def name_ranks(problem: Problem, tier: int) -> IntArray:
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     if tier in snapshot.name_ranks:
         return snapshot.name_ranks[tier]
-    starts = levels.starts[tier]
-    paths = [
-        (
-            *(
-                _domain_name(problem, outer, int(levels.unit_of_node[outer][start]))
-                for outer in range(levels.root - 1, 0, -1)
-                if outer >= tier
-            ),
-            snapshot.specs[int(start)].name if tier == 0 else "",
-        )
-        for start in starts
-    ]
-    order = sorted(range(len(paths)), key=lambda unit: (paths[unit], unit))
-    ranks = np.empty(len(paths), dtype=np.int64)
-    ranks[order] = np.arange(len(paths))
+    outer = np.zeros(len(levels.starts[tier]), dtype=np.int64)
+    if tier + 1 < levels.root:
+        outer = name_ranks(problem, tier + 1)[levels.unit_of_node[tier + 1][levels.starts[tier]]]
+    names = [_unit_name(problem, tier, unit) for unit in range(len(outer))]
+    keys = list(zip(outer.tolist(), names, strict=True))
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    ranks = np.empty(len(keys), dtype=np.int64)
+    ranks[order] = np.arange(len(keys))
     snapshot.name_ranks[tier] = ranks
     return ranks
 
@@ -277,19 +275,12 @@ def own_name_ranks(problem: Problem, tier: int) -> IntArray:
 
     The own name of a domain is the last part of its path.
     """
-    starts = problem.snapshot.levels.starts[tier]
-    names = np.array(
-        [
-            problem.snapshot.specs[int(start)].name
-            if tier == 0
-            else _domain_name(problem, tier, unit).rpartition("/")[2]
-            for unit, start in enumerate(starts)
-        ]
-    )
+    units = range(len(problem.snapshot.levels.starts[tier]))
+    names = np.array([_unit_name(problem, tier, unit).rpartition("/")[2] for unit in units])
     return np.asarray(np.unique(names, return_inverse=True)[1], dtype=np.int64)
 
 
-def _domain_name(problem: Problem, tier: int, unit: int) -> str:
+def _unit_name(problem: Problem, tier: int, unit: int) -> str:
     """Return the name of a domain, or of the first node if the unit is not a domain."""
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     domain = int(levels.domain_of_unit[tier][unit])

@@ -10,7 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
+from generator.placement.budget import Budget
+from generator.placement.cluster.snapshot import (
+    RunningGang,
+    RunningPods,
+    Snapshot,
+    without_running,
+)
 from generator.placement.request import EvictionPolicy, PlacementRequest
 
 MAX_COVER_STATES = 2000
@@ -180,8 +186,14 @@ def _cheapest_cover(
     return tuple(victims[index] for index in best[goal][2])
 
 
-def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePods | None:
-    """Return what a request may evict; None if nothing; O(running pods)."""
+def find_evictable(
+    snapshot: Snapshot, request: PlacementRequest, budget: Budget
+) -> EvictablePods | None:
+    """Return what a request may evict; None if nothing; O(running pods).
+
+    Raises:
+        BudgetExhausted: the deadline has passed.
+    """
     if request.eviction is EvictionPolicy.NEVER:
         return None
     gangs = {
@@ -191,18 +203,19 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
     }
     victims_of: dict[int, list[Victim]] = {}
     for name in sorted(gangs):
+        budget.check()
         for node, victim in _victims_of_gang(snapshot, gangs[name]):
             victims_of.setdefault(node, []).append(victim)
     if not victims_of:
         return None
-    resources = list(enumerate(snapshot.resources))
+    quantities = snapshot.free[:, list(victims_of)].T.tolist()
     return EvictablePods(
         policy=request.eviction,
         gangs=gangs,
         victims_by_node={node: tuple(victims) for node, victims in victims_of.items()},
         free_by_node={
-            node: {name: int(snapshot.free[row, node]) for row, name in resources}
-            for node in victims_of
+            node: dict(zip(snapshot.resources, row, strict=True))
+            for node, row in zip(victims_of, quantities, strict=True)
         },
         priorities=tuple(sorted({gang.priority for gang in gangs.values()}, reverse=True)),
     )
@@ -210,19 +223,19 @@ def find_evictable(snapshot: Snapshot, request: PlacementRequest) -> EvictablePo
 
 def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterator[tuple[int, Victim]]:
     """Yield the pods of a gang on each of its nodes."""
-    pods, requests = Counter[str](), dict[str, Counter[str]]()
+    entries_by_node: dict[str, list[RunningPods]] = {}
     for entry in gang.pods:
         if entry.node in snapshot.position_of:
-            pods[entry.node] += entry.count
-            used = requests.setdefault(entry.node, Counter())
-            used.update({name: need * entry.count for name, need in entry.request.items()})
-    for node, count in pods.items():
-        request = tuple(sorted(requests[node].items()))
-        yield snapshot.position_of[node], Victim(gang.gang, gang.priority, count, request)
+            entries_by_node.setdefault(entry.node, []).append(entry)
+    for node, entries in entries_by_node.items():
+        used: dict[str, int] = {}
+        for entry in entries:
+            for name, need in entry.request.items():
+                used[name] = used.get(name, 0) + need * entry.count
+        num_pods, request = sum(entry.count for entry in entries), tuple(sorted(used.items()))
+        yield snapshot.position_of[node], Victim(gang.gang, gang.priority, num_pods, request)
 
 
 def without_evictable(snapshot: Snapshot, evictable: EvictablePods) -> Snapshot:
     """Return the snapshot without any evictable gang."""
-    for gang in evictable.gangs:
-        snapshot = without_running(snapshot, gang)
-    return snapshot
+    return without_running(snapshot, *evictable.gangs)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from operator import or_
 from typing import NamedTuple
 
+from generator.placement.budget import Budget
 from generator.placement.request import PlacementRequest
 
 
@@ -57,8 +58,14 @@ class GroupCounts(NamedTuple):
     """Whether some of its pods run already."""
 
 
-def build_gang_members(request: PlacementRequest, rows: Sequence[GroupCounts]) -> GangMember:
-    """Return all members of the gang as one set of which none may be left out."""
+def build_gang_members(
+    request: PlacementRequest, rows: Sequence[GroupCounts], budget: Budget
+) -> GangMember:
+    """Return all members of the gang as one set of which none may be left out.
+
+    Raises:
+        BudgetExhausted: the deadline has passed.
+    """
     groups = [
         GangMember(index, row.counts, (), 0, row.kind, _totals_of(row.counts), ())
         for index, row in enumerate(rows)
@@ -71,12 +78,12 @@ def build_gang_members(request: PlacementRequest, rows: Sequence[GroupCounts]) -
         bound = (group_set.required, group_set.preferred)
         has_running = any(rows[group].has_running for one in members for group in one.groups())
         kind = (*bound, group_set.name if has_running else "")
-        sets.append(_set_of(members, least=group_set.least, kind=kind))
+        sets.append(_set_of(members, least=group_set.least, kind=kind, budget=budget))
     inner_groups = {group for group_set in request.sets for group in group_set.groups}
     inner_sets = {inner for group_set in request.sets for inner in group_set.sets}
     top = [member for index, member in enumerate(groups) if index not in inner_groups]
     top += [member for index, member in enumerate(sets) if index not in inner_sets]
-    return _set_of(top, least=len(top), kind=())
+    return _set_of(top, least=len(top), kind=(), budget=budget)
 
 
 def takes_part(member: GangMember, counts: Sequence[int]) -> bool:
@@ -112,16 +119,19 @@ def all_members(member: GangMember) -> Iterator[GangMember]:
         yield from all_members(inner)
 
 
-def _set_of(members: Sequence[GangMember], *, least: int, kind: tuple[object, ...]) -> GangMember:
+def _set_of(
+    members: Sequence[GangMember], *, least: int, kind: tuple[object, ...], budget: Budget
+) -> GangMember:
     """Return a set; O(members² × totals / word)."""
     ordered = sorted(members, key=_first_group)
     later = [tuple(int(needed == 0) for needed in range(len(ordered) + 1))]
     for member in reversed(ordered):
+        budget.check()
         rest = later[-1]
         later.append(
             tuple(
                 (rest[needed] if least < len(ordered) else 0)
-                | _sums(rest[max(needed - 1, 0)], member)
+                | _sums(rest[max(needed - 1, 0)], member, budget)
                 for needed in range(least + 1)
             )
         )
@@ -145,12 +155,13 @@ def _totals_of(counts: range) -> int:
     return _shifted_sums(1, counts) if counts else 0
 
 
-def _sums(totals: int, member: GangMember) -> int:
+def _sums(totals: int, member: GangMember, budget: Budget) -> int:
     """Return the sums of totals and those of a member."""
     if member.group >= 0:
         return _shifted_sums(totals, member.counts) if member.counts else 0
     found, left = 0, member.totals
     while left:
+        budget.check()
         lowest = (left & -left).bit_length() - 1
         found |= totals << lowest
         left &= left - 1

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import build_shapes, pair_weights
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
 from generator.placement.cluster.shapes import PodShape
@@ -91,6 +92,8 @@ class Problem:
     """What may be evicted; `snapshot` is then the one without it."""
     is_growth: bool
     """Whether the gang already runs, so that new pods may complete running slices."""
+    budget: Budget
+    """The steps and the time that the query may still use, in whatever it does."""
 
     @property
     def root(self) -> int:
@@ -128,7 +131,7 @@ class Problem:
             )
             for index in range(len(self.request.groups))
         ]
-        return build_gang_members(self.request, rows)
+        return build_gang_members(self.request, rows, self.budget)
 
     @property
     def min_pods(self) -> int:
@@ -260,7 +263,11 @@ class Problem:
 
 
 def build_problem(
-    snapshot: Snapshot, request: PlacementRequest, evictable: EvictablePods | None = None
+    snapshot: Snapshot,
+    request: PlacementRequest,
+    evictable: EvictablePods | None = None,
+    *,
+    budget: Budget | None = None,
 ) -> Problem:
     """Resolve a request against a snapshot; O(shapes × resources × nodes).
 
@@ -268,12 +275,15 @@ def build_problem(
         snapshot: the cluster, without the pods that may be evicted.
         request: the request.
         evictable: what may be evicted; None: nothing.
+        budget: of the query; unlimited by default.
 
     Raises:
+        BudgetExhausted: the budget ended.
         UnknownTier: the request names a tier that the tree lacks.
     """
     running, running_of, indexed_pods = find_running_positions(snapshot, request)
-    shapes, shape_of = build_shapes(snapshot, request)
+    budget = budget or Budget()
+    shapes, shape_of = build_shapes(snapshot, request, budget)
     total_slots = [shape.total_slots for shape in shapes]
     return Problem(
         snapshot=snapshot,
@@ -298,6 +308,7 @@ def build_problem(
         node_weights=_build_node_weights(snapshot, request),
         evictable=evictable,
         is_growth=bool(running),
+        budget=budget,
     )
 
 

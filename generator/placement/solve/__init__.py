@@ -11,7 +11,6 @@
 `cost_encoding`: additive keys of the objective as one integer.
 `equivalence`: classes of nodes and units that are alike for a job.
 `greedy`: a placement without proof, one part after the other.
-`budget`: steps and deadline of a query.
 
 May import `answer`, `cluster`, `presets`, `problem` and `request`.
 """

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.levels import LEAF_TIER, BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import (
     choose_fewest_bins,
     fewest_bins_candidates,
     fill_in_order,
 )
-from generator.placement.solve.budget import Budget
 
 WORD_BITS = 60
 """Wider costs are Python integers in an object array: equally exact, but slower."""

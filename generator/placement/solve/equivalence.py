@@ -112,6 +112,7 @@ def _packing_columns(
         yield column[nodes]
     free_by_resource = {name: free[nodes] for name, free in _free_columns(problem).items()}
     for counts in product(*(range(count + 1) for count in max_pods)):
+        problem.budget.spend_on_arrays(len(nodes))
         fits = np.logical_and.reduce(
             [shape_slots >= count for shape_slots, count in zip(slots, counts, strict=True)]
         )

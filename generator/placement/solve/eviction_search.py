@@ -10,12 +10,12 @@ import heapq
 from dataclasses import replace
 from itertools import count
 
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.objective import PlacementCandidate, measure, resources_used
 from generator.placement.problem.preemption import eviction_branches
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.solver import solve
 
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.constraints import satisfies_rules
@@ -26,8 +27,9 @@ from generator.placement.problem.request_parts import (
     RequestPart,
     assign_parts,
 )
-from generator.placement.solve.budget import Budget
 
+STEPS_PER_PART = 8
+"""Cost of placing one part, apart from the nodes that are compared."""
 MAX_DOMAINS_TRIED = 8
 """Domains tried per tier, those with the fewest slots first."""
 
@@ -47,9 +49,11 @@ class GreedyFinder:
             BudgetExhausted: the budget ended.
         """
         slots = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
+        num_shapes = len(self._problem.shapes)
         for unit in units[np.argsort(slots, kind="stable")[:MAX_DOMAINS_TRIED]]:
             self._budget.spend(len(self._parts))
-            domain = _GreedyDomain(self._problem, tier, int(unit))
+            self._budget.spend_on_arrays(num_shapes * self._problem.snapshot.num_nodes // 10)
+            domain = _GreedyDomain(self._problem, tier, int(unit), self._budget)
             placed = domain.place_job(self._parts, tier, int(unit))
             if placed is not None and satisfies_rules(
                 self._problem, self._assign_positions(placed)
@@ -68,9 +72,9 @@ def _hardest_first(parts: Sequence[RequestPart]) -> list[RequestPart]:
 class _GreedyDomain:
     """The free slots of one domain while parts are placed in it."""
 
-    def __init__(self, problem: Problem, tier: int, unit: int) -> None:
+    def __init__(self, problem: Problem, tier: int, unit: int, budget: Budget) -> None:
         levels = problem.snapshot.levels
-        self._problem, self._levels = problem, levels
+        self._problem, self._levels, self._budget = problem, levels, budget
         self._start, self._stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
         self._free_slots = FreeCapacity(problem.snapshot, problem.shapes)
 
@@ -129,6 +133,8 @@ class _GreedyDomain:
         """Place parts in a unit; None if one of them does not fit."""
         placed: list[PlacedPart] = []
         for part in parts:
+            self._budget.spend(STEPS_PER_PART)
+            self._budget.spend_on_arrays(self._stop - self._start)
             found = (
                 self._place_set(part, tier, unit)
                 if part.members
@@ -193,6 +199,7 @@ class _GreedyDomain:
 
     def _fullest_first(self, slots: IntArray, start: int, stop: int) -> IntArray:
         """Return the nodes of a range, grouped by unit, units with more slots first per tier."""
+        self._budget.spend_on_arrays(len(self._levels.unit_of_node) * (stop - start))
         keys = []
         for unit_of in self._levels.unit_of_node:
             units = unit_of[self._start + start : self._start + stop]
@@ -210,6 +217,7 @@ class _GreedyDomain:
                 continue  # a full node beside a free one of the same unit
             node = int(offset) + self._start
             nodes += [node] * count
+            self._budget.spend(1 + len(self._problem.shapes) // 4)
             self._free_slots.take(part_type.shape, node, count)
         return sorted(nodes)
 

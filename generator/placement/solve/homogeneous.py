@@ -17,12 +17,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartPlacement, PartType, PlacedPart
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.domain_dp import (
     Bounds,
     DomainTables,

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.problem.gang_members import GangMember
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.budget import Budget
 
 EXACT_FLOATS = 1 << 53
 """Below it, a sum of integers in 64-bit floats is exact."""

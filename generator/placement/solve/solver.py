@@ -17,6 +17,7 @@ from typing import Protocol
 
 import numpy as np
 
+from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.gang_members import (
     GangMember,
@@ -32,7 +33,6 @@ from generator.placement.problem.request_parts import (
     assign_parts,
     build_parts,
 )
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
 from generator.placement.solve.pod_counts import (
@@ -44,11 +44,7 @@ CHOICE_STEPS = 500
 """Cost of preparing one choice of pods per group, or one more strategy for it."""
 MAX_GREEDY_CHOICES = 8
 """Choices of pods per group that are tried greedily before the fewest pods are grown."""
-FIRST_CHOICE_STEPS = 2_000
-"""Steps for the first choice, which no deadline ends."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
-NODES_PER_STEP = 100
-"""Nodes over which arrays are compared in the time of one search step."""
 
 
 class Finder(Protocol):
@@ -84,17 +80,15 @@ def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
 def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return a placement that satisfies all rules, or None if none is found; never proved.
 
-    The numbers with most pods are tried first, once even if the deadline has passed. If they do
-    not fit, the fewest pods are placed, and grow member by member and group by group.
+    The numbers with most pods are tried first. If they do not fit, the fewest pods are placed, and
+    grow member by member and group by group.
     """
     best: PlacementCandidate | None = None
-    for tried, allowed in ((1, Budget(FIRST_CHOICE_STEPS)), (MAX_GREEDY_CHOICES, budget)):
-        with suppress(BudgetExhausted):
-            choices = islice(pod_count_choices(problem, allowed), tried)
-            make_finder = partial(GreedyFinder, budget=allowed)
-            for candidate in _improvements(problem, make_finder, allowed, choices):
-                if best is None or _is_better(problem, candidate, best):
-                    best = candidate
+    with suppress(BudgetExhausted):
+        choices = islice(pod_count_choices(problem, budget), MAX_GREEDY_CHOICES)
+        make_finder = partial(GreedyFinder, budget=budget)
+        for candidate in _improvements(problem, make_finder, budget, choices):
+            best = candidate
     if best is not None:
         return best
     growth = _Growth(problem, budget)

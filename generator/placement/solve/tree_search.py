@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
@@ -29,7 +30,6 @@ from generator.placement.problem.request_parts import (
     type_sort_key,
 )
 from generator.placement.problem.slices import UnitRule
-from generator.placement.solve.budget import Budget, BudgetExhausted
 from generator.placement.solve.cost_encoding import CostEncoding
 from generator.placement.solve.equivalence import EquivalenceClasses
 from generator.placement.solve.part_contents import PartContents, StateEncoding, UnitState
@@ -195,7 +195,7 @@ class TreeSearch:
         ]
         return table
 
-    def _domain_table(self, tier: int, unit: int, effort: Budget) -> _UnitTable:
+    def _domain_table(self, tier: int, unit: int, budget: Budget) -> _UnitTable:
         table = _UnitTable(unit, {})
         sums: dict[int, int] = {0: 0}
         children = self._problem.snapshot.levels.children(tier, unit)
@@ -203,12 +203,12 @@ class TreeSearch:
             below = self._table(tier - 1, child)
             if len(below.entries) == 1 and self._empty_state in below.entries:
                 continue
-            fold = self._fold_child(sums, below.packed, effort)
+            fold = self._fold_child(sums, below.packed, budget)
             table.folds.append(fold)
             table.children.append(child - children.start)
             sums = {state: row[0] for state, row in fold.items()}
         unpacked = {self._state_encoding.decode(state): cost for state, cost in sums.items()}
-        table.entries = self._close_states(tier, unit, unpacked)
+        table.entries = self._close_states(tier, unit, unpacked, budget)
         return table
 
     def _fold_child(
@@ -246,7 +246,7 @@ class TreeSearch:
             for counts in self._pods_that_fit(node)
             if (cost := self._cost_encoding.node_cost(node, counts)) is not None
         }
-        return _UnitTable(node, self._close_states(0, node, sums))
+        return _UnitTable(node, self._close_states(0, node, sums, self._budget))
 
     def _pods_that_fit(self, node: int) -> Iterator[tuple[int, ...]]:
         """Yield the pods per shape that fit a node together."""
@@ -265,7 +265,7 @@ class TreeSearch:
                 yield counts
 
     def _close_states(
-        self, tier: int, unit: int, sums: dict[UnitState, int]
+        self, tier: int, unit: int, sums: dict[UnitState, int], budget: Budget
     ) -> dict[UnitState, TableEntry]:
         """Complete parts in a unit, and return the states that the rules of its tier allow."""
         open_entries = {
@@ -274,9 +274,11 @@ class TreeSearch:
         }
         for index, part_type in enumerate(self._types):
             if part_type.max_tier >= tier and self._contains_running(tier, unit, part_type):
+                budget.check()
                 open_entries = self._complete_type(tier, index, open_entries)
         entries = {}
         for state, entry in open_entries.items():
+            budget.check()
             closed = self._apply_rules(tier, unit, state)
             if closed is not None:
                 pods = self._contents.pods_per_shape(state.complete_parts, state.loose_pods)

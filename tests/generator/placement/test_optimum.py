@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
+from generator.placement.budget import Budget
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.budget import Budget
 from generator.placement.solve.solver import solve
 from tests.effort import examples
 from tests.generator.placement import referee

@@ -7,12 +7,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.snapshot import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.budget import Budget
 from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_greedily
 from tests.effort import examples
 from tests.generator.placement import referee

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
+from generator.placement.budget import Budget
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
@@ -19,7 +20,6 @@ from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
 from generator.placement.solve import homogeneous as homogeneous_module
-from generator.placement.solve.budget import Budget
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily
 from generator.placement.solve.solver import Finder, candidate_units, solve
 from generator.placement.solve.tree_search import TreeSearch
