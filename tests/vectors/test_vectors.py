@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -67,3 +68,12 @@ def test_it_judges_all_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == 549
     assert len({vector["id"] for vector in ONCE_WRONG}) == 126
     assert len({vector["id"] for vector in PEER_RULES}) == 97
+
+
+def test_every_rule_of_a_preset_names_vectors_that_exist() -> None:
+    ids = [vector["id"] for vector in (*VECTORS, *PEER_RULES)]
+    text = (FOLDER.parents[1] / "docs" / "presets.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[-1] for line in text.splitlines() if line.startswith("| ")]
+    named = [name for row in rows for name in re.findall("`([^`]+)`", row)]
+    assert len(named) > 30
+    assert not [name for name in named if not any(row.startswith(name) for row in ids)]
