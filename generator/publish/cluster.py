@@ -65,15 +65,15 @@ class ClusterPublisher:
         self._limits = BlockedWrites()
         self._planned: set[WriteKey] = set()
         """The writes that this round plans."""
-        self._num_left = 0
-        """Writes that are left in this round."""
+        self._num_left = self._num_written = 0
+        """Writes that are left, and that were sent, in this round."""
         self._waits_s: list[float] = []
         """Seconds until writes that had to wait in this round may be tried."""
         self._next_round_s = _NEXT_ROUND_S
 
     def update(self, request: PublishRequest) -> OutputsOutcome:
         """Compare the outputs, and write what may be written."""
-        self._num_left = MAX_WRITES if request.is_writing else 0
+        self._num_left, self._num_written = (MAX_WRITES if request.is_writing else 0), 0
         self._planned, self._waits_s, self._next_round_s = set(), [], _NEXT_ROUND_S
         outcomes = [self._update_output(row, request) for row in self._render(request)]
         outcomes += [
@@ -81,14 +81,13 @@ class ClusterPublisher:
             for kind in request.removed
         ]
         self._limits.keep(self._planned)
-        num_written = MAX_WRITES - self._num_left if request.is_writing else 0
-        if num_written:
-            log.info("outputs written", extra={"num_writes": num_written})
+        if self._num_written:
+            log.info("outputs written", extra={"num_writes": self._num_written})
         keys = () if request.tree is None else list_tier_keys(request.tree, request.outputs)
         return OutputsOutcome(
             tuple(outcomes),
             keys,
-            num_written,
+            self._num_written,
             min(self._waits_s, default=None) if request.is_writing else None,
             is_paused=not request.is_writing,
         )
@@ -181,6 +180,7 @@ class ClusterPublisher:
             log.warning("output refused", extra={"object": action.key, "error": str(error)})
             return refusal
         self._limits.record_write(key, part, now_s)
+        self._num_written += 1
         return True
 
     def _send(self, objects: ObjectSet, action: ObjectAction, *, is_known: bool) -> None:
