@@ -41,8 +41,7 @@ LABEL_PRESETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             f"cloud.google.com/gce-topology-{name}" for name in ("block", "subblock", "host")
         ),
         "oci": tuple(
-            f"oci.oraclecloud.com/host.{name}"
-            for name in ("hpc_island_id", "network_block_id", "local_block_id", "rack_id")
+            f"oci.oraclecloud.com/host.{name}" for name in ("network_block_id", "rack_id")
         ),
         "coreweave": tuple(
             f"backend.coreweave.cloud/{name}" for name in ("fabric", "superpod", "leafgroup")
