@@ -30,6 +30,7 @@ from topology.reports.sweep_parts import split_sweep
 NUM_LIARS: Final = 18_000
 NUM_CHANGED: Final = 2
 """In the second changed round the state of the first one is replaced."""
+_NUM_HONEST: Final = 32
 _NUM_PORTS: Final = 4
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _STATUS: Final = Path("/proc/self/status")
@@ -155,6 +156,13 @@ INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
     "a sweep below the quota, 8,192 honest hosts and 18,000 liars": _beside_sweep,
     "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds": _all_at_once,
 }
+
+
+def report_changing_hosts(num_hosts: int, num_entries: int, turn: int) -> Iterator[Document]:
+    """Yield hosts beside honest ones that hear new neighbors in each turn, as a server has them."""
+    hosts = _liars(num_hosts, num_entries, _invented)
+    for document in (*_honest(_NUM_HONEST), *hosts(turn)):
+        yield from _versioned(iter([document]), turn)
 
 
 def observe_alone(name: str, num_changed: int = NUM_CHANGED) -> Peak:
