@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 from operator import add
@@ -24,7 +24,7 @@ from topology.model.facts import Device, DeviceKind, Medium, Neighbor
 from topology.model.ids import Id, IdKind, parse_node_name
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import ShapedDevice, unpack_shaped
-from topology.reports.port_shapes import DeviceShape, PortShape, index_of
+from topology.reports.port_shapes import DeviceShape, PortShape, index_of, pick_text
 
 _MAX_SHAPES: Final = 1024
 """A report with further shapes is read as a device, which costs a factor."""
@@ -103,19 +103,15 @@ class _HeadPlaces:
     def ids(self, texts: Sequence[str]) -> tuple[Id, ...]:
         """Return the ids if they are few."""
         rows = self._few_ids
-        return tuple([one._replace(value=_pick(texts, place)) for one, place in rows])
+        return tuple([one._replace(value=pick_text(texts, place)) for one, place in rows])
 
     def images(self, texts: Sequence[str]) -> tuple[int, ...]:
         """Return the hashes of the system image GUIDs."""
-        return tuple([hash(_pick(texts, place)) for place in self._images])
+        return tuple([hash(pick_text(texts, place)) for place in self._images])
 
 
 def _find_kind(marked: Device, kind: IdKind) -> list[int | None]:
     return [index_of(one.value) for one in marked.ids if one.kind is kind]
-
-
-def _pick(texts: Sequence[str], place: int | None) -> str:
-    return "" if place is None else texts[place]
 
 
 class _ShapeColumns:
@@ -186,13 +182,14 @@ class ShapedClaims:
         head, ports = self._find_head(shaped.head), self._find_ports(shaped)
         if head is None or ports is None or not _has_node(shaped, head, claim.node):
             return None
-        order = self._find_order(_port_names(shaped, ports))
+        names = [shaped.texts_at(index, port.name) for index, port in enumerate(ports)]
+        order = self._find_order(tuple(shaped.in_order(names)))
         if order is None:
             return None
         shapes = [ports[index].rows.number for index in shaped.order]
         self.rows.add_ports(number, shapes, *order)
         texts, node = shaped.head_texts, claim.node
-        name, kind = _pick(texts, head.name), head.facts.kind
+        name, kind = pick_text(texts, head.name), head.facts.kind
         self.heard.add_speaker(name, kind, node, is_identified=head.is_identified)
         mentioned: set[int] = set()
         claimed: list[list[Sequence[int]]] = []
@@ -202,7 +199,7 @@ class ShapedClaims:
             claimed.append(self._add_ports(port, columns, num_ports, mentioned))
             if port.near is not None:
                 self._add_heard(port, columns, node)
-        keys = _in_order(shaped.order, claimed)
+        keys = chain.from_iterable(_arrange_keys(shaped, claimed))
         facts = _read_facts(shaped, (head, ports), node, keys)
         return ShapedFacts(facts, list(mentioned))
 
@@ -286,7 +283,7 @@ def _read_facts(
     texts = shaped.head_texts
     own_keys = head.hash_keys(texts)
     return head.facts._replace(
-        name=_pick(texts, head.name),
+        name=pick_text(texts, head.name),
         node_name=node,
         node=None if node is None else parse_node_name(node),
         keys=tuple(dict.fromkeys(chain(own_keys, port_hashes))),
@@ -306,33 +303,23 @@ def _has_node(shaped: ShapedDevice, head: _HeadPlaces, node: str | None) -> bool
     if node is None or len(head.node_names) != 1:
         return node is None and not head.node_names
     (claimed,) = head.node_names
-    return not claimed.subtype and _pick(shaped.head_texts, index_of(claimed.value)) == node
+    return not claimed.subtype and pick_text(shaped.head_texts, index_of(claimed.value)) == node
 
 
-def _port_names(shaped: ShapedDevice, ports: Sequence[_ShapeColumns]) -> tuple[str, ...]:
-    """Return the names of all ports, in their order."""
-    columns: list[Iterator[str]] = [
-        repeat("") if port.name is None else iter(shaped.columns[index][port.name])
-        for index, port in enumerate(ports)
-    ]
-    if len(columns) == 1:
-        return tuple(columns[0]) if ports[0].name is not None else ("",) * len(shaped.order)
-    return tuple([next(columns[index]) for index in shaped.order])
-
-
-def _in_order(order: Sequence[int], claimed: Sequence[Sequence[Sequence[int]]]) -> list[int]:
-    """Return the hashes of the strong keys of all ports, in their order.
+def _arrange_keys(
+    shaped: ShapedDevice, claimed: Sequence[Sequence[Sequence[int]]]
+) -> list[tuple[int, ...]]:
+    """Return the hashes of the strong keys of each port, in the order of the ports.
 
     Args:
-        order: the index of the shape of each port.
+        shaped: the device.
         claimed: by shape: the columns of its keys.
     """
     if not any(claimed):
         return []
-    rows: list[Iterator[tuple[int, ...]]] = [
-        zip(*columns, strict=True) if columns else repeat(()) for columns in claimed
-    ]
-    return [key for index in order for key in next(rows[index])]
+    return shaped.in_order(
+        [zip(*columns, strict=True) if columns else repeat(()) for columns in claimed]
+    )
 
 
 def _label(shaped: ShapedDevice, ports: Sequence[_ShapeColumns]) -> str | None:
@@ -341,4 +328,4 @@ def _label(shaped: ShapedDevice, ports: Sequence[_ShapeColumns]) -> str | None:
         return None
     index = shaped.order[0]
     texts = [column[0] for column in shaped.columns[index]]
-    return _pick(texts, ports[index].rdma) or _pick(texts, ports[index].name)
+    return pick_text(texts, ports[index].rdma) or pick_text(texts, ports[index].name)

@@ -1,6 +1,7 @@
 """The objects that agents and the generator exchange, and reports in little memory. Pure.
 
     neighbor_report  NeighborReport, the message from agent to generator: parse, render, build
+    closed_sets      the members of closed sets in reports, by their texts
     plain_reports    reports as our writers render them, read without the wire model
     port_shapes      what ports and devices of one kind have in common: all but names and ids
     report_patterns  how the ports and devices of one shape are written in reports

@@ -13,7 +13,7 @@ from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import SweptPort, is_swept_port
 from topology.reports.packed_devices import ShapedDevice
-from topology.reports.port_shapes import PortShape, index_of
+from topology.reports.port_shapes import PortShape, index_of, pick_text
 
 _MAX_SHARED_PORTS: Final = 64
 _MAX_SHARED: Final = 1024
@@ -58,8 +58,8 @@ class _HeardPlaces(NamedTuple):
 
     def read(self, texts: Sequence[str]) -> int:
         """Return the hash of the name and the ids."""
-        ids = [(kind, _pick(texts, value), subtype) for kind, value, subtype in self.ids]
-        return hash((_pick(texts, self.name), tuple(ids)))
+        ids = [(kind, pick_text(texts, value), subtype) for kind, value, subtype in self.ids]
+        return hash((pick_text(texts, self.name), tuple(ids)))
 
 
 class _PortPlaces(NamedTuple):
@@ -98,15 +98,15 @@ def summarize_host(shaped: ShapedDevice) -> HostSummary | None:
     if shaped.head.device.kind is not DeviceKind.HOST:
         return None
     places = [_places_of(shape) for shape in shaped.shapes]
-    names = [_column(shaped, index, one.name) for index, one in enumerate(places)]
+    names = [shaped.texts_at(index, one.name) for index, one in enumerate(places)]
     swept = [_read_swept(shaped, index, one) for index, one in enumerate(places)]
     rows = [next(swept[index]) for index in shaped.order if places[index].subnet]
     own = shaped.head.device.ids
     named = [index_of(one.value) for one in own if one.kind is IdKind.NODE_NAME]
     return HostSummary(
-        node_names=tuple([_pick(shaped.head_texts, place) for place in named]),
+        node_names=tuple([pick_text(shaped.head_texts, place) for place in named]),
         num_ids=len(own),
-        port_names=_share(tuple([next(names[index]) for index in shaped.order])),
+        port_names=_share(tuple(shaped.in_order(names))),
         shapes=_share(tuple([shaped.shapes[index] for index in shaped.order])),
         swept_ports=_share(tuple([port for port, _ in rows])),
         guids=tuple([guids for _, guids in rows]),
@@ -120,23 +120,13 @@ def _read_swept(
     for texts in shaped.texts_by_port(index) if places.subnet else ():
         guids = _read_guid(texts, places.node_guid), _read_guid(texts, places.port_guid)
         rdma = None if places.rdma is None else texts[places.rdma]
-        yield SweptPort(places.subnet, _pick(texts, places.name), rdma), guids
+        yield SweptPort(places.subnet, pick_text(texts, places.name), rdma), guids
 
 
 def _hear(shaped: ShapedDevice, index: int, places: Sequence[_PortPlaces]) -> Iterable[int]:
     heard = places[index].heard
     rows = shaped.texts_by_port(index) if heard else ()
     return [one.read(texts) for texts in rows for one in heard]
-
-
-def _column(shaped: ShapedDevice, index: int, place: int | None) -> Iterator[str]:
-    if place is None:
-        return iter([""] * shaped.order.count(index))
-    return iter(shaped.columns[index][place])
-
-
-def _pick(texts: Sequence[str], place: int | None) -> str:
-    return "" if place is None else texts[place]
 
 
 def _read_guid(texts: Sequence[str], place: int | None) -> int:

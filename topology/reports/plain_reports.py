@@ -16,17 +16,21 @@ from pydantic import ValidationError
 from topology.model.facts import (
     Capability,
     Device,
-    DeviceKind,
-    GpuDistance,
-    Medium,
     Neighbor,
     Port,
-    PortState,
-    Source,
     sort_capabilities,
 )
-from topology.model.ids import Id, IdKind
+from topology.model.ids import Id
 from topology.model.validation import check_object
+from topology.reports.closed_sets import (
+    CAPABILITIES,
+    DEVICE_KINDS,
+    DISTANCES,
+    ID_KINDS,
+    MEDIA,
+    SOURCES,
+    STATES,
+)
 from topology.reports.neighbor_report import (
     API_VERSION,
     MAX_NUMA_NODE,
@@ -56,16 +60,6 @@ PORT_FIELDS: Final = frozenset(
 NEIGHBOR_FIELDS: Final = frozenset(
     {"ids", "name", "portIds", "portName", "source", "kind", "ttlSeconds", "capabilities"}
 )
-_KINDS: Final = {str(kind): kind for kind in IdKind}
-_DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
-_CAPABILITIES: Final = {str(capability): capability for capability in Capability}
-_MEDIA: Final = {str(medium): medium for medium in Medium}
-_STATES: Final = {str(state): state for state in PortState}
-_SOURCES: Final = {str(source): source for source in Source}
-_DISTANCES: Final[dict[str | None, GpuDistance | None]] = {
-    None: None,
-    **{str(distance): distance for distance in GpuDistance},
-}
 _KnownIds: TypeAlias = dict[tuple[Any, Any, Any], Id | None]
 """The ids of one report so far, by type, value and subtype; None for one that identifies nothing.
 Ports repeat most ids of their device."""
@@ -126,7 +120,7 @@ def _read_device(spec: Any) -> Device:  # noqa: ANN401 - JSON
     _check_fields(device, DEVICE_FIELDS)
     known: _KnownIds = {}
     return Device(
-        kind=_DEVICE_KINDS[device["kind"]],
+        kind=DEVICE_KINDS[device["kind"]],
         name=_read_text(device["name"]),
         ids=_read_ids(device.get("ids", ()), _MAX_DEVICE_IDS, known),
         ports=tuple([_read_port(port, known) for port in _rows(spec.get("ports", ()), MAX_PORTS)]),
@@ -145,13 +139,13 @@ def _read_port(row: Any, known: _KnownIds) -> Port:  # noqa: ANN401 - JSON
     return Port(
         _read_text(row["name"]),
         _read_ids(get("ids", ()), _MAX_PORT_IDS, known),
-        _MEDIA[row["medium"]],
-        _STATES[get("state", "unknown")],
+        MEDIA[row["medium"]],
+        STATES[get("state", "unknown")],
         _read_number(get("rateBps"), MAX_RATE_BPS),
         _read_optional(get("bondMaster")),
         _read_optional(get("rdmaDevice")),
         _read_optional(get("pciAddress")),
-        _DISTANCES[get("gpuDistance")],
+        DISTANCES[get("gpuDistance")],
         tuple([_read_neighbor(neighbor, known) for neighbor in neighbors]),
         _read_number(get("numaNode"), MAX_NUMA_NODE),
         firmware_lldp,
@@ -167,15 +161,15 @@ def _read_neighbor(row: Any, known: _KnownIds) -> Neighbor:  # noqa: ANN401 - JS
         _read_text(get("name", "")),
         _read_ids(get("portIds", ()), _MAX_PORT_IDS, known),
         _read_text(get("portName", "")),
-        _SOURCES[row["source"]],
-        _DEVICE_KINDS[get("kind", "unknown")],
+        SOURCES[row["source"]],
+        DEVICE_KINDS[get("kind", "unknown")],
         _read_number(get("ttlSeconds"), _MAX_TTL_S),
         _read_capabilities(get("capabilities", ())),
     )
 
 
 def _read_capabilities(words: Any) -> tuple[Capability, ...]:  # noqa: ANN401 - JSON
-    return sort_capabilities(_CAPABILITIES[word] for word in _rows(words, len(Capability)))
+    return sort_capabilities(CAPABILITIES[word] for word in _rows(words, len(Capability)))
 
 
 def _read_ids(rows: object, limit: int, known: _KnownIds) -> tuple[Id, ...]:
@@ -188,7 +182,7 @@ def _read_ids(rows: object, limit: int, known: _KnownIds) -> tuple[Id, ...]:
         if key not in known:
             kind, value, subtype = key
             known[key] = canonical_id(
-                _KINDS[kind], _read_text(value), _read_optional(subtype) or ""
+                ID_KINDS[kind], _read_text(value), _read_optional(subtype) or ""
             )
         if (identifier := known[key]) is not None:
             found[identifier] = None

@@ -13,17 +13,20 @@ from itertools import count
 from typing import Any, Final, TypeAlias
 
 from topology.model.facts import (
-    Capability,
     Device,
-    DeviceKind,
-    GpuDistance,
-    Medium,
     Neighbor,
     Port,
-    PortState,
-    Source,
 )
-from topology.model.ids import Id, IdKind
+from topology.model.ids import Id
+from topology.reports.closed_sets import (
+    CAPABILITIES,
+    DEVICE_KINDS,
+    DISTANCES,
+    ID_KINDS,
+    MEDIA,
+    SOURCES,
+    STATES,
+)
 
 TEXT: Final = 1
 """Stands in a shape for a text that differs between ports; empty texts are part of the shape."""
@@ -31,16 +34,6 @@ _MAX_CACHED: Final = 1024
 _MAX_CACHED_BYTES: Final = 4096
 """Longer shapes are those of ports that hear many devices; few ports share one."""
 _MAX_CACHED_IDS: Final = 64
-_KINDS: Final = {str(kind): kind for kind in IdKind}
-_DEVICE_KINDS: Final = {str(kind): kind for kind in DeviceKind}
-_CAPABILITIES: Final = {str(capability): capability for capability in Capability}
-_MEDIA: Final = {str(medium): medium for medium in Medium}
-_STATES: Final = {str(state): state for state in PortState}
-_SOURCES: Final = {str(source): source for source in Source}
-_DISTANCES: Final[dict[str | None, GpuDistance | None]] = {
-    None: None,
-    **{str(distance): distance for distance in GpuDistance},
-}
 Row: TypeAlias = Sequence[Any]
 """A `Port`, `Neighbor` or `Id` with TEXT in place of its texts."""
 
@@ -65,13 +58,13 @@ class PortShape:
         return Port(
             _fill(name, texts),
             _fill_ids(ids, texts),
-            _MEDIA[medium],
-            _STATES[state],
+            MEDIA[medium],
+            STATES[state],
             rate,
             _fill(bond, texts),
             _fill(rdma, texts),
             _fill(pci, texts),
-            _DISTANCES[distance],
+            DISTANCES[distance],
             tuple([_fill_neighbor(one, texts) for one in near]),
             *rest,
         )
@@ -94,7 +87,7 @@ class DeviceShape:
         """Return the device with the given texts and ports."""
         kind, name, model, ids = self._row
         return Device(
-            kind=_DEVICE_KINDS[kind],
+            kind=DEVICE_KINDS[kind],
             name=_fill(name, texts),
             model=_fill(model, texts),
             ids=_fill_ids(ids, texts),
@@ -207,7 +200,9 @@ def _fill(value: Any, texts: Iterator[str]) -> Any:  # noqa: ANN401 - a text, or
 
 
 def _fill_ids(rows: Sequence[Row], texts: Iterator[str]) -> tuple[Id, ...]:
-    return tuple([Id(_KINDS[kind], _fill(value, texts), subtype) for kind, value, subtype in rows])
+    return tuple(
+        [Id(ID_KINDS[kind], _fill(value, texts), subtype) for kind, value, subtype in rows]
+    )
 
 
 def _fill_neighbor(row: Row, texts: Iterator[str]) -> Neighbor:
@@ -217,11 +212,16 @@ def _fill_neighbor(row: Row, texts: Iterator[str]) -> Neighbor:
         _fill(name, texts),
         _fill_ids(port_ids, texts),
         _fill(port_name, texts),
-        _SOURCES[source],
-        _DEVICE_KINDS[kind],
+        SOURCES[source],
+        DEVICE_KINDS[kind],
         ttl_s,
-        tuple([_CAPABILITIES[capability] for capability in capabilities]),
+        tuple([CAPABILITIES[capability] for capability in capabilities]),
     )
+
+
+def pick_text(texts: Sequence[str], place: int | None) -> str:
+    """Return the text at a place of a shape; empty where the shape has no text."""
+    return "" if place is None else texts[place]
 
 
 def index_of(mark: str | None) -> int | None:
