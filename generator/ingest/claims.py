@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from generator.ingest.heard_devices import (
     explain_flooder,
@@ -35,18 +35,22 @@ from generator.ingest.sweep_choice import (
 )
 from generator.ingest.sweep_findings import derive_ignored_findings
 from generator.ingest.unusable_reports import derive_excess_findings
+from topology.model.bounded_cache import BoundedCache
 from topology.model.claims import Claim, SweptClaims
 from topology.model.errors import ParseError, show
 from topology.model.facts import Device, DeviceKind, Finding
 from topology.reports.compact_reports import CompactReport, Report
-from topology.reports.host_summaries import HostSummary
+from topology.reports.host_summaries import HostSummary, outline_host
 from topology.reports.neighbor_report import SweepPart
 from topology.reports.observed_time import find_latest
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import pack_device
-from topology.reports.port_shapes import PortShape
 
-_MAX_WHOLE_HOSTS: Final = 1024
+_MAX_FORM_BYTES: Final = 4 << 20
+_SHAPE_BYTES: Final = 64
+"""Of the text of a shape, besides its characters."""
+_HostForm: TypeAlias = tuple[int, tuple[str, ...]]
+"""The number of ids and the shapes of the ports of a host."""
 
 
 class ReportClaims(NamedTuple):
@@ -93,8 +97,10 @@ class ClaimBuilder:
         self._device_claims: dict[str, _DeviceClaim] = {}
         self._deaf: dict[str, tuple[_DeviceClaim, _DeviceClaim]] = {}
         """By name: the claim of a host that names too many devices, and the one without them."""
-        self._whole_hosts: dict[tuple[int, tuple[PortShape, ...]], bool] = {}
-        """By number of ids and shapes of ports: whether all of a host's report counts."""
+        self._whole_hosts: BoundedCache[_HostForm, bool] = BoundedCache(
+            _is_whole_host, weigh=_weigh_form, max_bytes=_MAX_FORM_BYTES
+        )
+        """By form of a host: whether all of its report counts."""
         self._sweep_parser = SweepParser()
         self._chooser = SweepChooser(self._sweep_parser.parse, self._sweep_parser.weigh)
 
@@ -180,12 +186,7 @@ class ClaimBuilder:
         """Return whether nothing of a host's report is left out, judged by its ports' shapes."""
         if any(claimed != name for claimed in host.node_names):
             return False
-        ports = (host.num_ids, host.shapes)
-        if ports not in self._whole_hosts:
-            if len(self._whole_hosts) >= _MAX_WHOLE_HOSTS:
-                self._whole_hosts.clear()
-            self._whole_hosts[ports] = _is_whole_host(name, host)
-        return self._whole_hosts[ports]
+        return self._whole_hosts[host.num_ids, host.shapes]
 
     def _leave_out_flooders(self, claims: Mapping[str, _DeviceClaim]) -> dict[str, _DeviceClaim]:
         """Return the claims, of hosts that name too many devices without their neighbors."""
@@ -263,11 +264,16 @@ def _build_device_claim(report: Report, device: Device, *, is_node: bool) -> _De
     return _DeviceClaim(report.content, claim, problems, is_node, ports, scoped.excess, heard)
 
 
-def _is_whole_host(name: str, host: HostSummary) -> bool:
-    """Return whether all of a host's report counts."""
-    outline = host.outline()
-    scoped = limit_to_scope(name, outline, is_node=True)
+def _is_whole_host(form: _HostForm) -> bool:
+    """Return whether all of a report counts; its name is that of a node."""
+    num_ids, shapes = form
+    outline = outline_host(shapes, num_ids=num_ids)
+    scoped = limit_to_scope("", outline, is_node=True)
     return scoped.device is outline and not scoped.problems and not scoped.excess
+
+
+def _weigh_form(form: _HostForm, _: bool) -> int:  # noqa: FBT001 - the value of a cache
+    return sum(len(shape) + _SHAPE_BYTES for shape in form[1])
 
 
 def _deafen(name: str, known: _DeviceClaim) -> _DeviceClaim:

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from topology.model.bounded_cache import BoundedCache
 from topology.model.errors import list_some, show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import (
-    Device,
     DeviceKind,
     Finding,
     FindingKind,
     Medium,
+    Port,
     PortName,
     PortState,
     Severity,
@@ -28,12 +29,16 @@ from topology.model.facts import (
 from topology.model.lazy_rows import rows_at
 from topology.planes.plane import Plane
 from topology.reports.compact_reports import CompactReport, Report
-from topology.reports.port_shapes import PortShape
+from topology.reports.host_summaries import outline_host
 
 _LLDP_COLLECTORS: Final = frozenset({"lldpd", "frames"})
 _MAX_SHOWN: Final = 4
-_MAX_POOLED: Final = 1 << 12
-_MAX_OUTLINES: Final = 1024
+_MAX_CACHED_BYTES: Final = 4 << 20
+_ITEM_BYTES: Final = 128
+"""Of a port in a row, or a name or shape of a port, besides its characters."""
+_Row: TypeAlias = tuple["str | _LinkedPort", ...]
+_PortForm: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names and the shapes of the ports of a host."""
 _PortKey: TypeAlias = tuple[str, str]
 """Node and port."""
 
@@ -51,8 +56,9 @@ class _LinkedPort(NamedTuple):
 class _HostPorts(NamedTuple):
     """The ports of one host, from its report."""
 
-    report: Report
-    """The source; an identical report object has the same ports."""
+    report: Report | None
+    """The source; an identical report object has the same ports. None in what reports share, so
+    that no earlier report is kept."""
     name: str
     """The node's name."""
     down_ports: tuple[str, ...]
@@ -75,10 +81,13 @@ class HostPortCache:
     def __init__(self) -> None:
         """Start empty."""
         self._hosts: dict[str, _HostPorts] = {}
-        self._pool: dict[tuple[object, ...], tuple[Any, ...]] = {}
+        self._rows: BoundedCache[_Row, _Row] = BoundedCache(
+            _keep, weigh=_weigh_row, max_bytes=_MAX_CACHED_BYTES
+        )
         """Equal rows of ports, shared by all nodes that have them."""
-        self._outlines: dict[tuple[tuple[str, ...], tuple[PortShape, ...]], _HostPorts] = {}
-        """By names and shapes of ports: the ports of a host that has them."""
+        self._outlines: BoundedCache[_PortForm, _HostPorts] = BoundedCache(
+            _outline, weigh=_weigh_form, max_bytes=_MAX_CACHED_BYTES
+        )
 
     def read_hosts(self, reports: Iterable[Report]) -> list[_HostPorts]:
         """Return the ports of each host, and store them for the next call."""
@@ -97,29 +106,42 @@ class HostPortCache:
         self._hosts = {name: node for name, node in self._hosts.items() if id(node.report) in kept}
 
     def _read_report(self, report: Report) -> _HostPorts:
-        if len(self._pool) > _MAX_POOLED:
-            self._pool = {}
-        if len(self._outlines) > _MAX_OUTLINES:
-            self._outlines = {}
-        node, pool = self._parse_host(report), self._pool
+        node, rows = self._parse_host(report), self._rows
         return node._replace(
-            down_ports=pool.setdefault(node.down_ports, node.down_ports),
-            down_hca_ports=pool.setdefault(node.down_hca_ports, node.down_hca_ports),
-            linked_ports=pool.setdefault(node.linked_ports, node.linked_ports),
-            ethernet_ports=pool.setdefault(node.ethernet_ports, node.ethernet_ports),
+            report=report,
+            name=report.metadata.name,
+            is_listening=_is_listening(report),
+            down_ports=cast("tuple[str, ...]", rows[node.down_ports]),
+            down_hca_ports=cast("tuple[str, ...]", rows[node.down_hca_ports]),
+            linked_ports=cast("tuple[str, ...]", rows[node.linked_ports]),
+            ethernet_ports=cast("tuple[_LinkedPort, ...]", rows[node.ethernet_ports]),
         )
 
     def _parse_host(self, report: Report) -> _HostPorts:
-        """Return the ports of a host, without unpacking it."""
+        """Return the ports of a host, without unpacking it if its summary is known."""
         host = report.summary if isinstance(report, CompactReport) else None
-        if host is None:
-            return _parse_host(report, report.device)
-        key = host.port_names, host.shapes
-        if key not in self._outlines:
-            self._outlines[key] = _parse_host(report, host.outline())
-        return self._outlines[key]._replace(
-            report=report, name=report.metadata.name, is_listening=_is_listening(report)
-        )
+        if host is not None:
+            return self._outlines[host.port_names, host.shapes]
+        device = report.device
+        return _read_ports(device.ports if device is not None else ())
+
+
+def _keep(row: _Row) -> _Row:
+    return row
+
+
+def _outline(form: _PortForm) -> _HostPorts:
+    names, shapes = form
+    named = zip(outline_host(shapes).ports, names, strict=True)
+    return _read_ports([port._replace(name=name) for port, name in named])
+
+
+def _weigh_row(row: _Row, _: object) -> int:
+    return sum(_ITEM_BYTES + len(one if isinstance(one, str) else one.name) for one in row)
+
+
+def _weigh_form(form: _PortForm, _: object) -> int:
+    return sum(_ITEM_BYTES + len(text) for texts in form for text in texts)
 
 
 def _is_listening(report: Report) -> bool:
@@ -146,12 +168,12 @@ def derive_port_findings(
     yield from _find_flapping_links(fabric, reports)
 
 
-def _parse_host(report: Report, device: Device | None) -> _HostPorts:
-    ports = device.ports if device is not None else ()
+def _read_ports(ports: Sequence[Port]) -> _HostPorts:
+    """Return the ports of a host whose name and report are not known."""
     wired = [port for port in ports if port.medium is Medium.ETHERNET]
     return _HostPorts(
-        report=report,
-        name=report.metadata.name,
+        report=None,
+        name="",
         down_ports=tuple(port.name for port in ports if port.state is PortState.DOWN),
         down_hca_ports=tuple(
             port.name
@@ -164,7 +186,7 @@ def _parse_host(report: Report, device: Device | None) -> _HostPorts:
             for port in wired
             if port.state is PortState.UP
         ),
-        is_listening=_is_listening(report),
+        is_listening=False,
         has_neighbor=any(port.neighbors for port in wired),
     )
 

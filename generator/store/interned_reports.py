@@ -25,6 +25,11 @@ _NEIGHBOR_BYTES: Final = 400
 _USUAL_NEIGHBORS: Final = 16
 _UNUSUAL_NEIGHBOR_BYTES: Final = 1500
 """More of each further entry: those that a hostile report invents are devices of their own."""
+_USUAL_IDS: Final = {DeviceKind.HOST: 4}
+_MOST_USUAL_IDS: Final = 8
+"""Of a neighbor entry; switches list the addresses of their neighbors."""
+_UNUSUAL_ID_BYTES: Final = 400
+"""Of each further id: a fabric joins devices by it."""
 _MAX_POOL_BYTES: Final = 16 << 20
 """When the pool is full, it is emptied: parts that many reports share return soon, and parts of a
 single report would only waste memory. A node may write reports without a common part for ever."""
@@ -41,6 +46,8 @@ def _weigh(report: CompactReport) -> int:
     # A host's neighbors above `MAX_HOST_NEIGHBORS` are left out, but were read before.
     num_unusual = max(0, num_neighbors - _USUAL_NEIGHBORS) if facts.kind is DeviceKind.HOST else 0
     size += num_neighbors * _NEIGHBOR_BYTES + num_unusual * _UNUSUAL_NEIGHBOR_BYTES
+    num_usual_ids = num_neighbors * _USUAL_IDS.get(facts.kind, _MOST_USUAL_IDS)
+    size += max(0, facts.num_neighbor_ids - num_usual_ids) * _UNUSUAL_ID_BYTES
     return size + facts.num_bytes
 
 

@@ -13,6 +13,7 @@ import subprocess  # noqa: TID251 - measures the peak of a separate process
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -21,10 +22,15 @@ from generator.observe.observer import FabricObserver, TreeInputs
 from generator.store.interned_reports import REPORT_QUOTA, ReportInterner
 from runtime.memory import collect_garbage_rarely, tune_for_server
 from tests.bench.hostile import BAR_BYTES, real_sweep
-from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, Source
+from topology.model.facts import Device, DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 from topology.reports.compact_reports import CompactReport
-from topology.reports.neighbor_report import build_report, render_report
+from topology.reports.neighbor_report import (
+    CollectorOutcome,
+    ReportStatus,
+    build_report,
+    render_report,
+)
 from topology.reports.sweep_parts import split_sweep
 
 NUM_LIARS: Final = 18_000
@@ -153,6 +159,7 @@ INPUTS: Final[dict[str, Callable[[int], Iterator[Document]]]] = {
     "8,192 liars, 8 made-up devices each": _liars(8_192, 8, _invented),
     "18,000 liars, 4 made-up devices each": _liars(NUM_LIARS, 4, _invented),
     "3,000 liars, 256 made-up devices each": _liars(3_000, 256, _invented),
+    "12,000 liars, no part twice": lambda turn: (_shapeless(at, turn) for at in range(12_000)),
     "a sweep below the quota, 8,192 honest hosts and 18,000 liars": _beside_sweep,
     "a real sweep, 8,192 honest hosts and 18,000 liars of all kinds": _all_at_once,
 }
@@ -163,6 +170,54 @@ def report_changing_hosts(num_hosts: int, num_entries: int, turn: int) -> Iterat
     hosts = _liars(num_hosts, num_entries, _invented)
     for document in (*_honest(_NUM_HONEST), *hosts(turn)):
         yield from _versioned(iter([document]), turn)
+
+
+def report_changing_shapes(num_hosts: int, turn: int) -> Iterator[Document]:
+    """Yield hosts beside honest ones of whose reports no part was ever the same before."""
+    hosts = (_shapeless(number, turn) for number in range(num_hosts))
+    return _versioned(chain(_honest(_NUM_HONEST), hosts), turn)
+
+
+def _shapeless(number: int, turn: int) -> Document:
+    """Return a report in which each text, number and list is new."""
+    tag = f"{number}-{turn}"
+    fresh = number + 1000 * turn
+
+    def entry(port: int, at: int) -> Neighbor:
+        ids = tuple(
+            Id(IdKind.CHASSIS_ID, f"c{tag}-{port}-{at}-{one}", f"s{tag}-{one}") for one in range(8)
+        )
+        port_ids = (Id(IdKind.PORT_ID, f"i{tag}-{at}", f"t{tag}"),)
+        return Neighbor(
+            ids, f"m{tag}-{at}", port_ids, f"p{tag}", Source.LLDP, ttl_s=(fresh + at) % 60_000
+        )
+
+    ports = tuple(
+        Port(
+            f"eth{tag}-{port}",
+            (Id(IdKind.PORT_ID, f"e{tag}-{port}", f"u{tag}"),),
+            Medium.INFINIBAND if port % 4 == 3 else Medium.ETHERNET,
+            PortState.UP if port % 2 else PortState.DOWN,
+            rate_bps=fresh * 100 + port,
+            bond_master=f"bond{tag}",
+            rdma_device=f"mlx{tag}-{port}",
+            pci_address=f"pci{tag}",
+            numa_node=fresh % 60_000,
+            subnet=f"{fresh:016x}",
+            neighbors=tuple(entry(port, at) for at in range(16 if port % 4 == 0 else 1)),
+        )
+        for port in range(8)
+    )
+    ids = tuple(Id(IdKind.CHASSIS_ID, f"d{tag}-{one}", f"v{tag}-{one}") for one in range(16))
+    name = f"liar{number}"
+    status = ReportStatus(
+        observed_at=f"2026-11-{1 + turn % 28:02}T10:00:00Z",
+        agent_version=tag,
+        collectors=(CollectorOutcome(name=f"c{tag}", outcome="failed", message=f"m{tag}"),),
+        flapping=(f"f{tag}",),
+    )
+    device = Device(DeviceKind.HOST, f"h{tag}", ids, ports, f"model{tag}")
+    return render_report(build_report(device, name=name, status=status))
 
 
 def observe_alone(name: str, num_changed: int = NUM_CHANGED) -> Peak:

@@ -19,20 +19,31 @@ from topology.identity.disputed_ids import neighbor_keys
 from topology.identity.heard_descriptions import Description, HeardDescriptions, describe
 from topology.join.claim_rows import PortRowBuilder, ShapeRows
 from topology.join.port_numbers import port_keys
+from topology.model.bounded_cache import BoundedCache
 from topology.model.claims import Key, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Medium, Neighbor
 from topology.model.ids import Id, IdKind, parse_node_name
 from topology.reports.packed_claims import PackedClaim
 from topology.reports.packed_devices import ShapedDevice, unpack_shaped
-from topology.reports.port_shapes import DeviceShape, PortShape, index_of, pick_text
+from topology.reports.port_shapes import (
+    MAX_SHARED_TEXT,
+    DeviceShape,
+    PortShape,
+    index_of,
+    pick_text,
+)
 
 _MAX_SHAPES: Final = 1024
-"""A report with further shapes is read as a device, which costs a factor."""
+"""A report with further or longer shapes is read as a device, which costs a factor."""
 _MAX_DESCRIBED: Final = 1 << 16
-_MAX_ORDERS: Final = 1024
+_MAX_ORDER_BYTES: Final = 4 << 20
+_NAME_BYTES: Final = 96
+"""Of a name in an order, besides its characters."""
 _MARK: Final = re.compile(r"\0(\d+)\0(.*)", re.DOTALL)
 _Columns: TypeAlias = Sequence[Sequence[str]]
 """By text of a shape: its values at some ports."""
+_Order: TypeAlias = tuple[Sequence[int], "array[int]"]
+"""Of ports: the rank of each in the order of `sort_ports`, and the numbers of their names."""
 
 
 class ShapedFacts(NamedTuple):
@@ -171,10 +182,12 @@ class ShapedClaims:
     heard: HeardDescriptions
     _heads: dict[str, _HeadPlaces] = field(default_factory=dict)
     _ports: dict[str, _ShapeColumns] = field(default_factory=dict)
-    _orders: dict[tuple[str, ...], tuple[Sequence[int], array[int]] | None] = field(
-        default_factory=dict
-    )
-    """By names of the ports: the rank of each in the order of `sort_ports`, and their numbers."""
+    _orders: BoundedCache[tuple[str, ...], _Order | None] = field(init=False)
+    """By names of the ports; None if two have one."""
+
+    def __post_init__(self) -> None:
+        """Start without orders."""
+        self._orders = BoundedCache(self._sort, weigh=_weigh_names, max_bytes=_MAX_ORDER_BYTES)
 
     def read(self, claim: PackedClaim, number: int) -> ShapedFacts | None:
         """Add the rows of a claim; None if its device must be read. Cost: 1 µs a port."""
@@ -183,7 +196,7 @@ class ShapedClaims:
         if head is None or ports is None or not _has_node(shaped, head, claim.node):
             return None
         names = [shaped.texts_at(index, port.name) for index, port in enumerate(ports)]
-        order = self._find_order(tuple(shaped.in_order(names)))
+        order = self._orders[tuple(shaped.in_order(names))]
         if order is None:
             return None
         shapes = [ports[index].rows.number for index in shaped.order]
@@ -238,7 +251,8 @@ class ShapedClaims:
 
     def _find_head(self, shape: DeviceShape) -> _HeadPlaces | None:
         known = self._heads.get(shape.text)
-        if known is None and len(self._heads) < _MAX_SHAPES:
+        is_short = len(shape.text) <= MAX_SHARED_TEXT
+        if known is None and is_short and len(self._heads) < _MAX_SHAPES:
             known = self._heads[shape.text] = _HeadPlaces(shape)
         return known
 
@@ -248,21 +262,14 @@ class ShapedClaims:
         for shape in shaped.shapes:
             known = self._ports.get(shape.text)
             if known is None:
-                if len(self._ports) >= _MAX_SHAPES or len(shape.port.neighbors) > 1:
+                is_long = len(shape.text) > MAX_SHARED_TEXT or len(shape.port.neighbors) > 1
+                if is_long or len(self._ports) >= _MAX_SHAPES:
                     return None
                 known = self._ports[shape.text] = _ShapeColumns(shape, self.rows)
             found.append(known)
         return found
 
-    def _find_order(self, names: tuple[str, ...]) -> tuple[Sequence[int], array[int]] | None:
-        """Return the rank of each port and the numbers of their names; None if two have one."""
-        if names not in self._orders:
-            if len(self._orders) >= _MAX_ORDERS:
-                self._orders.clear()
-            self._orders[names] = self._sort(names)
-        return self._orders[names]
-
-    def _sort(self, names: tuple[str, ...]) -> tuple[Sequence[int], array[int]] | None:
+    def _sort(self, names: tuple[str, ...]) -> _Order | None:
         if len(set(names)) < len(names):
             return None
         ranks = array("i", [0]) * len(names)
@@ -270,6 +277,10 @@ class ShapedClaims:
         for rank, port in enumerate(ordered):
             ranks[port] = rank
         return ranks, array("i", map(self.rows.table.number_name, names))
+
+
+def _weigh_names(names: tuple[str, ...], _: object) -> int:
+    return sum(len(name) + _NAME_BYTES for name in names)
 
 
 def _read_facts(

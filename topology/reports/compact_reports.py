@@ -100,6 +100,8 @@ class PackedFacts(NamedTuple):
     """The size of the facts before they were packed: what a small packed report may unpack to."""
     num_neighbors: int = 0
     """The number of neighbor entries at all ports."""
+    num_neighbor_ids: int = 0
+    """The number of ids in these entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,5 +204,6 @@ def _compact(
         swept_ports=() if summary is None else summary.swept_ports,
         num_bytes=num_bytes,
         num_neighbors=device.num_neighbors,
+        num_neighbor_ids=device.num_neighbor_ids,
     )
     return CompactReport(name, status, facts, None, summary)

@@ -5,19 +5,23 @@ Most is known from the shapes of its ports; the rest are few texts. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeVar
 
+from topology.model.bounded_cache import BoundedCache
 from topology.model.facts import Device, DeviceKind, Neighbor
 from topology.model.ids import Id, IdKind
 from topology.reports.neighbor_report import SweptPort, is_swept_port
 from topology.reports.packed_devices import ShapedDevice
-from topology.reports.port_shapes import PortShape, index_of, pick_text
+from topology.reports.port_shapes import PortShape, index_of, parse_port_shape, pick_text
 
-_MAX_SHARED_PORTS: Final = 64
-_MAX_SHARED: Final = 1024
-_PartT = TypeVar("_PartT", bound=Hashable)
+_MAX_SHARED_BYTES: Final = 4 << 20
+_ITEM_BYTES: Final = 64
+"""That a text takes besides its characters."""
+_SWEPT_PORT_BYTES: Final = 256
+_PLACE_BYTES: Final = 20
+"""That a shape and its places take for each byte of the text of the shape."""
+_PartT = TypeVar("_PartT")
 
 
 class HostSummary(NamedTuple):
@@ -29,8 +33,8 @@ class HostSummary(NamedTuple):
     """The number of its own ids, without those of its ports."""
     port_names: tuple[str, ...]
     """Hosts with equal names share the tuple, as with the shapes."""
-    shapes: tuple[PortShape, ...]
-    """By port."""
+    shapes: tuple[str, ...]
+    """By port: the text of its shape. The shape itself takes ten times as much."""
     swept_ports: tuple[SweptPort, ...]
     """By `swept_ports_of`."""
     guids: tuple[tuple[int, int], ...]
@@ -38,15 +42,15 @@ class HostSummary(NamedTuple):
     heard: tuple[int, ...]
     """For each neighbor entry the hash of its name and ids, without repeats."""
 
-    def outline(self) -> Device:
-        """Return a host with as many ids and these ports; all other texts mean nothing."""
-        ports = zip(self.shapes, self.port_names, strict=True)
-        return Device(
-            kind=DeviceKind.HOST,
-            name="",
-            ids=(Id(IdKind.HOSTNAME, ""),) * self.num_ids,
-            ports=tuple([shape.port._replace(name=name) for shape, name in ports]),
-        )
+
+def outline_host(shapes: Iterable[str], *, num_ids: int = 0) -> Device:
+    """Return a host with as many ids and ports of these shapes; all texts mean nothing."""
+    return Device(
+        kind=DeviceKind.HOST,
+        name="",
+        ids=(Id(IdKind.HOSTNAME, ""),) * num_ids,
+        ports=tuple([parse_port_shape(shape).port for shape in shapes]),
+    )
 
 
 class _HeardPlaces(NamedTuple):
@@ -74,8 +78,7 @@ class _PortPlaces(NamedTuple):
     heard: tuple[_HeardPlaces, ...]
 
 
-@lru_cache(_MAX_SHARED)
-def _places_of(shape: PortShape) -> _PortPlaces:
+def _find_places(shape: PortShape) -> _PortPlaces:
     port = shape.port
     ids = {one.kind: index_of(one.value) for one in port.ids}
     return _PortPlaces(
@@ -97,7 +100,7 @@ def summarize_host(shaped: ShapedDevice) -> HostSummary | None:
     """Return the summary of a device; None if it is no host. Cost: 1 µs a port."""
     if shaped.head.device.kind is not DeviceKind.HOST:
         return None
-    places = [_places_of(shape) for shape in shaped.shapes]
+    places = [_places_of[shape] for shape in shaped.shapes]
     names = [shaped.texts_at(index, one.name) for index, one in enumerate(places)]
     swept = [_read_swept(shaped, index, one) for index, one in enumerate(places)]
     rows = [next(swept[index]) for index in shaped.order if places[index].subnet]
@@ -106,9 +109,9 @@ def summarize_host(shaped: ShapedDevice) -> HostSummary | None:
     return HostSummary(
         node_names=tuple([pick_text(shaped.head_texts, place) for place in named]),
         num_ids=len(own),
-        port_names=_share(tuple(shaped.in_order(names))),
-        shapes=_share(tuple([shaped.shapes[index] for index in shaped.order])),
-        swept_ports=_share(tuple([port for port, _ in rows])),
+        port_names=_shared_texts[tuple(shaped.in_order(names))],
+        shapes=_shared_texts[tuple([shaped.shapes[index].text for index in shaped.order])],
+        swept_ports=_shared_ports[tuple([port for port, _ in rows])],
         guids=tuple([guids for _, guids in rows]),
         heard=tuple({one for index in range(len(places)) for one in _hear(shaped, index, places)}),
     )
@@ -133,13 +136,28 @@ def _read_guid(texts: Sequence[str], place: int | None) -> int:
     return 0 if place is None else int(texts[place], 16)
 
 
-def _share(part: _PartT) -> _PartT:
-    """Return an equal tuple that other hosts have, too; large ones are not kept."""
-    sized: Any = part
-    found: _PartT = _find_shared(part) if len(sized) <= _MAX_SHARED_PORTS else part
-    return found
+def _weigh_places(shape: PortShape, _: object) -> int:
+    return _PLACE_BYTES * len(shape.text)
 
 
-@lru_cache(_MAX_SHARED)
-def _find_shared(part: _PartT) -> _PartT:
+def _weigh_texts(texts: tuple[str, ...], _: object) -> int:
+    return sum(map(len, texts)) + _ITEM_BYTES * len(texts)
+
+
+def _weigh_ports(ports: tuple[SweptPort, ...], _: object) -> int:
+    texts = (len(port.subnet) + len(port.name) + len(port.rdma_device or "") for port in ports)
+    return sum(texts) + _SWEPT_PORT_BYTES * len(ports)
+
+
+def _keep(part: _PartT) -> _PartT:
     return part
+
+
+_places_of = BoundedCache(_find_places, weigh=_weigh_places, max_bytes=_MAX_SHARED_BYTES)
+_shared_texts: BoundedCache[tuple[str, ...], tuple[str, ...]] = BoundedCache(
+    _keep, weigh=_weigh_texts, max_bytes=_MAX_SHARED_BYTES
+)
+"""Tuples of names or shapes that several hosts have."""
+_shared_ports: BoundedCache[tuple[SweptPort, ...], tuple[SweptPort, ...]] = BoundedCache(
+    _keep, weigh=_weigh_ports, max_bytes=_MAX_SHARED_BYTES
+)

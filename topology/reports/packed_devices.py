@@ -54,6 +54,15 @@ class ShapedDevice(NamedTuple):
         counts = zip(self.shapes, self.port_counts(), strict=True)
         return sum(len(shape.port.neighbors) * num_ports for shape, num_ports in counts)
 
+    @property
+    def num_neighbor_ids(self) -> int:
+        """The number of ids in all neighbor entries, of devices and of their ports."""
+        counts = zip(self.shapes, self.port_counts(), strict=True)
+        return sum(
+            num_ports * sum(len(one.device_ids) + len(one.port_ids) for one in shape.port.neighbors)
+            for shape, num_ports in counts
+        )
+
     def port_counts(self) -> list[int]:
         """Return the number of ports of each shape."""
         counts: Counter[int] | None = None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from itertools import count
 from typing import Any, Final, TypeAlias
 
+from topology.model.bounded_cache import BoundedCache
 from topology.model.facts import (
     Device,
     Neighbor,
@@ -30,8 +30,11 @@ from topology.reports.closed_sets import (
 
 TEXT: Final = 1
 """Stands in a shape for a text that differs between ports; empty texts are part of the shape."""
-_MAX_CACHED: Final = 1024
-_MAX_CACHED_BYTES: Final = 4096
+_MAX_CACHED_BYTES: Final = 4 << 20
+"""Of each kind of shape. A cluster has some hundred shapes of 4 KB each."""
+_OBJECT_BYTES: Final = 12
+"""That a shape takes for each byte of its text: it is stored as a row and as a marked port, too."""
+MAX_SHARED_TEXT: Final = 4096
 """Longer shapes are those of ports that hear many devices; few ports share one."""
 _MAX_CACHED_IDS: Final = 64
 Row: TypeAlias = Sequence[Any]
@@ -121,7 +124,7 @@ def split_port(port: Port) -> tuple[PortShape, list[str]]:
     is_short = (
         len(port.ids) + sum(len(near[0]) + len(near[2]) for near in row[9]) <= _MAX_CACHED_IDS
     )
-    return (_find_shape if is_short else _build_shape)(row), texts
+    return _find_shape[row] if is_short else _build_shape(row), texts
 
 
 def split_device(device: Device) -> tuple[DeviceShape, list[str]]:
@@ -134,17 +137,17 @@ def split_device(device: Device) -> tuple[DeviceShape, list[str]]:
         _blank_ids(device.ids, texts),
     )
     is_short = len(device.ids) <= _MAX_CACHED_IDS
-    return (_find_head if is_short else _build_head)(row), texts
+    return _find_head[row] if is_short else _build_head(row), texts
 
 
 def parse_port_shape(text: str) -> PortShape:
     """Return the shape that has this JSON."""
-    return (_parse_shape if len(text) <= _MAX_CACHED_BYTES else _read_shape)(text)
+    return _parse_shape[text] if len(text) <= MAX_SHARED_TEXT else _read_shape(text)
 
 
 def parse_device_shape(text: str) -> DeviceShape:
     """Return the shape that has this JSON."""
-    return (_parse_head if len(text) <= _MAX_CACHED_BYTES else _read_head)(text)
+    return _parse_head[text] if len(text) <= MAX_SHARED_TEXT else _read_head(text)
 
 
 def _build_shape(row: Row) -> PortShape:
@@ -167,10 +170,14 @@ def _build_head(row: Row) -> DeviceShape:
     return DeviceShape(row, _render(row))
 
 
-_find_head = lru_cache(_MAX_CACHED)(_build_head)
-_find_shape = lru_cache(_MAX_CACHED)(_build_shape)
-_parse_shape = lru_cache(_MAX_CACHED)(_read_shape)
-_parse_head = lru_cache(_MAX_CACHED)(_read_head)
+def _weigh(_: object, shape: PortShape | DeviceShape) -> int:
+    return _OBJECT_BYTES * len(shape.text)
+
+
+_find_head = BoundedCache(_build_head, weigh=_weigh, max_bytes=_MAX_CACHED_BYTES)
+_find_shape = BoundedCache(_build_shape, weigh=_weigh, max_bytes=_MAX_CACHED_BYTES)
+_parse_shape = BoundedCache(_read_shape, weigh=_weigh, max_bytes=_MAX_CACHED_BYTES)
+_parse_head = BoundedCache(_read_head, weigh=_weigh, max_bytes=_MAX_CACHED_BYTES)
 
 
 def _blank(text: str | None, texts: list[str]) -> str | int | None:

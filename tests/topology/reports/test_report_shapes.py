@@ -21,7 +21,7 @@ from topology.model.errors import ReportError
 from topology.model.facts import DeviceKind, Medium
 from topology.model.ids import IdKind
 from topology.reports.compact_reports import CompactReport, compact_document, compact_file
-from topology.reports.host_summaries import summarize_host
+from topology.reports.host_summaries import outline_host, summarize_host
 from topology.reports.neighbor_report import build_report, render_report, swept_ports_of
 from topology.reports.packed_devices import shape_device
 from topology.reports.report_shapes import ReportShapes
@@ -230,8 +230,8 @@ def test_a_summary_says_what_the_facts_say(document: Any, data: st.DataObject) -
     assert host.num_ids == len(device.ids)
     names = [one.value for one in device.ids if one.kind is IdKind.NODE_NAME]
     assert list(host.node_names) == names
-    outline = host.outline()
-    assert [port.name for port in outline.ports] == [port.name for port in device.ports]
+    outline = outline_host(host.shapes, num_ids=host.num_ids)
+    assert list(host.port_names) == [port.name for port in device.ports]
     assert [port.state for port in outline.ports] == [port.state for port in device.ports]
 
 
