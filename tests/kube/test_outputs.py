@@ -1,6 +1,7 @@
 """The outputs of `toponaut serve --kube` on a real server: written, held, restored and removed."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,9 +79,6 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[OutputCluster]:
     other_api.install_all(find_assets("consumers"))
     made = OutputCluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
     yield made
-    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
-        path = f"/apis/admissionregistration.k8s.io/v1/{plural}/refuse-one-node"
-        other_api.request("DELETE", path)
     for kind in (KUEUE_TOPOLOGIES, KAI_TOPOLOGIES):
         for name in made.named(kind):
             other_api.request("DELETE", kind.path(name))
@@ -227,22 +225,27 @@ def test_a_topology_of_kai_changes_only_while_nothing_uses_it(
 
 def test_one_refused_object_stops_no_other(cluster: OutputCluster, tmp_path: Path) -> None:
     refused = cluster.scene.hosts[3]
-    refuse_patches(cluster, refused)
     cluster.choose({"type": "labels"}, {"type": "slinky"})
-    with serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as generator:
+    with (
+        refused_updates(cluster, refused),
+        serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as one,
+    ):
         wanted = {"labels": "Refused", "slinky": "Refused"}
         cluster.await_that(lambda: cluster.states() == wanted, f"{wanted}")
         assert cluster.labels().keys() == set(cluster.scene.hosts) - {refused}
         row, _ = cluster.fabric()["status"]["outputs"]
         assert (row["objects"], row["refused"]) == (len(cluster.scene.hosts) - 1, 1)
         assert refused in row["message"]
-        check_rest(cluster, Ports(generator))
+        check_rest(cluster, Ports(one))
 
 
-def refuse_patches(cluster: OutputCluster, node: str) -> None:
-    """Let an admission policy refuse changes of one node's metadata."""
-    api = "/apis/admissionregistration.k8s.io/v1"
-    name = "refuse-one-node"
+@contextmanager
+def refused_updates(cluster: OutputCluster, node: str) -> Iterator[None]:
+    """Let an admission policy refuse all updates of one node.
+
+    The API server follows its policies with a delay, so both ends wait until it does.
+    """
+    api, name = "/apis/admissionregistration.k8s.io/v1", "refuse-one-node"
     rule = {
         "apiGroups": [""],
         "apiVersions": ["*"],
@@ -252,7 +255,7 @@ def refuse_patches(cluster: OutputCluster, node: str) -> None:
     policy = {
         "metadata": {"name": name},
         "spec": {
-            "matchConstraints": {"resourceRules": [rule | {"operations": ["UPDATE"]}]},
+            "matchConstraints": {"resourceRules": [rule]},
             "validations": [{"expression": f"object.metadata.name != '{node}'"}],
         },
     }
@@ -260,15 +263,21 @@ def refuse_patches(cluster: OutputCluster, node: str) -> None:
         "metadata": {"name": name},
         "spec": {"policyName": name, "validationActions": ["Deny"]},
     }
-    cluster.api.expect("POST", f"{api}/validatingadmissionpolicies", policy)
-    cluster.api.expect("POST", f"{api}/validatingadmissionpolicybindings", binding)
-    path = f"{NODES.path(node)}?dryRun=All"
-    change = {"metadata": {"labels": {"probe": "x"}}}
+    kinds = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
 
     def is_refused() -> bool:
+        path, change = f"{NODES.path(node)}?dryRun=All", {"metadata": {"labels": {"probe": "x"}}}
         return cluster.api.request("PATCH", path, change, content_type=MERGE).status == 422
 
-    cluster.await_that(is_refused, "the policy is in force")
+    try:
+        for kind, document in zip(kinds, (policy, binding), strict=True):
+            cluster.api.expect("POST", f"{api}/{kind}", document)
+        cluster.await_that(is_refused, "the policy is in force")
+        yield
+    finally:
+        for kind in kinds:
+            cluster.api.request("DELETE", f"{api}/{kind}/{name}")
+        cluster.await_that(lambda: not is_refused(), "the policy is gone")
 
 
 def test_apply_writes_and_removes_outputs_without_a_server(cluster: OutputCluster) -> None:
