@@ -16,11 +16,11 @@ from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.pods import Gang
 from generator.objects.tree_record import TreeRecord
-from generator.objects.tree_spec import TreeSpec, parse_tree_spec
+from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.objects.write_policy import WritePolicy
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree
-from generator.publish.rendered import find_decided_tree, find_removed
-from generator.publish.request import PublishRequest
+from generator.publish.rendered import find_decided_tree
+from generator.publish.request import PublishRequest, build_request
 from generator.reconcile.desired import (
     compute_coverage,
     find_decided,
@@ -50,8 +50,8 @@ class Plan(NamedTuple):
     """Whether the step may be recorded although it needs no action."""
     is_decision_only: bool = False
     """Whether the actions are recorded and not written: there is no output `hypernode`."""
-    outputs: PublishRequest = PublishRequest()
-    """What the other outputs should be once the plan is written."""
+    outputs: PublishRequest | None = None
+    """What the other outputs should be once the plan is written; None while it is unknown."""
 
 
 class ObservedHyperNodes(NamedTuple):
@@ -195,8 +195,8 @@ def _build_request(
     desired: tuple[HyperNode, ...] | None,
     tree_spec: TreeSpec,
     observed: ObservedHyperNodes,
-) -> PublishRequest:
-    """Return what the outputs but the HyperNodes should be: as decided, or as decided before."""
+) -> PublishRequest | None:
+    """Return what the other outputs should be: as decided now, or as decided before."""
     record = TreeRecord(desired) if desired else observed.record
     inventory = read.inputs.inventory
     tree = find_decided_tree(
@@ -205,9 +205,7 @@ def _build_request(
         nodes=[node.name for node in inventory.nodes] if inventory else (),
         unplaced=read.observation.tree.unplaced,
     )
-    busy = frozenset(node for gang in observed.gangs for node in gang.nodes)
-    removed = find_removed(observed.fabric, tree_spec.outputs)
-    return PublishRequest(tree, tree_spec.outputs, removed, busy, is_writing=False)
+    return build_request(tree, tree_spec, fabric=observed.fabric, gangs=observed.gangs)
 
 
 def _build_removal(
@@ -219,5 +217,5 @@ def _build_removal(
     decision = build_decision(observed.record, (), budget=policy.budget, now=utc_now())
     problems = (*observed.problems, *policy.problems, *spec_problems, *planned.problems)
     verdict = PlanVerdict(hash_plan(planned.actions), counts=counts)
-    removed = PublishRequest(removed=find_removed(observed.fabric, ()), is_writing=False)
+    removed = build_request(None, DEFAULT_TREE_SPEC, fabric=observed.fabric)
     return Plan(planned.actions, problems, verdict, decision, outputs=removed)

@@ -81,7 +81,7 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
 def open_publisher(
     store: Path | None, cluster: ClusterAccess | None, *, namespace: str
 ) -> Iterator[Publisher]:
-    """Yield what writes the outputs but the HyperNodes to the folder or the cluster.
+    """Yield what writes the outputs other than HyperNodes to the folder or the cluster.
 
     Raises:
         ConfigError: there are no credentials for the cluster.

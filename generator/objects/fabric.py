@@ -118,7 +118,7 @@ class ConditionType(StrEnum):
     CHANGE_BLOCKED = "ChangeBlocked"
     """A plan is held."""
     OUTPUTS_WRITTEN = "OutputsWritten"
-    """Every output but the HyperNodes agrees with the tree; absent if there is none."""
+    """Every output other than HyperNodes agrees with the tree; absent if there is none."""
 
 
 class Condition(WireModel):
@@ -152,7 +152,7 @@ class FabricState(FabricStatus):
     held: HeldPlan | None = None
     """The held plan; None if no plan is held."""
     outputs: Annotated[tuple[OutputStatus, ...], Field(max_length=MAX_OUTPUTS)] = ()
-    """What became of each output but the HyperNodes; also of those that are still removed."""
+    """The state of each output other than HyperNodes; also of those that are still removed."""
     label_keys: Annotated[tuple[LabelKey, ...], Field(max_length=MAX_TIERS)] = ()
     """The label key of each tier, bottom-up; empty if nodes are not labelled."""
     conditions: Annotated[tuple[Condition, ...], Field(max_length=8)] = ()

@@ -1,4 +1,4 @@
-"""The outputs in the Fabric object: what the tree is written as, and what became of each output.
+"""The outputs in the Fabric object: what the tree is written as, and the state of each output.
 
 Every output follows the tree that was decided last, so the change budget, the approval and the wait
 before a write are those of the tree and not of one output.
@@ -98,7 +98,7 @@ class Output(WireModel):
 
     type: OutputType
     plane: PlaneName = COMPUTE
-    """The plane of the tree; the same for all outputs."""
+    """The plane of the tree. All outputs have the same."""
     name: ObjectName | None = None
     """The name of an object of which there is one; None: `toponaut`, with the type for Slurm."""
     label_prefix: ObjectName | None = None
@@ -119,7 +119,7 @@ class Output(WireModel):
 
 
 class OutputState(StrEnum):
-    """What became of an output."""
+    """The state of an output."""
 
     WRITTEN = "Written"
     """Every object agrees with the tree."""
@@ -136,7 +136,7 @@ class OutputState(StrEnum):
 
 
 class OutputStatus(WireModel):
-    """What became of one output in the last round."""
+    """The state of one output after the last round."""
 
     type: OutputType
     state: OutputState

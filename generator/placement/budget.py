@@ -16,7 +16,7 @@ class BudgetExhausted(Exception):  # noqa: N818 - caught by the engine, never sh
 
 @dataclass
 class Budget:
-    """The steps and the time that a search may still use."""
+    """The steps and the time that remain for a search."""
 
     steps: int = sys.maxsize
     clock: Callable[[], float] | None = None

@@ -1,11 +1,11 @@
-"""Keeps what other schedulers read current: every output of the Fabric but the HyperNodes.
+"""Keeps what other schedulers read up to date: every output of the Fabric other than HyperNodes.
 
 - kinds: the kinds of objects of each output, and the names of the field managers
 - rendered: the objects of each output, rendered from the tree that was decided last
 - request: what the outputs should be in a round
 - blocked_writes: which writes wait, because they were refused or are repeated
 - plan: which objects to apply, to leave and to remove
-- outcome: what became of each output, and the conditions that say so
+- outcome: the result of each output, and the conditions that say so
 - cluster: applies the plans to a cluster, a bounded number of writes a round
 - folder: writes the same documents as files
 - once: compares or writes all outputs once, as a command does

@@ -13,7 +13,7 @@ from generator.kube.resources import NODES, Resource
 from generator.publish.blocked_writes import BlockedWrites, WriteKey
 from generator.publish.kinds import KAI_POD_GROUPS, KAI_TOPOLOGIES, NAMESPACED, OLDER_VERSIONS
 from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
-from generator.publish.plan import KindPlan, ObjectAction, plan_nodes, plan_objects
+from generator.publish.plan import KindPlan, ObjectAction, ObjectOp, plan_nodes, plan_objects
 from generator.publish.rendered import (
     ObjectSet,
     RenderedOutput,
@@ -46,7 +46,7 @@ which is the answer to an apply with a field that an older CRD does not have."""
 
 
 class ClusterPublisher:
-    """Keeps the outputs of a cluster current; one thread calls it."""
+    """Keeps the outputs of a cluster up to date. Not thread-safe."""
 
     def __init__(
         self, objects: OutputObjects, *, namespace: str, clock: Callable[[], float]
@@ -134,7 +134,7 @@ class ClusterPublisher:
     def _carry_out(
         self, objects: ObjectSet, plan: KindPlan, outcome: OutputOutcome
     ) -> OutputOutcome:
-        """Write the plan as far as this round may; return the outcome with what became of it."""
+        """Write the plan as far as this round may; return the outcome with its result."""
         taken = "exists, and another writer owns it"
         refusals = [RefusedWrite(key, taken, is_conflict=True) for key in plan.taken]
         num_current, num_pending = plan.num_current, 0
@@ -190,11 +190,11 @@ class ClusterPublisher:
             KubeError: the server refuses it, or does not answer.
         """
         resource, manager, observed = objects.resource, objects.manager, action.observed
-        if action.desired is None and observed is not None:
-            if resource == NODES:
-                self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
-            else:
-                self._objects.delete(resource, observed, manager=manager)
+        if action.op is ObjectOp.RELEASE:
+            self._apply(objects, _render_bare_node(action.key), action, is_forced=True)
+            return
+        if action.op is ObjectOp.DELETE and observed is not None:
+            self._objects.delete(resource, observed, manager=manager)
             return
         document = {} if action.desired is None else action.desired.document
         is_ours = is_known or (observed is not None and manager in observed.parts)

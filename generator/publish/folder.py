@@ -26,7 +26,7 @@ FOLDER: Final = "outputs"
 
 
 class FolderPublisher:
-    """Keeps the outputs in a folder current."""
+    """Keeps the outputs in a folder up to date."""
 
     def __init__(self, root: Path, *, namespace: str) -> None:
         """Read and write nothing yet.

@@ -22,7 +22,7 @@ def publish_once(
     clock: Callable[[], float],
     pause: Callable[[float], object],
 ) -> OutputsOutcome:
-    """Return what became of the outputs: compared, or written as far as they can be now.
+    """Return the result of the outputs: compared, or written as far as they can be now.
 
     Args:
         publisher: of the folder or the cluster.

@@ -1,4 +1,4 @@
-"""What became of each output: rows and condition of the status, and findings. Pure."""
+"""The result of each output: rows and condition of the status, and findings. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RefusedWrite(NamedTuple):
 
 
 class OutputOutcome(NamedTuple):
-    """What became of one output in a round."""
+    """The result of one output in a round."""
 
     type: OutputType
     num_current: int = 0
@@ -65,7 +65,7 @@ class OutputOutcome(NamedTuple):
 
 
 class OutputsOutcome(NamedTuple):
-    """What became of all outputs in a round."""
+    """The result of all outputs in a round."""
 
     outputs: tuple[OutputOutcome, ...] = ()
     label_keys: tuple[LabelKey, ...] = ()

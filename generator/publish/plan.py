@@ -47,8 +47,6 @@ class KindPlan(NamedTuple):
     """Objects of another owner that have a name that we need."""
     deferred: tuple[str, ...] = ()
     """Nodes whose labels change once their gangs have ended."""
-    absent: tuple[str, ...] = ()
-    """Nodes of the tree that the cluster does not have."""
 
 
 def plan_nodes(
@@ -68,12 +66,10 @@ def plan_nodes(
     """
     actions: list[ObjectAction] = []
     deferred: list[str] = []
-    absent: list[str] = []
     num_current = 0
     for row in desired:
         seen = observed.get(row.key)
-        if seen is None:
-            absent.append(row.key)
+        if seen is None:  # the cluster has no such node
             continue
         part = seen.parts.get(manager)
         if part == row.part:
@@ -85,7 +81,7 @@ def plan_nodes(
             actions.append(ObjectAction(op, row.key, row, seen))
     wanted = {row.key for row in desired}
     actions += _plan_removals(observed, wanted, manager, ObjectOp.RELEASE)
-    return KindPlan(tuple(actions), num_current, deferred=tuple(deferred), absent=tuple(absent))
+    return KindPlan(tuple(actions), num_current, deferred=tuple(deferred))
 
 
 def plan_objects(

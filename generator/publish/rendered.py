@@ -80,17 +80,6 @@ def find_decided_tree(
     return replace(tree, unplaced=rows)
 
 
-def find_removed(
-    fabric: Mapping[str, Any] | None, outputs: Iterable[Output]
-) -> tuple[OutputType, ...]:
-    """Return the outputs that the status of the Fabric lists and that are no longer wanted."""
-    status = fabric.get("status") if fabric else None
-    rows = status.get("outputs") if isinstance(status, Mapping) else None
-    listed = {row.get("type") for row in rows or () if isinstance(row, Mapping)}
-    wanted = {output.type for output in outputs}
-    return tuple(kind for kind in KINDS if kind.value in listed and kind not in wanted)
-
-
 def render_outputs(
     tree: TopologyTree | None, outputs: Sequence[Output], *, namespace: str
 ) -> tuple[RenderedOutput, ...]:

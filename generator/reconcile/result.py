@@ -50,7 +50,7 @@ class RoundOutcome:
     held: HeldPlan | None = None
     """The held plan after the round."""
     outputs: tuple[OutputStatus, ...] = ()
-    """What became of the outputs but the HyperNodes."""
+    """The result of the outputs other than HyperNodes."""
     completed_actions: tuple[Action, ...] = ()
     """Writes of this round, in order."""
     failed_action: Action | None = None

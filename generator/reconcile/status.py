@@ -33,7 +33,7 @@ _OUTPUTS_WRITTEN: Final = ConditionType.OUTPUTS_WRITTEN
 
 
 class OutputSummary(NamedTuple):
-    """What became of the outputs but the HyperNodes in one round."""
+    """The result of the outputs other than HyperNodes in one round."""
 
     rows: tuple[OutputStatus, ...] = ()
     label_keys: tuple[LabelKey, ...] = ()
@@ -50,7 +50,7 @@ class RoundSummary(NamedTuple):
     num_problems: int = 0
     """Inputs, or parts of them, that could not be used."""
     outputs: OutputSummary | None = None
-    """What became of the outputs but the HyperNodes; None: unknown, the status stays."""
+    """The result of the outputs other than HyperNodes; None: unknown, the status stays."""
 
 
 class StatusUpdate(NamedTuple):

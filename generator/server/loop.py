@@ -85,7 +85,7 @@ class LoopConfig:
     round_listeners: tuple[OnRound, ...] = ()
     """Called with the outcome of each round, in this order."""
     publisher: Publisher | None = None
-    """Writes the outputs but the HyperNodes; None: there are none."""
+    """Writes the outputs other than HyperNodes; None: there are none."""
 
 
 class PublishSnapshot(Protocol):
@@ -174,8 +174,10 @@ class ReconcileLoop:
         if is_elected and self._config.writing.is_leader():
             self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
         published = self._publish_outputs(observation, state, fabric)
-        wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
-        findings = (*self._collect_findings(observation, state), *published.findings)
+        findings = self._collect_findings(observation, state)
+        if published is not None:
+            wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
+            findings = (*findings, *published.findings)
         problems += conflicts
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
@@ -276,8 +278,8 @@ class ReconcileLoop:
 
     def _publish_outputs(
         self, observation: Observation | None, state: ClusterState, fabric: FabricRead
-    ) -> OutputsOutcome:
-        """Write the outputs but the HyperNodes, as the last decision says."""
+    ) -> OutputsOutcome | None:
+        """Write the outputs other than HyperNodes, as the last decision says."""
         inputs = OutputInputs(
             self._writer.tree_spec,
             fabric.document,

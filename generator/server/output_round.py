@@ -1,4 +1,4 @@
-"""The outputs but the HyperNodes, in the rounds of the loop: what they should be now.
+"""The outputs other than HyperNodes, in the rounds of the loop: what they should be now.
 
 Every output follows the tree that was decided last. So the change budget, approvals and holds are
 those of the decision, and an output that is added later shows the same tree as the others.
@@ -15,8 +15,8 @@ from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import TreeSpec
 from generator.observe.observation import Observation
 from generator.publish.outcome import OutputsOutcome
-from generator.publish.rendered import find_decided_tree, find_removed
-from generator.publish.request import Publisher, PublishRequest
+from generator.publish.rendered import find_decided_tree
+from generator.publish.request import Publisher, build_request
 from generator.reconcile.status import OutputSummary
 from topology.model.tree import TopologyTree
 
@@ -42,25 +42,29 @@ class OutputRound:
         """Publish nothing yet.
 
         Args:
-            publisher: None: there are no outputs but the HyperNodes.
+            publisher: None: there are no outputs other than HyperNodes.
         """
         self._publisher = publisher
         self._decided: tuple[object, TopologyTree | None] | None = None
         """What the decided tree follows from, and the tree."""
 
-    def run(self, inputs: OutputInputs) -> OutputsOutcome:
-        """Compare the outputs, and write what may be written; without outputs, do nothing."""
-        removed = find_removed(inputs.fabric, inputs.spec.outputs)
-        is_unknown = any(setting.field in {"", "outputs"} for setting in inputs.spec.unknown)
-        if self._publisher is None or is_unknown or not (inputs.spec.outputs or removed):
-            return OutputsOutcome()
-        request = PublishRequest(
-            self._find_tree(inputs),
-            inputs.spec.outputs,
-            removed,
-            frozenset(node for gang in inputs.gangs for node in gang.nodes),
-            inputs.is_writing,
+    def run(self, inputs: OutputInputs) -> OutputsOutcome | None:
+        """Compare the outputs, and write what may be written; without outputs, do nothing.
+
+        Return None while it is unknown which outputs are wanted: nothing is written, and the status
+        keeps the list of what exists.
+        """
+        request = build_request(
+            self._find_tree(inputs) if inputs.spec.outputs else None,
+            inputs.spec,
+            fabric=inputs.fabric,
+            gangs=inputs.gangs,
+            is_writing=inputs.is_writing,
         )
+        if request is None:
+            return None
+        if self._publisher is None or not (request.outputs or request.removed):
+            return OutputsOutcome()
         return self._publisher.update(request)
 
     def _find_tree(self, inputs: OutputInputs) -> TopologyTree | None:
@@ -81,6 +85,8 @@ class OutputRound:
         return self._decided[1]
 
 
-def summarise_outputs(outcome: OutputsOutcome) -> OutputSummary:
-    """Return the part of the status that is about outputs."""
+def summarise_outputs(outcome: OutputsOutcome | None) -> OutputSummary | None:
+    """Return the part of the status that is about outputs; None: it stays as it is."""
+    if outcome is None:
+        return None
     return OutputSummary(outcome.rows, outcome.label_keys, outcome.condition)

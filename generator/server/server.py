@@ -64,7 +64,7 @@ class Backend(Protocol):
 
     @property
     def publisher(self) -> Publisher:
-        """Writes the outputs but the HyperNodes."""
+        """Writes the outputs other than HyperNodes."""
         ...
 
     def is_leader(self) -> bool:

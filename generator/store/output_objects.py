@@ -71,7 +71,7 @@ class _FollowedKind:
 
 
 class OutputObjects:
-    """The objects of the outputs in one cluster; one thread calls it."""
+    """The objects of the outputs in one cluster. Not thread-safe."""
 
     def __init__(
         self,
@@ -138,10 +138,6 @@ class OutputObjects:
             KubeError: the objects are not known yet.
         """
         return self._follow(resource, older_versions).read()
-
-    def served(self, resource: Resource) -> Resource:
-        """Return a followed kind with the version that the server serves."""
-        return self._kinds[resource].resource
 
     def apply(
         self,

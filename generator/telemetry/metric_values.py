@@ -78,7 +78,7 @@ _CONDITION: Final = "1 if the condition of the Fabric object is true, else 0."
 _HELD: Final = "Actions of the held plan, which waits for an approval."
 _ALWAYS_SHOWN: Final = frozenset(ConditionType) - {ConditionType.OUTPUTS_WRITTEN}
 """The conditions that count as false before the first round; without outputs there is no other."""
-_OUTPUTS: Final = "Objects of each output but the HyperNodes, by what became of them."
+_OUTPUTS: Final = "Objects of each output other than HyperNodes, by state."
 _SIZES: Final = "Nodes in a domain."
 _CAPACITY: Final = (
     "Capacity that the nodes of a domain offer to jobs: slots, and devices such as nvidia.com/gpu."

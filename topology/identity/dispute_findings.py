@@ -20,7 +20,7 @@ _MAX_CLAIMANTS: Final = 8
 
 
 class Verdict(StrEnum):
-    """What became of an id that two devices claim."""
+    """The result for an id that two devices claim."""
 
     CLAIM_LOST = "claim-lost"
     """The claimant reports an id of the other device."""

@@ -361,7 +361,7 @@ class _RowAssembly:
 
 
 class _Spans(NamedTuple):
-    """Where the items of each row are in one list of all."""
+    """Where the items of each row start and end in the list of the items of all rows."""
 
     sizes: Index
     starts: Index

@@ -97,7 +97,7 @@ def command(
         )
         exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL)
     published = OutputsOutcome()
-    if not policy.is_paused:
+    if plan.outputs is not None and not policy.is_paused:
         with open_publisher(store, cluster, namespace=namespace) as publisher:
             published = publish(publisher, plan.outputs._replace(is_writing=True))
     is_refused = any(row.state not in _GOOD_STATES for row in published.rows)

@@ -60,7 +60,8 @@ def command(
     print_document(document, output, text=lambda: render_plan_text(plan))
     print_verdict(plan.verdict, policy)
     published = OutputsOutcome()
-    if observed is None and (store is not None or sources.cluster is not None):
+    has_place = observed is None and (store is not None or sources.cluster is not None)
+    if has_place and plan.outputs is not None:
         cluster = None if store else sources.cluster
         with open_publisher(store, cluster, namespace=namespace) as publisher:
             published = publish(publisher, plan.outputs)
@@ -81,7 +82,7 @@ def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
 
 
 def publish(publisher: Publisher, request: PublishRequest) -> OutputsOutcome:
-    """Compare or write the outputs but the HyperNodes, and print a line for each on stderr."""
+    """Compare or write the other outputs, and print a line for each on stderr."""
     outcome = publish_once(publisher, request, clock=time.monotonic, pause=time.sleep)
     for row in outcome.rows:
         counts = [f"{row.objects} written", f"{row.pending} to write"]

@@ -25,6 +25,7 @@ from generator.store.directory import DirectoryStore
 from tests.effort import examples
 from tests.generator.scenes import RAILS, Ran, Scene, run
 from topology.model.tree import parse_tree
+from topology.reports.fabric_status import fabric_head
 
 HARMLESS = {ProblemKind.UNLISTED_NODES, ProblemKind.PLACEHOLDER, ProblemKind.TIER_NAME}
 """What may be said of a set between two writes; the last two never stop the scheduler."""
@@ -113,6 +114,17 @@ def test_it_takes_over_only_what_is_approved_and_keeps_the_names(admin: Admin) -
     again = run("apply", admin.sweep, "--nodes", admin.nodes, "--store", admin.store)
     assert again.out == "nothing to change\n"
     assert admin.adopt() == Ran(ExitCode.OK, "there is no HyperNode of others to take over\n", "")
+
+
+def test_it_refuses_what_the_fabric_does_not_want(admin: Admin) -> None:
+    admin.write_racks(admin.leaves)
+    before = hypernodes_of(admin)
+    spec = {"outputs": [{"type": "labels"}]}
+    DirectoryStore(admin.store).write_fabric(fabric_head() | {"spec": spec})
+    refused = admin.adopt("--approve", "0" * 16)
+    assert refused.code == ExitCode.USAGE
+    assert "spec.outputs of the Fabric object has no entry of type hypernode" in refused.err
+    assert hypernodes_of(admin) == before
 
 
 @settings(

@@ -1,4 +1,4 @@
-"""`plan` and `apply` of the outputs but the HyperNodes, in a folder."""
+"""`plan` and `apply` of the outputs other than HyperNodes, in a folder."""
 
 import json
 from collections.abc import Mapping

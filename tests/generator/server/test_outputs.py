@@ -104,3 +104,18 @@ def test_a_pause_writes_no_output(tmp_path: Path) -> None:
     assert files(day) == before
     states = {row["type"]: row["state"] for row in status_of(day)["outputs"]}
     assert states == {"labels": "Written", "kai": "Pending"}
+
+
+def test_a_wrong_list_of_outputs_at_the_start_erases_no_status(tmp_path: Path) -> None:
+    day = Day(tmp_path, SMALL)
+    day.want(outputs=[{"type": "hypernode"}, LABELS])
+    day.tick()
+    before, listed = files(day), status_of(day)["outputs"]
+    day.want(outputs=[{"type": "dummy"}])
+    day.restart()
+    day.tick()
+    assert files(day) == before
+    assert status_of(day)["outputs"] == listed, "it is the memory of what to remove"
+    day.want(outputs=[{"type": "hypernode"}])
+    day.tick()
+    assert files(day) == {}

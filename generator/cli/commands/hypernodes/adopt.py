@@ -12,8 +12,12 @@ from generator.cli.commands.apply import write_plan
 from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
-from generator.cli.observation import list_node_labels as list_labels
+from generator.cli.observation import (
+    LoadedObservation,
+    exit_with_problems,
+    list_node_labels,
+    read_observation,
+)
 from generator.cli.option_types import OutputFolder
 from generator.cli.output import list_nodes, output_option, print_document, show_count
 from generator.cli.plan_input import (
@@ -27,6 +31,7 @@ from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
 from generator.ingest.sources import Sources, read_nodes
 from generator.objects.tree_record import TreeRecord
+from generator.objects.tree_spec import parse_tree_spec
 from generator.objects.write_policy import parse_write_policy
 from generator.observe.domain_witness import WitnessDiff, compare_witness
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
@@ -40,7 +45,7 @@ from generator.outputs.hypernode import (
 from generator.reconcile.guard import HoldKind, HoldReason, hash_plan
 from generator.reconcile.plan import Action, Op, render_action
 from generator.store.base import StoredRecord
-from topology.model.errors import ParseError
+from topology.model.errors import ConfigError, ParseError
 from topology.model.tree import API_VERSION, TopologyTree
 
 
@@ -125,6 +130,7 @@ def command(
     cluster = None if store else sources.cluster
     with hold_folder(store), open_plan_store(store, cluster) as opened:
         observed = read_observed(store, None, sources.cluster)
+        _check_wanted(observed)
         policy = parse_write_policy(observed.fabric)
         policy = policy if approve is None else policy.with_approved_plan(approve)
         sources = add_store_reports(sources, store, observed.fabric)
@@ -151,6 +157,19 @@ def command(
     exit_with_problems(ctx, plan.problems)
 
 
+def _check_wanted(observed: ObservedHyperNodes) -> None:
+    """Refuse to take over HyperNodes that the next round of `serve` would remove.
+
+    Raises:
+        ConfigError: the Fabric object asks for no HyperNodes.
+    """
+    if not parse_tree_spec(observed.fabric)[0].has_hypernodes:
+        raise ConfigError(
+            "spec.outputs of the Fabric object has no entry of type hypernode, so HyperNodes "
+            "would be removed and not taken over: add the entry first"
+        )
+
+
 def _plan_adoption(
     sources: Sources, observed: ObservedHyperNodes, names_in: str | None
 ) -> _AdoptionPlan | tuple[ParseError, ...]:
@@ -158,7 +177,7 @@ def _plan_adoption(
 
     If there are none, returns why the others cannot be taken over.
     """
-    nodes = list_labels(read_nodes(sources)) if sources.nodes or sources.cluster else None
+    nodes = list_node_labels(read_nodes(sources)) if sources.nodes or sources.cluster else None
     adoption = adopt_hypernodes(observed.hypernodes, nodes)
     refused = tuple(ParseError(row, source="HyperNodes") for row in adoption.problems)
     if not adoption.claimed:

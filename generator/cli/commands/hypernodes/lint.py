@@ -13,7 +13,7 @@ import click
 from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import read_input
 from generator.cli.kube_options import kube_options, parse_access
-from generator.cli.observation import exit_with_problems, exit_without_data
+from generator.cli.observation import exit_with_problems, exit_without_data, list_node_labels
 from generator.cli.option_types import InputFile
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.kube.access import ClusterAccess
@@ -77,7 +77,8 @@ def command(
     found = _read_paths(paths, nodes) if access is None else _fetch_set(access, nodes)
     if not found.hypernodes and not found.problems:
         exit_without_data([ParseError("no HyperNodes found", source=", ".join(paths) or "cluster")])
-    rows = (*found.problems, *find_set_problems(found.hypernodes, _list_labels(found.inventory)))
+    labels = None if found.inventory is None else list_node_labels(found.inventory)
+    rows = (*found.problems, *find_set_problems(found.hypernodes, labels))
     print_document(
         [_render_row(row) for row in rows],
         output,
@@ -85,12 +86,6 @@ def command(
     )
     problems = found.inventory.problems if found.inventory else ()
     exit_with_problems(ctx, problems, ExitCode.CHECK_FAILED if check and rows else None)
-
-
-def _list_labels(inventory: Inventory | None) -> Mapping[str, Mapping[str, str]] | None:
-    if inventory is None:
-        return None
-    return {node.name: node.spec.labels for node in inventory.nodes}
 
 
 def _read_paths(paths: Iterable[str], nodes: Path | None) -> _HyperNodeSet:
