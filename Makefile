@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-long test-all verify cover check fmt bench fuzz referee golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test test-long test-all verify cover check fmt bench fuzz referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ referee: .venv/referee/.setup ## Prove the kept optima of batches anew with CP-S
 	@$(PYTHON) -m venv .venv/referee
 	@.venv/referee/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/referee.txt
 	@touch $@
+
+referee-live: $(SETUP) ## Compare the engine with the real kube-scheduler, 15 minutes; ARGS="--nodes 64" for 2
+	@$(BIN)/python -m tests.live $(ARGS)
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
 	@$(PYTEST) --golden $(ARGS)

@@ -26,6 +26,7 @@ import yaml
 
 from tests.lab.audit import POLICY, Write, read_writes
 from tests.lab.certificates import write_certificates
+from tests.lab.programs import Program
 from tests.lab.tools import require_tools
 from tests.lab.wait import wait_until
 from tests.repository import ROOT
@@ -33,13 +34,15 @@ from tests.repository import ROOT
 ADMIN = "admin"
 JSON = "application/json"
 START_DEADLINE_S = 90  # 3.5 s on two free cores, 11 s on crowded ones
-STOP_DEADLINE_S = 20
 REQUEST_TIMEOUT_S = 30
 _SERVICE_ISSUER = "https://kubernetes.default.svc"
 
 
 def find_assets(what: str) -> Path:
-    """Return the folder of `programs` or `crds`; without it the test is skipped, in CI it fails."""
+    """Return the folder of `programs`, `scheduler`, `crds` or `consumers`.
+
+    Without it the test is skipped; in CI it fails.
+    """
     require_tools("setpriv")
     asked = subprocess.run(
         [ROOT / "tools/kube-assets", "--where", what], capture_output=True, text=True, check=False
@@ -63,61 +66,28 @@ class Answer(NamedTuple):
         return str(self.body.get("message", ""))
 
 
-class _Program:
-    """One program in a process of its own, which the kernel ends with the test session."""
-
-    def __init__(self, argv: Iterable[str], log: Path) -> None:
-        self.log = log
-        with log.open("ab") as output:
-            self._running = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", *argv],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    @property
-    def is_running(self) -> bool:
-        return self._running.poll() is None
-
-    @property
-    def rss_bytes(self) -> int:
-        pages = int(Path(f"/proc/{self._running.pid}/statm").read_text().split()[1])
-        return pages * os.sysconf("SC_PAGE_SIZE")
-
-    def running_threads(self) -> list[str]:
-        """Return the threads that are not stopped by a signal."""
-        tasks = Path(f"/proc/{self._running.pid}/task").iterdir()
-        states = {task.name: (task / "stat").read_text().rpartition(")")[2] for task in tasks}
-        return [thread for thread, state in states.items() if state.split()[0] != "T"]
-
-    def send(self, number: signal.Signals) -> None:
-        self._running.send_signal(number)
-
-    def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        self.send(signal.SIGCONT)
-        self.send(number)
-        try:
-            self._running.wait(timeout=STOP_DEADLINE_S)
-        except subprocess.TimeoutExpired:
-            self._running.kill()
-            self._running.wait(timeout=STOP_DEADLINE_S)
-
-
 class ApiServer:
     """etcd and kube-apiserver: started together, and stopped, hung or restarted at will."""
 
-    def __init__(self, programs: Path, folder: Path, *, users: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        programs: Path,
+        folder: Path,
+        *,
+        users: Iterable[str] = (),
+        options: Iterable[str] = (),
+    ) -> None:
         """Start both and wait until they are ready.
 
         Args:
             programs: where the two executables are.
             folder: for keys, logs and what etcd stores.
             users: of these each gets a token, and no right to anything.
+            options: further ones of the server, such as feature gates.
         """
         self.folder = folder
         self._programs = programs
+        self._options = tuple(options)
         self.tokens = {user: secrets.token_urlsafe(16) for user in (ADMIN, *users)}
         write_certificates(folder)
         (folder / "audit.yaml").write_text(json.dumps(POLICY))
@@ -288,7 +258,7 @@ class ApiServer:
             "".join(f"{token},{user},{at}{groups.get(user, '')}\n" for at, (user, token) in rows)
         )
 
-    def _start(self) -> tuple[_Program, _Program]:
+    def _start(self) -> tuple[Program, Program]:
         """Start both on free ports; those of another program that was quicker cost a new try."""
         for _ in range(3):
             self.port, self._client_port, self._peer_port = free_ports(3)
@@ -299,7 +269,7 @@ class ApiServer:
             self._etcd.end(signal.SIGKILL)
         raise AssertionError("three times in a row somebody else took the ports")
 
-    def _start_etcd(self) -> _Program:
+    def _start_etcd(self) -> Program:
         client, peer = (f"http://127.0.0.1:{at}" for at in (self._client_port, self._peer_port))
         argv = [
             str(self._programs / "etcd"),
@@ -313,9 +283,9 @@ class ApiServer:
             f"--initial-advertise-peer-urls={peer}",
             f"--initial-cluster=lab={peer}",
         ]
-        return _Program(argv, self.folder / "etcd.log")
+        return Program(argv, self.folder / "etcd.log")
 
-    def _start_server(self) -> _Program:
+    def _start_server(self) -> Program:
         argv = [
             str(self._programs / "kube-apiserver"),
             f"--etcd-servers=http://127.0.0.1:{self._client_port}",
@@ -341,8 +311,9 @@ class ApiServer:
             f"--audit-log-path={self.folder / 'audit.log'}",
             "--audit-log-mode=blocking",
             "--v=1",
+            *self._options,
         ]
-        return _Program(argv, self.folder / "kube-apiserver.log")
+        return Program(argv, self.folder / "kube-apiserver.log")
 
     def _await_ready_or_taken(self) -> bool:
         """Return True where a port was taken, once that or readiness is known."""

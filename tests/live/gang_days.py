@@ -1,0 +1,166 @@
+"""Gangs that come and go on one cluster, each placed by the real scheduler and by the engine.
+
+The scheduler is asked for one domain of each tier in turn, from the lowest, as a user would who
+looks for the lowest tier that is possible. The engine sees the same free capacity.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import yaml
+
+from generator.outputs.node_labels import build_tier_keys
+from generator.placement import NodeSpec, Placement, Snapshot, parse_request, place
+from tests.generator.scenes import Scene, run
+from tests.live.kube_cluster import HOST_LABEL, NODE_MILLICORES, Gang, KubeCluster
+from topology.model.tree import TopologyTree, parse_tree
+from topology.synthetic import FabricKind, SyntheticSpec
+
+PREFIX = "topology.toponaut.io"
+NODE_TIER = "node"
+_MAX_GANGS = 8
+"""More gangs than these are not kept: the oldest ones end."""
+_SIZES = (2, 4, 7, 8, 12, 16, 24, 32, 48, 96, 192)
+_MAX_PODS = 192
+_PARTS = (4_000, 7_900, 8_000, 15_500, 16_000, 24_000, 32_000, 60_000, NODE_MILLICORES)
+"""Millicores of a pod."""
+
+
+class Comparison(NamedTuple):
+    """One gang, placed by both."""
+
+    gang: Gang
+    engine_tier: int | None
+    """The lowest tier with a domain that has room, by the engine, 0 for one node; None if the gang
+    does not fit."""
+    is_proved: bool
+    scheduler_tier: int | None
+    """The lowest tier at which the scheduler placed the gang."""
+    is_accepted: bool | None
+    """Whether the scheduler binds each pod to the node of the engine; None without an answer."""
+
+
+class GangDay:
+    """A cluster with the labels of a fabric, and its gangs."""
+
+    def __init__(self, cluster: KubeCluster, scene: Scene) -> None:
+        """Add the hosts of a fabric as nodes, with the labels of `toponaut export labels`."""
+        self._cluster = cluster
+        self._used = dict.fromkeys(scene.hosts, 0)
+        self._gangs: dict[str, tuple[Gang, Sequence[str]]] = {}
+        """The gangs that run, by name, and the node of each pod."""
+        sources = (scene.sweep(), "--nodes", scene.nodes())
+        self._tree: TopologyTree = parse_tree(run("tree", *sources, "-o", "json").document)
+        self._tiers = (NODE_TIER, *self._tree.tiers)
+        self.keys = (HOST_LABEL, *build_tier_keys(self._tree.tiers, PREFIX))
+        """By tier, from the node itself: the label key."""
+        exported = run("export", "labels", *sources).out
+        for document in yaml.safe_load_all(exported):
+            cluster.add_node(document["metadata"]["name"], document["metadata"]["labels"])
+
+    def compare(self, gang: Gang) -> Comparison:
+        """Place a gang by both; the gang stays where the engine has placed it."""
+        found = self._place(gang)
+        tier = self._tiers.index(found.tier) if found.tier is not None else None
+        scheduled = self._schedule(gang)
+        accepted = None
+        if found.is_feasible:
+            nodes = _order_nodes(gang, found)
+            key = self.keys[tier] if tier is not None else None
+            name, bound = self._cluster.submit(gang, key=key, nodes=nodes)
+            accepted = bound == nodes
+            self._keep(name, gang, bound or ())
+        return Comparison(gang, tier, found.is_proved, scheduled, accepted)
+
+    def _place(self, gang: Gang) -> Placement:
+        nodes = [
+            NodeSpec(
+                name,
+                capacity={"cpu": NODE_MILLICORES},
+                free={"cpu": NODE_MILLICORES - used},
+            )
+            for name, used in self._used.items()
+        ]
+        groups = [
+            {"name": str(size), "count": num, "request": {"cpu": f"{size}m"}}
+            for size, num in sorted(Counter(gang.millicores).items())
+        ]
+        document = {
+            "apiVersion": "toponaut.io/v1alpha1",
+            "kind": "PlacementRequest",
+            "spec": {"gang": "gang", "groups": groups},
+        }
+        return place(Snapshot.from_tree(self._tree, nodes), parse_request(document))
+
+    def _schedule(self, gang: Gang) -> int | None:
+        """Return the lowest tier at which the scheduler places the gang, and remove it again."""
+        for tier, key in enumerate(self.keys):
+            name, bound = self._cluster.submit(gang, key=key)
+            self._cluster.remove(name)
+            if bound is not None:
+                return tier
+        return None
+
+    def _keep(self, name: str, gang: Gang, nodes: Sequence[str]) -> None:
+        self._gangs[name] = gang, nodes
+        for node, millicores in zip(nodes, gang.millicores, strict=bool(nodes)):
+            self._used[node] += millicores
+        while len(self._gangs) > _MAX_GANGS:
+            self._end(next(iter(self._gangs)))
+
+    def _end(self, name: str) -> None:
+        gang, nodes = self._gangs.pop(name)
+        self._cluster.remove(name)
+        for node, millicores in zip(nodes, gang.millicores, strict=bool(nodes)):
+            self._used[node] -= millicores
+
+
+def _order_nodes(gang: Gang, placement: Placement) -> tuple[str, ...]:
+    """Return the node of each pod, in the order of the gang."""
+    left = {size: iter(nodes) for size, nodes in placement.assignment.items()}
+    found = [next(left[str(size)]) for size in gang.millicores]
+    return tuple(node or "" for node in found)
+
+
+def draw_gangs(num: int, num_nodes: int, *, seed: int) -> Sequence[Gang]:
+    """Return random gangs; together, some of them need more than the cluster has."""
+    source = random.Random(seed)  # noqa: S311 - the same gangs each time
+    sizes = [size for size in (*_SIZES, num_nodes // 2, num_nodes + 1) if size <= _MAX_PODS]
+    gangs = []
+    for _ in range(num):
+        num_pods = source.choice(sizes)
+        kinds = source.sample(_PARTS, source.choice((1, 1, 2, 3)))
+        gangs.append(Gang(tuple(source.choice(kinds) for _ in range(num_pods))))
+    return gangs
+
+
+def run_day(cluster: KubeCluster, scene: Scene, gangs: Sequence[Gang]) -> list[Comparison]:
+    """Return the comparison of each gang, in order."""
+    day = GangDay(cluster, scene)
+    return [day.compare(gang) for gang in gangs]
+
+
+def find_faults(rows: Sequence[Comparison]) -> list[str]:
+    """Return what contradicts the engine: each must be explained or mended."""
+    faults = []
+    for number, row in enumerate(rows):
+        if row.engine_tier is None and row.scheduler_tier is not None and row.is_proved:
+            faults.append(f"{number}: the scheduler places {row.gang}, the engine does not")
+        lower = row.engine_tier is not None and row.scheduler_tier is not None
+        if lower and (row.scheduler_tier or 0) < (row.engine_tier or 0):
+            faults.append(f"{number}: the scheduler finds a lower tier for {row.gang}: {row}")
+        if row.is_accepted is False:
+            faults.append(f"{number}: the scheduler refuses the nodes of the engine: {row}")
+    return faults
+
+
+def scene_of(root: Path, num_nodes: int) -> Scene:
+    """Return a fat tree with three tiers of switches."""
+    radix = next(size for size in range(4, 64, 2) if size**3 // 4 >= num_nodes)
+    spec = SyntheticSpec(FabricKind.FAT_TREE, num_nodes, radix=radix, tiers=3)
+    return Scene.of(root, spec)
