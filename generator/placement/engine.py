@@ -26,6 +26,7 @@ from generator.placement.answer import (
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, view_for
 from generator.placement.emulation.leaf_rows import refill_leaves
+from generator.placement.emulation.scored_domains import place_by_score
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explain import (
@@ -223,12 +224,13 @@ class _UniformExplanation:
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends, and whether it is proved."""
     emulated = _emulate(problem, query_time)
-    walk = PRESETS[problem.request.preset].walk
-    starts_with_minimum = walk is not None and walk.starts_with_minimum
-    if emulated is not None and (starts_with_minimum or _places_all(problem, emulated)):
+    rules = PRESETS[problem.request.preset]
+    starts_with_minimum = rules.walk is not None and rules.walk.starts_with_minimum
+    is_final = starts_with_minimum or rules.scores_domains
+    if emulated is not None and (is_final or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
     searched, is_proved = _search(problem, query_time)
-    if searched is not None and PRESETS[problem.request.preset].refills_leaves:
+    if searched is not None and rules.refills_leaves:
         searched = refill_leaves(problem, searched)
     if emulated is None:
         return searched, is_proved
@@ -253,6 +255,8 @@ def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | N
     """Return the placement by the steps of the preset's scheduler; None if they give no answer."""
     try:
         emulate = place_by_buckets if problem.uses_buckets else place_by_walk
+        if PRESETS[problem.request.preset].scores_domains:
+            emulate = place_by_score
         candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return None

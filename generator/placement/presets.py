@@ -3,8 +3,9 @@
 `order` is the order in which a system compares the keys of the one objective vector;
 `problem.objective` measures the keys. Some systems decide by a procedure that no vector describes.
 They have a `walk` as well: the order in which domains are tried and filled, which `emulation.walk`
-follows. If the walk finds nothing although the request fits, the exact search answers in the
-preset's order, so that no blind spot of a system is copied.
+follows. kube-scheduler fills every domain and scores it (`emulation.scored_domains`). If the steps
+of a system find nothing although the request fits, the exact search answers in the preset's order,
+so that no blind spot of a system is copied.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Preset(StrEnum):
     TASK_TOPOLOGY = "task-topology"
     SLURM_TREE = "slurm-tree"
     SLURM_BLOCK = "slurm-block"
+    KUBERNETES = "kubernetes"
     OPTIMAL = "optimal"
 
 
@@ -115,6 +117,8 @@ class PresetRules:
     """Not followed if the request lists strategies, which are about tiers, as `order` is."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
+    scores_domains: bool = False
+    """Whether every domain of the required tier is filled and scored, as kube-scheduler does."""
     refills_leaves: bool = False
     """Whether equally good leaves are told apart as Slurm's tree plugin does."""
     ignores_running_without_tiers: bool = False
@@ -318,6 +322,17 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
                 ObjectiveTerm(ObjectiveKey.NAMES),
             ),
             refills_leaves=True,
+        ),
+        Preset.KUBERNETES: PresetRules(
+            order=(
+                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
+                ObjectiveTerm(ObjectiveKey.STRATEGY),
+                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
+                ObjectiveTerm(ObjectiveKey.SURPLUS),
+                ObjectiveTerm(ObjectiveKey.JOB_TIER),
+                ObjectiveTerm(ObjectiveKey.NAMES),
+            ),
+            scores_domains=True,
         ),
         Preset.OPTIMAL: PresetRules(
             order=(

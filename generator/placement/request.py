@@ -75,6 +75,8 @@ class PresetOptions(NamedTuple):
     """For `godel`: nodes that steer which domains are tried."""
     has_run_before: bool = False
     """For `godel`: one pod is then enough."""
+    sample: int = 0
+    """For `kubernetes`: how many domains with room are compared; 0 for all."""
     spares_islands: bool = False
     """For `optimal`: the tightest top domain is compared before fewer domains inside it."""
 
@@ -239,6 +241,7 @@ def _options(options: wire.OptionsRow) -> PresetOptions:
         score_weight=weight if isinstance(weight, float) else None,
         preferred_nodes=tuple(options.preferred_nodes),
         has_run_before=options.ever_scheduled,
+        sample=options.sample,
         spares_islands=options.spare_islands,
     )
 

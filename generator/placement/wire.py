@@ -132,6 +132,8 @@ class OptionsRow(_RequestModel):
     """godel: nodes that steer which domains are tried."""
     ever_scheduled: bool = False
     """godel: the gang ran before, so that one pod is enough."""
+    sample: Natural = 0
+    """kubernetes: how many domains with room are compared; 0 for all."""
     spare_islands: bool = False
     """optimal: compare the tightest top domain before fewer domains inside it."""
     arguments: dict[str, Any] = {}

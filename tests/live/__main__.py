@@ -48,10 +48,12 @@ def summarise(rows: Sequence[Comparison]) -> str:
     placed = [row for row in rows if row.engine_tier is not None]
     counts = Counter(compare_tiers(row) for row in rows)
     accepted = sum(row.is_accepted is True for row in placed)
+    predicted = [row.is_predicted for row in rows if row.is_predicted is not None]
     return (
         f"same tier {counts['same']}, refused by both {counts['refused']}, "
         f"scheduler at a higher tier {counts['higher']}, not placed by the scheduler alone "
         f"{counts['unplaced']}, scheduler at a lower tier {counts['lower']}; "
+        f"domain predicted {sum(predicted)} of {len(predicted)}; "
         f"nodes of the engine accepted {accepted} of {len(placed)}"
     )
 

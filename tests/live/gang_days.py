@@ -17,7 +17,7 @@ import yaml
 from generator.outputs.node_labels import build_tier_keys
 from generator.placement import NodeSpec, Placement, Snapshot, parse_request, place
 from tests.generator.scenes import Scene, run
-from tests.live.kube_cluster import HOST_LABEL, NODE_MILLICORES, Gang, KubeCluster
+from tests.live.kube_cluster import HOST_LABEL, NODE_BYTES, NODE_MILLICORES, Gang, KubeCluster
 from topology.model.tree import TopologyTree, parse_tree
 from topology.synthetic import FabricKind, SyntheticSpec
 
@@ -43,6 +43,12 @@ class Comparison(NamedTuple):
     """The lowest tier at which the scheduler placed the gang."""
     is_accepted: bool | None
     """Whether the scheduler binds each pod to the node of the engine; None without an answer."""
+    is_predicted: bool | None
+    """Whether the domain of the scheduler scores as the domain of the preset `kubernetes`.
+
+    None for one node, for pods of several sizes, whose order differs from try to try, and if the
+    scheduler refuses the gang.
+    """
 
 
 class GangDay:
@@ -67,7 +73,9 @@ class GangDay:
         """Place a gang by both; the gang stays where the engine has placed it."""
         found = self._place(gang)
         tier = self._tiers.index(found.tier) if found.tier is not None else None
-        scheduled = self._schedule(gang)
+        scheduled, where = self._schedule(gang)
+        is_equal = len(set(gang.millicores)) == 1
+        predicted = self._predict(gang, scheduled, where) if scheduled and is_equal else None
         accepted = None
         if found.is_feasible:
             nodes = _order_nodes(gang, found)
@@ -75,14 +83,14 @@ class GangDay:
             name, bound = self._cluster.submit(gang, key=key, nodes=nodes)
             accepted = bound == nodes
             self._keep(name, gang, bound or ())
-        return Comparison(gang, tier, found.is_proved, scheduled, accepted)
+        return Comparison(gang, tier, found.is_proved, scheduled, accepted, predicted)
 
-    def _place(self, gang: Gang) -> Placement:
+    def _place(self, gang: Gang, **spec: str) -> Placement:
         nodes = [
             NodeSpec(
                 name,
-                capacity={"cpu": NODE_MILLICORES},
-                free={"cpu": NODE_MILLICORES - used},
+                capacity={"cpu": NODE_MILLICORES, "memory": NODE_BYTES},
+                free={"cpu": NODE_MILLICORES - used, "memory": NODE_BYTES},
             )
             for name, used in self._used.items()
         ]
@@ -93,18 +101,38 @@ class GangDay:
         document = {
             "apiVersion": "toponaut.io/v1alpha1",
             "kind": "PlacementRequest",
-            "spec": {"gang": "gang", "groups": groups},
+            "spec": {"gang": "gang", "groups": groups, **spec},
         }
         return place(Snapshot.from_tree(self._tree, nodes), parse_request(document))
 
-    def _schedule(self, gang: Gang) -> int | None:
-        """Return the lowest tier at which the scheduler places the gang, and remove it again."""
+    def _schedule(self, gang: Gang) -> tuple[int | None, Sequence[str]]:
+        """Return the lowest tier at which the scheduler places the gang, and the nodes.
+
+        The gang is removed again.
+        """
         for tier, key in enumerate(self.keys):
             name, bound = self._cluster.submit(gang, key=key)
             self._cluster.remove(name)
             if bound is not None:
-                return tier
-        return None
+                return tier, bound
+        return None, ()
+
+    def _predict(self, gang: Gang, tier: int, nodes: Sequence[str]) -> bool:
+        """Return whether the preset `kubernetes` takes a domain with the same score."""
+        spec = {"preset": "kubernetes", "required": self._tiers[tier]}
+        placement = self._place(gang, **spec)
+        ours = next(node for pods in placement.assignment.values() for node in pods if node)
+        return self._score(gang, tier, ours) == self._score(gang, tier, nodes[0])
+
+    def _score(self, gang: Gang, tier: int, node: str) -> int:
+        """Return the score of the domain of a node with the gang: its CPU in use, 0 to 50.
+
+        No memory is in use, and CPU and memory count the same.
+        """
+        domains = (row for row in self._tree.domains if row.tier == tier)
+        nodes = next(found for row in domains if node in (found := self._tree.nodes_of(row)))
+        used = sum(self._used[one] for one in nodes) + sum(gang.millicores)
+        return used * 100 // (len(nodes) * NODE_MILLICORES) // 2
 
     def _keep(self, name: str, gang: Gang, nodes: Sequence[str]) -> None:
         self._gangs[name] = gang, nodes
@@ -156,6 +184,8 @@ def find_faults(rows: Sequence[Comparison]) -> list[str]:
             faults.append(f"{number}: the scheduler finds a lower tier for {row.gang}: {row}")
         if row.is_accepted is False:
             faults.append(f"{number}: the scheduler refuses the nodes of the engine: {row}")
+        if row.is_predicted is False:
+            faults.append(f"{number}: the scheduler takes another domain than the preset: {row}")
     return faults
 
 

@@ -19,6 +19,7 @@ _FEATURES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduli
 GATES = f"--feature-gates={','.join(f'{name}=true' for name in _FEATURES)}"
 GROUPS = "scheduling.k8s.io/v1alpha2"
 NODE_MILLICORES = 64_000
+NODE_BYTES = 1 << 40
 DEADLINE_S = 60
 HOST_LABEL = "kubernetes.io/hostname"
 _GANG_LABEL = "gang"
@@ -51,7 +52,7 @@ class KubeCluster:
         node = self.api.expect("GET", path)
         node["spec"]["taints"] = []  # the server adds `not-ready`
         node = self.api.expect("PUT", path, node)
-        room = {"cpu": f"{NODE_MILLICORES}m", "memory": "1Ti", "pods": "256"}
+        room = {"cpu": f"{NODE_MILLICORES}m", "memory": str(NODE_BYTES), "pods": "256"}
         ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
         node["status"] = {"capacity": room, "allocatable": room, "conditions": [ready]}
         self.api.expect("PUT", f"{path}/status", node)

@@ -5,6 +5,7 @@
 `scopes`: the groups and sets that share a domain, as a walk places them.
 `pod_shares`: shares the pods of one group among the nodes of a domain.
 `level_descent`: shares them tier by tier, as Kueue does.
+`scored_domains`: fills every domain of a tier and keeps the best score, as kube-scheduler does.
 `leaf_rows`: which of equally good leaves Slurm's tree plugin takes.
 `balanced`: Kueue's balanced placement: even shares over few domains.
 `task_buckets`: the pod buckets of Volcano's task-topology plugin.

@@ -134,6 +134,7 @@ def _render_options(options: PresetOptions) -> dict[str, Any]:
         "preferred_nodes": list(options.preferred_nodes),
         "ever_scheduled": options.has_run_before,
         "spare_islands": options.spares_islands,
+        "sample": options.sample,
         **_drop_empty(weight=weight),
     }
 

@@ -208,6 +208,7 @@ def _encode_options(row: Mapping[str, Any]) -> pb.Options:
         preferred_nodes=row["preferred_nodes"],
         ever_scheduled=row["ever_scheduled"],
         spare_islands=row["spare_islands"],
+        sample=row["sample"],
     )
 
 
@@ -281,6 +282,7 @@ def _decode_options(options: pb.Options) -> dict[str, Any]:
         "preferred_nodes": list(options.preferred_nodes),
         "ever_scheduled": options.ever_scheduled,
         "spare_islands": options.spare_islands,
+        "sample": options.sample,
     }
     if options.HasField("score_weight"):
         if options.node_weights:

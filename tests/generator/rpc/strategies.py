@@ -133,6 +133,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
                 | st.floats(0.001, 1e6),
                 "preferred_nodes": st.lists(names, max_size=2),
                 "ever_scheduled": st.booleans(),
+                "sample": st.integers(0, 100),
                 "spare_islands": st.booleans(),
             },
         ),

@@ -112,6 +112,8 @@ class _PresetEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Preset.ValueTy
     """Slurm's topology/tree plugin's."""
     PRESET_SLURM_BLOCK: _Preset.ValueType  # 10
     """Slurm's topology/block plugin's."""
+    PRESET_KUBERNETES: _Preset.ValueType  # 11
+    """The scheduler of Kubernetes, with its topology-aware gangs."""
 
 class Preset(_Preset, metaclass=_PresetEnumTypeWrapper):
     """The system whose order of preferences is used."""
@@ -138,6 +140,8 @@ PRESET_SLURM_TREE: Preset.ValueType  # 9
 """Slurm's topology/tree plugin's."""
 PRESET_SLURM_BLOCK: Preset.ValueType  # 10
 """Slurm's topology/block plugin's."""
+PRESET_KUBERNETES: Preset.ValueType  # 11
+"""The scheduler of Kubernetes, with its topology-aware gangs."""
 Global___Preset: _TypeAlias = Preset  # noqa: Y015
 
 class _ReasonKind:
@@ -1140,12 +1144,15 @@ class Options(_message.Message):
     PREFERRED_NODES_FIELD_NUMBER: _builtins.int
     EVER_SCHEDULED_FIELD_NUMBER: _builtins.int
     SPARE_ISLANDS_FIELD_NUMBER: _builtins.int
+    SAMPLE_FIELD_NUMBER: _builtins.int
     score_weight: _builtins.float
     """task-topology: factor of its scores; cannot be combined with weights of nodes."""
     ever_scheduled: _builtins.bool
     """godel: the gang has run before, so one pod is enough."""
     spare_islands: _builtins.bool
     """optimal: across islands, tight islands are compared before fewer domains inside them."""
+    sample: _builtins.int
+    """kubernetes: how many domains with room are compared; 0 for all."""
     @_builtins.property
     def node_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """slurm-tree: weights of nodes, lighter ones first."""
@@ -1162,10 +1169,11 @@ class Options(_message.Message):
         preferred_nodes: _abc.Iterable[_builtins.str] | None = ...,
         ever_scheduled: _builtins.bool = ...,
         spare_islands: _builtins.bool = ...,
+        sample: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "score_weight", b"score_weight"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "ever_scheduled", b"ever_scheduled", "node_weights", b"node_weights", "preferred_nodes", b"preferred_nodes", "score_weight", b"score_weight", "spare_islands", b"spare_islands"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight", "ever_scheduled", b"ever_scheduled", "node_weights", b"node_weights", "preferred_nodes", b"preferred_nodes", "sample", b"sample", "score_weight", b"score_weight", "spare_islands", b"spare_islands"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__score_weight: _TypeAlias = _typing.Literal["score_weight"]  # noqa: Y015
     _WhichOneofArgType__score_weight: _TypeAlias = _typing.Literal["_score_weight", b"_score_weight"]  # noqa: Y015
