@@ -21,6 +21,7 @@ PRESETS = {
     "godel": "godel",
     "kai": "kai",
     "koordinator": "koordinator",
+    "kubernetes": "kubernetes",
     "kueue": "kueue",
     "sbatch": "slurm-",
     "volcano": "volcano",

@@ -1,0 +1,267 @@
+"""Translates the gangs of Kubernetes itself: PodGroup, CompositePodGroup, Workload, and Jobs.
+
+A group names one label key, whose value all of its pods share; groups nest (CompositePodGroup, and
+the templates of a Workload).
+
+Source: k8s.io/api v0.36.3 (scheduling.k8s.io/v1alpha2) and v0.37.0 (v1alpha3, v1beta1, and
+`scheduling` of a Job).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from generator.manifests.fields import Field
+from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.tier_names import LevelNames
+from generator.manifests.workloads import PodSet, find_workload, group_pods
+from generator.placement.presets import Preset
+from topology.model.errors import PlacementRequestError, show
+
+GROUP: Final = "scheduling.k8s.io"
+_KINDS: Final = ("PodGroup", "CompositePodGroup", "Workload")
+_MAX_DEPTH: Final = 8
+"""Kubernetes allows four levels."""
+
+
+def is_present(manifests: Manifests) -> bool:
+    """Return whether a file has a group of Kubernetes, or a Job with one."""
+    return bool(manifests.select(*_KINDS, group=GROUP)) or any(
+        job.spec.get("scheduling").exists for job in _find_jobs(manifests)
+    )
+
+
+def parse_spec(manifests: Manifests) -> dict[str, Any]:
+    """Return the spec of the request.
+
+    Raises:
+        PlacementRequestError: a required field is malformed, or there are several gangs.
+    """
+    groups = manifests.select("PodGroup", "CompositePodGroup", group=GROUP)
+    if groups:
+        found = _parse_groups(groups, manifests)
+    elif manifests.select("Workload", group=GROUP):
+        found = _parse_workload(manifests)
+    else:
+        job = next(job for job in _find_jobs(manifests) if job.spec.get("scheduling").exists)
+        found = _parse_job(job, manifests)
+    return {"preset": Preset.KUBERNETES.value} | found
+
+
+def _find_jobs(manifests: Manifests) -> list[KubeObject]:
+    jobs = manifests.select("Job", group="batch")
+    return [job for job in jobs if isinstance(job.spec.value, Mapping)]
+
+
+def _parse_job(job: KubeObject, manifests: Manifests) -> dict[str, Any]:
+    workload = find_workload(manifests)
+    sets = workload.sets if workload else ()
+    scheduling = job.spec.get("scheduling")
+    return _build_job_spec(job.name, scheduling, sets, manifests.levels)
+
+
+def _parse_groups(groups: Sequence[KubeObject], manifests: Manifests) -> dict[str, Any]:
+    """Return the only tree of groups of a file."""
+    parents = {group.name: group.spec.get("parentCompositePodGroupName") for group in groups}
+    _check_names(groups)
+    names = {group.name for group in groups if group.kind == "CompositePodGroup"}
+    roots = [group for group in groups if parents[group.name].text() not in names]
+    if len(roots) != 1:
+        listed = ", ".join(group.title for group in roots or groups)
+        problem = f"the file has {len(roots)} gangs, but one is placed at a time: {listed}"
+        raise PlacementRequestError((roots or groups)[-1].title, problem)
+    (root,) = roots
+    if root.kind == "PodGroup":
+        sets = _find_sets(root, manifests, is_only=True)
+        return _build_job_spec(root.name, root.spec, sets, manifests.levels)
+    rows = _build_children(root.name, groups, parents, manifests)
+    return _build_tree_spec(root.name, root.spec, rows, manifests.levels)
+
+
+def _check_names(groups: Sequence[KubeObject]) -> None:
+    names: set[str] = set()
+    for group in groups:
+        if group.name in names:
+            raise PlacementRequestError(group.title, f"two groups are named '{show(group.name)}'")
+        names.add(group.name)
+
+
+def _build_children(
+    parent: str,
+    groups: Sequence[KubeObject],
+    parents: Mapping[str, Field],
+    manifests: Manifests,
+    depth: int = 1,
+) -> list[dict[str, Any]]:
+    """Return the groups inside a composite group."""
+    rows = []
+    for group in groups:
+        if parents[group.name].text() != parent:
+            continue
+        if group.kind == "PodGroup":
+            sets = _find_sets(group, manifests, is_only=False)
+            rows.append(_build_group(group.name, group.spec, sets, manifests.levels))
+            continue
+        if depth >= _MAX_DEPTH:
+            raise parents[group.name].build_error(f"expected at most {_MAX_DEPTH} levels")
+        children = _build_children(group.name, groups, parents, manifests, depth + 1)
+        rows.append(_build_composite(group.name, group.spec, children, manifests.levels))
+    return rows
+
+
+def _find_sets(group: KubeObject, manifests: Manifests, *, is_only: bool) -> tuple[PodSet, ...]:
+    """Return the pods that name a group; those of the only group need not name it."""
+    workload = find_workload(manifests)
+    if workload is not None:
+        rows = [(row, _find_group_name(row.template)) for row in workload.sets]
+        named = tuple(row for row, name in rows if name == group.name)
+        return workload.sets if is_only and not any(name for _, name in rows) else named
+    pods = [(pod, _find_group_name(pod.field)) for pod in manifests.pods]
+    if is_only and not any(name for _, name in pods):
+        return group_pods([pod for pod, _ in pods], lambda _: "")
+    for pod, name in pods:
+        if is_only and name != group.name:
+            pod.field.raw()
+            pod.field.note("belongs to another group and is not placed")
+    return group_pods([pod for pod, name in pods if name == group.name], lambda _: "")
+
+
+def _find_group_name(pod: Field) -> str:
+    return pod.get("spec", "schedulingGroup", "podGroupName").text()
+
+
+def _parse_workload(manifests: Manifests) -> dict[str, Any]:
+    """Return the groups of the templates of a Workload."""
+    workloads = manifests.select("Workload", group=GROUP)
+    if len(workloads) > 1:
+        problem = f"the file has {len(workloads)} Workloads, but one is placed at a time"
+        raise PlacementRequestError(workloads[1].title, problem)
+    (workload,) = workloads
+    owner = find_workload(manifests)
+    sets = {row.name: row for row in (owner.sets if owner else ())}
+    spec, levels = workload.spec, manifests.levels
+    leaves = spec.get("podGroupTemplates").items()
+    composites = spec.get("compositePodGroupTemplates").items()
+    if len(leaves) == 1 and not composites:
+        (leaf,) = leaves
+        leaf.get("name").text()
+        return _build_job_spec(workload.name, leaf, tuple(sets.values()), levels)
+    if len(composites) == 1 and not leaves:
+        (root,) = composites
+        root.get("name").text()
+        return _build_tree_spec(workload.name, root, _build_templates(root, sets, levels), levels)
+    if not leaves and not composites:
+        raise spec.get("podGroupTemplates").build_error("expected at least one template")
+    problem = "each template is a separate gang; the file has several, but one is placed at a time"
+    raise spec.get("podGroupTemplates").build_error(problem)
+
+
+def _build_templates(
+    parent: Field, sets: Mapping[str, PodSet], levels: LevelNames, depth: int = 1
+) -> list[dict[str, Any]]:
+    rows = []
+    for leaf in parent.get("podGroupTemplates").items():
+        name = leaf.get("name").text()
+        named = (sets[name],) if name in sets else ()
+        rows.append(_build_group(name, leaf, named, levels))
+    for inner in parent.get("compositePodGroupTemplates").items():
+        if depth >= _MAX_DEPTH:
+            raise inner.build_error(f"expected at most {_MAX_DEPTH} levels")
+        children = _build_templates(inner, sets, levels, depth + 1)
+        rows.append(_build_composite(inner.get("name").text(), inner, children, levels))
+    return rows
+
+
+def _build_job_spec(
+    gang: str, spec: Field, sets: Sequence[PodSet], levels: LevelNames
+) -> dict[str, Any]:
+    """Return the spec of a gang that is one group."""
+    groups = [row.render_group() for row in sets]
+    total = sum(row["count"] for row in groups)
+    least = _parse_least(spec, "minCount", total)
+    if not groups:
+        spec.note("the file has none of its pods, so their resource requests are unknown")
+        groups, total = [{"name": "pods", "count": least}], least
+    found = {"gang": gang, "priority": _parse_priority(spec, sets)} | _parse_tier(spec, levels)
+    least = min(least, total)
+    if len(groups) == 1:
+        return found | {"groups": [groups[0] | {"min": least}]}
+    return found | {"groups": [row | {"min": 0} for row in groups], "min": least}
+
+
+def _build_tree_spec(
+    gang: str, spec: Field, rows: list[dict[str, Any]], levels: LevelNames
+) -> dict[str, Any]:
+    """Return the spec of a gang of several groups."""
+    root = _build_composite(gang, spec, rows, levels)
+    tier = {"required": root.pop("required")} if "required" in root else {}
+    found = {"gang": gang, "priority": _parse_priority(spec, ())} | tier
+    if root["min"] == len(rows):
+        return found | {"groups": rows}
+    return found | {"groups": [root]}
+
+
+def _build_group(
+    name: str, spec: Field, sets: Sequence[PodSet], levels: LevelNames
+) -> dict[str, Any]:
+    """Return a group of pods inside another one."""
+    tier = _parse_tier(spec, levels)
+    groups = [row.render_group() for row in sets]
+    total = sum(row["count"] for row in groups)
+    least = _parse_least(spec, "minCount", total)
+    _parse_priority(spec, ())
+    if not groups:
+        spec.note("the file has none of its pods, so their resource requests are unknown")
+        return {"name": name, "count": least} | tier
+    if len(groups) == 1:
+        return groups[0] | {"name": name, "min": min(least, total)} | tier
+    if least < total:
+        spec.note("pods of several kinds inside a composite group are placed all or none")
+    children = [row | {"name": f"{name}-{at}"} for at, row in enumerate(groups, 1)]
+    return {"name": name, "children": children} | tier
+
+
+def _build_composite(
+    name: str, spec: Field, children: list[dict[str, Any]], levels: LevelNames
+) -> dict[str, Any]:
+    """Return a group of groups."""
+    if not children:
+        raise spec.build_error("expected groups inside, got none")
+    least = _parse_least(spec, "minGroupCount", len(children))
+    row = {"name": name, "children": children, "min": min(least, len(children))}
+    return row | _parse_tier(spec, levels)
+
+
+def _parse_least(spec: Field, field: str, total: int) -> int:
+    """Return the fewest pods or groups: of a gang as its policy says, else one.
+
+    A Job need not say it: then all of its pods are the gang.
+    """
+    policy = spec.get("schedulingPolicy")
+    if policy.get("gang").exists:
+        return policy.get("gang", field).integer(total or 1, minimum=1)
+    if policy.get("basic").exists:
+        policy.note("is not a gang: as many are placed as fit, at least one")
+        return 1
+    raise policy.build_error("expected gang or basic")
+
+
+def _parse_tier(spec: Field, levels: LevelNames) -> dict[str, str]:
+    """Return the required tier of a group; Kubernetes allows one label key."""
+    rows = spec.get("schedulingConstraints", "topology").items()
+    if len(rows) > 1:
+        raise rows[1].build_error("expected at most one label key")
+    if not rows:
+        return {}
+    tier = levels.find_tier(rows[0].get("key"))
+    if not tier:
+        raise rows[0].build_error("expected a label key")
+    return {"required": tier}
+
+
+def _parse_priority(spec: Field, sets: Sequence[PodSet]) -> int:
+    """Return the priority of a group, or else the highest of its pods."""
+    own = spec.get("priority").optional_integer()
+    of_pods = [row.template.get("spec", "priority").integer(0) for row in sets]
+    return max(of_pods, default=0) if own is None else own

@@ -1,0 +1,123 @@
+"""PodGroups, composite groups, Workloads and Jobs of Kubernetes: read, or refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, translated
+from topology.model.errors import PlacementRequestError
+
+GANG = {"gang": {"minCount": 2}}
+RACK = {"topology": [{"key": "example.com/rack"}]}
+
+
+def group(name: str = "g", kind: str = "PodGroup", **spec: object) -> dict[str, Any]:
+    policy = {"gang": {"minGroupCount": 2}} if kind == "CompositePodGroup" else GANG
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha3",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
+
+
+def member(name: str, of: str) -> dict[str, Any]:
+    """Return a pod of a group."""
+    return pod(name) | {"spec": pod_spec(schedulingGroup={"podGroupName": of})}
+
+
+def workload(**spec: object) -> dict[str, Any]:
+    return group("w", "Workload") | {"spec": spec}
+
+
+def test_pods_of_other_groups_are_not_placed() -> None:
+    found = translated(group(), member("a", "g"), member("b", "g"), member("c", "other"))
+    assert found.document["spec"]["groups"] == [
+        {"name": "pods", "count": 2, "request": {GPU: 8}, "min": 2}
+    ]
+    assert [note.text for note in found.notes] == ["belongs to another group and is not placed"]
+
+
+def test_pods_need_not_name_the_only_group() -> None:
+    assert spec_of(group(), pod("a"), pod("b"), pod("c"))["groups"][0]["count"] == 3
+
+
+def test_pods_of_several_kinds_share_the_minimum() -> None:
+    named = {"podGroupName": "g"}
+    small = pod("b") | {"spec": pod_spec(containers=[], priority=7, schedulingGroup=named)}
+    spec = spec_of(group(schedulingConstraints=RACK), member("a", "g"), small)
+    assert spec["min"] == 2
+    assert [row["min"] for row in spec["groups"]] == [0, 0]
+    assert (spec["required"], spec["priority"]) == ("rack", 7)
+
+
+def test_a_group_without_a_key_may_run_anywhere() -> None:
+    assert "required" not in spec_of(group(), pod("a"), pod("b"))
+
+
+def test_a_job_without_a_minimum_is_a_gang_of_all_pods() -> None:
+    assert spec_of(job(scheduling={"schedulingPolicy": {"gang": {}}}))["groups"][0]["min"] == 4
+
+
+def test_groups_nest() -> None:
+    top = group("top", "CompositePodGroup", schedulingConstraints=RACK)
+    middle = group("middle", "CompositePodGroup", parentCompositePodGroupName="top")
+    leaves = [group(name, parentCompositePodGroupName="middle") for name in "ab"]
+    spec = spec_of(*leaves, group("c", parentCompositePodGroupName="top"), middle, top)
+    assert spec["gang"] == "top"
+    rows = {row["name"]: row for row in spec["groups"]}
+    assert rows.keys() == {"c", "middle"}
+    assert [row["name"] for row in rows["middle"]["children"]] == ["a", "b"]
+
+
+def test_fewer_groups_than_all_may_be_enough() -> None:
+    top = group("top", "CompositePodGroup", schedulingPolicy={"gang": {"minGroupCount": 1}})
+    leaves = [group(name, parentCompositePodGroupName="top") for name in "ab"]
+    (row,) = spec_of(top, *leaves)["groups"]
+    assert (row["name"], row["min"], len(row["children"])) == ("top", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("documents", "problem"),
+    [
+        pytest.param([group("a"), group("b")], "2 gangs, but one is placed", id="two gangs"),
+        pytest.param([group("a"), group("a")], "two groups are named 'a'", id="equal names"),
+        pytest.param(
+            [group("a", "CompositePodGroup", parentCompositePodGroupName="a")],
+            "the file has 0 gangs",
+            id="its own parent",
+        ),
+        pytest.param(
+            [group("a", "CompositePodGroup")], "expected groups inside, got none", id="empty"
+        ),
+        pytest.param(
+            [group(schedulingConstraints={"topology": [{"key": "a/b"}, {"key": "a/c"}]})],
+            "topology[1]: expected at most one label key",
+            id="two keys",
+        ),
+        pytest.param(
+            [group(schedulingConstraints={"topology": [{}]})],
+            "topology[0]: expected a label key",
+            id="no key",
+        ),
+        pytest.param(
+            [group(schedulingPolicy={})], "schedulingPolicy: expected gang or basic", id="no policy"
+        ),
+        pytest.param(
+            [group(schedulingPolicy={"gang": {"minCount": 0}})], "gang.minCount", id="no pods"
+        ),
+        pytest.param([workload()], "podGroupTemplates: expected at least one", id="no template"),
+        pytest.param(
+            [workload(podGroupTemplates=[{"name": "a"}, {"name": "b"}])],
+            "each template is a separate gang",
+            id="two templates",
+        ),
+        pytest.param([workload(), workload()], "has 2 Workloads", id="two Workloads"),
+    ],
+)
+def test_it_refuses(documents: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        translated(*documents)
+    assert problem in str(caught.value)
