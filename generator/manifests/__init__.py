@@ -1,7 +1,7 @@
 """Manifests of other systems as placement requests. Pure: callers read files and print text.
 
 manifest_request: `translate` detects the system of a file and returns its request.
-volcano, godel, koordinator, kai, kubernetes, kueue: one module per Kubernetes scheduler.
+volcano, godel, koordinator, kai, kubernetes, kueue, grove: one module per Kubernetes scheduler.
 sbatch: Slurm batch options and scripts; sbatch_options: their names, and which had an effect.
 objects: the Kubernetes objects of a file.
 workloads: sets of equal pods, from every common kind of workload or from pods.

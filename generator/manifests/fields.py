@@ -47,6 +47,15 @@ class Field:
         self._children: dict[str | int, Field] = {}
         self._is_read = False
 
+    def regroup(self, **parts: Field) -> Field:
+        """Return a mapping of fields that are elsewhere in the document; they keep their paths.
+
+        What is read of it counts as read of them.
+        """
+        found = Field({key: part.value for key, part in parts.items()}, self.path, self._notes)
+        found._children.update(parts)
+        return found
+
     @property
     def exists(self) -> bool:
         """Whether the document has a value at the path."""

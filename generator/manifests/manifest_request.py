@@ -11,7 +11,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from generator.manifests import godel, kai, koordinator, kubernetes, kueue, sbatch, volcano
+from generator.manifests import (
+    godel,
+    grove,
+    kai,
+    koordinator,
+    kubernetes,
+    kueue,
+    sbatch,
+    volcano,
+)
 from generator.manifests.fields import ROOT, Note
 from generator.manifests.ignored_fields import IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
@@ -50,6 +59,7 @@ FORMATS: Final = (
     ManifestFormat("Volcano", volcano.is_present, volcano.parse_spec),
     ManifestFormat("Gödel", godel.is_present, godel.parse_spec),
     ManifestFormat("Koordinator", koordinator.is_present, koordinator.parse_spec),
+    ManifestFormat("Grove", grove.is_present, grove.parse_spec),
     ManifestFormat("KAI", kai.is_present, kai.parse_spec),
     ManifestFormat("Kubernetes", kubernetes.is_present, kubernetes.parse_spec),
     ManifestFormat("Kueue", kueue.is_present, kueue.parse_spec),

@@ -1,0 +1,83 @@
+"""PodCliqueSets of Grove: what is read, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.generator.manifests.scenes import pod_spec, spec_of, translated
+from topology.model.errors import PlacementRequestError
+
+
+def clique(name: str, replicas: int = 1, **spec: object) -> dict[str, Any]:
+    return {"name": name, "spec": {"replicas": replicas, "podSpec": pod_spec(), **spec}}
+
+
+def clique_set(*cliques: dict[str, Any], **template: object) -> dict[str, Any]:
+    return {
+        "apiVersion": "grove.io/v1alpha1",
+        "kind": "PodCliqueSet",
+        "metadata": {"name": "s"},
+        "spec": {"template": {"cliques": list(cliques), **template}},
+    }
+
+
+def scaled(*names: str, **fields: object) -> list[dict[str, Any]]:
+    return [{"name": "g", "cliqueNames": list(names), **fields}]
+
+
+def test_a_clique_needs_all_pods_unless_it_says_fewer() -> None:
+    rows = spec_of(clique_set(clique("a", 3), clique("b", 3, minAvailable=2)))["groups"]
+    assert [(row["name"], row["count"], row["min"]) for row in rows] == [("a", 3, 3), ("b", 3, 2)]
+
+
+def test_one_replica_of_a_scaling_group_is_in_the_gang_by_default() -> None:
+    group = scaled("a", replicas=4, topologyConstraint={"pack": {"preferred": "rack"}})
+    spec = spec_of(clique_set(clique("a", 2), podCliqueScalingGroups=group))
+    (row,) = spec["groups"]
+    assert (row["name"], row["preferred"]) == ("g-0", ["rack"])
+    assert [child["name"] for child in row["children"]] == ["a-g-0"]
+
+
+def test_an_unread_field_of_a_pod_is_listed() -> None:
+    odd = clique("a", podSpec=pod_spec(schedulerHint="x"))
+    (row,) = translated(clique_set(odd)).ignored
+    assert row.path.endswith("spec.template.cliques[0].spec.podSpec.schedulerHint")
+
+
+@pytest.mark.parametrize(
+    ("documents", "problem"),
+    [
+        pytest.param([clique_set()], "expected at least one clique", id="no clique"),
+        pytest.param([clique_set(clique("a"), clique("a"))], "expected a unique name", id="twice"),
+        pytest.param(
+            [clique_set(clique("a"), podCliqueScalingGroups=scaled("b"))],
+            "cliqueNames[0]: expected a clique of no other group",
+            id="unknown clique",
+        ),
+        pytest.param(
+            [clique_set(clique("a"), podCliqueScalingGroups=scaled())],
+            "cliqueNames: expected at least one clique",
+            id="empty group",
+        ),
+        pytest.param(
+            [
+                clique_set(
+                    clique("a"),
+                    podCliqueScalingGroups=scaled("a", replicas=999, minAvailable=999),
+                )
+            ],
+            "minAvailable: expected at most 256",
+            id="too many replicas",
+        ),
+        pytest.param([clique_set(clique("a", 0))], "spec.replicas", id="no pods"),
+        pytest.param(
+            [clique_set(clique("a")), clique_set(clique("a"))], "has 2 sets", id="two sets"
+        ),
+    ],
+)
+def test_it_refuses(documents: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(PlacementRequestError) as caught:
+        translated(*documents)
+    assert problem in str(caught.value)
