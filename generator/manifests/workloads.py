@@ -68,7 +68,11 @@ def find_workload(manifests: Manifests) -> Workload | None:
     Raises:
         PlacementRequestError: there are several, it has no pods, or two sets have the same name.
     """
-    workloads = [item for item in manifests.objects if (item.group, item.kind) in _READERS]
+    workloads = [
+        item
+        for item in manifests.objects
+        if (item.group, item.kind) in _READERS or (item.group, item.kind) == _TRAIN_JOB
+    ]
     if len(workloads) > 1:
         names = ", ".join(item.title for item in workloads)
         problem = f"the file has {len(workloads)} workloads, but one is placed at a time: {names}"
@@ -76,7 +80,13 @@ def find_workload(manifests: Manifests) -> Workload | None:
     if not workloads:
         return None
     owner = workloads[0]
-    sets = [item for item in _READERS[owner.group, owner.kind](owner) if item.count]
+    is_train_job = (owner.group, owner.kind) == _TRAIN_JOB
+    found = (
+        _parse_train_job(owner, manifests)
+        if is_train_job
+        else _READERS[owner.group, owner.kind](owner)
+    )
+    sets = [item for item in found if item.count]
     _refuse_equal_names(owner, sets)
     if not sets:
         raise PlacementRequestError(owner.title, "has no pods to place")
@@ -187,6 +197,52 @@ def _parse_volcano_job(owner: KubeObject) -> list[PodSet]:
     ]
 
 
+def _parse_train_job(owner: KubeObject, manifests: Manifests) -> list[PodSet]:
+    """Return the pods that train; those that fetch data and models have ended by then.
+
+    Source: kubeflow/trainer v2.0.0, pkg/apis/trainer/v1alpha1 and pkg/runtime/core.
+    """
+    trainer = owner.spec.get("trainer")
+    reference = owner.spec.get("runtimeRef")
+    name = reference.get("name").text()
+    runtimes = manifests.select("ClusterTrainingRuntime", "TrainingRuntime", group=_TRAIN_JOB[0])
+    runtime = next((item for item in runtimes if item.name == name), None)
+    if runtime is None:
+        reference.note("the runtime is not in the file, so only the trainer's own fields count")
+        spec = trainer.regroup(resources=trainer.get("resourcesPerNode"))
+        count = trainer.get("numNodes").integer(1, minimum=1)
+        return [PodSet("node", count, trainer.regroup(spec=spec))]
+    default = runtime.spec.get("mlPolicy", "numNodes").integer(1, minimum=1)
+    count = trainer.get("numNodes").integer(default, minimum=1)
+    sets = []
+    for row in runtime.spec.get("template", "spec", "replicatedJobs").items():
+        step = row.get("template", "metadata", "labels").get(_TRAIN_STEP).text()
+        job = row.get("template", "spec")
+        if step.endswith("-initializer"):
+            row.raw()
+            row.note("ends before the training starts, and is not placed with it")
+        elif step == "trainer":
+            template = _with_resources(job.get("template"), trainer.get("resourcesPerNode"))
+            sets.append(PodSet(row.get("name").text("node"), count, template))
+        else:
+            size = job.get("parallelism").integer(1)
+            sets.append(PodSet(row.get("name").text("main"), size, job.get("template")))
+    return sets
+
+
+def _with_resources(template: Field, resources: Field) -> Field:
+    """Return a pod template with the resources of the whole pod, if they are given."""
+    if not resources.exists:
+        return template
+    spec = template.get("spec")
+    parts = {key: part for key, part in spec.entries() if key != "resources"}
+    return template.regroup(
+        metadata=template.get("metadata"), spec=spec.regroup(**parts, resources=resources)
+    )
+
+
+_TRAIN_JOB: Final = ("trainer.kubeflow.org", "TrainJob")
+_TRAIN_STEP: Final = "trainer.kubeflow.org/trainjob-ancestor-step"
 _KUBEFLOW: Final = ("PyTorchJob", "TFJob", "MPIJob", "XGBoostJob", "PaddleJob", "JAXJob")
 _READERS: Final[Mapping[tuple[str, str], Callable[[KubeObject], list[PodSet]]]] = MappingProxyType(
     {

@@ -242,3 +242,18 @@ def test_it_uses_all_slots_for_a_whole_node() -> None:
     spec = {"groups": [{"name": "w", "count": 2, "request": {"slots": 1}}]}
     fitted, _ = fit_units(spec, {"slots": 8}, uses_whole_nodes=True)
     assert fitted["groups"][0]["request"] == {"slots": 8}
+
+
+def test_a_train_job_without_its_runtime_counts_its_own_fields() -> None:
+    trainer = {"numNodes": 3, "resourcesPerNode": {"limits": {GPU: 8}}}
+    found = translated(
+        {
+            "apiVersion": "trainer.kubeflow.org/v1alpha1",
+            "kind": "TrainJob",
+            "metadata": {"name": "t"},
+            "spec": {"runtimeRef": {"name": "torch"}, "trainer": trainer},
+        }
+    )
+    (group,) = found.document["spec"]["groups"]
+    assert (group["count"], group["request"]) == (3, {GPU: 8})
+    assert "the runtime is not in the file" in found.notes[0].text
