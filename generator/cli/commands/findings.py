@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
 from generator.cli.options import parse_duration
-from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.cli.output import (
+    WIDE,
+    list_nodes,
+    print_document,
+    render_table,
+    show_count,
+    wide_output_option,
+)
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
 from generator.observe.freshness import Periods, derive_report_findings
@@ -29,6 +37,8 @@ from topology.model.facts import (
     sort_findings,
 )
 
+_MIN_FOLDED: Final = 3
+"""Findings that say the same of fewer devices are rows of their own."""
 _SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 
 
@@ -49,7 +59,7 @@ _SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@output_option
+@wide_output_option
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -73,7 +83,7 @@ def command(
     )
     split = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
     document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
-    print_document(document, output, text=lambda: _render_text(split))
+    print_document(document, output, text=lambda: _render_text(split, output))
     print_expired_silences(split.expired)
     if check and any(finding.severity is not Severity.INFO for finding in split.active):
         exit_with_problems(ctx, read.problems, ExitCode.CHECK_FAILED)
@@ -104,9 +114,9 @@ def _render_silenced(row: SilencedRow[Finding]) -> dict[str, Any]:
     return {**render_finding(row.row), "silenced": silenced}
 
 
-def _render_text(split: SilenceSplit[Finding]) -> str:
+def _render_text(split: SilenceSplit[Finding], output: str) -> str:
     active = sorted(split.active, key=lambda finding: _SEVERITY_RANK[finding.severity])
-    rows = [_render_cells(finding, finding.severity.value, finding.message) for finding in active]
+    rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(active)))
     rows += [
         _render_cells(row.row, "silenced", f"{row.silence.reason} (until {row.silence.until})")
         for row in split.silenced
@@ -121,6 +131,27 @@ def _render_text(split: SilenceSplit[Finding]) -> str:
     return (
         f"{render_table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
     )
+
+
+def _group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
+    """Return findings that say the same of several devices together, at the place of the first."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        message = finding.message.replace(finding.device, "\0")
+        alike = (finding.severity, finding.kind, message) if finding.port is None else (number,)
+        groups.setdefault(alike, []).append(finding)
+    return list(groups.values())
+
+
+def _render_group(group: Sequence[Finding], output: str) -> Iterator[Sequence[str]]:
+    """Yield a row for each finding, or with few words one row for all of them."""
+    first = group[0]
+    if len(group) < _MIN_FOLDED or output == WIDE:
+        yield from (_render_cells(row, row.severity.value, row.message) for row in group)
+        return
+    devices = [finding.device for finding in group]
+    text = f"{len(group)} findings like this: {first.message}"
+    yield first.severity.value, first.kind.value, list_nodes(devices, output), show(text, 600)
 
 
 def _show_total(num: int, severity: Severity) -> str:

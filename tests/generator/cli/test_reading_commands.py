@@ -217,7 +217,10 @@ def test_it_refuses_tier_names_that_are(rails: Scene, names: str, says: str) -> 
 def test_it_says_where_to_look_if_no_host_has_a_name(rails: Scene) -> None:
     text = re.sub(r"node-\d+ mlx5_\d", "MT4129 ConnectX7", rails.sweep_text())
     sweep = rails.write("nameless.txt", text)
-    tree, findings = run("tree", sweep), run("findings", sweep, "--kind", "unresolved-host")
+    tree, findings = (
+        run("tree", sweep),
+        run("findings", sweep, "--kind", "unresolved-host", "-o", "wide"),
+    )
     assert (tree.code, findings.code) == (ExitCode.OK, ExitCode.OK)
     assert "`toponaut findings` with the same options" in tree.out
     assert findings.out.count("unresolved-host") == 4 * len(rails.hosts)
