@@ -75,10 +75,10 @@ class PresetOptions(NamedTuple):
     """For `godel`: nodes that steer which domains are tried."""
     has_run_before: bool = False
     """For `godel`: one pod is then enough."""
-    sample: int = 0
-    """For `kubernetes`: how many domains with room are compared; 0 for all."""
     spares_islands: bool = False
     """For `optimal`: the tightest top domain is compared before fewer domains inside it."""
+    sample: int = 0
+    """For `kubernetes`: how many domains with room are compared; 0 for all."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from typing import Any, Final
 from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.quantities import render_quantity
-from generator.placement.request import EvictionPolicy, GangGroup, PlacementRequest
+from generator.placement.request import EvictionPolicy, GangGroup, PlacementRequest, PresetOptions
 from generator.reservations.records import (
     HeldGroup,
     RankRun,
@@ -190,6 +190,8 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
         if isinstance(value, GangGroup):  # as the caller wrote it, in whatever units it is counted
             row["request"] = [[name, render_quantity(name, num)] for name, num in value.request]
         return row
+    if isinstance(value, PresetOptions):  # earlier versions had no sample, and hashed the rest
+        return [_to_json_value(item) for item in (value if value.sample else value[:-1])]
     if isinstance(value, frozenset):
         return sorted(_to_json_value(item) for item in value)
     if isinstance(value, tuple):

@@ -137,7 +137,8 @@ def _group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
     """Return findings that say the same of several devices together, at the place of the first."""
     groups: dict[tuple[object, ...], list[Finding]] = {}
     for number, finding in enumerate(findings):
-        message = finding.message.replace(finding.device, "\0")
+        name = finding.device
+        message = finding.message.replace(name, "\0") if name else finding.message
         alike = (finding.severity, finding.kind, message) if finding.port is None else (number,)
         groups.setdefault(alike, []).append(finding)
     return list(groups.values())
@@ -150,7 +151,7 @@ def _render_group(group: Sequence[Finding], output: str) -> Iterator[Sequence[st
         yield from (_render_cells(row, row.severity.value, row.message) for row in group)
         return
     devices = [finding.device for finding in group]
-    text = f"{len(group)} findings like this: {first.message}"
+    text = f"{len(group)} findings like this (-o wide prints each): {first.message}"
     yield first.severity.value, first.kind.value, list_nodes(devices, output), show(text, 600)
 
 

@@ -17,6 +17,7 @@ _TICKS: Final = 4
 _COLORS: Final = (
     *("#3366cc", "#dc7633", "#2e8b57", "#8e44ad", "#b8860b"),
     *("#17a2b8", "#c0392b", "#7f8c8d", "#14325c", "#9acd32", "#e75480", "#5d4037"),
+    "#00695c",
 )
 """One color per strategy."""
 _GAP: Final = 0.2

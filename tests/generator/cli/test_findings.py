@@ -24,7 +24,7 @@ def test_findings_that_say_the_same_are_one_row(sources: tuple[object, ...]) -> 
     header, row, total = found.out.splitlines()
     assert header.split() == ["SEVERITY", "KIND", "SUBJECT", "WHAT", "TO", "DO"]
     assert len(expand_names(row.split()[2])) == 13
-    assert "13 findings like this: Node " in row
+    assert "13 findings like this (-o wide prints each): Node " in row
     assert total == "13 warnings"
 
 
