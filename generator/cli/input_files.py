@@ -18,7 +18,7 @@ from pydantic import (
 
 from generator.objects.yaml_document import parse_document
 from generator.placement.cluster.snapshot import RunningGang, RunningPods
-from generator.placement.wire import PodRequest
+from generator.placement.wire import PodRequest, Tier
 from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
@@ -62,6 +62,7 @@ class _GangRow(_RunningModel):
     priority: int = 0
     preemptible: bool = True
     min: Natural | None = None
+    exclusive: Tier | None = None
     pods: tuple[_PodsRow, ...]
 
 
@@ -93,6 +94,7 @@ def read_running_gangs(file: Path) -> tuple[RunningGang, ...]:
             priority=row.priority,
             preemptible=row.preemptible,
             min_pods=row.min,
+            exclusive=row.exclusive,
         )
         for row in rows
     )

@@ -5,6 +5,7 @@ volcano, godel, koordinator, kai, kubernetes, kueue, grove: one module per Kuber
 sbatch: Slurm batch options and scripts; sbatch_options: their names, and which had an effect.
 objects: the Kubernetes objects of a file.
 workloads: sets of equal pods, from every common kind of workload or from pods.
+exclusive_topology: the domains that JobSet and LeaderWorkerSet keep for one job.
 pods: the fields of a pod template that affect placement.
 pod_groups: PodGroups and the pods that belong to them.
 fields: `Field`, a value with its path, which records whether it was read.

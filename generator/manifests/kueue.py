@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.tier_names import LevelNames
@@ -68,12 +69,13 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
             row["min"] = min(minimum, pods.count)
         groups.append(row)
     _link_leaders(workload.sets, groups)
-    return {
+    spec = {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
         "priority": workload.priority,
         "groups": groups,
     }
+    return add_exclusive_tiers(spec, workload, manifests.levels)
 
 
 def _find_pod_group(manifests: Manifests) -> Workload:

@@ -21,6 +21,7 @@ from generator.manifests import (
     sbatch,
     volcano,
 )
+from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import ROOT, Note
 from generator.manifests.ignored_fields import IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
@@ -128,7 +129,8 @@ def _parse_plain(manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests)
     if workload is not None:
         groups = [pod_set.render_group() for pod_set in workload.sets]
-        return {"gang": workload.owner.name, "priority": workload.priority, "groups": groups}
+        spec = {"gang": workload.owner.name, "priority": workload.priority, "groups": groups}
+        return add_exclusive_tiers(spec, workload, manifests.levels)
     if not manifests.pods:
         kinds = ", ".join(sorted({pod_set.kind for pod_set in manifests.objects})) or "no object"
         problem = f"expected a workload, a PodGroup or pods, got {show(kinds)}"

@@ -27,6 +27,8 @@ class PodSet:
     """Pods per replica, if the set consists of several replicas."""
     topology: Field | None = None
     """Kueue's topology request for the set, in a Workload object."""
+    job_annotations: Field | None = None
+    """Annotations of each job of a JobSet."""
 
     @property
     def annotations(self) -> Field:
@@ -141,7 +143,11 @@ def _parse_job_set(owner: KubeObject) -> list[PodSet]:
         size = spec.get("parallelism").integer(1)
         replicas = row.get("replicas").integer(1)
         name = row.get("name").text("main")
-        sets.append(PodSet(name, replicas * size, spec.get("template"), size))
+        annotations = row.get("template", "metadata", "annotations")
+        pods = PodSet(
+            name, replicas * size, spec.get("template"), size, job_annotations=annotations
+        )
+        sets.append(pods)
     return sets
 
 

@@ -42,7 +42,7 @@ class Reason:
     unit: str | None = None
     """What `fits` and `needed` count: pods or slices."""
     excluded: Mapping[str, int] | None = None
-    """Excluded nodes per cause: unschedulable, taint, selector."""
+    """Excluded nodes per cause: unschedulable, exclusive, taint, selector."""
 
 
 class VerdictKind(StrEnum):

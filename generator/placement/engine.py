@@ -13,6 +13,7 @@ from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
+from generator.placement.alternatives import find_alternatives
 from generator.placement.answer import (
     NO_DETAILS,
     Alternative,
@@ -24,13 +25,13 @@ from generator.placement.answer import (
     ReasonKind,
 )
 from generator.placement.budget import Budget, BudgetExhausted
-from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, view_for
+from generator.placement.cluster.gang_view import view_for
+from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot
 from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.scored_domains import place_by_score
 from generator.placement.emulation.task_topology import place_by_buckets
 from generator.placement.emulation.walk import describe_candidates, place_by_walk
 from generator.placement.explain import (
-    find_alternatives,
     find_reason,
     find_refusal,
     judge_domains,
@@ -149,7 +150,7 @@ def _solve_in_time(
     Raises:
         BudgetExhausted: the time was over before the request was prepared.
     """
-    snapshot = view_for(snapshot, request.gang, request.priority)
+    snapshot = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)
     budget = query_time.renew(SEARCH_STEPS, has_grace=True)
     problem = build_problem(snapshot, request, budget=budget)
     if snapshot.num_nodes == 0:
@@ -289,7 +290,7 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
         for node, num in Counter(nodes).items()
         if node is not None
     ]
-    return RunningGang(request.gang, tuple(pods), request.priority)
+    return RunningGang(request.gang, tuple(pods), request.priority, exclusive=request.exclusive)
 
 
 def _infeasible_answer(

@@ -2,37 +2,36 @@
 
 A refusal follows from the request and the tree, and a conflict from the running pods. The other
 reasons, in the order of `ReasonKind`, are found by solving the problem again without one of its
-bounds. Alternatives are small changes of the request, each verified by solving it. Verdicts say for
-each domain of the chosen tier, and of the tier below it, whether it was chosen, rejected or too
-small.
+bounds. Verdicts say for each domain of the chosen tier, and of the tier below it, whether it was
+chosen, rejected or too small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain
 from typing import Final
 
 import numpy as np
 
-from generator.placement.answer import Alternative, DomainVerdict, Reason, ReasonKind, VerdictKind
-from generator.placement.budget import Budget, BudgetExhausted
-from generator.placement.cluster.levels import CLUSTER_TIER, IntArray, UnknownTier
-from generator.placement.cluster.shapes import SlotCache
+from generator.placement.alternatives import (
+    count_excluded_nodes,
+    without_exclusions,
+    without_limits,
+)
+from generator.placement.answer import DomainVerdict, Reason, ReasonKind, VerdictKind
+from generator.placement.budget import Budget
+from generator.placement.cluster.levels import IntArray, UnknownTier
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.domain_capacity import GroupCapacity
 from generator.placement.problem.objective import PlacementCandidate
-from generator.placement.problem.problem import Problem, build_problem, without_running_pods
+from generator.placement.problem.problem import Problem, without_running_pods
 from generator.placement.problem.slices import all_slices
 from generator.placement.quantities import render_quantity
 from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
 from generator.placement.solve.solver import solve
 from topology.model.errors import list_some, show
 
-PLACED_MARK = "{placed}"
-"""Placeholder in the text of a change: the number of pods that its solution places."""
 MAX_SHOWN_DOMAINS = 16
 """Most domains that are listed per tier, the nearest misses first; one line counts the rest."""
 MAX_SHOWN_RESOURCES = 12
@@ -116,53 +115,13 @@ def find_reason(problem: Problem, budget: Budget) -> Reason:
         return reason
     if problem.running_positions and solve(without_running_pods(problem), budget) is not None:
         return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
-    if problem.domain_limits and solve(replace(problem, domain_limits=()), budget) is not None:
-        return Reason(ReasonKind.LIMIT, tier=problem.request.limits[0][0])
+    for tier, _, without_limit in without_limits(problem):
+        if solve(without_limit, budget) is not None:
+            return Reason(ReasonKind.LIMIT, tier=tier)
     causes = count_excluded_nodes(problem)
     if causes and solve(without_exclusions(problem), budget) is not None:
         return Reason(ReasonKind.EXCLUDED, excluded=causes)
     return _no_fit_reason(problem)
-
-
-def without_exclusions(problem: Problem) -> Problem:
-    """Return the problem with every node of the tree open to every pod."""
-    snapshot = problem.snapshot
-    open_snapshot = replace(
-        snapshot,
-        schedulable=np.ones(snapshot.num_nodes, dtype=np.bool_),
-        taint_sets=(frozenset(),),
-        taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
-        slot_cache=SlotCache(),
-    )
-    groups = tuple(replace(group, selector=()) for group in problem.request.groups)
-    changed_request = replace(problem.request, groups=groups)
-    return build_problem(open_snapshot, changed_request, budget=problem.budget)
-
-
-def count_excluded_nodes(problem: Problem) -> dict[str, int]:
-    """Return the number of nodes that each cause excludes for some group; zero counts are left out.
-
-    A node is counted once, under the first cause: unschedulable, taint, selector.
-    """
-    counts: dict[str, int] = {}
-    snapshot = problem.snapshot
-    remaining = np.ones(snapshot.num_nodes, dtype=np.bool_)
-    causes = [("unschedulable", snapshot.schedulable)]
-    causes += [
-        ("taint", snapshot.has_tolerated_taints(group.tolerations))
-        for group in problem.request.groups
-    ]
-    causes += [
-        ("selector", snapshot.has_label(key, values))
-        for group in problem.request.groups
-        for key, values in group.selector
-    ]
-    for cause, allowed in causes:
-        num_excluded = int((remaining & ~allowed).sum())
-        if num_excluded:
-            counts[cause] = counts.get(cause, 0) + num_excluded
-        remaining &= allowed
-    return counts
 
 
 def _no_fit_reason(problem: Problem) -> Reason:
@@ -205,77 +164,6 @@ def _has_domain(snapshot: Snapshot, tier: int) -> bool:
     if tier in {0, snapshot.levels.root}:
         return snapshot.num_tree_nodes > 0
     return bool((snapshot.levels.domain_of_unit[tier] >= 0).any())
-
-
-def find_alternatives(problem: Problem, budget: Budget) -> tuple[Alternative, ...]:
-    """Return changes that make the request feasible: the smallest of each kind, in fixed order.
-
-    Changes that the budget cannot verify are left out.
-    """
-    alternatives: list[Alternative] = []
-    try:
-        for changes in _changes(problem):
-            alternatives += islice(_feasible_changes(changes, budget), 1)
-    except BudgetExhausted:
-        pass
-    return tuple(alternatives)
-
-
-def _feasible_changes(
-    changes: Iterator[tuple[str, Problem]], budget: Budget
-) -> Iterator[Alternative]:
-    """Yield the changes that make the request feasible."""
-    for text, problem in changes:
-        solution = solve(problem, budget)
-        if solution is not None:
-            yield _build_alternative(text, problem, solution)
-
-
-def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
-    """Yield the kinds of changes, each as its steps from small to large."""
-    yield _with_wider_tiers(problem)
-    if problem.domain_limits:
-        yield iter([("without max_domains", replace(problem, domain_limits=()))])
-    if count_excluded_nodes(problem):
-        yield iter([("without node exclusions", without_exclusions(problem))])
-    yield _without_minimums(problem)
-
-
-def _without_minimums(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem without any minimum: its solution places the most pods that fit."""
-    request = problem.request
-    needed = max(request.least, sum(group.least for group in request.groups))
-    groups = tuple(replace(group, least=0) for group in request.groups)
-    changed_request = replace(request, groups=groups, least=1)
-    yield f"min {PLACED_MARK} instead of {needed}", replace(problem, request=changed_request)
-
-
-def _with_wider_tiers(problem: Problem) -> Iterator[tuple[str, Problem]]:
-    """Yield the problem once per higher tier, with that tier as the required one."""
-    snapshot, job_tier = problem.snapshot, problem.highest_job_tier
-    tiers, request = snapshot.levels.tiers, _without_tier_bounds(problem.request)
-    for tier in tiers[job_tier + 1 :]:
-        is_across = request.across_islands or tier == CLUSTER_TIER
-        wider_request = replace(request, required=tier, across_islands=is_across)
-        yield (
-            f"required tier {tier} instead of {tiers[job_tier]}",
-            build_problem(snapshot, wider_request, budget=problem.budget),
-        )
-
-
-def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
-    """Return a request without tier bounds on the job; a single group's required tier is one."""
-    groups = request.groups
-    if len(groups) == 1:
-        groups = (replace(groups[0], required=None),)
-    return replace(request, groups=groups, strategies=(), required=None)
-
-
-def _build_alternative(change: str, problem: Problem, solution: PlacementCandidate) -> Alternative:
-    values = solution.objective.values
-    change = change.replace(PLACED_MARK, str(values[ObjectiveKey.PLACED][0]))
-    tier = values[ObjectiveKey.JOB_TIER][0]
-    return Alternative(change, problem.snapshot.levels.tiers[tier], is_feasible=True)
 
 
 def judge_domains(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from generator.placement import wire
 from topology.model.errors import PlacementRequestError, show
@@ -31,6 +32,15 @@ class SliceLayer:
     """Whether slice k is exactly the pods with index k × size and following."""
     least: int = 0
     """The fewest whole slices; with fewer the gang is not placed."""
+
+
+class DomainSpread(NamedTuple):
+    """How many domains of a tier the pods of a group use, if any pod is placed."""
+
+    tier: str
+    least: int
+    most: int | None
+    """None: any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +68,10 @@ class GangGroup:
     """Name of the group of its workers."""
     is_optional: bool = False
     """Whether the whole group may be left out, because its parent needs only some members."""
+    spread: tuple[DomainSpread, ...] = ()
+    """Sorted by tier."""
+    exclusive: str | None = None
+    """Tier of which the group's domains contain no other group; of a leader, with its workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +87,8 @@ class GroupSet:
     """Members that must be complete."""
     required: str | None
     preferred: tuple[str, ...]
+    exclusive: str | None = None
+    """Tier of which the domains of the set contain no group outside the set."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +156,28 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
         limit = "count" if row.count is not None else "number of children"
         message = f"expected at most {maximum}, the {limit}, got {row.min}"
         raise PlacementRequestError(f"{path}.min", message)
-    for name in ("slices", "multiple_of", "node_selector", "node_preference", "leader_of"):
+    for tier, bound in row.spread.items():
+        _check_spread(bound, maximum, f"{path}.spread.{show(tier)}")
+    for name in (
+        "slices",
+        "multiple_of",
+        "node_selector",
+        "node_preference",
+        "leader_of",
+        "spread",
+    ):
         if row.children and getattr(row, name):
             message = "only allowed on a group of pods, not on a group with children"
             raise PlacementRequestError(f"{path}.{name}", message)
+
+
+def _check_spread(bound: wire.SpreadRow, num_pods: int, path: str) -> None:
+    if bound.min > num_pods:
+        message = f"expected at most {num_pods}, the count, got {bound.min}"
+        raise PlacementRequestError(f"{path}.min", message)
+    if bound.max is not None and bound.max < bound.min:
+        message = f"expected at least {bound.min}, the minimum, got {bound.max}"
+        raise PlacementRequestError(f"{path}.max", message)
 
 
 def _add_parent(
@@ -170,6 +204,7 @@ def _add_parent(
         min_members - num_led_groups,
         row.required,
         tuple(row.preferred),
+        row.exclusive,
     )
     builder.sets.append(group_set)
     return len(builder.sets) - 1
@@ -237,4 +272,8 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
         multiples=tuple(sorted(row.multiple_of.items())),
         wishes=tuple(sorted(row.node_preference.items())),
         leader_of=row.leader_of,
+        spread=tuple(
+            DomainSpread(tier, bound.min, bound.max) for tier, bound in sorted(row.spread.items())
+        ),
+        exclusive=row.exclusive,
     )

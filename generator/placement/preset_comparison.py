@@ -9,7 +9,8 @@ from typing import Any
 
 from generator.placement.answer import Placement, render_placement
 from generator.placement.budget import Budget
-from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.cluster.gang_view import view_for
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
@@ -66,7 +67,7 @@ def _measure_as_optimal(
     snapshot: Snapshot, request: PlacementRequest, placement: Placement
 ) -> Objective:
     """Return the objective of a placement under the preset `optimal`."""
-    view = view_for(snapshot, request.gang, request.priority)
+    view = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)
     evictable = find_evictable(view, request, Budget()) if placement.victims else None
     cluster = view if evictable is None else without_evictable(view, evictable)
     problem = build_problem(cluster, replace(request, preset=Preset.OPTIMAL), evictable)

@@ -100,6 +100,8 @@ class PlacementRequest:
     """(tier of the job, tier of every part): the first feasible pair wins; empty: any."""
     limits: tuple[tuple[str, int], ...]
     """(tier, maximum number of its domains used), sorted."""
+    exclusive: str | None
+    """Tier of which the gang's domains contain no other gang."""
     plane: str
     across_islands: bool
     deadline_s: float | None
@@ -124,13 +126,22 @@ class PlacementRequest:
         names = [*filter(None, [self.required]), *self.preferred]
         names += [tier for pair in self.strategies for tier in pair]
         names += [tier for tier, _ in self.limits]
+        names += filter(None, [self.exclusive])
         for group in self.groups:
             names += [*filter(None, [group.required]), *group.preferred]
             names += [layer.tier for layer in group.slices if layer.tier is not None]
             names += [tier for tier, _ in group.multiples]
+            names += [bound.tier for bound in group.spread] + [*filter(None, [group.exclusive])]
         for group_set in self.sets:
-            names += [*filter(None, [group_set.required]), *group_set.preferred]
+            bounds = (group_set.required, group_set.exclusive)
+            names += [*filter(None, bounds), *group_set.preferred]
         return tuple(names)
+
+    def groups_in_set(self, set_index: int) -> tuple[int, ...]:
+        """Return all groups in a set, including those of inner sets, sorted."""
+        group_set = self.sets[set_index]
+        inner = (group for index in group_set.sets for group in self.groups_in_set(index))
+        return tuple(sorted((*group_set.groups, *inner)))
 
     @property
     def one_pod_is_enough(self) -> bool:
@@ -194,6 +205,7 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
         preferred=tuple(spec.preferred),
         strategies=tuple((job, part) for job, part in spec.strategies),
         limits=tuple(sorted(spec.max_domains.items())),
+        exclusive=spec.exclusive,
         plane=spec.plane,
         across_islands=spec.across_islands,
         deadline_s=spec.deadline_s,

@@ -89,6 +89,13 @@ class LayerRow(_RequestModel):
     indexed: bool = False
 
 
+class SpreadRow(_RequestModel):
+    """How many domains of a tier the pods of a group use."""
+
+    min: Count = 1
+    max: Count | None = None
+
+
 class GroupRow(_RequestModel):
     """One group: pods, or child groups."""
 
@@ -104,6 +111,10 @@ class GroupRow(_RequestModel):
     tolerations: list[str] = []
     node_preference: dict[Name, str] = {}
     leader_of: Name | None = None
+    spread: dict[Tier, SpreadRow] = {}
+    """Bounds on the number of domains of a tier that the pods use, running ones included."""
+    exclusive: Tier | None = None
+    """No pod of another group is in a domain of this tier that the group uses."""
     children: list[GroupRow] = []
 
 
@@ -156,6 +167,8 @@ class Spec(_RequestModel):
     affinity: AffinityRow = AffinityRow()
     traffic: list[tuple[Name, Name, Weight]] = []
     max_domains: dict[Tier, Natural] = {}
+    exclusive: Tier | None = None
+    """No pod of another gang is in a domain of this tier that the gang uses."""
     options: OptionsRow = OptionsRow()
     plane: Name = "compute"
     across_islands: bool = False

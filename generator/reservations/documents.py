@@ -37,6 +37,7 @@ def render_spec(reservation: Reservation) -> dict[str, Any]:
             "priority": reservation.priority,
             "plane": reservation.plane,
             "tier": reservation.tier,
+            **({"exclusive": reservation.exclusive} if reservation.exclusive else {}),
             "proved": reservation.is_proved,
             "groups": [_render_group(group) for group in reservation.groups],
             "ttlSeconds": reservation.ttl_s,
@@ -92,6 +93,7 @@ def _build_record(
         priority=spec.priority,
         plane=spec.plane,
         tier=spec.tier,
+        exclusive=spec.exclusive,
         is_proved=spec.is_proved,
         groups=tuple(
             HeldGroup(

@@ -52,7 +52,7 @@ def _update_if_due(
     if not reservation.is_held_at(now):
         return expire_if_due(reservation, now=now, epoch=epoch)
     is_former = reservation.epoch < epoch
-    if usage.is_used_up:
+    if usage.is_used_up and reservation.exclusive is None:
         # Its pods stay assigned to it, even if the API server's clock is ahead of this one.
         ended = max(now, usage.last_bound or now)
         after = apply_step(reservation, Step.RELEASE, now=ended, epoch=epoch, message=_PODS_BOUND)

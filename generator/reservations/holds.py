@@ -264,7 +264,11 @@ def _build_nomination(
         RunningPods(node, requests[group_index], count, reservation.groups[group_index].name)
         for (node, group_index), count in sorted(usage.unbound_pods.items())
     )
-    nomination = RunningGang(gang, rows, priority)
+    if reservation.exclusive is not None:  # its domains stay closed after its pods are bound
+        reserved_nodes = sorted({node for node, _ in _count_places(reservation)})
+        rows = (*rows, *(RunningPods(node, {}, 0) for node in reserved_nodes))
+    exclusive = None if gang == _NO_GANG else reservation.exclusive
+    nomination = RunningGang(gang, rows, priority, exclusive=exclusive)
     if cache is not None:
         cache.nominations[key] = (usage, nomination)
     return nomination

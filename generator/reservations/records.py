@@ -67,6 +67,8 @@ class Reservation:
     """None after the reservation is confirmed."""
     ended_at: datetime | None = None
     message: str = ""
+    exclusive: str | None = None
+    """Tier of which the gang's domains are reserved for the gang alone."""
 
     @property
     def is_ended(self) -> bool:

@@ -171,6 +171,9 @@ def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
     return faults
 
 
+_LATER_FIELDS: Final = frozenset({"exclusive", "spread"})
+
+
 def hash_request(request: ReservationRequest) -> str:
     """Return a digest of a request, as 64 hexadecimal digits.
 
@@ -187,6 +190,9 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
         return value.value
     if is_dataclass(value):
         row = {item.name: _to_json_value(getattr(value, item.name)) for item in fields(value)}
+        for name in _LATER_FIELDS & row.keys():
+            if not row[name]:  # earlier versions had no such field, and hashed the rest
+                del row[name]
         if isinstance(value, GangGroup):  # as the caller wrote it, in whatever units it is counted
             row["request"] = [[name, render_quantity(name, num)] for name, num in value.request]
         return row
@@ -218,6 +224,7 @@ def build_reservation(
         priority=request.placement_request.priority,
         plane=request.placement_request.plane,
         tier=placement.tier or "",
+        exclusive=request.placement_request.exclusive,
         is_proved=placement.is_proved,
         groups=groups,
         ttl_s=request.ttl_s,

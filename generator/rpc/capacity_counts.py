@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import NODE_TIER, BoolArray, IntArray
-from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import GangGroup
 
 

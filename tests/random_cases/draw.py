@@ -120,6 +120,7 @@ def _add_bounds(rng: Random, request: Case, leaves: list[Case], tiers: tuple[str
         (0.12, "strategies", strategies),
         (0.12, "sort", [rule]),
         (0.15, "traffic", [pair]),
+        (0.12, "exclusive", rng.choice(leaf_and_above)),
     )
     request |= {name: value for share, name, value in options if rng.random() < share}
 
@@ -131,8 +132,15 @@ def _add_group_bounds(rng: Random, leaf: Case, tiers: tuple[str, ...]) -> None:
         (0.1, "node_selector", {"zone": "a"}),
         (0.1, "node_preference", {"zone": "a"}),
         (0.0 if "slices" in leaf else 0.12, "multiple_of", {rng.choice(("node", *tiers)): 2}),
+        (0.15, "spread", {rng.choice(("node", *tiers)): _draw_spread(rng, leaf["count"])}),
+        (0.12, "exclusive", rng.choice(("node", *tiers))),
     )
     leaf |= {name: value for share, name, value in options if rng.random() < share}
+
+
+def _draw_spread(rng: Random, num_pods: int) -> Case:
+    least = rng.randint(1, min(num_pods, 3))
+    return {"min": least} | ({"max": least + rng.randint(0, 1)} if rng.random() < 0.5 else {})
 
 
 def _allowed_tiers(leaf: Case, tiers: tuple[str, ...]) -> tuple[str, ...]:
@@ -175,6 +183,7 @@ def _running(
                 "gang": name,
                 "priority": rng.choice((1, 1, 2, 9)),
                 "min": rng.randint(0, len(on)),
+                **({"exclusive": "leaf"} if rng.random() < 0.2 else {}),
                 "pods": pods,
             }
         )

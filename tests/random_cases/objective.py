@@ -11,6 +11,8 @@ from functools import cached_property
 from itertools import combinations, product
 from typing import Any
 
+from tests.vectors.hard_rules import rules
+
 Parts = Mapping[str, Sequence[Sequence[str]]]
 """Per leaf group the nodes of every part: a slice, or the whole group."""
 Case = Mapping[str, Any]
@@ -38,6 +40,7 @@ class Cluster:
         # In the order of names from the top; all numbers have one digit.
         self.nodes = sorted(self.units, key=lambda node: self.units[node][0])
         self.specs = case["nodes"]
+        self.closed = rules.closed_nodes(rules.Scene(case))
         self.free = {node: Counter(self.specs[node]["capacity"]) for node in self.nodes}
         self.own: list[tuple[str, str]] = []
         for gang in case.get("running", ()):
@@ -86,6 +89,8 @@ class Judge:
 
     def slots(self, free: Mapping[str, Counter[str]], node: str, group: Case) -> int:
         """Return the pods of a group that fit a node."""
+        if node in self.cluster.closed:
+            return 0
         labels = self.cluster.specs[node]["labels"]
         selector = group.get("node_selector", {})
         if any(labels.get(key) != value for key, value in selector.items()):

@@ -57,6 +57,7 @@ def _gangs(rows: Iterable[Mapping[str, Any]]) -> list[RunningGang]:
             priority=row.get("priority", 0),
             preemptible=row.get("preemptible", True),
             min_pods=row.get("min"),
+            exclusive=row.get("exclusive"),
         )
         for row in rows
     ]

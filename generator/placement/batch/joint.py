@@ -20,7 +20,8 @@ from generator.placement.batch.sequential import (
     place_sequentially,
 )
 from generator.placement.budget import Budget
-from generator.placement.cluster.snapshot import Snapshot, view_for, with_running, without_running
+from generator.placement.cluster.gang_view import view_for
+from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang, build_answer
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import build_problem
@@ -70,7 +71,7 @@ def place_batch(
 
     A gang of lower priority never makes a gang of higher priority worse. Among equal priorities,
     the given order is the queue. Only gangs with the preset `optimal` that evict no pods, and of
-    which no pod runs yet, are moved for others.
+    which no pod runs yet, are moved for others; none if a gang of the batch has exclusive domains.
 
     Args:
         snapshot: the cluster.

@@ -18,9 +18,10 @@ from generator.placement.batch.pack import PackItem, pack
 from generator.placement.batch.sequential import SequentialPlacement
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
+from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape, SlotCache
-from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective, measure
 from generator.placement.problem.problem import Problem, build_problem
@@ -77,6 +78,7 @@ class BatchMembers:
         self._final = sequential.final_snapshot
         self.free = FreeCapacity(self._final)
         self._shape_indexes: dict[tuple[object, ...], int] = {}
+        self._has_exclusive = any(request.exclusive for request in sequential.requests)
         self._request_classes: dict[PlacementRequest, _RequestClass] = {}
         priorities = sorted({request.priority for request in sequential.requests}, reverse=True)
         self.members = [
@@ -88,7 +90,8 @@ class BatchMembers:
     def _is_fixed(self, request: PlacementRequest, placement: Placement) -> bool:
         """Return whether a gang stays where it is, or without a place."""
         return (
-            request.preset is not Preset.OPTIMAL
+            self._has_exclusive
+            or request.preset is not Preset.OPTIMAL
             or bool(request.strategies)
             or request.gang in self._sequential.base_snapshot.running
             or bool(placement.victims)
@@ -235,6 +238,8 @@ def _is_packable(problem: Problem) -> bool:
         problem.running_positions
         or problem.unit_rules
         or problem.domain_limits
+        or problem.spread_rules
+        or problem.exclusive_rules
         or problem.traffic_pairs
     )
     has_other_bounds = request.strategies or request.sort or request.sets or problem.node_weights

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 
 from generator.placement.answer import Placement
 from generator.placement.batch.uniform_gangs import UniformGangs
+from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import (
     RunningGang,
     Snapshot,
-    view_for,
     with_running,
     without_running,
 )
@@ -60,7 +60,9 @@ def place_sequentially(
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
     """
     base, placements = snapshot, list[Placement]()
-    chain, uniform = SnapshotChain(snapshot), UniformGangs(snapshot, requests)
+    # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
+    ranked = () if any(request.exclusive for request in requests) else requests
+    chain, uniform = SnapshotChain(snapshot), UniformGangs(snapshot, ranked)
     explains_now = must_explain_now(snapshot, len(requests))
     for request in requests:
         pods = uniform.place(request)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
+from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import LEAF_TIER, IntArray
-from generator.placement.cluster.snapshot import Snapshot, view_for
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.uniform_gang import (

@@ -258,11 +258,16 @@ def _cached_shape(
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
     """Return the groups whose pods must be counted separately from those of other groups."""
     paired_groups = {name for first, second, _ in pair_weights(request) for name in (first, second)}
+    has_exclusive = any(group.exclusive for group in request.groups) or any(
+        group_set.exclusive for group_set in request.sets
+    )
     return frozenset(
         index
         for index, group in enumerate(request.groups)
         if group.name in paired_groups
         or group.multiples
+        or group.spread
+        or has_exclusive
         or _has_unit_rules(group, is_growth=is_growth)
     )
 
@@ -289,22 +294,28 @@ def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
-    tiers = tuple(sorted({layer.tier for layer in group.slices if layer.tier is not None}))
-    multiples = tuple(tier for tier, _ in group.multiples)
     tolerations = tuple(sorted(group.tolerations))
-    return (group.request, group.selector, tolerations, group.wishes, tiers, multiples, own_shape)
+    tiers = tuple(sorted(_tiers_with_rules(group)))
+    return (group.request, group.selector, tolerations, group.wishes, tiers, own_shape)
+
+
+def _tiers_with_rules(group: GangGroup) -> set[str]:
+    """Return the tiers that a node must have a domain of, because a rule counts pods in it."""
+    tiers = {layer.tier for layer in group.slices if layer.tier is not None}
+    return tiers | {tier for tier, _ in group.multiples} | {bound.tier for bound in group.spread}
 
 
 def _count_shape(
     snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
 ) -> PodShape:
     allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
+    if snapshot.closed is not None:
+        allowed &= ~snapshot.closed
     for key, values in group.selector:
         allowed &= snapshot.has_label(key, values)
     if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
-    bound = {layer.tier for layer in group.slices if layer.tier is not None}
-    for tier in bound | {tier for tier, _ in group.multiples}:
+    for tier in _tiers_with_rules(group):
         height = snapshot.levels.height_of(tier)
         if 0 < height < snapshot.levels.root:
             allowed &= (

@@ -22,8 +22,6 @@ from topology.model.tree import TopologyTree
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NOTHING_USED: Mapping[str, int] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
-MAX_VIEWS = 16
-"""Views that a snapshot caches; the cache is then cleared, which needs no lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +66,8 @@ class RunningGang:
     preemptible: bool = True
     min_pods: int | None = None
     """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
+    exclusive: str | None = None
+    """Tier of which the gang's domains contain no other gang."""
 
 
 def fit_pods(free: Sequence[int], needs: Iterable[tuple[int, int]], most: int) -> int:
@@ -99,12 +99,16 @@ class Snapshot:
     """Shape (resources, nodes); below 0 if a node is overcommitted."""
     running: Mapping[str, RunningGang]
     """By gang name."""
+    exclusive_gangs: frozenset[str]
+    """Running gangs that have domains for themselves."""
     nominated: Mapping[str, RunningGang]
     """Reserved for gangs whose pods do not run yet, by any key; not subtracted from `free`."""
     position_of: Mapping[str, int]
     """Column of a node by name."""
     schedulable: BoolArray
     """Per node: whether it is not cordoned."""
+    closed: BoolArray | None
+    """Per node: whether one gang may not use it, because a domain is exclusive; None: no node."""
     taint_sets: tuple[frozenset[str], ...]
     """The distinct sets of hard taints, each taint as `key=value`."""
     taint_set_of: IntArray
@@ -119,8 +123,8 @@ class Snapshot:
     """Shapes counted so far; a cache of everything but `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""
-    views: dict[tuple[str, ...], Snapshot] = field(default_factory=dict, init=False, repr=False)
-    """Views of the snapshot by the nominations that bind a gang; a cache."""
+    views: dict[object, Snapshot] = field(default_factory=dict, init=False, repr=False)
+    """Views of the snapshot by what decides them; a cache."""
 
     @classmethod
     def from_tree(
@@ -269,9 +273,11 @@ def build_snapshot(
         resources=tuple(resources),
         free=free,
         running=MappingProxyType({}),
+        exclusive_gangs=frozenset(),
         nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
         position_of=MappingProxyType(position),
         schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
+        closed=None,
         taint_sets=tuple(index_of_taints),
         taint_set_of=np.array(taint_set_of, dtype=np.int64),
     )
@@ -291,41 +297,10 @@ def without_running(snapshot: Snapshot, *gangs: str) -> Snapshot:
 
 def with_nominated(snapshot: Snapshot, nominated: Mapping[str, RunningGang]) -> Snapshot:
     """Return the snapshot with these nominations; cached counts are kept."""
-    return _replace_fields(snapshot, nominated=MappingProxyType(dict(nominated)))
+    return replace_fields(snapshot, nominated=MappingProxyType(dict(nominated)))
 
 
-def view_for(snapshot: Snapshot, gang: str, priority: int) -> Snapshot:
-    """Return the snapshot that a gang sees: without the capacity nominated for other gangs.
-
-    Nominations of lower priority, and the gang's own, do not count. The view is a separate value
-    without cached answers, so that an answer may keep a reference to it.
-    """
-    binding_nominations = {
-        name: nomination
-        for name, nomination in snapshot.nominated.items()
-        if nomination.gang != gang and nomination.priority >= priority
-    }
-    names = tuple(binding_nominations)
-    view = snapshot.views.get(names)
-    if view is None:
-        if len(snapshot.views) >= MAX_VIEWS:
-            snapshot.views.clear()
-        view = (
-            _with_nominations_running(snapshot, binding_nominations.values())
-            if binding_nominations
-            else _replace_fields(snapshot)
-        )
-        snapshot.views[names] = view
-    return view
-
-
-def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
-    """Return the snapshot as if nominated gangs ran."""
-    free, touched = _free_after(snapshot, gangs, sign=-1)
-    return _replace_fields(snapshot, free=free, slot_cache=SlotCache(snapshot.slot_cache, touched))
-
-
-def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
+def replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
     """Return a copy with other values and no cached answers; a tenth of replace()'s time."""
     changed = object.__new__(Snapshot)
     changed.__dict__.update(snapshot.__dict__, answers={}, views={}, **changes)
@@ -335,7 +310,7 @@ def _replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
 _node_name = attrgetter("node")
 
 
-def _free_after(
+def free_after(
     snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
 ) -> tuple[IntArray, frozenset[int]]:
     """Return the free quantities after adding `sign` times the gangs' pods, and the changed nodes.
@@ -358,6 +333,9 @@ def _free_after(
 
 def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
     running = _mutable_copy(snapshot.running)
+    exclusive_gangs = snapshot.exclusive_gangs
+    if changed := {gang.gang for gang in gangs if gang.exclusive is not None}:
+        exclusive_gangs = exclusive_gangs | changed if sign < 0 else exclusive_gangs - changed
     for gang in gangs:
         if sign > 0:
             del running[gang.gang]
@@ -367,10 +345,14 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
         else:
             pods = _sorted_pods(gang.pods)
             running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
-    free, touched = _free_after(snapshot, gangs, sign=sign)
+    free, touched = free_after(snapshot, gangs, sign=sign)
     counted = snapshot.slot_cache.after_change(touched, snapshot.num_nodes)
-    return _replace_fields(
-        snapshot, free=free, running=MappingProxyType(running), slot_cache=counted
+    return replace_fields(
+        snapshot,
+        free=free,
+        running=MappingProxyType(running),
+        exclusive_gangs=exclusive_gangs,
+        slot_cache=counted,
     )
 
 

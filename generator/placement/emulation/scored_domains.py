@@ -49,6 +49,7 @@ def place_by_score(problem: Problem, budget: Budget) -> PlacementCandidate | Non
     """
     request = problem.request
     has_rules = bool(problem.unit_rules or problem.short_slice_rules or problem.domain_limits)
+    has_rules |= bool(problem.spread_rules or problem.exclusive_rules)
     has_slices = any(group.slices for group in request.groups)
     if has_rules or has_slices or request.strategies or problem.evictable is not None:
         return None

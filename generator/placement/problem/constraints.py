@@ -61,9 +61,29 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
         excess = sum(n % short_rule.size for n in counts.values())
         if excess > counts.total() % short_rule.size:
             return False
-    return _satisfies_tiers(problem, pods) and all(
-        _satisfies_slices(problem, group, list(positions)) for group, positions in enumerate(pods)
+    return (
+        _satisfies_domain_rules(problem, pods)
+        and _satisfies_tiers(problem, pods)
+        and all(
+            _satisfies_slices(problem, group, list(positions))
+            for group, positions in enumerate(pods)
+        )
     )
+
+
+def _satisfies_domain_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
+    """Return whether groups use as many domains as they may, and share none that is exclusive."""
+    for spread_rule in problem.spread_rules:
+        group, tier = spread_rule.group, spread_rule.tier
+        if pods[group] and not spread_rule.allows(_pods_per_unit(problem, pods, group, tier)):
+            return False
+    for rule in problem.exclusive_rules:
+        units: tuple[set[int], set[int]] = (set(), set())
+        for group in range(len(pods)):
+            units[group in rule.groups].update(_pods_per_unit(problem, pods, group, rule.tier))
+        if not units[0].isdisjoint(units[1]):
+            return False
+    return True
 
 
 def _fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
@@ -123,7 +143,9 @@ def _satisfies_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
             bounds.append(([*pods[index], *problem.running_positions_of[index]], tier))
     for index, group_set in enumerate(problem.request.sets):
         if group_set.required is not None:
-            in_set = [node for group in problem.groups_in_set(index) for node in pods[group]]
+            in_set = [
+                node for group in problem.request.groups_in_set(index) for node in pods[group]
+            ]
             tier = problem.snapshot.levels.height_of(group_set.required)
             bounds.append(([*in_set, *problem.running_in_set(index)], tier))
     common = problem.snapshot.levels.common_tier

@@ -332,7 +332,9 @@ def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int)
         )
     levels, snapshot = problem.snapshot.levels, problem.snapshot
     for set_index, group_set in enumerate(problem.request.sets):
-        placed = [node for group in problem.groups_in_set(set_index) for node in pods[group]]
+        placed = [
+            node for group in problem.request.groups_in_set(set_index) for node in pods[group]
+        ]
         occupied = placed + problem.running_in_set(set_index)
         if placed and group_set.preferred:
             tier = levels.common_tier(min(occupied), max(occupied))

@@ -21,6 +21,12 @@ from generator.placement.presets import (
     ObjectiveKey,
     ObjectiveTerm,
 )
+from generator.placement.problem.domain_rules import (
+    ExclusiveRule,
+    SpreadRule,
+    build_exclusive_rules,
+    build_spread_rules,
+)
 from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.gang_members import (
     GangMember,
@@ -80,6 +86,8 @@ class Problem:
     short_slice_rules: tuple[ShortSliceRule, ...]
     domain_limits: tuple[tuple[int, int], ...]
     """(tier, maximum number of units used)."""
+    spread_rules: tuple[SpreadRule, ...]
+    exclusive_rules: tuple[ExclusiveRule, ...]
     strategies: tuple[tuple[int, int], ...]
     """(highest tier of the job, of every part), in order; one entry if none is listed."""
     traffic_pairs: tuple[tuple[int, int, int], ...]
@@ -221,21 +229,11 @@ class Problem:
         whole, short = divmod(count, size) if count else (0, 0)
         return [(size, running)] * whole + ([(short, running)] if short else [])
 
-    def groups_in_set(self, set_index: int) -> list[int]:
-        """Return all groups in a set, including those of inner sets."""
-        group_set = self.request.sets[set_index]
-        return sorted(
-            [
-                *group_set.groups,
-                *(group for inner in group_set.sets for group in self.groups_in_set(inner)),
-            ]
-        )
-
     def running_in_set(self, set_index: int) -> list[int]:
         """Return the positions of the running pods of a set, sorted."""
         return sorted(
             node
-            for group in self.groups_in_set(set_index)
+            for group in self.request.groups_in_set(set_index)
             for node in self.running_positions_of[group]
         )
 
@@ -302,6 +300,8 @@ def build_problem(
         domain_limits=tuple(
             (snapshot.levels.height_of(tier), max_units) for tier, max_units in request.limits
         ),
+        spread_rules=build_spread_rules(snapshot, request),
+        exclusive_rules=build_exclusive_rules(snapshot, request),
         strategies=_strategies(snapshot, request),
         traffic_pairs=_find_traffic_pairs(request, shape_of),
         sort_columns=tuple(_build_sort_column(snapshot, rule) for rule in request.sort),

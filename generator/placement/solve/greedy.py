@@ -19,6 +19,7 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.constraints import satisfies_rules
+from generator.placement.problem.domain_rules import SpreadRule
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
     PartPlacement,
@@ -77,9 +78,29 @@ class _GreedyDomain:
         self._problem, self._levels, self._budget = problem, levels, budget
         self._start, self._stop = int(levels.starts[tier][unit]), int(levels.stops[tier][unit])
         self._free_slots = FreeCapacity(problem.snapshot, problem.shapes)
+        self._placed: list[tuple[int, int]] = []
+        """(group, node) per change of the free slots."""
 
     def _slots(self, shape: int) -> IntArray:
-        return self._free_slots.slots_by_tier(shape)[0][self._start : self._stop]
+        """Return the slots of a shape per node of the domain, without units of other groups."""
+        slots = self._free_slots.slots_by_tier(shape)[0][self._start : self._stop]
+        for rule in self._problem.exclusive_rules:
+            unit_of = self._levels.unit_of_node[rule.tier]
+            is_inside = self._problem.shape_of.index(shape) in rule.groups
+            others = [
+                node
+                for group, node in self._placed_nodes()
+                if (group in rule.groups) is not is_inside
+            ]
+            is_other = np.isin(unit_of[self._start : self._stop], unit_of[others])
+            slots = np.where(is_other, 0, slots)
+        return slots
+
+    def _placed_nodes(self) -> Iterator[tuple[int, int]]:
+        """Yield (group, node) of pods that run or are placed; groups with rules differ by shape."""
+        for group, nodes in enumerate(self._problem.running_positions_of):
+            yield from ((group, node) for node in nodes)
+        yield from self._placed
 
     def place_job(
         self, parts: Sequence[RequestPart], tier: int, unit: int
@@ -162,6 +183,7 @@ class _GreedyDomain:
                 if found is not None:
                     return PlacedPart(part.part_type, [], tuple(found))
                 self._free_slots.undo(mark)
+                del self._placed[mark:]
         return None
 
     def _unit_starts(self, inner_tier: int, tier: int, unit: int) -> tuple[int, IntArray]:
@@ -182,6 +204,9 @@ class _GreedyDomain:
     def _place_part(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
         """Place a part in the tightest unit of the lowest tier that holds it."""
         part_type = part.part_type
+        for rule in self._problem.spread_rules:
+            if rule.group == part.group and rule.least > 1 and rule.tier < tier:
+                return self._place_spread(part, rule, tier, unit)
         stop = int(self._levels.stops[tier][unit]) - self._start
         slots = self._slots(part_type.shape)[:stop]
         for inner_tier in range(min(part_type.max_tier, tier) + 1):
@@ -196,6 +221,34 @@ class _GreedyDomain:
                 nodes = self._fill_nodes(part_type, int(starts[chosen]), int(stops[chosen]))
                 return PlacedPart(part_type, nodes)
         return None
+
+    def _place_spread(
+        self, part: RequestPart, rule: SpreadRule, tier: int, unit: int
+    ) -> PlacedPart | None:
+        """Place a part in the units with most slots: one pod in each of the fewest, then more."""
+        part_type = part.part_type
+        stop = int(self._levels.stops[tier][unit]) - self._start
+        _, starts = self._unit_starts(rule.tier, tier, unit)
+        stops = np.append(starts[1:], stop)
+        unit_slots = np.add.reduceat(self._slots(part_type.shape)[:stop], starts)
+        order = np.argsort(-unit_slots, kind="stable")[: rule.most]
+        counts = dict.fromkeys(order[unit_slots[order] > 0][: rule.least].tolist(), 1)
+        num_left = part_type.size - len(counts)
+        if len(counts) < rule.least or num_left < 0:
+            return None
+        for index in order.tolist():
+            added = min(num_left, int(unit_slots[index]) - counts.get(index, 0))
+            counts[index], num_left = counts.get(index, 0) + added, num_left - added
+        if num_left:
+            return None
+        nodes = [
+            node
+            for index, count in counts.items()
+            for node in self._fill_nodes(
+                part_type._replace(size=count), int(starts[index]), int(stops[index])
+            )
+        ]
+        return PlacedPart(part_type, sorted(nodes))
 
     def _fullest_first(self, slots: IntArray, start: int, stop: int) -> IntArray:
         """Return the nodes of a range, grouped by unit, units with more slots first per tier."""
@@ -219,6 +272,7 @@ class _GreedyDomain:
             nodes += [node] * count
             self._budget.spend(1 + len(self._problem.shapes) // 4)
             self._free_slots.take(part_type.shape, node, count)
+            self._placed.append((self._problem.shape_of.index(part_type.shape), node))
         return sorted(nodes)
 
 

@@ -50,6 +50,8 @@ def is_homogeneous(problem: Problem, part_types: Mapping[PartType, int]) -> bool
         problem.unit_rules,
         problem.short_slice_rules,
         problem.domain_limits,
+        problem.spread_rules,
+        problem.exclusive_rules,
         problem.traffic_pairs,
     )
     is_free = not any(bounds)

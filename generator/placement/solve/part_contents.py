@@ -115,7 +115,7 @@ class UnitState(NamedTuple):
     loose_pods: tuple[int, ...]
     """Pods per shape that wait for their part."""
     num_used: tuple[int, ...]
-    """Units used per limited tier, then pods beyond whole slices per layer with a short slice."""
+    """The sums of `TierRules`."""
 
 
 class StateEncoding:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from operator import add, gt, itemgetter
+from operator import gt, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -29,10 +29,10 @@ from generator.placement.problem.request_parts import (
     all_types,
     type_sort_key,
 )
-from generator.placement.problem.slices import UnitRule
 from generator.placement.solve.cost_encoding import CostEncoding
 from generator.placement.solve.equivalence import EquivalenceClasses
 from generator.placement.solve.part_contents import PartContents, StateEncoding, UnitState
+from generator.placement.solve.tier_rules import TierRules
 
 
 class TableEntry(NamedTuple):
@@ -84,23 +84,17 @@ class TreeSearch:
         self._contents = PartContents(self._types, self._num_parts, len(problem.shapes))
         self._cost_encoding = CostEncoding(problem, sum(part.part_type.size for part in parts))
         self._job_pods = self._contents.job_pods
-        self._max_used = [max_units for _, max_units in problem.domain_limits]
-        self._max_used += [
-            (
-                len(problem.running_positions_of[rule.group])
-                + self._job_pods[problem.shape_of[rule.group]]
-            )
-            % rule.size
-            for rule in problem.short_slice_rules
-        ]
+        self._rules = TierRules(problem, self._job_pods)
         self._max_above_cache: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
         self._tables: dict[int, _UnitTable] = {}
         self._own_tables: dict[tuple[int, int], _UnitTable] = {}
         self._equivalence = EquivalenceClasses(problem, self._job_pods)
         self._empty_state = UnitState(
-            (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(self._max_used)
+            (0,) * len(self._types), (0,) * len(problem.shapes), (0,) * len(self._rules.max_sums)
         )
-        self._state_encoding = StateEncoding(self._contents, self._empty_state, self._max_used)
+        self._state_encoding = StateEncoding(
+            self._contents, self._empty_state, self._rules.max_sums
+        )
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier.
@@ -110,7 +104,7 @@ class TreeSearch:
         Raises:
             BudgetExhausted: the budget ended before any placement was found.
         """
-        if not self._may_lie_in_one(tier):
+        if not self._rules.may_lie_in_one(tier):
             return None
         goals: list[tuple[int, int, UnitState]] = []
         is_proved = True
@@ -144,26 +138,9 @@ class TreeSearch:
             (entry.cost - slots_cost, state)
             for state, entry in self._table(tier, unit).entries.items()
             if list(state.complete_parts) == self._num_parts and not any(state.loose_pods)
+            if self._rules.are_met(tier, state.num_used)
         ]
         return min(goals, default=None)
-
-    def _may_lie_in_one(self, tier: int) -> bool:
-        """Return whether rules of higher tiers allow all pods in one unit of this tier."""
-        problem = self._problem
-        return all(
-            max_units > 0 for limited, max_units in problem.domain_limits if limited > tier
-        ) and all(
-            self._satisfies_rule(
-                rule, len(problem.running_positions_of[rule.group]), self._job_pods
-            )
-            for rule in problem.unit_rules
-            if rule.tier > tier
-        )
-
-    def _satisfies_rule(self, rule: UnitRule, num_running: int, pods: Sequence[int]) -> bool:
-        """Return whether these pods per shape, with running pods, satisfy a rule in one unit."""
-        num_pods = num_running + pods[self._problem.shape_of[rule.group]]
-        return num_pods % rule.multiple == 0 and num_pods <= (rule.max_pods or num_pods)
 
     def _table(self, tier: int, unit: int) -> _UnitTable:
         """Return the possible contributions of a unit, from the table of its class."""
@@ -276,14 +253,15 @@ class TreeSearch:
             if part_type.max_tier >= tier and self._contains_running(tier, unit, part_type):
                 budget.check()
                 open_entries = self._complete_type(tier, index, open_entries)
-        entries = {}
+        entries: dict[UnitState, TableEntry] = {}
         for state, entry in open_entries.items():
             budget.check()
             closed = self._apply_rules(tier, unit, state)
             if closed is not None:
                 pods = self._contents.pods_per_shape(state.complete_parts, state.loose_pods)
                 cost = entry.cost + self._cost_encoding.unit_cost(tier, unit, pods)
-                entries[closed] = TableEntry(cost, entry.sum_state, entry.num_completed)
+                if closed not in entries or cost < entries[closed].cost:
+                    entries[closed] = TableEntry(cost, entry.sum_state, entry.num_completed)
         return entries
 
     def _complete_type(
@@ -319,34 +297,9 @@ class TreeSearch:
         parts, max_loose = self._max_above(state.complete_parts, above=tier + 1)
         if any(map(gt, state.loose_pods, max_loose)) or any(map(gt, state.complete_parts, parts)):
             return None
-        problem, pods = (
-            self._problem,
-            self._contents.pods_per_shape(state.complete_parts, state.loose_pods),
-        )
-        for rule in problem.unit_rules:
-            if rule.tier == tier:
-                num_running = self._num_running_in(tier, unit, rule.group)
-                if not self._satisfies_rule(rule, num_running, pods):
-                    return None
-        extra_used = [
-            int(limited_tier == tier and any(pods)) for limited_tier, _ in problem.domain_limits
-        ]
-        extra_used += [
-            (self._num_running_in(tier, unit, row.group) + pods[problem.shape_of[row.group]])
-            % row.size
-            if row.tier == tier
-            else 0
-            for row in problem.short_slice_rules
-        ]
-        used = tuple(map(add, state.num_used, extra_used))
-        if any(map(gt, used, self._max_used)):
-            return None
-        return UnitState(state.complete_parts, state.loose_pods, used)
-
-    def _num_running_in(self, tier: int, unit: int, group: int) -> int:
-        """Return how many running pods of a group are in a unit."""
-        of_node = self._problem.snapshot.levels.unit_of_node[tier]
-        return sum(int(of_node[node]) == unit for node in self._problem.running_positions_of[group])
+        pods = self._contents.pods_per_shape(state.complete_parts, state.loose_pods)
+        used = self._rules.apply(tier, unit, pods, state.num_used)
+        return None if used is None else UnitState(state.complete_parts, state.loose_pods, used)
 
     def _contains_running(self, tier: int, unit: int, part_type: PartType) -> bool:
         of_node = self._problem.snapshot.levels.unit_of_node[tier]

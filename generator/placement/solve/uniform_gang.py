@@ -33,7 +33,7 @@ def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:
 
 def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
     """Return whether pods have no bounds, except slices that must share a leaf."""
-    if group.wishes or group.multiples or group.is_optional or group.count < 1:
+    if group.wishes or group.multiples or group.is_optional or group.spread or group.count < 1:
         return False
     if not group.slices:
         return True

@@ -32,7 +32,9 @@ def render_request(request: PlacementRequest) -> dict[str, Any]:
         "options": _render_options(request.options),
         "plane": request.plane,
         "across_islands": request.across_islands,
-        **_drop_empty(required=request.required, deadline_s=request.deadline_s),
+        **_drop_empty(
+            required=request.required, exclusive=request.exclusive, deadline_s=request.deadline_s
+        ),
     }
     return {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
 
@@ -81,7 +83,7 @@ class _GroupNester:
             "min": pod_set.least + num_workers,
             "preferred": list(pod_set.preferred),
             "children": self._render_members(pod_set.groups, pod_set.sets),
-            **_drop_empty(required=pod_set.required),
+            **_drop_empty(required=pod_set.required, exclusive=pod_set.exclusive),
         }
 
 
@@ -97,7 +99,13 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
         "node_selector": {key: list(values) for key, values in group.selector},
         "tolerations": sorted(group.tolerations),
         "node_preference": dict(group.wishes),
-        **_drop_empty(required=group.required, leader_of=group.leader_of),
+        "spread": {
+            bound.tier: {"min": bound.least, **_drop_empty(max=bound.most)}
+            for bound in group.spread
+        },
+        **_drop_empty(
+            required=group.required, leader_of=group.leader_of, exclusive=group.exclusive
+        ),
     }
 
 

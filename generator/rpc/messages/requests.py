@@ -77,7 +77,7 @@ def decode_request(spec: pb.PlacementSpec) -> PlacementRequest:
         "max_domains": dict(spec.max_domains),
         "across_islands": spec.across_islands,
         **_select_nonempty(spec, "gang", "plane"),
-        **_select_set_fields(spec, "required", "deadline_s"),
+        **_select_set_fields(spec, "required", "exclusive", "deadline_s"),
     }
     if spec.HasField("affinity"):
         document["affinity"] = _decode_affinity(spec.affinity)
@@ -138,6 +138,7 @@ def _encode_spec(spec: Mapping[str, Any]) -> pb.PlacementSpec:
         plane=spec["plane"],
         across_islands=spec["across_islands"],
         deadline_s=spec.get("deadline_s"),
+        exclusive=spec.get("exclusive"),
         preemption=_PREEMPTION_BY_NAME[spec["preemption"]],
         sort=[_encode_sort_rule(row) for row in spec["sort"]],
         affinity=pb.Affinity(
@@ -160,6 +161,7 @@ def _encode_group(row: Mapping[str, Any]) -> pb.Group:
             min=row["min"],
             required=row.get("required"),
             preferred=row["preferred"],
+            exclusive=row.get("exclusive"),
             children=[_encode_group(child) for child in row["children"]],
         )
     return pb.Group(
@@ -177,6 +179,11 @@ def _encode_group(row: Mapping[str, Any]) -> pb.Group:
         multiple_of=row["multiple_of"],
         node_preference=row["node_preference"],
         leader_of=row.get("leader_of"),
+        spread=[
+            pb.DomainSpread(tier=tier, min=bound["min"], max=bound.get("max"))
+            for tier, bound in row["spread"].items()
+        ],
+        exclusive=row.get("exclusive"),
     )
 
 
@@ -221,7 +228,8 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
         "node_selector": decode_selector(group.node_selector, f"{path}.node_selector"),
         "tolerations": list(group.tolerations),
         "node_preference": dict(group.node_preference),
-        **_select_set_fields(group, "min", "required", "leader_of"),
+        "spread": _decode_spread(group.spread, f"{path}.spread"),
+        **_select_set_fields(group, "min", "required", "leader_of", "exclusive"),
     }
     if group.HasField("request"):
         document["request"] = decode_resources(group.request)
@@ -233,6 +241,16 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
     if group.count or not group.children:
         document["count"] = group.count
     return document
+
+
+def _decode_spread(rows: Iterable[pb.DomainSpread], path: str) -> dict[str, Any]:
+    spread: dict[str, Any] = {}
+    for index, row in enumerate(rows):
+        if not row.tier or row.tier in spread:
+            problem = f"{show(row.tier)} is given twice" if row.tier else "expected a name"
+            raise PlacementRequestError(f"{path}[{index}].tier", problem)
+        spread[row.tier] = {"min": row.min or 1, **_select_set_fields(row, "max")}
+    return spread
 
 
 def decode_selector(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, list[str]]:
@@ -316,7 +334,7 @@ def _select_nonempty(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
 
 
 def _select_set_fields(
-    message: pb.PlacementSpec | pb.Group | pb.SliceLayer, *names: str
+    message: pb.PlacementSpec | pb.Group | pb.SliceLayer | pb.DomainSpread, *names: str
 ) -> dict[str, Any]:
     """Return the optional fields that are set."""
     return {field.name: value for field, value in message.ListFields() if field.name in names}

@@ -177,3 +177,16 @@ def test_it_ignores_pods_without_a_reservation() -> None:
     world.bind(pod("n0", gang="ns/stranger"), pod("n9"))
     world.ledger.tick()
     assert world.store.rows[id_of(1)].phase is Phase.RESERVED
+
+
+def test_an_exclusive_domain_stays_closed_until_the_reservation_is_released() -> None:
+    world = Bound()
+    world.made(count=4, groups=[{"name": "w", "count": 4, "required": "node"}], exclusive="node")
+    world.confirm()
+    node = home(world)
+    world.bind(*[pod(node)] * 4)
+    assert (world.room(), world.phase()) == (4, Phase.CONFIRMED)
+    world.bind()  # the pods have ended
+    assert world.room() == 4
+    world.release()
+    assert world.room() == 8

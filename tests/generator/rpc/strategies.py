@@ -41,6 +41,15 @@ layers = st.fixed_dictionaries(
 
 
 @st.composite
+def spreads(draw: st.DrawFn, num_pods: int) -> dict[str, int]:
+    """Draw how many domains a group of pods uses."""
+    least = draw(st.integers(1, num_pods))
+    return {"min": least} | draw(
+        st.fixed_dictionaries({}, optional={"max": st.integers(least, 1_000_000)})
+    )
+
+
+@st.composite
 def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
     """Draw a group of pods."""
     count = draw(counts)
@@ -59,6 +68,8 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
                 ),
                 "tolerations": st.lists(st.text(st.characters(codec="utf-8"), max_size=4)),
                 "node_preference": labels,
+                "spread": st.dictionaries(names, spreads(count), max_size=2),
+                "exclusive": tiers,
             },
         )
     )
@@ -77,7 +88,7 @@ def members(draw: st.DrawFn, given: tuple[str, ...]) -> list[dict[str, Any]]:
     parent = draw(
         st.fixed_dictionaries(
             {"name": st.just(given[0]), "children": st.just(inner)},
-            optional={"required": tiers, "preferred": some_tiers},
+            optional={"required": tiers, "preferred": some_tiers, "exclusive": tiers},
         )
     )
     if not any("leader_of" in row for row in inner) and draw(st.booleans()):
@@ -125,6 +136,7 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
             {}, optional={"attract": sets, "repel": sets, "order": st.lists(roles, unique=True)}
         ),
         "traffic": st.lists(st.tuples(roles, roles, st.integers(0, 1_000_000)), max_size=2),
+        "exclusive": tiers,
         "max_domains": st.dictionaries(names, st.integers(0, 1_000_000), max_size=2),
         "options": st.fixed_dictionaries(
             {},

@@ -44,9 +44,16 @@ def test_it_renders_a_document_that_parses_to_the_same_request(document: dict[st
 
 def test_it_keeps_every_field_of_a_document() -> None:
     layer = {"size": 1, "tier": "leaf"}
+    spread = {"leaf": {"min": 1, "max": 2}}
     group = {"name": "a", "count": 1, "required": "leaf", "leader_of": "b", "slices": [layer]}
+    group |= {"spread": spread, "exclusive": "leaf"}
     parent = {"name": "p", "children": [group, {"name": "b", "count": 1}]}
-    rest = {"required": "spine", "deadline_s": 1.0, "options": {"weight": {"n": 1}}}
+    rest = {
+        "required": "spine",
+        "exclusive": "leaf",
+        "deadline_s": 1.0,
+        "options": {"weight": {"n": 1}},
+    }
     spec = {"groups": [parent], "sort": [{"resource": "gpu"}], **rest}
     document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
     found = render_request(parse_request(document))["spec"]
@@ -55,6 +62,7 @@ def test_it_keeps_every_field_of_a_document() -> None:
     unsaid = {"arguments"}  # they change no placement
     assert set(found) == set(wire.Spec.model_fields)
     assert set(outer) | set(inner) == set(wire.GroupRow.model_fields)
+    assert inner["spread"] == spread
     assert set(inner["slices"][0]) == set(wire.LayerRow.model_fields)
     assert set(found["sort"][0]) == set(wire.SortRow.model_fields)
     assert set(found["affinity"]) == set(wire.AffinityRow.model_fields)

@@ -165,7 +165,7 @@ class _ReasonKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ReasonKind
     REASON_KIND_STALE: _ReasonKind.ValueType  # 6
     """The gang fits elsewhere, but not near its own running pods."""
     REASON_KIND_LIMIT: _ReasonKind.ValueType  # 7
-    """The gang fits without max_domains."""
+    """The gang fits without max_domains, spread or exclusive."""
     REASON_KIND_EXCLUDED: _ReasonKind.ValueType  # 8
     """The gang fits if no node is excluded."""
     REASON_KIND_NO_FIT: _ReasonKind.ValueType  # 9
@@ -189,7 +189,7 @@ REASON_KIND_CONFLICT: ReasonKind.ValueType  # 5
 REASON_KIND_STALE: ReasonKind.ValueType  # 6
 """The gang fits elsewhere, but not near its own running pods."""
 REASON_KIND_LIMIT: ReasonKind.ValueType  # 7
-"""The gang fits without max_domains."""
+"""The gang fits without max_domains, spread or exclusive."""
 REASON_KIND_EXCLUDED: ReasonKind.ValueType  # 8
 """The gang fits if no node is excluded."""
 REASON_KIND_NO_FIT: ReasonKind.ValueType  # 9
@@ -907,6 +907,7 @@ class PlacementSpec(_message.Message):
     AFFINITY_FIELD_NUMBER: _builtins.int
     TRAFFIC_FIELD_NUMBER: _builtins.int
     OPTIONS_FIELD_NUMBER: _builtins.int
+    EXCLUSIVE_FIELD_NUMBER: _builtins.int
     preset: Global___Preset.ValueType
     """Order in which placements are compared; optimal if unspecified."""
     gang: _builtins.str
@@ -925,6 +926,8 @@ class PlacementSpec(_message.Message):
     """Seconds that the search may take, if less than the call's deadline allows."""
     preemption: Global___Preemption.ValueType
     """Which pods may be preempted if the gang does not fit otherwise; none if unspecified."""
+    exclusive: _builtins.str
+    """Tier: no other gang has pods in a domain of this tier that the gang uses."""
     @_builtins.property
     def groups(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
         """At least one group; names are unique."""
@@ -977,17 +980,22 @@ class PlacementSpec(_message.Message):
         affinity: Global___Affinity | None = ...,
         traffic: _abc.Iterable[Global___Traffic] | None = ...,
         options: Global___Options | None = ...,
+        exclusive: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "affinity", b"affinity", "deadline_s", b"deadline_s", "options", b"options", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_exclusive", b"_exclusive", "_required", b"_required", "affinity", b"affinity", "deadline_s", b"deadline_s", "exclusive", b"exclusive", "options", b"options", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_required", b"_required", "across_islands", b"across_islands", "affinity", b"affinity", "deadline_s", b"deadline_s", "gang", b"gang", "groups", b"groups", "max_domains", b"max_domains", "min", b"min", "options", b"options", "plane", b"plane", "preemption", b"preemption", "preferred", b"preferred", "preset", b"preset", "priority", b"priority", "required", b"required", "sort", b"sort", "strategies", b"strategies", "traffic", b"traffic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s", "_exclusive", b"_exclusive", "_required", b"_required", "across_islands", b"across_islands", "affinity", b"affinity", "deadline_s", b"deadline_s", "exclusive", b"exclusive", "gang", b"gang", "groups", b"groups", "max_domains", b"max_domains", "min", b"min", "options", b"options", "plane", b"plane", "preemption", b"preemption", "preferred", b"preferred", "preset", b"preset", "priority", b"priority", "required", b"required", "sort", b"sort", "strategies", b"strategies", "traffic", b"traffic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__deadline_s: _TypeAlias = _typing.Literal["deadline_s"]  # noqa: Y015
     _WhichOneofArgType__deadline_s: _TypeAlias = _typing.Literal["_deadline_s", b"_deadline_s"]  # noqa: Y015
+    _WhichOneofReturnType__exclusive: _TypeAlias = _typing.Literal["exclusive"]  # noqa: Y015
+    _WhichOneofArgType__exclusive: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive"]  # noqa: Y015
     _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
     _WhichOneofArgType__required: _TypeAlias = _typing.Literal["_required", b"_required"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__deadline_s) -> _WhichOneofReturnType__deadline_s | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exclusive) -> _WhichOneofReturnType__exclusive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__required) -> _WhichOneofReturnType__required | None: ...
 
@@ -1240,6 +1248,8 @@ class Group(_message.Message):
     NODE_PREFERENCE_FIELD_NUMBER: _builtins.int
     LEADER_OF_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
+    SPREAD_FIELD_NUMBER: _builtins.int
+    EXCLUSIVE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
@@ -1252,6 +1262,10 @@ class Group(_message.Message):
     """Tier of a domain that must hold the whole group."""
     leader_of: _builtins.str
     """Name of the workers that this group leads; both share one domain of the required tier."""
+    exclusive: _builtins.str
+    """Tier: no other group has pods in a domain of this tier that the group uses. For a leader, this
+    includes its workers; for a group with children, all of them.
+    """
     @_builtins.property
     def request(self) -> Global___Resources:
         """Resources of one pod; one of "slots" if absent."""
@@ -1284,6 +1298,10 @@ class Group(_message.Message):
     def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Group]:
         """Nested groups, at most 16 levels; a group with children has no pods of its own."""
 
+    @_builtins.property
+    def spread(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainSpread]:
+        """How many domains of a tier the pods of the group use."""
+
     def __init__(
         self,
         *,
@@ -1300,17 +1318,23 @@ class Group(_message.Message):
         node_preference: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         leader_of: _builtins.str | None = ...,
         children: _abc.Iterable[Global___Group] | None = ...,
+        spread: _abc.Iterable[Global___DomainSpread] | None = ...,
+        exclusive: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "leader_of", b"leader_of", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__exclusive: _TypeAlias = _typing.Literal["exclusive"]  # noqa: Y015
+    _WhichOneofArgType__exclusive: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive"]  # noqa: Y015
     _WhichOneofReturnType__leader_of: _TypeAlias = _typing.Literal["leader_of"]  # noqa: Y015
     _WhichOneofArgType__leader_of: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of"]  # noqa: Y015
     _WhichOneofReturnType__min: _TypeAlias = _typing.Literal["min"]  # noqa: Y015
     _WhichOneofArgType__min: _TypeAlias = _typing.Literal["_min", b"_min"]  # noqa: Y015
     _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
     _WhichOneofArgType__required: _TypeAlias = _typing.Literal["_required", b"_required"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__exclusive) -> _WhichOneofReturnType__exclusive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__leader_of) -> _WhichOneofReturnType__leader_of | None: ...
     @_typing.overload
@@ -1319,6 +1343,38 @@ class Group(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__required) -> _WhichOneofReturnType__required | None: ...
 
 Global___Group: _TypeAlias = Group  # noqa: Y015
+
+@_typing.final
+class DomainSpread(_message.Message):
+    """Bounds on the number of domains of a tier that the pods of a group use, running pods included."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TIER_FIELD_NUMBER: _builtins.int
+    MIN_FIELD_NUMBER: _builtins.int
+    MAX_FIELD_NUMBER: _builtins.int
+    tier: _builtins.str
+    """Tier; each tier is listed once."""
+    min: _builtins.int
+    """Minimum number of domains; 1 if 0."""
+    max: _builtins.int
+    """Maximum number of domains; any number if absent."""
+    def __init__(
+        self,
+        *,
+        tier: _builtins.str = ...,
+        min: _builtins.int = ...,
+        max: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max", b"_max", "max", b"max", "min", b"min", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max: _TypeAlias = _typing.Literal["max"]  # noqa: Y015
+    _WhichOneofArgType__max: _TypeAlias = _typing.Literal["_max", b"_max"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max) -> _WhichOneofReturnType__max | None: ...
+
+Global___DomainSpread: _TypeAlias = DomainSpread  # noqa: Y015
 
 @_typing.final
 class Resources(_message.Message):
@@ -1947,7 +2003,7 @@ class Exclusion(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
-    """Cause: selector, taint or unschedulable."""
+    """Cause: selector, taint, unschedulable or exclusive."""
     nodes: _builtins.int
     """Number of nodes excluded by it; a node counts once."""
     def __init__(

@@ -1,0 +1,136 @@
+"""The cluster as one gang sees it: without nominated capacity and exclusive domains of others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from generator.placement.cluster.levels import BoolArray, UnknownTier
+from generator.placement.cluster.shapes import SlotCache
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_after, replace_fields
+
+MAX_VIEWS = 16
+"""Views that a snapshot caches; the cache is then cleared, which needs no lock."""
+_HOST_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+"""Resources of which pods of the system use some on every node; and hugepages."""
+
+
+def view_for(
+    snapshot: Snapshot, gang: str, priority: int, *, exclusive: str | None = None
+) -> Snapshot:
+    """Return the snapshot that a gang sees: without the capacity nominated for other gangs.
+
+    Nominations of lower priority, and the gang's own, do not count. Nodes in exclusive domains of
+    other gangs are closed, and so are the domains that others use if the gang wants its own to be
+    exclusive. The view is a separate value without cached answers, so that an answer may keep a
+    reference to it.
+
+    Args:
+        snapshot: the cluster.
+        gang: name of the gang.
+        priority: its priority.
+        exclusive: tier of the tree of which its domains must contain no other gang.
+    """
+    binding_nominations = _binding_nominations(snapshot, gang, priority)
+    own = gang if gang in snapshot.running else None
+    is_closed = (
+        exclusive is not None
+        or not snapshot.exclusive_gangs <= {gang}
+        or any(nomination.exclusive for nomination in binding_nominations.values())
+    )
+    key = tuple(binding_nominations), (own, exclusive) if is_closed else None
+    view = snapshot.views.get(key)
+    if view is None:
+        if len(snapshot.views) >= MAX_VIEWS:
+            snapshot.views.clear()
+        view = (
+            _with_nominations_running(snapshot, binding_nominations.values())
+            if binding_nominations
+            else replace_fields(snapshot)
+        )
+        if is_closed:
+            closed = _find_closed_nodes(view, gang, priority, exclusive=exclusive)
+            view = replace_fields(view, closed=closed, slot_cache=SlotCache())
+        snapshot.views[key] = view
+    return view
+
+
+def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
+    """Return the snapshot as if nominated gangs ran."""
+    free, touched = free_after(snapshot, gangs, sign=-1)
+    return replace_fields(snapshot, free=free, slot_cache=SlotCache(snapshot.slot_cache, touched))
+
+
+def reopen_view(view: Snapshot, gang: str, priority: int) -> Snapshot:
+    """Return a gang's view as if it would share its domains."""
+    closed = _find_closed_nodes(view, gang, priority, exclusive=None)
+    return replace_fields(view, closed=closed, slot_cache=SlotCache())
+
+
+def _binding_nominations(snapshot: Snapshot, gang: str, priority: int) -> dict[str, RunningGang]:
+    """Return the nominations whose capacity a gang may not use."""
+    return {
+        name: nomination
+        for name, nomination in snapshot.nominated.items()
+        if nomination.gang != gang and nomination.priority >= priority
+    }
+
+
+def _find_closed_nodes(
+    snapshot: Snapshot, gang: str, priority: int, *, exclusive: str | None
+) -> BoolArray:
+    """Return which nodes a gang may not use because a domain is exclusive.
+
+    Args:
+        snapshot: the cluster, without the capacity that is nominated for others.
+        gang: name of the gang.
+        priority: its priority.
+        exclusive: tier of which the gang's own domains must contain no other gang; a node without
+            a domain of this tier is a domain by itself.
+
+    Cost: O(resources × nodes + pods of other gangs).
+    """
+    closed = np.zeros(snapshot.num_nodes, dtype=np.bool_)
+    used = np.zeros(snapshot.num_nodes, dtype=np.bool_)
+    others = [row for name, row in snapshot.running.items() if name != gang]
+    for other in (*others, *_binding_nominations(snapshot, gang, priority).values()):
+        nodes = _positions(snapshot, other)
+        used[nodes] = True
+        if other.exclusive is not None:
+            closed |= _around(snapshot, nodes, other.exclusive)
+    if exclusive is None:
+        return closed
+    used |= _has_used_devices(snapshot, snapshot.running.get(gang))
+    return closed | _around(snapshot, np.flatnonzero(used).tolist(), exclusive)
+
+
+def _positions(snapshot: Snapshot, gang: RunningGang) -> list[int]:
+    nodes = (snapshot.position_of.get(pods.node) for pods in gang.pods)
+    return [node for node in nodes if node is not None]
+
+
+def _around(snapshot: Snapshot, nodes: list[int], tier: str) -> BoolArray:
+    """Return which nodes share a domain of a tier with some nodes; only these if it is unknown."""
+    try:
+        unit_of = snapshot.levels.unit_of_node[snapshot.levels.height_of(tier)]
+    except UnknownTier:  # the tree has changed since the gang was placed
+        unit_of = snapshot.levels.unit_of_node[0]
+    is_used = np.zeros(int(unit_of.max(initial=-1)) + 1, dtype=np.bool_)
+    is_used[unit_of[nodes]] = True
+    return np.asarray(is_used[unit_of])
+
+
+def _has_used_devices(snapshot: Snapshot, own: RunningGang | None) -> BoolArray:
+    """Return which nodes have slots or devices in use that the gang itself does not use."""
+    used = np.zeros(snapshot.num_nodes, dtype=np.bool_)
+    for row, name in enumerate(snapshot.resources):
+        if name in _HOST_RESOURCES or name.startswith("hugepages-"):
+            continue
+        in_use = snapshot.quantities(name, counts_free=False) - snapshot.free[row]
+        for pods in own.pods if own else ():
+            if pods.node in snapshot.position_of:
+                own_use = pods.request.get(name, 0) * pods.count
+                in_use[snapshot.position_of[pods.node]] -= own_use
+        used |= in_use > 0
+    return used
