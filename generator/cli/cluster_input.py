@@ -72,7 +72,8 @@ cluster_options: Final = combine_options(
     click.option(
         "--running",
         type=InputFile(),
-        help="Running gangs: [{gang, priority, min, exclusive, pods: [{node, request, count, group}]}].",
+        help="Running gangs: [{gang, priority, min, exclusive, "
+        "pods: [{node, request, count, group}]}].",
     ),
 )
 timeout_option = click.option(
