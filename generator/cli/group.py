@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "tree": "Print the tree inferred from the cabling.",
     "planes": "List the networks, and the ports of each.",
     "findings": "List what is wrong with the cabling, and what to do.",
+    "describe": "Show all that is known about a node, a switch or a domain.",
     "diff": "Compare the fabric with a cabling plan, and list the repairs.",
     "switches": "Walk switches by SNMP, and report their neighbors.",
     "inspect": "Show the content of files: format, counts, bad lines.",
@@ -51,7 +52,10 @@ _COMMANDS: Final = {
     "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "schema": "Print a JSON schema of a document.",
 }
-_PACKAGES: Final = {"adopt": "hypernodes", "lint": "hypernodes"}
+_PACKAGES: Final = {
+    **dict.fromkeys(("tree", "planes", "findings", "describe"), "fabric"),
+    **dict.fromkeys(("adopt", "lint"), "hypernodes"),
+}
 """The packages of commands that share one."""
 
 

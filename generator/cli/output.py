@@ -6,7 +6,10 @@ tables; in a pipe they are plain aligned lines.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import os
 import re
 import sys
 from bisect import bisect
@@ -26,11 +29,19 @@ _MAX_RANGE_CHARS: Final = 120
 _FOLDABLE: Final = re.compile(r"[\w.:-]+\Z", re.ASCII)
 """Names that cannot be confused with the separators of a list of ranges."""
 MAX_PROBLEMS_SHOWN: Final = 20
+MAX_CELL: Final = 32_000
+"""Characters of a cell: a spreadsheet holds 32,767."""
 MAX_MESSAGE: Final = 2000
 """Characters of one message on stderr, enough for a path and an excerpt."""
 
 WIDE: Final = "wide"
 """The output that lists every node by its full name."""
+NAME: Final = "name"
+"""The output of one name per line, for scripts."""
+CSV: Final = "csv"
+"""The output for spreadsheets."""
+_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""Cells that begin so are formulas to a spreadsheet; names are hostile input."""
 
 
 def build_output_option(*formats: str, note: str = "") -> Callable[..., Any]:
@@ -68,6 +79,41 @@ def _print_json(document: object) -> None:
     while block := "".join(islice(pieces, _PIECES_PER_BLOCK)):
         click.echo(block, nl=False)
     click.echo()
+
+
+def print_csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows for a spreadsheet; a cell that would be a formula begins with an apostrophe."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for row in (header, *rows):
+        writer.writerow([_build_csv_cell(cell) for cell in row])
+    click.echo(text.getvalue(), nl=False)
+
+
+def _build_csv_cell(cell: object) -> object:
+    if not isinstance(cell, str):
+        return cell
+    shown = show(cell, MAX_CELL)
+    return f"'{shown}" if shown.startswith(_FORMULA_STARTS) else shown
+
+
+def paint(text: str, style: str) -> str:
+    """Return text in a color, or bold, on a terminal; unchanged in a pipe or with NO_COLOR.
+
+    Source: https://no-color.org.
+    """
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return click.style(text, bold=True) if style == "bold" else click.style(text, fg=style)
+
+
+def can_draw_lines() -> bool:
+    """Return whether stdout has the characters of box drawing: a locale may know ASCII only."""
+    try:
+        "├─└│".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_SHOWN) -> None:
@@ -128,18 +174,18 @@ def shorten_names(names: Sequence[str], limit: int = 6) -> str:
     return f"{shown} +{more}" if more > 0 else shown
 
 
-def list_nodes(names: Sequence[str], output: str) -> str:
+def list_nodes(names: Sequence[str], output: str, *, max_chars: int = _MAX_RANGE_CHARS) -> str:
     """Return the nodes on one line, in the given order: as ranges, or each with `-o wide`.
 
-    Ranges are cut at `_MAX_RANGE_CHARS`; the number of the other nodes follows.
+    Ranges are cut at `max_chars`; the number of the other nodes follows.
     """
     if output == WIDE:
         return " ".join(show(name, MAX_MESSAGE) for name in names)
     if not all(map(_FOLDABLE.match, names)):
         return shorten_names(names)
     folded = fold_names(names)
-    if len(folded) <= _MAX_RANGE_CHARS:
+    if len(folded) <= max_chars:
         return folded
-    num = bisect(range(1, len(names)), _MAX_RANGE_CHARS, key=lambda n: len(fold_names(names[:n])))
+    num = bisect(range(1, len(names)), max_chars, key=lambda n: len(fold_names(names[:n])))
     num = max(num, 1)
     return f"{show(fold_names(names[:num]), MAX_MESSAGE)} +{len(names) - num}"

@@ -45,6 +45,7 @@ ROWS = {
     "toponaut tree": Row("{sweep}"),
     "toponaut planes": Row("{sweep}"),
     "toponaut findings": Row("{sweep}"),
+    "toponaut describe": Row("node node-0001 {sweep}"),
     "toponaut diff": Row("{sweep} --cabling {cabling}"),
     "toponaut switches": Row(
         "--config {switches} --deadline 200ms", frozenset({4}), prints=False

@@ -1,6 +1,7 @@
 """The subcommands of `toponaut`: one module per subcommand, each with the click command `command`.
 
-- tree, planes, findings, diff, inspect: read a fabric and print what it shows
+- fabric: the commands that read a fabric and print it: tree, planes, findings, describe
+- diff, inspect: compare a fabric with a plan, and show the content of files
 - switches: walks switches by SNMP
 - plan, apply, approve: change HyperNodes
 - hypernodes: the commands about HyperNodes that others wrote

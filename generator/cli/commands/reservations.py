@@ -25,7 +25,7 @@ _FOLDER = InputFolder()
 @click.command(name="reservations")
 @click.option("--store", type=_FOLDER, help="Folder that `toponaut serve --store` serves.")
 @kube_options("Read a cluster instead of a folder.")
-@click.option("--all", "with_ended", is_flag=True, help="Also list reservations that have ended.")
+@click.option("--all", is_flag=True, help="Also list reservations that have ended.")
 @wide_output_option
 @click.pass_context
 def command(
@@ -45,7 +45,7 @@ def command(
     if (store is None) == (access is None):
         raise click.UsageError("give the store to read: either --store or --kube")
     reservations, problems = _read_reservations(store, access)
-    if not options["with_ended"]:
+    if not options["all"]:
         reservations = tuple(row for row in reservations if not row.is_ended)
     document = [render_reservation(reservation) for reservation in reservations]
     print_document(document, output, text=lambda: _render_text(reservations, output))

@@ -1,10 +1,15 @@
 """What `toponaut findings` prints for people: one row for findings that say the same."""
 
+import csv
+import io
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from generator.cli.exit_codes import ExitCode
+from generator.cli.output import print_csv
 from tests.generator.scenes import PAIRS, Scene, run
 from topology.model.name_ranges import expand_names
 
@@ -30,7 +35,7 @@ def test_findings_that_say_the_same_are_one_row(sources: tuple[object, ...]) -> 
 
 def test_wide_and_json_have_every_finding(sources: tuple[object, ...]) -> None:
     wide = run("findings", *sources, "--kind", "silent-node", "-o", "wide")
-    assert len(wide.out.splitlines()) == 1 + 13 + 1
+    assert sum(line.startswith("warning ") for line in wide.out.splitlines()) == 13
     document = run("findings", *sources, "--kind", "silent-node", "-o", "json").document
     assert len(document) == 13
 
@@ -43,3 +48,57 @@ def test_two_findings_stay_two_rows(tmp_path: Path) -> None:
     found = run("findings", "--reports", reports, "--nodes", scene.nodes(), "--kind", "silent-node")
     assert found.code == ExitCode.OK
     assert [line.split()[2] for line in found.out.splitlines()[1:-1]] == scene.hosts[:2]
+
+
+@pytest.fixture(scope="module")
+def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
+    """The reports of a fabric with lost cables."""
+    out = tmp_path_factory.mktemp("damaged") / "fabric"
+    words = ("--hosts", "64", "--rails", "4", "--radix", "16", "--lose-links", "5%", "--out", out)
+    assert run("simulate", "fabric", *words).code == ExitCode.OK
+    return ("--reports", out / "reports", "--nodes", out / "nodes.yaml")
+
+
+def test_many_rows_begin_with_a_summary(damaged: tuple[object, ...]) -> None:
+    document = run("findings", *damaged, "-o", "json").document
+    kinds = Counter(row["kind"] for row in document if row["severity"] == "warning")
+    first, worst, blank, header, *_ = run("findings", *damaged).out.splitlines()
+    shown = ", ".join(f"{kind} {num}" for kind, num in kinds.most_common())
+    assert first == f"{kinds.total()} warnings: {shown}"
+    assert worst.startswith("most findings: ")
+    assert (blank, header.split()[0]) == ("", "SEVERITY")
+
+
+def test_filters_keep_what_they_name(damaged: tuple[object, ...]) -> None:
+    everything = run("findings", *damaged, "-o", "json").document
+    severe = run("findings", *damaged, "--severity", "warning", "-o", "json").document
+    assert severe == [row for row in everything if row["severity"] == "warning"]
+    device = everything[0]["subject"]["device"]
+    for option in ("--device", "--node", "--switch"):
+        about = run("findings", *damaged, option, device, "-o", "json").document
+        assert about == [
+            row
+            for row in everything
+            if device in {row["subject"]["device"], *ends_of(row["evidence"])}
+        ]
+
+
+def ends_of(evidence: dict[str, list[Any]]) -> list[str]:
+    """Return the devices of all ports that a finding shows."""
+    pairs = [end for pair in evidence["swap"] for end in pair]
+    return [end["device"] for end in (*evidence["ports"], *pairs)]
+
+
+def test_csv_has_a_row_for_each_finding(damaged: tuple[object, ...]) -> None:
+    document = run("findings", *damaged, "-o", "json").document
+    rows = list(csv.DictReader(io.StringIO(run("findings", *damaged, "-o", "csv").out)))
+    assert [(row["kind"], row["device"], row["message"]) for row in rows] == [
+        (row["kind"], row["subject"]["device"], row["message"]) for row in document
+    ]
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_a_cell_is_never_a_formula(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    print_csv(("name",), [(name,)])
+    (row,) = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
+    assert not row[0].startswith(("=", "+", "-", "@", "\t", "\r"))

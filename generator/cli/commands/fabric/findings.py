@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
 from itertools import chain
 from pathlib import Path
@@ -11,23 +10,16 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.commands.fabric.finding_text import render_findings_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
 from generator.cli.options import parse_duration
-from generator.cli.output import (
-    WIDE,
-    list_nodes,
-    print_document,
-    render_table,
-    show_count,
-    wide_output_option,
-)
+from generator.cli.output import CSV, WIDE, build_output_option, print_csv, print_document
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
 from generator.observe.freshness import Periods, derive_report_findings
 from runtime.clock import utc_now
 from topology.findings.silences import SilencedRow, SilenceSplit, SilenceSubject, split_silenced
-from topology.model.errors import show
 from topology.model.facts import (
     Finding,
     FindingKind,
@@ -37,9 +29,7 @@ from topology.model.facts import (
     sort_findings,
 )
 
-_MIN_FOLDED: Final = 3
-"""Findings that say the same of fewer devices are rows of their own."""
-_SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 
 
 @click.command(name="findings")
@@ -51,6 +41,20 @@ _SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
     help="Only findings of this kind. Repeatable.",
 )
 @click.option(
+    "--severity",
+    multiple=True,
+    type=click.Choice([severity.value for severity in reversed(Severity)]),
+    help="Only findings of this severity. Repeatable.",
+)
+@click.option(
+    "--device",
+    "--node",
+    "--switch",
+    multiple=True,
+    metavar="NAME",
+    help="Only findings about this node or switch, or with a port of it. Repeatable.",
+)
+@click.option(
     "--period",
     type=parse_duration,
     metavar="DURATION",
@@ -59,31 +63,41 @@ _SEVERITY_RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 )
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@wide_output_option
+@build_output_option(
+    WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
+)
 @click.pass_context
 def command(
     ctx: click.Context,
     /,
     output: str,
-    kind: tuple[str, ...],
     *,
     period: float | None,
     silence: Path | None,
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print contradictions, missing data, and cables in the wrong port."""
+    """Print contradictions, missing data, and cables in the wrong port.
+
+    Text begins with a summary if there are many. toponaut describe shows what is connected where.
+    """
+    kinds, severities, devices = (options.pop(key) for key in ("kind", "severity", "device"))
     silences = read_silences(silence)
     read = read_observation(parse_sources(options))
     now = utc_now()
     chosen = (
         finding
         for finding in _collect_findings(read, period, now=now)
-        if not kind or finding.kind in kind
+        if (not kinds or finding.kind in kinds)
+        and (not severities or finding.severity in severities)
+        and (not devices or _names_any(finding, devices))
     )
     split = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
-    document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
-    print_document(document, output, text=lambda: _render_text(split, output))
+    if output == CSV:
+        print_csv(_CSV_HEADER, _build_csv_rows(split))
+    else:
+        document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
+        print_document(document, output, text=lambda: render_findings_text(split, output))
     print_expired_silences(split.expired)
     if check and any(finding.severity is not Severity.INFO for finding in split.active):
         exit_with_problems(ctx, read.problems, ExitCode.CHECK_FAILED)
@@ -102,6 +116,25 @@ def _collect_findings(
     return sort_findings([*findings, *stale])
 
 
+def _names_any(finding: Finding, devices: Collection[str]) -> bool:
+    """Return whether a finding is about one of these devices, or shows a port of one."""
+    ends = chain(finding.ports, *finding.swap)
+    return finding.device in devices or any(end.device in devices for end in ends)
+
+
+def _build_csv_rows(split: SilenceSplit[Finding]) -> Iterator[tuple[str, ...]]:
+    rows = [(finding, "") for finding in split.active]
+    rows += [
+        (row.row, f"{row.silence.reason} (until {row.silence.until})") for row in split.silenced
+    ]
+    for finding, silenced in rows:
+        ports = " ".join(f"{end.device}:{end.port}" for end in finding.ports if end.port)
+        yield (
+            *(finding.severity.value, finding.kind.value, finding.device, finding.port or ""),
+            *(finding.message, ports, finding.since or "", silenced),
+        )
+
+
 def _build_silence_subject(finding: Finding) -> SilenceSubject:
     """Return the subject of a finding; ports that are only evidence do not match a silence."""
     return SilenceSubject(finding.kind.value, [PortName(finding.device, finding.port or "")])
@@ -112,57 +145,3 @@ def _render_silenced(row: SilencedRow[Finding]) -> dict[str, Any]:
     silence = row.silence
     silenced = {"reason": silence.reason, "until": silence.until.isoformat()}
     return {**render_finding(row.row), "silenced": silenced}
-
-
-def _render_text(split: SilenceSplit[Finding], output: str) -> str:
-    active = sorted(split.active, key=lambda finding: _SEVERITY_RANK[finding.severity])
-    rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(active)))
-    rows += [
-        _render_cells(row.row, "silenced", f"{row.silence.reason} (until {row.silence.until})")
-        for row in split.silenced
-    ]
-    if not rows:
-        return "no findings"
-    counts = Counter(finding.severity for finding in active)
-    total = [
-        _show_total(counts[severity], severity) for severity in _SEVERITY_RANK if counts[severity]
-    ]
-    total += [f"{len(split.silenced)} silenced"] if split.silenced else []
-    return (
-        f"{render_table(('SEVERITY', 'KIND', 'SUBJECT', 'WHAT TO DO'), rows)}\n{', '.join(total)}"
-    )
-
-
-def _group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Return findings that say the same of several devices together, at the place of the first."""
-    groups: dict[tuple[object, ...], list[Finding]] = {}
-    for number, finding in enumerate(findings):
-        name = finding.device
-        message = finding.message.replace(name, "\0") if name else finding.message
-        alike = (finding.severity, finding.kind, message) if finding.port is None else (number,)
-        groups.setdefault(alike, []).append(finding)
-    return list(groups.values())
-
-
-def _render_group(group: Sequence[Finding], output: str) -> Iterator[Sequence[str]]:
-    """Yield a row for each finding, or with few words one row for all of them."""
-    first = group[0]
-    if len(group) < _MIN_FOLDED or output == WIDE:
-        yield from (_render_cells(row, row.severity.value, row.message) for row in group)
-        return
-    devices = [finding.device for finding in group]
-    text = f"{len(group)} findings like this (-o wide prints each): {first.message}"
-    yield first.severity.value, first.kind.value, list_nodes(devices, output), show(text, 600)
-
-
-def _show_total(num: int, severity: Severity) -> str:
-    """Return the number of findings of a severity: `2 errors`, `1 warning`, `3 info`."""
-    return f"{num} info" if severity is Severity.INFO else show_count(num, severity.value)
-
-
-def _render_cells(finding: Finding, severity: str, text: str) -> Sequence[str]:
-    return severity, finding.kind.value, show(_render_subject(finding)), show(text, 600)
-
-
-def _render_subject(finding: Finding) -> str:
-    return f"{finding.device} port {finding.port}" if finding.port else finding.device

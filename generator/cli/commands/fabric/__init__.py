@@ -1,0 +1,9 @@
+"""The commands that read a fabric and print what it shows.
+
+- tree: the tree; tree_text: its domains as lines with marks
+- findings: what is wrong; finding_text: the summary and the rows
+- describe: all that is known about one device, port or domain; descriptions: the documents
+- planes: the networks, and the ports of each
+
+May import what commands share, and `topology`.
+"""

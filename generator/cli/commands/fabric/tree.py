@@ -1,0 +1,137 @@
+"""`toponaut tree`: print the tree inferred from the cabling."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import click
+
+from generator.cli.commands.fabric.tree_text import (
+    TreeView,
+    choose_view,
+    count_findings,
+    render_tree_text,
+)
+from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
+from generator.cli.option_types import WholeNumber
+from generator.cli.output import (
+    CSV,
+    NAME,
+    WIDE,
+    build_output_option,
+    list_nodes,
+    print_csv,
+    print_document,
+)
+from generator.cli.source_options import name_options, parse_sources, source_options
+from topology.model.errors import ConfigError, show
+from topology.model.tree import TopologyTree, render_tree
+
+MAX_DEPTH: Final = 1_000
+_CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
+
+
+@click.command(name="tree")
+@source_options
+@name_options
+@click.option(
+    "--depth",
+    type=WholeNumber(1, MAX_DEPTH),
+    help="Levels to print, 1 for the top domains only.  [default: as many as fit a screen]",
+)
+@click.option("--domain", metavar="NAME", help="Only this domain, and those around and inside it.")
+@click.option("--node", metavar="NAME", help="Only the domains of this node.")
+@click.option("--switch", metavar="NAME", help="Only the domain of this switch, and those inside.")
+@build_output_option(
+    WIDE,
+    NAME,
+    CSV,
+    note=" text prints nodes as ranges; wide lists every domain and node; name lists domains.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    depth: int | None,
+    domain: str | None,
+    node: str | None,
+    switch: str | None,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Print the tree of the compute network.
+
+    Reads the reports of agents, or output that your own scripts collect: toponaut tree
+    --ibnetdiscover dump.txt --nodes nodes.json. Text marks domains with findings. Unplaced nodes
+    are listed with the reason.
+    """
+    names, previous = options.pop("tier_names"), options.pop("previous")
+    read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
+    refuse_without_hosts(read)
+    tree = read.observation.tree
+    chosen = _choose_domains(tree, domain=domain, node=node, switch=switch)
+    view = choose_view(tree, chosen, depth=depth, prints_all=output != "text")
+    if output == NAME:
+        for index in sorted(view.domains):
+            click.echo(show(tree.domains[index].name))
+    elif output == CSV:
+        print_csv(_CSV_HEADER, _build_csv_rows(tree, view))
+    else:
+        print_document(
+            _select_domains(tree, view),
+            output,
+            text=lambda: render_tree_text(
+                tree, view, count_findings(tree, read.observation.findings), output
+            ),
+        )
+    exit_with_problems(ctx, read.problems)
+
+
+def _choose_domains(
+    tree: TopologyTree, *, domain: str | None, node: str | None, switch: str | None
+) -> list[int] | None:
+    """Return the domains that the options name; None: all.
+
+    Raises:
+        ConfigError: there is no such domain, node or switch in the tree.
+    """
+    chosen: list[int] | None = None
+    for option, name in (("--domain", domain), ("--node", node), ("--switch", switch)):
+        if name is None:
+            continue
+        found = [
+            index
+            for index, row in enumerate(tree.domains)
+            if name
+            in {"--domain": (row.name,), "--node": row.nodes, "--switch": row.switches}[option]
+        ]
+        if not found:
+            reason = next((row.reason for row in tree.unplaced if row.node == name), "")
+            suffix = f": it is unplaced: {show(reason, 400)}" if reason and node == name else ""
+            raise ConfigError(f"{option}: the tree has no '{show(name)}'{suffix}")
+        chosen = [*(chosen or []), *found]
+    return chosen
+
+
+def _select_domains(tree: TopologyTree, view: TreeView) -> dict[str, Any]:
+    """Return the document of the tree, without the domains that are not in the view."""
+    document = render_tree(tree)
+    if len(view.domains) == len(tree.domains):
+        return document
+    shown = {tree.domains[index].name for index in view.domains}
+    for tier in document["tiers"]:
+        tier["domains"] = [row for row in tier["domains"] if row["name"] in shown]
+    return document
+
+
+def _build_csv_rows(tree: TopologyTree, view: TreeView) -> Iterable[tuple[object, ...]]:
+    for index in sorted(view.domains):
+        row = tree.domains[index]
+        nodes = tree.nodes_of(row)
+        parent = "" if row.parent is None else tree.domains[row.parent].name
+        yield (
+            *(tree.tiers[row.tier - 1], row.name, parent, len(nodes)),
+            *(list_nodes(nodes, WIDE), " ".join(row.switches), row.margin),
+        )

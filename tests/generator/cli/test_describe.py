@@ -1,0 +1,87 @@
+"""`toponaut describe`: a device with its cables, a port, and a domain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from tests.generator.scenes import RAILS, Scene, run
+
+
+@pytest.fixture(scope="module")
+def rails(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    return Scene.of(tmp_path_factory.mktemp("rails"), RAILS)
+
+
+def describe(scene: Scene, *words: str) -> dict[str, Any]:
+    document = run("describe", *words, scene.sweep(), "-o", "json").document
+    assert isinstance(document, dict)
+    return document
+
+
+def test_both_ends_of_each_cable_of_a_host_name_each_other(rails: Scene) -> None:
+    host = rails.hosts[0]
+    ports = describe(rails, "node", host)["ports"]
+    assert isinstance(ports, list)
+    assert len(ports) == 4
+    for port in ports:
+        (link,) = port["links"]
+        far = describe(rails, "port", f"{link['device']}:{link['port']}")
+        assert [(row["device"], row["port"]) for row in far["links"]] == [(host, port["name"])]
+
+
+def test_a_node_has_the_domains_of_the_tree_lowest_first(rails: Scene) -> None:
+    tree = run("tree", rails.sweep(), "--node", rails.hosts[0], "-o", "json").document
+    domains = describe(rails, "node", rails.hosts[0])["domains"]
+    assert [(row["tier"], row["name"]) for row in domains] == [
+        (tier["name"], tier["domains"][0]["name"]) for tier in tree["tiers"]
+    ]
+
+
+def test_a_device_is_found_by_its_ids(rails: Scene) -> None:
+    first = describe(rails, "node", rails.hosts[0])
+    for row in first["ids"]:
+        if row["type"] != "hostname":
+            assert describe(rails, "node", f"0x{row['value']}".upper()) == first
+
+
+def test_a_domain_lists_its_nodes_switches_and_parents(rails: Scene) -> None:
+    tree = run("tree", rails.sweep(), "-o", "json").document
+    for tier in tree["tiers"]:
+        for row in tier["domains"]:
+            found = describe(rails, "domain", row["name"])
+            parents = [one["name"] for one in found["parents"]]
+            assert found["switches"] == row["switches"]
+            assert (found["children"] or found["nodes"]) == row.get("children", row.get("nodes"))
+            assert parents[:1] == ([row["parent"]] if row["parent"] else [])
+
+
+def test_it_shows_the_findings_of_a_device_as_text(tmp_path: Path) -> None:
+    out = tmp_path / "fabric"
+    words = ("--hosts", "16", "--rails", "2", "--radix", "8", "--swap", "1", "--out", out)
+    assert run("simulate", "fabric", *words).code == ExitCode.OK
+    sources = ("--reports", out / "reports")
+    (swap,) = run("findings", *sources, "--kind", "swapped-cable", "-o", "json").document
+    device = swap["evidence"]["swap"][0][0]["device"]
+    kind = "node" if device.startswith("node") else "switch"
+    text = run("describe", kind, device, *sources).out
+    assert "swapped-cable" in text
+    assert "no findings" not in text
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("node", "no-such"), "there is no node 'no-such' in these sources"),
+        (("switch", "node-0001"), "there is no switch 'node-0001' in these sources"),
+        (("domain", "no-such"), "there is no domain 'no-such' in these sources"),
+        (("port", "node-0001:no-such"), "there is no port 'node-0001:no-such' in these sources"),
+        (("port", "node-0001"), "'node-0001': expected DEVICE:PORT, such as node-0001:mlx5_0/1"),
+    ],
+)
+def test_it_refuses(rails: Scene, words: tuple[str, str], problem: str) -> None:
+    ran = run("describe", *words, rails.sweep())
+    assert (ran.code, ran.err) == (ExitCode.USAGE, f"error: {problem}\n")
