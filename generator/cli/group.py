@@ -50,6 +50,7 @@ _COMMANDS: Final = {
     "serve": "Keep HyperNodes correct and answer placement queries.",
     "simulate": "Simulate fabrics, and replay jobs on fabrics.",
     "verify": "Compare inferred trees with the true trees of simulated fabrics.",
+    "doctor": "Check that a cluster has all that Toponaut needs.",
     "schema": "Print a JSON schema of a document.",
 }
 _PACKAGES: Final = {

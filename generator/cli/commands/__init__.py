@@ -9,6 +9,7 @@
 - place, compare, where, reservations: placements, running jobs and reserved nodes
 - rpc, serve: call a server, and run one
 - simulate, verify: synthetic fabrics, replays of job traces, and scores
+- doctor: checks of a cluster
 - schema: JSON schemas
 
 `generator.cli.group` imports a module when its subcommand is called. May import `generator.cli` and

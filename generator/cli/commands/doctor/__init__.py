@@ -1,0 +1,81 @@
+"""`toponaut doctor`: check that a cluster has all that Toponaut needs.
+
+- cluster_facts: reads the cluster
+- cluster_checks: judges what was read
+
+May import what commands share, and `generator.kube` and `generator.server` where the facts are.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from generator.cli.exit_codes import ExitCode
+from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.output import output_option, paint, print_document
+from generator.kube.access import ClusterAccess
+from runtime.clock import utc_now
+from topology.model.errors import show
+
+_COLORS: Final = {"ok": "green", "warning": "yellow", "error": "red", "unknown": "blue"}
+
+
+@click.command(name="doctor")
+@kube_options("Accepted for symmetry with other commands: this command always reads a cluster.")
+@click.option(
+    "--namespace", default="toponaut-system", show_default=True, help="Namespace of Toponaut."
+)
+@click.option(
+    "--volcano-namespace", default="volcano-system", show_default=True, help="Namespace of Volcano."
+)
+@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
+@output_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    output: str,
+    *,
+    namespace: str,
+    volcano_namespace: str,
+    check: bool,
+    **options: Any,  # noqa: ANN401 - click's
+) -> None:
+    """Check that a cluster has all that Toponaut needs, and print what to do.
+
+    Checks kinds, the Fabric object, the generator, agents, sweeps, the schedulers that are
+    installed, and Volcano's settings. On a node, run toponaut-agent doctor.
+    """
+    from generator.cli.commands.doctor.cluster_checks import (  # noqa: PLC0415 - loads the client
+        Outcome,
+        check_cluster,
+    )
+    from generator.cli.commands.doctor.cluster_facts import (  # noqa: PLC0415 - the same
+        fetch_cluster_facts,
+    )
+
+    access = parse_access({**options, "kube": True}) or ClusterAccess()
+    facts = fetch_cluster_facts(
+        access, os.environ, namespace=namespace, volcano_namespace=volcano_namespace
+    )
+    checks = check_cluster(facts, now=utc_now(), namespace=namespace)
+    document = [{**row._asdict(), "outcome": row.outcome.value} for row in checks]
+    print_document(document, output, text=lambda: _render_text(document))
+    if check and any(row.outcome in {Outcome.WARNING, Outcome.ERROR} for row in checks):
+        ctx.exit(ExitCode.CHECK_FAILED)
+
+
+def _render_text(rows: Sequence[dict[str, str]]) -> str:
+    """Return one line per check, and what to do below it."""
+    width = max(len(row["subject"]) for row in rows)
+    lines = []
+    for row in rows:
+        outcome = paint(row["outcome"].ljust(7), _COLORS[row["outcome"]])
+        lines.append(f"{outcome}  {row['subject'].ljust(width)}  {show(row['message'], 600)}")
+        if row["fix"]:
+            lines.append(f"{' ' * (11 + width)}-> {row['fix']}")
+    return "\n".join(lines)

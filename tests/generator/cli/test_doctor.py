@@ -1,0 +1,193 @@
+"""What `toponaut doctor` says about a cluster; `tests/kube/test_doctor.py` asks a real one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from generator.cli.commands.doctor.cluster_checks import Check, Outcome, check_cluster
+from generator.cli.commands.doctor.cluster_facts import ClusterFacts, CrdFact, Fact, ReportFact
+
+NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
+OWN = ("neighborreports", "fabrics", "treerecords", "placementreservations")
+HYPERNODES = "hypernodes.topology.volcano.sh"
+GOOD_CRD = CrdFact(frozenset({"v1alpha1"}), is_established=True)
+CRDS = {f"{plural}.toponaut.io": GOOD_CRD for plural in OWN} | {HYPERNODES: GOOD_CRD}
+
+
+def stamp(age: timedelta = timedelta()) -> str:
+    return (NOW - age).isoformat()
+
+
+def lease(**spec: object) -> Fact:
+    good = {"holderIdentity": "pod-1", "renewTime": stamp(), "leaseDurationSeconds": 15}
+    return Fact({"spec": good | spec})
+
+
+def fabric(*conditions: tuple[str, str], **spec: object) -> Fact:
+    rows = [
+        {"type": kind, "status": status, "message": f"why {kind}"}
+        for kind, status in conditions or [("Ready", "True")]
+    ]
+    return Fact({"spec": spec, "status": {"conditions": rows}})
+
+
+def reports(*rows: tuple[str, timedelta]) -> Fact:
+    return Fact(tuple(ReportFact(name, stamp(age)) for name, age in rows))
+
+
+def config(text: str) -> Fact:
+    return Fact({"data": {"any.conf": text}})
+
+
+HEALTHY = ClusterFacts(
+    version=Fact({"gitVersion": "v1.36.3", "minor": "36"}),
+    crds=Fact(CRDS),
+    fabric=fabric(),
+    lease=lease(),
+    nodes=Fact(("n1", "n2")),
+    reports=reports(("n1", timedelta()), ("n2", timedelta())),
+    scheduler_config=config("tiers: [{plugins: [{name: network-topology-aware}]}]"),
+    controller_config=Fact(),
+)
+UNREADABLE = Fact(problem="403 forbidden")
+
+
+def faults(facts: ClusterFacts) -> list[Check]:
+    checks = check_cluster(facts, now=NOW, namespace="toponaut-system")
+    return [row for row in checks if row.outcome is not Outcome.OK]
+
+
+def test_a_healthy_cluster_has_only_good_lines() -> None:
+    assert faults(HEALTHY) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "outcome", "subject", "says"),
+    [
+        pytest.param(
+            {"version": Fact({"gitVersion": "v1.29.1", "minor": "29+"})},
+            *(Outcome.WARNING, "Kubernetes", "v1.29.1"),
+            id="an old API server",
+        ),
+        pytest.param(
+            {"crds": Fact({name: row for name, row in CRDS.items() if "fabrics" not in name})},
+            *(Outcome.ERROR, "Toponaut's kinds", "missing: fabrics.toponaut.io"),
+            id="a missing kind",
+        ),
+        pytest.param(
+            {"crds": Fact(CRDS | {"fabrics.toponaut.io": GOOD_CRD._replace(served=frozenset())})},
+            *(Outcome.ERROR, "Toponaut's kinds", "v1alpha1 is not served: fabrics.toponaut.io"),
+            id="a kind of another version",
+        ),
+        pytest.param(
+            {"crds": UNREADABLE},
+            *(Outcome.UNKNOWN, "Toponaut's kinds", "403 forbidden"),
+            id="kinds that may not be listed",
+        ),
+        pytest.param({"fabric": Fact()}, Outcome.WARNING, "Fabric object", "none", id="no Fabric"),
+        pytest.param(
+            {"fabric": Fact({"metadata": {}})},
+            *(Outcome.WARNING, "Fabric object", "no status"),
+            id="a Fabric without a status",
+        ),
+        pytest.param(
+            {"fabric": fabric(("Ready", "False"))},
+            *(Outcome.ERROR, "Fabric object", "Ready is False: why Ready"),
+            id="a Fabric that is not ready",
+        ),
+        pytest.param(
+            {"fabric": fabric(("Ready", "True"), ("ChangeBlocked", "True"))},
+            *(Outcome.WARNING, "Fabric object", "ChangeBlocked is True"),
+            id="a held plan",
+        ),
+        pytest.param({"lease": Fact()}, Outcome.ERROR, "Generator", "no Lease", id="no Lease"),
+        pytest.param(
+            {"lease": lease(holderIdentity="")},
+            *(Outcome.ERROR, "Generator", "no replica leads"),
+            id="a Lease without a holder",
+        ),
+        pytest.param(
+            {"lease": lease(renewTime=stamp(timedelta(minutes=5)))},
+            *(Outcome.ERROR, "Generator", "5 minutes ago"),
+            id="a Lease that is over",
+        ),
+        pytest.param(
+            {"lease": lease(renewTime=stamp(-timedelta(hours=2)))},
+            *(Outcome.WARNING, "Generator", "2 hours ahead"),
+            id="a clock that is behind",
+        ),
+        pytest.param({"reports": reports()}, Outcome.ERROR, "Agents", "no agent", id="no report"),
+        pytest.param(
+            {"reports": reports(("n1", timedelta()))},
+            *(Outcome.WARNING, "Agents", "1 of 2 nodes have a report; not n2"),
+            id="a node without a report",
+        ),
+        pytest.param(
+            {"reports": reports(("n1", timedelta()), ("n2", timedelta(days=2)))},
+            *(Outcome.WARNING, "Agents", "n2"),
+            id="an old report",
+        ),
+        pytest.param(
+            {"reports": reports(("n1", timedelta()), ("n2", -timedelta(hours=1)))},
+            *(Outcome.WARNING, "Agents", "ahead of this machine's clock: n2"),
+            id="a report from the future",
+        ),
+        pytest.param(
+            {"crds": Fact({name: row for name, row in CRDS.items() if name != HYPERNODES})},
+            *(Outcome.ERROR, "Volcano", "spec.outputs has hypernode"),
+            id="no Volcano, which is the default output",
+        ),
+        pytest.param(
+            {"crds": Fact(CRDS | {"topologies.kueue.x-k8s.io": GOOD_CRD})},
+            *(Outcome.WARNING, "Kueue", "spec.outputs has no kueue"),
+            id="Kueue that gets nothing",
+        ),
+        pytest.param(
+            {"scheduler_config": config("tiers: []")},
+            *(Outcome.ERROR, "Volcano's scheduler", "network-topology-aware"),
+            id="a scheduler without the plugin",
+        ),
+        pytest.param(
+            {"scheduler_config": Fact()},
+            *(Outcome.UNKNOWN, "Volcano's scheduler", "not there"),
+            id="a scheduler elsewhere",
+        ),
+        pytest.param(
+            {
+                "controller_config": config(
+                    "networkTopologyDiscovery: [{source: ufm, enabled: true}, {source: label}]"
+                )
+            },
+            *(Outcome.ERROR, "Volcano's discovery", "is on (ufm)"),
+            id="Volcano's own discovery",
+        ),
+    ],
+)
+def test_a_fault_is_a_line_that_says_what_to_do(
+    change: dict[str, Fact], outcome: Outcome, subject: str, says: str
+) -> None:
+    (found,) = faults(replace(HEALTHY, **change))
+    assert (found.outcome, found.subject) == (outcome, subject)
+    assert says in found.message
+    assert found.fix or outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("value", [None, 1, "text", [], {"spec": 1, "status": [], "data": 3}])
+def test_objects_of_any_form_cost_no_traceback(value: object) -> None:
+    odd: Any = Fact(value)
+    rows: Any = Fact((ReportFact("n1", "yesterday"),))
+    facts = replace(HEALTHY, fabric=odd, lease=odd, version=odd, reports=rows)
+    assert faults(facts)
+    assert check_cluster(
+        replace(facts, scheduler_config=odd, controller_config=odd), now=NOW, namespace="x"
+    )
+
+
+def test_a_cluster_that_may_not_be_read_is_unknown_and_not_broken() -> None:
+    names = ("version", "crds", "fabric", "lease", "nodes", "reports")
+    found = faults(replace(HEALTHY, **dict.fromkeys(names, UNREADABLE)))
+    assert {row.outcome for row in found} == {Outcome.UNKNOWN}
