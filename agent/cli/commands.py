@@ -1,4 +1,7 @@
-"""The commands of `toponaut-agent`: once, run, collectors. stdout is data, stderr is the log."""
+"""The commands of `toponaut-agent`: once, run, collectors, doctor.
+
+stdout is data, stderr is the log.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from typing import Any
 
 import click
 
+from agent.cli.doctor import NodeOutcome, check_node, document_of_checks, render_checks
 from agent.cli.kube_options import ApiServerAccess, KubeOptions
 from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
 from agent.cli.options import Values, options_of, read_group
@@ -45,6 +49,8 @@ class AgentExitCode(IntEnum):
     """Reports were printed, but a collector failed or part of an input was unreadable."""
     NOTHING = 4
     """No collector found anything and at least one failed."""
+    CHECK_FAILED = 5
+    """A check of the node found an error."""
 
 
 class _AgentCommands(click.Group):
@@ -152,6 +158,36 @@ def collectors(**values: Any) -> None:  # noqa: ANN401 - click's
         ],
         output,
     )
+
+
+@cli.command()
+@options_of(OutputOptions, *NODE_OPTIONS)
+def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
+    """Check that this node can be read, and print what to do.
+
+    Collects once, without a sweep, and publishes nothing. For a cluster, run toponaut doctor.
+
+    Exit codes: 0 nothing is wrong, or only warnings; 5 there is an error; 2 wrong usage.
+    """
+    if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
+        values["listen_for"] = 0.0
+    node = open_node(values)
+    node = replace(node, wait=node.stop.wait, settings=replace(node.settings, sweep=None))
+    try:
+        with call_on_stop_signal(node.stop.set) as received:
+            attempts = collect(node, {})
+    finally:
+        node.close()
+    if number := received():
+        raise Interrupted(number)
+    checks = check_node(attempts, lambda name: node.runner.find(name) is not None)
+    output = read_group(OutputOptions, values).output
+    if output == "text":
+        _print(render_checks(checks))
+    else:
+        _print_document(document_of_checks(checks), output)
+    if any(row.outcome is NodeOutcome.ERROR for row in checks):
+        sys.exit(AgentExitCode.CHECK_FAILED)
 
 
 def _report_folder(values: Values) -> Path | None:

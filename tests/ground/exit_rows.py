@@ -77,6 +77,7 @@ ROWS = {
     "toponaut-agent once": Row(f"{_NODE} -o json", frozenset({0, 3, 4})),
     "toponaut-agent run": Row(f"{_NODE} --period 1h", prints=False, output="--publish", waits=True),
     "toponaut-agent collectors": Row(_NODE),
+    "toponaut-agent doctor": Row(_NODE, frozenset({0, 5})),
 }  # fmt: skip
 
 

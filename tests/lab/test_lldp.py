@@ -146,3 +146,18 @@ def swaps_of(finding: dict[str, Any]) -> set[frozenset[PortName]]:
 
 def nodes_by_domain(tree: dict[str, Any]) -> dict[str, set[str]]:
     return {row["name"]: set(row["nodes"]) for row in tree["tiers"][0]["domains"]}
+
+
+def test_doctor_says_whether_lldpd_hears_anybody(
+    lldp_fabric: LldpFabric, lldp_wiring: Wiring
+) -> None:
+    device = lldp_wiring.hosts[0].name
+
+    def diagnose() -> dict[str, str]:
+        command = (*AGENT, "doctor", "-o", "json", *device_options(lldp_fabric, device))
+        rows = json.loads(lldp_fabric.sandbox.run(*command, namespace=device))
+        return {row["subject"]: row["outcome"] for row in rows}
+
+    assert diagnose()["LLDP"] == "ok"
+    with lldp_fabric.stopping(device):
+        assert diagnose()["LLDP"] == "warning"

@@ -1,0 +1,172 @@
+"""The checks of a node: what each collector found, what is missing, and what mends it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from agent.collection import CollectorRun, RunOutcome
+from topology.model.errors import list_some, show
+from topology.model.facts import Medium, Port, PortState, Source
+
+_MAX_SHOWN: Final = 6
+_LLDPD: Final = "lldpd"
+_FRAMES: Final = "frames"
+
+
+class NodeOutcome(StrEnum):
+    """The result of one check of a node."""
+
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class NodeCheck(NamedTuple):
+    """One line of the answer."""
+
+    subject: str
+    outcome: NodeOutcome
+    message: str
+    fix: str = ""
+    """What to do; empty if nothing."""
+
+
+def check_node(runs: Sequence[CollectorRun], has_program: Callable[[str], bool]) -> list[NodeCheck]:
+    """Return the checks of a node.
+
+    Args:
+        runs: one collection, without a sweep.
+        has_program: returns whether a program is installed.
+    """
+    by_name = {run.collector: run for run in runs}
+    ib_ports = [port for port in _ports_of(by_name, "ib_sysfs") if port.medium is Medium.INFINIBAND]
+    return [
+        *_check_interfaces(by_name),
+        *_check_lldp(by_name, has_infiniband=bool(ib_ports)),
+        *_check_firmware(by_name),
+        *_check_infiniband(by_name, ib_ports),
+        *_check_sweep_program(ib_ports, has_program),
+        *_check_nvlink(by_name),
+    ]
+
+
+def _ports_of(runs: Mapping[str, CollectorRun], collector: str) -> tuple[Port, ...]:
+    run = runs.get(collector)
+    return run.facts.ports if run is not None else ()
+
+
+def _check_interfaces(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+    subject, run = "interfaces", runs["net_sysfs"]
+    if run.outcome is RunOutcome.FAILED:
+        fix = "mount the host's /sys into the container, and name it with --sysfs-root"
+        yield NodeCheck(subject, NodeOutcome.ERROR, run.message, fix)
+        return
+    up = [port for port in run.facts.ports if port.state is PortState.UP]
+    yield NodeCheck(subject, NodeOutcome.OK, f"{len(up)} of {len(run.facts.ports)} ports are up")
+
+
+def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> Iterator[NodeCheck]:
+    """Yield whether this node hears its Ethernet neighbors, by lldpd or by itself."""
+    lldpd, frames = runs[_LLDPD], runs.get(_FRAMES)
+    heard = [
+        port.name
+        for run in (lldpd, frames)
+        if run is not None
+        for port in run.facts.ports
+        if any(neighbor.source is not Source.IB for neighbor in port.neighbors)
+    ]
+    if heard:
+        shown = list_some(map(show, dict.fromkeys(heard)), _MAX_SHOWN)
+        yield NodeCheck("LLDP", NodeOutcome.OK, f"a neighbor is heard on {shown}")
+        return
+    if lldpd.is_absent:
+        outcome = NodeOutcome.OK if has_infiniband else NodeOutcome.WARNING
+        fix = "apt-get install lldpd && systemctl enable --now lldpd"
+        message = f"{lldpd.message}; the agent listens for frames itself if it may"
+        yield NodeCheck("LLDP", outcome, message, "" if has_infiniband else fix)
+    elif lldpd.outcome is RunOutcome.FAILED:
+        fix = "systemctl status lldpd; its socket must be readable: --lldpd-socket names it"
+        yield NodeCheck("LLDP", NodeOutcome.ERROR, lldpd.message, fix)
+    else:
+        outcome = NodeOutcome.OK if has_infiniband else NodeOutcome.WARNING
+        fix = "turn LLDP on for the switch's ports, wait 30 s, then: lldpcli show neighbors"
+        message = "lldpd runs, and has heard no neighbor"
+        yield NodeCheck("LLDP", outcome, message, "" if has_infiniband else fix)
+
+
+def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+    ports = [port.name for port in _ports_of(runs, "firmware_lldp") if port.firmware_lldp]
+    if ports:
+        shown = list_some(map(show, ports), _MAX_SHOWN)
+        message = f"the firmware of {shown} consumes LLDP frames before the host sees them"
+        fix = (
+            f"ethtool --set-priv-flags {show(ports[0])} fw-lldp-agent off (ice), or "
+            "disable-fw-lldp on (i40e)"
+        )
+        yield NodeCheck("LLDP in firmware", NodeOutcome.WARNING, message, fix)
+
+
+def _check_infiniband(
+    runs: Mapping[str, CollectorRun], ports: Sequence[Port]
+) -> Iterator[NodeCheck]:
+    subject, run = "InfiniBand", runs["ib_sysfs"]
+    if run.outcome is RunOutcome.FAILED:
+        fix = "mount the host's /sys into the container, and name it with --sysfs-root"
+        yield NodeCheck(subject, NodeOutcome.ERROR, run.message, fix)
+        return
+    if not ports:
+        yield NodeCheck(subject, NodeOutcome.OK, "no InfiniBand port")
+        return
+    down = [port.name for port in ports if port.state is PortState.DOWN]
+    message = f"{len(ports) - len(down)} of {len(ports)} ports are up"
+    if down:
+        shown = list_some(map(show, down), _MAX_SHOWN)
+        fix = "check the cable and the transceiver, then: ibstat"
+        yield NodeCheck(subject, NodeOutcome.WARNING, f"{message}; down: {shown}", fix)
+    else:
+        yield NodeCheck(subject, NodeOutcome.OK, message)
+
+
+def _check_sweep_program(
+    ports: Sequence[Port], has_program: Callable[[str], bool]
+) -> Iterator[NodeCheck]:
+    """Yield whether this node could sweep if it were elected."""
+    if not ports:
+        return
+    subject = "sweeps"
+    if has_program("ibnetdiscover"):
+        yield NodeCheck(subject, NodeOutcome.OK, "ibnetdiscover is installed")
+        return
+    message = "ibnetdiscover is not installed, so this node cannot sweep if it is elected"
+    fix = "apt-get install infiniband-diags"
+    yield NodeCheck(subject, NodeOutcome.WARNING, message, fix)
+
+
+def _check_nvlink(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+    run = runs.get("nvlink")
+    if run is None:
+        return
+    if run.outcome is RunOutcome.FAILED and not run.is_absent:
+        yield NodeCheck("NVLink", NodeOutcome.WARNING, run.message, "run nvidia-smi on the node")
+    else:
+        yield NodeCheck("NVLink", NodeOutcome.OK, run.message or "read from nvidia-smi")
+
+
+def document_of_checks(checks: Sequence[NodeCheck]) -> list[dict[str, str]]:
+    """Return the checks as JSON objects."""
+    return [{**row._asdict(), "outcome": row.outcome.value} for row in checks]
+
+
+def render_checks(checks: Sequence[NodeCheck]) -> str:
+    """Return one line per check, and what to do below it."""
+    width = max(len(row.subject) for row in checks)
+    lines = []
+    for row in checks:
+        lines.append(
+            f"{row.outcome.value.ljust(7)}  {row.subject.ljust(width)}  {show(row.message, 600)}"
+        )
+        if row.fix:
+            lines.append(f"{' ' * (11 + width)}-> {row.fix}")
+    return "\n".join(lines)

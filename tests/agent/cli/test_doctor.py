@@ -1,0 +1,160 @@
+"""`toponaut-agent doctor`: one line per source of a node, and what mends it.
+
+`tests/lab/test_lldp.py` runs it beside a real lldpd.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from agent.cli.commands import cli
+from agent.cli.doctor import NodeOutcome, check_node, render_checks
+from agent.collection import CollectorRun, RunOutcome
+from agent.collectors.probe import CollectedFacts
+from tests.agent.nodes import card, chassis, heard, plant
+from tests.agent.programs import write_answering
+from topology.model.facts import DeviceKind, Medium, Neighbor, Port, PortState, Source
+from topology.model.ids import Id, IdKind
+
+MAC = "b8:ce:f6:00:00:01"
+LEAF = Neighbor((Id(IdKind.HOSTNAME, "leaf"),), "leaf", (), "swp1", Source.LLDP, DeviceKind.SWITCH)
+
+
+def port(name: str, *, medium: Medium = Medium.ETHERNET, state: PortState = PortState.UP) -> Port:
+    return Port(name, medium=medium, state=state)
+
+
+def run_of(
+    name: str,
+    *ports: Port,
+    outcome: RunOutcome = RunOutcome.OK,
+    message: str = "",
+    is_absent: bool = False,
+) -> CollectorRun:
+    return CollectorRun(name, outcome, message, 0.1, CollectedFacts(ports=ports), is_absent)
+
+
+HEALTHY = {
+    "net_sysfs": run_of("net_sysfs", port("eth0")),
+    "ib_sysfs": run_of("ib_sysfs"),
+    "lldpd": run_of("lldpd", port("eth0")._replace(neighbors=(LEAF,))),
+    "nvlink": run_of("nvlink", message="nvidia-smi not found", is_absent=True),
+}
+HCA = run_of("ib_sysfs", port("mlx5_0/1", medium=Medium.INFINIBAND))
+NOTHING_HEARD = run_of("lldpd", outcome=RunOutcome.NO_DATA, message="no neighbor heard")
+NO_LLDPD = run_of("lldpd", outcome=RunOutcome.FAILED, message="lldpcli not found", is_absent=True)
+
+
+def faults(*changes: CollectorRun, programs: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+    runs = HEALTHY | {run.collector: run for run in changes}
+    checks = check_node(list(runs.values()), lambda name: name in programs)
+    assert all(row.fix for row in checks if row.outcome is not NodeOutcome.OK)
+    assert render_checks(checks)
+    return [
+        (row.outcome.value, row.subject, row.message)
+        for row in checks
+        if row.outcome is not NodeOutcome.OK
+    ]
+
+
+def test_a_healthy_node_has_only_good_lines() -> None:
+    assert faults() == []
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        pytest.param(
+            run_of("net_sysfs", outcome=RunOutcome.FAILED, message="is sysfs mounted?"),
+            ("error", "interfaces", "is sysfs mounted?"),
+            id="no sysfs",
+        ),
+        pytest.param(
+            NOTHING_HEARD,
+            ("warning", "LLDP", "lldpd runs, and has heard no neighbor"),
+            id="no neighbor",
+        ),
+        pytest.param(
+            run_of("lldpd", outcome=RunOutcome.FAILED, message="exit 1: permission denied"),
+            ("error", "LLDP", "exit 1: permission denied"),
+            id="an lldpd that refuses",
+        ),
+        pytest.param(
+            run_of("firmware_lldp", port("eth0")._replace(firmware_lldp=True)),
+            (
+                "warning",
+                "LLDP in firmware",
+                "the firmware of eth0 consumes LLDP frames before the host sees them",
+            ),
+            id="a card that consumes LLDP frames",
+        ),
+        pytest.param(
+            run_of("ib_sysfs", outcome=RunOutcome.FAILED, message="cannot be read"),
+            ("error", "InfiniBand", "cannot be read"),
+            id="unreadable HCAs",
+        ),
+        pytest.param(
+            HCA,
+            (
+                "warning",
+                "sweeps",
+                "ibnetdiscover is not installed, so this node cannot sweep if it is elected",
+            ),
+            id="an HCA without ibnetdiscover",
+        ),
+        pytest.param(
+            run_of("nvlink", outcome=RunOutcome.FAILED, message="no answer in 10 s"),
+            ("warning", "NVLink", "no answer in 10 s"),
+            id="an nvidia-smi that hangs",
+        ),
+    ],
+)
+def test_a_fault_is_a_line(change: CollectorRun, expected: tuple[str, str, str]) -> None:
+    assert faults(change) == [expected]
+
+
+def test_a_node_without_lldpd_is_asked_to_install_it_unless_it_has_infiniband() -> None:
+    assert [row[:2] for row in faults(NO_LLDPD)] == [("warning", "LLDP")]
+    assert faults(NO_LLDPD, HCA, programs=("ibnetdiscover",)) == []
+    assert faults(NOTHING_HEARD, HCA, programs=("ibnetdiscover",)) == []
+
+
+def test_a_port_that_is_down_is_named() -> None:
+    ports = [
+        port(f"mlx5_{number}/1", medium=Medium.INFINIBAND, state=state)
+        for number, state in enumerate((PortState.UP, PortState.DOWN))
+    ]
+    found = faults(run_of("ib_sysfs", *ports), programs=("ibnetdiscover",))
+    assert found == [("warning", "InfiniBand", "1 of 2 ports are up; down: mlx5_1/1")]
+
+
+class Bench:
+    """A node with one card, and a small program that stands in for lldpcli."""
+
+    def __init__(self, root: Path) -> None:
+        self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
+        answers = {"neighbors": heard(("eth0", "leaf", "swp1")), "chassis": chassis(MAC)}
+        self.lldpcli = write_answering(root / "lldpcli", answers)
+
+    def doctor(self, *words: str) -> Result:
+        options = ["--node-name", "node01", "--sysfs-root", str(self.sysfs)]
+        options += ("--lldpcli", str(self.lldpcli), "--frames", "never", "--nvidia-smi", "none")
+        return CliRunner().invoke(cli, ["doctor", *options, *words])
+
+
+def test_it_prints_text_and_json_of_the_same_checks(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    text, document = bench.doctor(), json.loads(bench.doctor("-o", "json").stdout)
+    assert text.exit_code == 0, text.output
+    assert "ok       LLDP        a neighbor is heard on eth0" in text.stdout.splitlines()
+    assert [row["outcome"] for row in document] == ["ok"] * len(document)
+
+
+def test_an_error_exits_with_5(tmp_path: Path) -> None:
+    result = Bench(tmp_path).doctor("--sysfs-root", str(tmp_path / "none"))
+    assert result.exit_code == 5
+    assert "-> mount the host's /sys into the container" in result.stdout
