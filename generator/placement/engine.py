@@ -163,7 +163,10 @@ def _solve_in_time(
     if evictable is not None:
         bare = without_evictable(snapshot, evictable)
         problem = build_problem(bare, request, evictable, budget=query_time.budget)
+        needs_victims = is_proved
         candidate, is_proved = _find_best(problem, query_time)
+        if candidate is not None and not needs_victims:
+            candidate = replace(candidate, is_proved=False)
     if candidate is not None:
         return build_answer(problem, candidate)
     if not is_proved:
@@ -223,8 +226,11 @@ class _UniformExplanation:
 
 
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
-    """Return the best placement, or any when the budget ends, and whether it is proved."""
-    emulated = _emulate(problem, query_time)
+    """Return the best placement, or any when the budget ends; and whether None is proved.
+
+    A placement is proved only if both the steps of the preset's scheduler and the search ended.
+    """
+    emulated, is_complete = _emulate(problem, query_time)
     rules = PRESETS[problem.request.preset]
     starts_with_minimum = rules.walk is not None and rules.walk.starts_with_minimum
     is_final = starts_with_minimum or rules.scores_domains
@@ -233,12 +239,16 @@ def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandi
     searched, is_proved = _search(problem, query_time)
     if searched is not None and rules.refills_leaves:
         searched = refill_leaves(problem, searched)
-    if emulated is None:
-        return searched, is_proved
     # Pods placed come first, unless the scheduler chooses a domain for the fewest pods.
-    if searched is not None and _num_placed(searched) > _num_placed(emulated):
-        return searched, is_proved
-    return emulated, emulated.is_proved and is_proved
+    if emulated is not None and (
+        searched is None or _num_placed(searched) <= _num_placed(emulated)
+    ):
+        best: PlacementCandidate | None = emulated
+    else:
+        best = searched
+    if best is not None:
+        best = replace(best, is_proved=best.is_proved and is_proved and is_complete)
+    return best, is_proved
 
 
 def _places_all(problem: Problem, candidate: PlacementCandidate) -> bool:
@@ -252,19 +262,22 @@ def _num_placed(candidate: PlacementCandidate) -> int:
     return sum(map(len, candidate.positions))
 
 
-def _emulate(problem: Problem, query_time: _QueryTime) -> PlacementCandidate | None:
-    """Return the placement by the steps of the preset's scheduler; None if they give no answer."""
+def _emulate(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+    """Return the placement by the steps of the preset's scheduler, and whether they all were taken.
+
+    None if they give no answer.
+    """
     try:
         emulate = place_by_buckets if problem.uses_buckets else place_by_walk
         if PRESETS[problem.request.preset].scores_domains:
             emulate = place_by_score
         candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
-        return None
+        return None, False
     # A walk that breaks a rule, or places fewer pods than it must, is no answer.
     if candidate is None or not is_allowed(problem, candidate.positions):
-        return None
-    return replace(candidate, is_checked=True)
+        return None, True
+    return replace(candidate, is_checked=True), True
 
 
 def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:

@@ -30,13 +30,13 @@ def require_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> None:
 def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether a placement keeps every rule, every number of pods, and fits; O(pods)."""
     return (
-        _has_allowed_counts(problem, [len(positions) for positions in pods])
+        has_allowed_counts(problem, [len(positions) for positions in pods])
         and satisfies_rules(problem, pods)
         and _fits_nodes(problem, pods)
     )
 
 
-def _has_allowed_counts(problem: Problem, counts: Sequence[int]) -> bool:
+def has_allowed_counts(problem: Problem, counts: Sequence[int]) -> bool:
     """Return whether minimums, slices and members allow these pods per group; O(groups)."""
     return sum(counts) >= problem.min_pods and takes_part(problem.gang, counts)
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
+from generator.placement.problem.constraints import has_allowed_counts
 from generator.placement.problem.gang_members import (
     GangMember,
     add_fewest,
@@ -91,7 +92,7 @@ def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | Non
             best = candidate
     if best is not None:
         return best
-    growth = _Growth(problem, budget)
+    growth = Growth(problem, budget)
     with suppress(BudgetExhausted):
         growth.grow()
     return growth.best
@@ -155,12 +156,14 @@ def _candidates_of(
                 return
 
 
-class _Growth:
+class Growth:
     """A greedy placement of the fewest pods, to which members and pods are added."""
 
     def __init__(self, problem: Problem, budget: Budget) -> None:
+        """Store the members of the gang; nothing is placed yet."""
         self._problem, self._budget = problem, budget
         self._gang = problem.gang
+        self._members = sorted(all_members(self._gang), key=lambda member: member.fewest_pods)
         self._counts = (0,) * len(problem.request.groups)
         self.best: PlacementCandidate | None = None
 
@@ -173,39 +176,58 @@ class _Growth:
         if not self._gang.totals:
             return
         self._counts = fewest_pods_choice(self._gang, len(self._counts))
-        if sum(self._counts) < self._problem.min_pods:
-            self._counts = self._fill_up(self._problem.min_pods)
-        if not self._place(self._counts):
+        if not self._place(self._fill_up(self._problem.min_pods)):
             return
-        members = sorted(all_members(self._gang), key=lambda member: member.fewest_pods)
-        for member in members:
-            if member.least < len(member.members):
-                for inner in sorted(member.members, key=lambda one: one.fewest_pods):
-                    self._add_member(inner)
-        for member in members:
+        for inner in self._optional_members():
+            self._add_member(inner)
+        for member in self._members:
             if member.counts and (self._counts[member.group] or not member.counts[0]):
                 self._add_pods(member)
 
+    def _optional_members(self) -> Iterator[GangMember]:
+        """Yield the members of sets that need only some of them, those with fewest pods first."""
+        for member in self._members:
+            if member.least < len(member.members):
+                yield from sorted(member.members, key=lambda one: one.fewest_pods)
+
     def _fill_up(self, num_pods: int) -> tuple[int, ...]:
-        """Return the fewest pods per group, with more in the first groups up to a total."""
-        counts = list(self._counts)
-        for member in all_members(self._gang):
-            missing = num_pods - sum(counts)
-            is_in = bool(member.counts) and (counts[member.group] or not member.counts[0])
+        """Return the fewest pods per group, with more of them up to a total, as far as they go.
+
+        Groups that take part get more pods; only then members that were left out take part.
+        """
+        counts = self._with_more_pods(self._counts, num_pods)
+        for inner in self._optional_members():
+            if sum(counts) >= num_pods:
+                break
+            counts = self._with_more_pods(self._with_member(inner, counts), num_pods)
+        return counts
+
+    def _with_more_pods(self, counts: tuple[int, ...], num_pods: int) -> tuple[int, ...]:
+        """Return more pods for the groups that take part, up to a total."""
+        filled = list(counts)
+        for member in self._members:
+            missing = num_pods - sum(filled)
+            is_in = bool(member.counts) and (filled[member.group] or not member.counts[0])
             if missing > 0 and is_in:
                 step = member.counts.step
-                most = counts[member.group] + -(-missing // step) * step
-                counts[member.group] = min(member.counts[-1], most)
-        return tuple(counts)
+                most = filled[member.group] + -(-missing // step) * step
+                filled[member.group] = min(member.counts[-1], most)
+        return tuple(filled)
+
+    def _with_member(self, member: GangMember, counts: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the pods with the fewest of a member that was left out; else the same pods."""
+        added = [0] * len(counts)
+        if member.totals:
+            add_fewest(member, added)
+        if any(new and old for new, old in zip(added, counts, strict=True)):
+            return counts
+        return tuple(map(sum, zip(counts, added, strict=True)))
 
     def _add_member(self, member: GangMember) -> None:
         """Place a member that was left out, with its fewest pods, if it fits."""
-        added = [0] * len(self._counts)
-        if not member.totals:
-            return
-        add_fewest(member, added)
-        if not any(new and old for new, old in zip(added, self._counts, strict=True)):
-            self._place(tuple(map(sum, zip(self._counts, added, strict=True))))
+        counts = self._with_member(member, self._counts)
+        if counts != self._counts:
+            self._place(counts)
 
     def _add_pods(self, member: GangMember) -> None:
         """Give a group as many pods as are found to fit, in O(log pods) tries."""
@@ -221,7 +243,9 @@ class _Growth:
                 high = middle - 1
 
     def _place(self, counts: tuple[int, ...]) -> bool:
-        """Place these pods per group, and keep the placement; return whether they fit."""
+        """Place these pods per group, and keep the placement; return whether they may and fit."""
+        if not has_allowed_counts(self._problem, counts):
+            return False
         self._budget.spend(CHOICE_STEPS + self._problem.snapshot.num_nodes // NODES_PER_STEP)
         make_finder = partial(GreedyFinder, budget=self._budget)
         found = list(

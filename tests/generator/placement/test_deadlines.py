@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from functools import cache
 from types import FrameType
 from typing import Any, Self
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from generator.placement import engine
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -20,9 +22,13 @@ from generator.placement.cluster.snapshot import (
 )
 from generator.placement.engine import MAX_DELAY_S, MAX_DELAY_SHARE, place
 from generator.placement.presets import Preset
+from generator.placement.request import parse_request
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.effort import examples
-from tests.generator.placement.documents import request
+from tests.generator.placement.documents import cluster, document, racks, request
+from tests.generator.placement.nested import Job, jobs, leaf_rows
+from tests.generator.placement.referee import Scene
+from tests.generator.placement.scenes import document_of, growing_scenes, scenes, snapshot_of
 
 SHAPES = {1_000: "5x10x20", 10_000: "10x40x25"}
 """Trees by number of nodes."""
@@ -139,3 +145,78 @@ def test_it_keeps_deadlines_on_a_thousand_nodes(spec: dict[str, Any]) -> None:
 @given(spec=hard_requests())
 def test_it_keeps_deadlines_on_ten_thousand_nodes(spec: dict[str, Any]) -> None:
     assert delay_of(10_000, spec) <= 1
+
+
+class JumpClock:
+    """A clock that stands still for some reads, and then jumps past every deadline."""
+
+    def __init__(self, num_reads: int) -> None:
+        self._num_reads = num_reads
+
+    def __call__(self) -> float:
+        self._num_reads -= 1
+        return 0.0 if self._num_reads >= 0 else 3600.0
+
+
+NUM_READS, NUM_STEPS = st.integers(1, 60), st.integers(1, 600)
+
+
+def check_the_proof(
+    snapshot: Callable[[], Snapshot], document: dict[str, Any], num_reads: int, num_steps: int
+) -> None:
+    """Check that an answer which is proved with little time or work is the answer with more."""
+    limited = parse_request({**document, "spec": {**document["spec"], "deadline_s": 0.05}})
+    best = place(snapshot(), limited)
+    answers = [place(snapshot(), limited, clock=JumpClock(num_reads))]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine, "SEARCH_STEPS", num_steps)
+        patch.setattr(engine, "GREEDY_STEPS", num_steps)
+        answers.append(place(snapshot(), limited))
+    for found in answers:
+        if found.is_proved:
+            assert found.assignment == best.assignment
+            assert found.victims == best.victims
+            assert found.objective == best.objective
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    scene=scenes() | growing_scenes(),
+    preset=st.sampled_from(sorted(Preset)),
+    num_reads=NUM_READS,
+    num_steps=NUM_STEPS,
+)
+def test_an_answer_proved_with_little_work_is_the_best(
+    scene: Scene, preset: Preset, num_reads: int, num_steps: int
+) -> None:
+    check_the_proof(lambda: snapshot_of(scene), document_of(scene, preset), num_reads, num_steps)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(
+    job=jobs(),
+    preset=st.sampled_from(sorted(Preset)),
+    least=st.integers(0, 3),
+    num_reads=NUM_READS,
+    num_steps=NUM_STEPS,
+)
+def test_a_nested_answer_proved_with_little_work_is_the_best(
+    job: Job, preset: Preset, least: int, num_reads: int, num_steps: int
+) -> None:
+    document = job.document()
+    document["spec"] |= {"preset": preset, "min": min(least, len(leaf_rows(job.spec["groups"])))}
+    check_the_proof(job.snapshot, document, num_reads, num_steps)
+
+
+@pytest.mark.parametrize("preset", sorted(Preset))
+def test_a_walk_that_places_fewer_pods_is_not_proved_unless_the_search_ends(preset: Preset) -> None:
+    groups = [
+        {"name": "first", "count": 1, "request": {"slots": 2}},
+        {"name": "second", "count": 2, "min": 1, "required": "node"},
+    ]
+    nodes = {"n0": NodeSpec("n0", {"slots": 3}), "n1": NodeSpec("n1", {"slots": 2})}
+    spec = document(groups=groups, preset=preset)
+    for num_reads in range(60):
+        check_the_proof(
+            lambda: cluster(racks(2), nodes), spec, num_reads=num_reads + 1, num_steps=5 * num_reads
+        )

@@ -124,7 +124,7 @@ def test_a_wrong_answer_never_leaves(finder: str, spec: dict[str, Any]) -> None:
 
     with (
         mock.patch.object(engine, finder, find_wrong),
-        mock.patch.object(engine, "_emulate", return_value=None),
+        mock.patch.object(engine, "_emulate", return_value=(None, True)),
         pytest.raises(InvariantError, match="breaks a rule"),
     ):
         place(cluster(TREE), request(**spec))

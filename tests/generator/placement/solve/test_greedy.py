@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +14,7 @@ from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import parse_request
-from generator.placement.solve.solver import CHOICE_STEPS, solve, solve_greedily
+from generator.placement.solve.solver import CHOICE_STEPS, Growth, solve, solve_greedily
 from tests.effort import examples
 from tests.generator.placement import referee
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -131,6 +132,36 @@ def test_it_places_nested_groups_without_proof() -> None:
     )
     none = build_problem(cluster(racks(3, 2, 3)), request(groups=replicas, required="block"))
     assert solve_greedily(none, Budget(1000)) is None
+
+
+PARENT = {
+    "name": "p",
+    "min": 1,
+    "children": [
+        {"name": "large", "count": 4, "required": "block"},
+        {"name": "small", "count": 1},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("groups", "least", "num_nodes", "num_pods"),
+    [
+        pytest.param([PARENT], 4, 5, 5, id="members that were left out count"),
+        pytest.param([PARENT], 4, 4, None, id="the large member has no room beside the small"),
+        pytest.param([PARENT], 5, 4, None, id="too few nodes"),
+        pytest.param(workers(3, min=0, slices=[{"size": 3}]), 0, 2, None, id="no whole slice"),
+        pytest.param(workers(3, min=0, slices=[{"size": 3}]), 1, 4, 3, id="one whole slice"),
+    ],
+)
+def test_the_fewest_pods_of_the_whole_gang_are_placed_or_none(
+    groups: list[dict[str, Any]], least: int, num_nodes: int, num_pods: int | None
+) -> None:
+    snapshot, parsed = cluster(racks(num_nodes)), request(groups=groups, min=least)
+    growth = Growth(build_problem(snapshot, parsed), Budget(100_000))
+    growth.grow()
+    placed = None if growth.best is None else sum(map(len, growth.best.positions))
+    assert placed == num_pods
 
 
 def test_it_answers_in_time_when_the_deadline_passes() -> None:
