@@ -51,11 +51,14 @@ _COMMANDS: Final = {
     "simulate": "Simulate fabrics, and replay jobs on fabrics.",
     "verify": "Compare inferred trees with the true trees of simulated fabrics.",
     "doctor": "Check that a cluster has all that Toponaut needs.",
+    "explain": "Explain a kind of finding, or a field of an object or file.",
+    "completion": "Print the completion script of a shell.",
     "schema": "Print a JSON schema of a document.",
 }
 _PACKAGES: Final = {
     **dict.fromkeys(("tree", "planes", "findings", "describe"), "fabric"),
     **dict.fromkeys(("adopt", "lint"), "hypernodes"),
+    **dict.fromkeys(("explain", "completion", "schema"), "reference"),
 }
 """The packages of commands that share one."""
 

@@ -82,40 +82,61 @@ class LayerRow(_RequestModel):
     """One slice layer; a size of 0, or none, is answered with `bad-slice`, not as malformed."""
 
     size: Natural = 0
+    """Pods of one slice."""
     tier: Tier | None = None
+    """Tier of a domain that must hold a slice; without it, slices only count in the objective."""
     remainder: Literal["reject", "short"] = "reject"
+    """`short` allows an incomplete last slice."""
     min: Natural = 0
+    """The fewest whole slices; with fewer the gang is not placed."""
     placement: Literal["any", "spread", "consolidate"] = "any"
+    """`spread` allows one slice per domain of the tier."""
     indexed: bool = False
+    """Whether slice k is the pods from index k times size."""
 
 
 class SpreadRow(_RequestModel):
     """How many domains of a tier the pods of a group use."""
 
     min: Count = 1
+    """The fewest domains."""
     max: Count | None = None
+    """The most domains; any number without it."""
 
 
 class GroupRow(_RequestModel):
     """One group: pods, or child groups."""
 
     name: Name
+    """Unique in the gang."""
     count: Count | None = None
+    """Pods of the group; not on a group with children."""
     min: Natural | None = None
+    """The fewest pods, all by default; on a group with children, the fewest complete children."""
     request: PodRequest = {"slots": 1}
+    """Resources of one pod: whole numbers, or quantities such as 7900m and 16Gi."""
     required: Tier | None = None
+    """Tier of a domain that must hold the whole group."""
     preferred: list[Tier] = []
+    """Tiers of a domain that should hold the whole group; the narrowest last."""
     slices: list[LayerRow] = []
+    """Pods that stay together, coarse to fine."""
     multiple_of: dict[Tier, Count] = {}
+    """By tier: the pods in each domain are a multiple of this."""
     node_selector: dict[Name, str | list[str]] = {}
+    """Labels that a node must have; of several values one."""
     tolerations: list[str] = []
+    """Taints that are tolerated, as `key` or `key=value`."""
     node_preference: dict[Name, str] = {}
+    """Labels that nodes should have; never a bound."""
     leader_of: Name | None = None
+    """Name of the workers that this group leads, within one domain of its required tier."""
     spread: dict[Tier, SpreadRow] = {}
     """Bounds on the number of domains of a tier that the pods use, running ones included."""
     exclusive: Tier | None = None
     """No pod of another group is in a domain of this tier that the group uses."""
     children: list[GroupRow] = []
+    """Groups inside this one."""
 
 
 class SortRow(_RequestModel):
@@ -155,24 +176,41 @@ class Spec(_RequestModel):
     """The request itself."""
 
     preset: Preset = Preset.OPTIMAL
+    """The scheduler whose order of preferences is used."""
     gang: Name = "self"
+    """Name of the gang; its running pods stay and count."""
     priority: int = 0
+    """Higher is more important."""
     preemption: Literal["never", "topologyFirst", "fewestVictims", "perDomain"] = "never"
+    """Which running pods of lower priority may be evicted if nothing fits otherwise."""
     groups: Annotated[list[GroupRow], Field(min_length=1, max_length=MAX_GROUPS)]
+    """The pods of the gang."""
     min: Natural = 0
+    """The fewest pods over all groups; with fewer the gang is not placed."""
     required: Tier | None = None
+    """Tier of a domain that must hold the whole gang."""
     preferred: list[Tier] = []
+    """Tiers of a domain that should hold the whole gang; the narrowest last."""
     strategies: list[tuple[Tier, Tier]] = []
+    """(tier of the job, tier of every part): the first pair that can be met counts."""
     sort: list[SortRow] = []
+    """Domains with more, or less, of a resource come first."""
     affinity: AffinityRow = AffinityRow()
+    """Roles that attract or repel each other."""
     traffic: list[tuple[Name, Name, Weight]] = []
+    """(group, group, weight) of groups that communicate."""
     max_domains: dict[Tier, Natural] = {}
+    """By tier: the most domains that the gang uses."""
     exclusive: Tier | None = None
     """No pod of another gang is in a domain of this tier that the gang uses."""
     options: OptionsRow = OptionsRow()
+    """Options of single presets."""
     plane: Name = "compute"
+    """The network that the gang uses."""
     across_islands: bool = False
+    """Whether the gang may use islands, which share no cable."""
     deadline_s: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """Seconds that the search may take."""
 
 
 class Document(_RequestModel):

@@ -73,6 +73,8 @@ ROWS = {
     "toponaut simulate jobs": Row("--num-jobs 20 --fabric 2x2x4", output="--html"),
     "toponaut verify": Row("--hosts 8 --rails 2 --radix 8 --seeds 2", output="--journal"),
     "toponaut doctor": Row("--kubeconfig {nodes}", frozenset({2}), prints=False),
+    "toponaut explain": Row("missing-link"),
+    "toponaut completion": Row("bash"),
     "toponaut schema": Row("tree"),
     "toponaut-agent once": Row(f"{_NODE} -o json", frozenset({0, 3, 4})),
     "toponaut-agent run": Row(f"{_NODE} --period 1h", prints=False, output="--publish", waits=True),

@@ -3,6 +3,7 @@
 Nothing here changes the tree. A finding names its ports and says what a person should do.
 
 group_columns: the groups of devices as arrays
+kind_descriptions: the meaning of each kind of finding, and the advice
 missing_links: cables that symmetry expects and that are absent
 one_sided_links: links that only one end reports
 silences: findings that a person silenced until a date

@@ -10,7 +10,7 @@
 - rpc, serve: call a server, and run one
 - simulate, verify: synthetic fabrics, replays of job traces, and scores
 - doctor: checks of a cluster
-- schema: JSON schemas
+- reference: explanations of findings and fields, JSON schemas, completion of shells
 
 `generator.cli.group` imports a module when its subcommand is called. May import `generator.cli` and
 what it imports. `apply` also prints with `plan`.

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 import yaml
 
-from generator.cli.commands.schema import SCHEMAS
+from generator.cli.commands.reference.schema import SCHEMAS
 from tests.generator.scenes import run
 from tests.golden import Golden
 from tests.repository import ROOT

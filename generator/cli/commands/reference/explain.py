@@ -1,0 +1,135 @@
+"""`toponaut explain`: what a kind of finding means, or what a field of a document holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import click
+
+from generator.cli.commands.reference.schema import SCHEMAS, build_schema
+from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
+from topology.model.errors import ConfigError, list_some, show
+from topology.model.facts import FindingKind
+
+_LINK: Final = re.compile(r"\[([^\]]+)\]\(([^)#]+)[^)]*\)")
+_MAX_NAMES: Final = 40
+_NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
+"""Defaults that mean that nothing is set."""
+
+
+@click.command(name="explain")
+@click.argument("topic")
+def command(topic: str) -> None:
+    """Explain a kind of finding, or a field of an object or file.
+
+    TOPIC is a kind of finding such as missing-link, or the path of a field such as
+    fabric.spec.changeBudget, request.spec.groups or tree. Paths begin with fabric, planes, report,
+    request, reservation or tree.
+    """
+    if topic in set(FindingKind):
+        click.echo("\n".join(_explain_kind(FindingKind(topic))))
+        return
+    root, *names = topic.split(".")
+    if root not in SCHEMAS:
+        known = list_some([*sorted(SCHEMAS), *sorted(FindingKind)], _MAX_NAMES)
+        raise ConfigError(f"nothing is called '{show(root)}'; known: {known}")
+    document = build_schema(root)
+    click.echo("\n".join(_explain_field(document, _find_field(document, topic, names), topic)))
+
+
+def _explain_kind(kind: FindingKind) -> Iterator[str]:
+    """Yield the lines of a kind; links become names of files."""
+    row = KIND_DESCRIPTIONS[kind]
+    yield f"finding {kind.value} ({row.severities})"
+    yield ""
+    yield _LINK.sub(r"\1 (docs/\2)", row.meaning)
+    yield ""
+    advice = _LINK.sub(r"docs/\2", row.advice)
+    yield f"What to do: {advice}"
+
+
+def _find_field(
+    document: Mapping[str, Any], topic: str, names: list[str]
+) -> tuple[Mapping[str, Any], bool]:
+    """Return the schema of a field, and whether it is required.
+
+    Raises:
+        ConfigError: there is no such field.
+    """
+    found: Mapping[str, Any] = document
+    is_required = True
+    for name in names:
+        holder = _resolve(document, found)
+        fields = holder.get("properties", {})
+        if name not in fields:
+            known = list_some(fields, _MAX_NAMES) if fields else "none, it has no fields"
+            raise ConfigError(f"{show(topic)}: there is no field '{show(name)}'; fields: {known}")
+        found, is_required = fields[name], name in holder.get("required", ())
+    return found, is_required
+
+
+def _resolve(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema behind references, optional values and lists."""
+    while True:
+        if "$ref" in field:
+            field = document["$defs"][field["$ref"].rpartition("/")[2]]
+        elif "anyOf" in field:
+            field = next(row for row in field["anyOf"] if row.get("type") != "null")
+        elif len(field.get("allOf", ())) == 1:
+            field = field["allOf"][0]
+        elif field.get("type") == "array" and isinstance(field.get("items"), Mapping):
+            field = field["items"]
+        elif field.get("type") == "object" and isinstance(
+            field.get("additionalProperties"), Mapping
+        ):
+            field = field["additionalProperties"]
+        else:
+            return field
+
+
+def _explain_field(
+    document: Mapping[str, Any], found: tuple[Mapping[str, Any], bool], topic: str
+) -> Iterator[str]:
+    """Yield the type and the description of a field, and the fields inside it."""
+    field, is_required = found
+    holder = _resolve(document, field)
+    head = f"{topic}: {_type_of(document, field)}"
+    notes = ["required"] if is_required and "." in topic else []
+    default = field.get("default") if not isinstance(field.get("default"), Mapping) else None
+    notes += [f"default {default!r}"] if default not in _NO_DEFAULTS else []
+    yield f"{head} ({', '.join(notes)})" if notes else head
+    text = field.get("description") or holder.get("description")
+    if text:
+        yield ""
+        yield str(text)
+    if "enum" in holder:
+        yield ""
+        yield f"One of: {', '.join(map(str, holder['enum']))}"
+    fields: Mapping[str, Mapping[str, Any]] = holder.get("properties", {})
+    if fields:
+        yield ""
+        width = max(map(len, fields))
+        for name, row in fields.items():
+            text = row.get("description") or _resolve(document, row).get("description") or ""
+            first = str(text).split("\n", 1)[0]
+            yield f"  {name.ljust(width)}  {_type_of(document, row)}  {first}".rstrip()
+
+
+def _type_of(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
+    """Return the type as people write it: `string`, `list of object`, `map of integer`."""
+    if "$ref" in field:
+        return _type_of(document, document["$defs"][field["$ref"].rpartition("/")[2]])
+    if "anyOf" in field:
+        kinds = [_type_of(document, row) for row in field["anyOf"] if row.get("type") != "null"]
+        return " or ".join(dict.fromkeys(kinds))
+    if len(field.get("allOf", ())) == 1:
+        return _type_of(document, field["allOf"][0])
+    if field.get("type") == "array":
+        items = field.get("items")
+        return f"list of {_type_of(document, items)}" if isinstance(items, Mapping) else "list"
+    inner = field.get("additionalProperties")
+    if field.get("type") == "object" and isinstance(inner, Mapping):
+        return f"map of {_type_of(document, inner)}"
+    return str(field.get("type", "any"))

@@ -1,0 +1,65 @@
+"""The descriptions of fields for JSON schemas, from the docstrings below the fields of a model.
+
+pydantic can add them to every model when it is imported, which would cost every command 30 ms.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, get_args
+
+from pydantic import BaseModel
+
+
+def add_field_docs(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """Return the JSON schema of a model with the descriptions of its fields; it is changed.
+
+    A description that the schema has already stays.
+    """
+    classes = {found.__name__: found for found in _find_models(model, set())}
+    _describe(schema, model)
+    for name, definition in schema.get("$defs", {}).items():
+        if name in classes:
+            _describe(definition, classes[name])
+    return schema
+
+
+def _find_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
+    """Yield a model and all models in its fields, each once."""
+    seen.add(model)
+    yield model
+    for field in model.model_fields.values():
+        pending: list[Any] = [field.annotation]
+        while pending:
+            kind = pending.pop()
+            pending.extend(get_args(kind))
+            is_model = isinstance(kind, type) and issubclass(kind, BaseModel)
+            if is_model and kind not in seen:
+                yield from _find_models(kind, seen)
+
+
+def _describe(definition: dict[str, Any], model: type[BaseModel]) -> None:
+    fields = definition.get("properties", {})
+    for base in reversed(model.__mro__):
+        if base is BaseModel or not issubclass(base, BaseModel):
+            continue
+        for name, text in _read_docstrings(base):
+            field = model.model_fields.get(name)
+            row = fields.get(name) or fields.get(field.alias if field is not None else None)
+            if row is not None:
+                row.setdefault("description", text)
+
+
+def _read_docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Yield (field, docstring below it) of a class, without those that it inherits."""
+    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    body = tree.body if isinstance(tree, ast.ClassDef) else []
+    for field, below in pairwise(body):
+        if not isinstance(field, ast.AnnAssign) or not isinstance(field.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            yield field.target.id, inspect.cleandoc(str(below.value.value))
