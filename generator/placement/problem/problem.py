@@ -313,7 +313,10 @@ def build_problem(
 
 
 def without_running_pods(problem: Problem) -> Problem:
-    """Return the problem as if no pod of the gang ran and slices began with the new pods."""
+    """Return the problem as if no pod of the gang ran and slices began with the new pods.
+
+    The new pods alone need not make up whole slices.
+    """
     no_positions: tuple[tuple[()], ...] = ((),) * len(problem.running_positions_of)
     unanchored = replace(
         problem,
@@ -322,7 +325,10 @@ def without_running_pods(problem: Problem) -> Problem:
         indexed_pods=no_positions,
         stray_tier=None,
     )
-    return replace(unanchored, unit_rules=(), short_slice_rules=())
+    unit_rules = build_unit_rules(
+        problem.snapshot, problem.request, is_growth=True, are_slices_whole=False
+    )
+    return replace(unanchored, unit_rules=unit_rules, short_slice_rules=())
 
 
 def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:

@@ -134,12 +134,16 @@ class ShortSliceRule(NamedTuple):
 
 
 def build_unit_rules(
-    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
+    snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool, are_slices_whole: bool = True
 ) -> tuple[UnitRule, ...]:
     """Return the rules on the pods of a group in each unit of a tier.
 
-    If pods already run, new pods may complete a running slice. A rule then replaces the tier of a
-    part.
+    Args:
+        snapshot: the cluster.
+        request: the request.
+        is_growth: whether pods already run. New pods may then complete a running slice, and a rule
+            replaces the tier of a part.
+        are_slices_whole: False for new pods that need not make up whole slices.
     """
     rules: list[UnitRule] = []
     for index, group in enumerate(request.groups):
@@ -152,7 +156,8 @@ def build_unit_rules(
                 continue
             is_part_tier = layer_index == len(group.slices) - 1 and not is_growth
             is_covered_by_index = layer.is_indexed and is_growth
-            multiple = 1 if layer.has_short or is_part_tier or is_covered_by_index else layer.size
+            is_bound = are_slices_whole and not (layer.has_short or is_part_tier)
+            multiple = layer.size if is_bound and not is_covered_by_index else 1
             max_pods = layer.size if layer.is_spread else None
             if multiple > 1 or max_pods is not None:
                 rules.append(

@@ -65,6 +65,31 @@ HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for 
             id="capacity elsewhere, not beside the running pods",
         ),
         pytest.param(
+            cluster(TWO_RACKS, job=["n0"]),
+            {
+                "gang": "job",
+                "groups": [*workers(1), {"name": "odd", "count": 1, "multiple_of": {"rack": 2}}],
+            },
+            {"kind": "no-fit", "tier": "block"},
+            id="pods that make up no multiple, also elsewhere",
+        ),
+        pytest.param(
+            cluster(TWO_RACKS, job=["n0"]),
+            {
+                "gang": "job",
+                "groups": [
+                    {"name": "workers", "count": 1},
+                    {
+                        "name": "apart",
+                        "count": 3,
+                        "slices": [{"size": 1, "tier": "rack", "placement": "spread"}],
+                    },
+                ],
+            },
+            {"kind": "no-fit", "tier": "block"},
+            id="more slices than racks, also elsewhere",
+        ),
+        pytest.param(
             cluster(TWO_RACKS),
             {"groups": workers(4), "max_domains": {"rack": 1}},
             {"kind": "limit", "tier": "rack"},
