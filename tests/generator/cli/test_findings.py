@@ -69,6 +69,30 @@ def test_many_rows_begin_with_a_summary(damaged: tuple[object, ...]) -> None:
     assert (blank, header.split()[0]) == ("", "SEVERITY")
 
 
+def test_a_missing_link_of_a_port_that_is_down_is_not_a_row_of_its_own(
+    damaged: tuple[object, ...],
+) -> None:
+    document = run("findings", *damaged, "-o", "json").document
+    down = {
+        (row["subject"]["device"], row["subject"]["port"])
+        for row in document
+        if row["kind"] == "down-port"
+    }
+    following = [
+        row
+        for row in document
+        if row["kind"] == "missing-link"
+        and row["evidence"]["ports"]
+        and {(end["device"], end["port"]) for end in row["evidence"]["ports"]} <= down
+    ]
+    assert following
+    text, wide = run("findings", *damaged).out, run("findings", *damaged, "-o", "wide").out
+    note = f"; {len(following)} follow from a port that is down (-o wide prints each)"
+    assert text.splitlines()[-1].endswith(note)
+    assert "follow from" not in wide
+    assert all(row["message"] in wide and row["message"] not in text for row in following)
+
+
 def test_filters_keep_what_they_name(damaged: tuple[object, ...]) -> None:
     everything = run("findings", *damaged, "-o", "json").document
     severe = run("findings", *damaged, "--severity", "warning", "-o", "json").document

@@ -10,7 +10,7 @@ from typing import Final
 from generator.cli.output import WIDE, list_nodes, paint, render_table, show_count
 from topology.findings.silences import SilencedRow, SilenceSplit
 from topology.model.errors import show
-from topology.model.facts import Finding, Severity
+from topology.model.facts import Finding, FindingKind, Severity
 
 _MIN_FOLDED: Final = 3
 """Findings that say the same of fewer devices are rows of their own."""
@@ -27,13 +27,29 @@ _HEADER: Final = ("SEVERITY", "KIND", "SUBJECT", "WHAT TO DO")
 def render_findings_text(split: SilenceSplit[Finding], output: str) -> str:
     """Return the summary of many findings, then the rows, then the totals."""
     active = sorted(split.active, key=lambda finding: _SEVERITY_RANK[finding.severity])
-    rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(active)))
+    shown = active if output == WIDE else _without_consequences(active)
+    rows = list(chain.from_iterable(_render_group(group, output) for group in _group_alike(shown)))
     rows += [_render_silenced(row) for row in split.silenced]
     if not rows:
         return "no findings"
     summary = [*_render_summary(active), ""] if len(rows) >= _MIN_SUMMARY else []
     total = _render_total(active, len(split.silenced))
+    num_hidden = len(active) - len(shown)
+    if num_hidden:
+        total += f"; {num_hidden} follow from a port that is down (-o wide prints each)"
     return "\n".join([*summary, render_table(_HEADER, rows), total])
+
+
+def _without_consequences(active: Sequence[Finding]) -> list[Finding]:
+    """Return the findings without missing links of ports that have a finding as down."""
+    down = {(row.device, row.port) for row in active if row.kind is FindingKind.DOWN_PORT}
+    return [
+        row
+        for row in active
+        if row.kind is not FindingKind.MISSING_LINK
+        or not row.ports
+        or any((end.device, end.port) not in down for end in row.ports)
+    ]
 
 
 def _render_summary(active: Sequence[Finding]) -> Iterator[str]:
