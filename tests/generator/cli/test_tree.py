@@ -43,7 +43,17 @@ def rails(tmp_path_factory: pytest.TempPathFactory) -> Scene:
 @pytest.mark.parametrize("shape", ["40x1x8", "39x1x8", "8x5x16", "64x16x4", "1x300x2", "500x1x1"])
 def test_a_tree_of_any_shape_fits_a_screen(shape: str) -> None:
     lines = text_of(build_tree_of_shape(shape))
-    assert len(lines) <= MAX_ROWS + 3
+    assert MAX_ROWS / 5 < len(lines) <= MAX_ROWS + 3
+    num_nodes = len(build_tree_of_shape(shape).nodes)
+    assert lines[0].startswith(f"plane compute: {num_nodes} nodes ")
+
+
+def test_a_level_that_does_not_fit_shows_the_first_domains_of_each_parent() -> None:
+    lines = text_of(build_tree_of_shape("4x32x4"))
+    assert [line for line in lines if "more" in line] == ["└─ +24 more"] * 4
+    assert sum(line.startswith("spine ") for line in lines) == 4
+    assert sum("─ leaf " in line for line in lines) == 32
+    assert lines[-1] == "96 domains not shown: --depth 2, --domain NAME or -o wide"
 
 
 def test_a_folded_domain_has_all_its_nodes_and_says_what_is_inside() -> None:

@@ -17,6 +17,8 @@ from topology.model.tree import Domain, TopologyTree, Unplaced
 
 MAX_ROWS: Final = 40
 """Domains that text prints by default, about one screen."""
+_FEW_ROWS: Final = 4
+"""So few rows leave most of the screen empty."""
 _MAX_UNPLACED: Final = 10
 """Reasons of unplaced nodes that text prints by default."""
 _LOW_MARGIN: Final = 0.5
@@ -38,8 +40,10 @@ class TreeView(NamedTuple):
     """Indices of the domains; the parents of each are among them."""
     depth: int
     """Levels below the roots, which are level 1."""
-    num_folded: int
-    """Domains that are below `depth` and are not among `domains`."""
+    num_hidden: int
+    """Domains that are not among `domains` although they were asked for."""
+    is_cut: bool = False
+    """Whether of one level only the first domains of each parent are shown."""
 
 
 def choose_view(
@@ -55,17 +59,36 @@ def choose_view(
     """
     candidates = _with_relatives(tree, chosen) if chosen is not None else range(len(tree.domains))
     levels = {index: _level_of(tree, index) for index in candidates}
-    counts = Counter(levels.values())
-    deepest = max(counts, default=0)
-    if depth is None and (prints_all or chosen is not None):
-        depth = deepest
-    elif depth is None:
-        fitting = [
-            level for level in counts if sum(counts[n] for n in counts if n <= level) <= MAX_ROWS
-        ]
-        depth = max(fitting, default=1)
-    shown = frozenset(index for index, level in levels.items() if level <= depth)
-    return TreeView(shown, depth, len(levels) - len(shown))
+    deepest = max(levels.values(), default=0)
+    if depth is None and not prints_all and chosen is None:
+        shown, depth = _fit_screen(tree, levels)
+        is_cut = any(levels[index] > depth for index in shown)
+        return TreeView(frozenset(shown), depth, len(levels) - len(shown), is_cut)
+    depth = deepest if depth is None else depth
+    shown = {index for index, level in levels.items() if level <= depth}
+    return TreeView(frozenset(shown), depth, len(levels) - len(shown))
+
+
+def _fit_screen(tree: TopologyTree, levels: Mapping[int, int]) -> tuple[set[int], int]:
+    """Return the domains that fit a screen, and the levels that are shown whole.
+
+    If these are few, the first domains of each parent on the next level are shown as well.
+    """
+    shown: set[int] = set()
+    for level in range(1, max(levels.values(), default=0) + 1):
+        of_level = [index for index, found in levels.items() if found == level]
+        parents = Counter(tree.domains[index].parent for index in of_level)
+        num_left = MAX_ROWS - len(shown)
+        if len(of_level) <= num_left:
+            shown.update(of_level)
+            continue
+        limit = num_left // len(parents) - 1  # and a line that counts the others
+        if len(shown) <= _FEW_ROWS:
+            for parent in parents:
+                inside = [index for index in of_level if tree.domains[index].parent == parent]
+                shown.update(inside if len(inside) <= limit + 1 else inside[:limit])
+        return shown, level - 1
+    return shown, max(levels.values(), default=0)
 
 
 def _level_of(tree: TopologyTree, index: int) -> int:
@@ -122,29 +145,33 @@ def render_tree_text(
     """Return one line per domain, then the unplaced nodes, and what is folded."""
     nodes, domains = show_count(len(tree.nodes), "node"), show_count(len(tree.domains), "domain")
     lines = [f"plane {tree.plane}: {nodes} in {domains}"]
-    roots = [index for index, domain in enumerate(tree.domains) if domain.parent is None]
-    stack = [(index, "", "") for index in reversed(roots) if index in view.domains]
     last, inner = _BOX_BRANCHES if can_draw_lines() else _ASCII_BRANCHES
-    num_left = MAX_ROWS if view.depth == 1 and output != WIDE else len(tree.domains)
-    while stack and num_left:
-        index, lead, inner_lead = stack.pop()
-        num_left -= 1
-        shown = [child for child in tree.domains[index].children if child in view.domains]
-        lines.append(lead + _render_line(tree, index, marks, output, is_folded=not shown))
-        for position, child in enumerate(reversed(shown)):
+    roots = [index for index, domain in enumerate(tree.domains) if domain.parent is None]
+    stack = [("", "", entry) for entry in reversed(_select_siblings(roots, view))]
+    while stack:
+        lead, inner_lead, entry = stack.pop()
+        if isinstance(entry, str):
+            lines.append(lead + entry)
+            continue
+        entries = _select_siblings(tree.domains[entry].children, view)
+        lines.append(lead + _render_line(tree, entry, marks, output, is_folded=not entries))
+        for position, inside in enumerate(reversed(entries)):
             branch, below = last if position == 0 else inner
-            stack.append((child, inner_lead + branch, inner_lead + below))
-    lines += [f"+{len(stack)} more; -o wide prints all"] if stack else []
+            stack.append((inner_lead + branch, inner_lead + below, inside))
     if not tree.domains:
         lines.append("no domains found: run `toponaut findings` with the same options to see why")
     lines += _render_unplaced(tree.unplaced, output)
-    if view.num_folded:
-        more = view.depth + 1
-        lines.append(
-            f"{show_count(view.num_folded, 'domain')} not shown: --depth {more}, --domain NAME or "
-            "-o wide"
-        )
+    if view.num_hidden:
+        hidden = show_count(view.num_hidden, "domain")
+        lines.append(f"{hidden} not shown: --depth {view.depth + 1}, --domain NAME or -o wide")
     return "\n".join(lines)
+
+
+def _select_siblings(indices: Sequence[int], view: TreeView) -> list[int | str]:
+    """Return the domains to print, and how many more there are beside them."""
+    shown: list[int | str] = [index for index in indices if index in view.domains]
+    num_more = len(indices) - len(shown)
+    return [*shown, f"+{num_more} more"] if view.is_cut and shown and num_more else shown
 
 
 def _render_line(
