@@ -125,3 +125,5 @@ def test_the_answer_says_that_the_gang_would_fit_if_it_shared_its_racks() -> Non
     assert found.reason is not None
     assert (found.reason.kind, found.reason.tier) == ("limit", "rack")
     assert found.alternatives[0].change == "without exclusive"
+    needs = found.domain_verdicts[0].needs
+    assert needs == "b0: 0 of 2 slots; needs 2 more; 8 nodes are in exclusive domains"
