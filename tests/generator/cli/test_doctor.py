@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from generator.cli.commands.doctor.cluster_checks import Check, Outcome, check_cluster
-from generator.cli.commands.doctor.cluster_facts import ClusterFacts, CrdFact, Fact, ReportFact
+from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 OWN = ("neighborreports", "fabrics", "treerecords", "placementreservations")

@@ -1,7 +1,8 @@
 """`toponaut doctor`: check that a cluster has all that Toponaut needs.
 
-- cluster_facts: reads the cluster
-- cluster_checks: judges what was read
+- facts: what a cluster says about itself
+- cluster_reads: asks the cluster
+- cluster_checks: judges the answers
 
 May import what commands share, and `generator.kube` and `generator.server` where the facts are.
 """
@@ -14,6 +15,7 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.commands.doctor.cluster_checks import Outcome, check_cluster
 from generator.cli.exit_codes import ExitCode
 from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.output import output_option, paint, print_document
@@ -50,11 +52,7 @@ def command(
     Checks kinds, the Fabric object, the generator, agents, sweeps, the schedulers that are
     installed, and Volcano's settings. On a node, run toponaut-agent doctor.
     """
-    from generator.cli.commands.doctor.cluster_checks import (  # noqa: PLC0415 - loads the client
-        Outcome,
-        check_cluster,
-    )
-    from generator.cli.commands.doctor.cluster_facts import (  # noqa: PLC0415 - the same
+    from generator.cli.commands.doctor.cluster_reads import (  # noqa: PLC0415 - loads the client
         fetch_cluster_facts,
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from generator.cli.commands.doctor.cluster_facts import ClusterFacts, CrdFact, Fact, ReportFact
+from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
 from generator.cli.output import list_nodes, show_count
 from topology.model.errors import show
 from topology.reports.observed_time import parse_observed_at

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
 from generator.kube.access import ClusterAccess
 from generator.kube.credentials import find_credentials
 from generator.kube.resources import CONFIG_MAPS, FABRICS, LEASES, NODES, REPORTS
@@ -21,53 +21,6 @@ _PAGE_SIZE: Final = 500
 _MAX_PAGES: Final = 1_000
 _CRDS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _VOLCANO_CONFIG: Final = ("volcano-scheduler-configmap", "volcano-controller-configmap")
-
-
-class Fact(NamedTuple):
-    """The answer to one request."""
-
-    value: Any = None
-    """The decoded object; None if there is none, or if it could not be read."""
-    problem: str = ""
-    """Why it could not be read; empty if it was read, or if it does not exist."""
-
-
-class CrdFact(NamedTuple):
-    """One CustomResourceDefinition."""
-
-    served: frozenset[str]
-    """The versions that the API server serves."""
-    is_established: bool
-
-
-class ReportFact(NamedTuple):
-    """One NeighborReport, without its ports."""
-
-    name: str
-    observed_at: str
-    """RFC 3339; empty if the report has no time."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What a cluster says about itself."""
-
-    version: Fact
-    """The API server's `/version`."""
-    crds: Fact
-    """`CrdFact` by name."""
-    fabric: Fact
-    """The Fabric object."""
-    lease: Fact
-    """The Lease of the generator."""
-    nodes: Fact
-    """The names of the nodes, as a tuple."""
-    reports: Fact
-    """A tuple of `ReportFact`."""
-    scheduler_config: Fact
-    """The ConfigMap of Volcano's scheduler."""
-    controller_config: Fact
-    """The ConfigMap of Volcano's controller."""
 
 
 def fetch_cluster_facts(
