@@ -110,7 +110,10 @@ class PresetRules:
     order: tuple[ObjectiveTerm, ...]
     """Compared from left to right; the first difference decides."""
     eviction_order: tuple[ObjectiveTerm, ...] = ()
-    """The order if pods are evicted; if empty, victims are compared just before the names."""
+    """The order if pods are evicted for the best topology.
+
+    If empty, victims are compared just before the names.
+    """
     lowest_job_tier: int = 0
     """Lowest tier at which the domain of the job is chosen."""
     walk: PlacementWalk | None = None

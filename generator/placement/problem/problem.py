@@ -122,10 +122,10 @@ class Problem:
             return order
         if self.evictable.policy is EvictionPolicy.FEWEST_VICTIMS:
             return (order[0], *FEWEST_VICTIMS_TERMS, *order[1:])
-        if rules.eviction_order:
-            return rules.eviction_order
         if self.evictable.policy is EvictionPolicy.PER_DOMAIN:
             return (*order, *VICTIM_TERMS)
+        if rules.eviction_order:
+            return rules.eviction_order
         return (*order[:-1], *VICTIM_TERMS, order[-1])
 
     @cached_property
