@@ -10,7 +10,12 @@ from typing import Any, Final
 import click
 import yaml
 
-from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
+from generator.cli.observation import (
+    LoadedObservation,
+    exit_with_problems,
+    read_observation,
+    refuse_without_hosts,
+)
 from generator.cli.option_types import OutputFolder
 from generator.cli.output import show_count
 from generator.cli.source_options import name_options, parse_sources, source_options
@@ -18,14 +23,17 @@ from generator.outputs.catalog import Export, ExportFormat, ExportSettings, rend
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
 from generator.store.object_files import YAML_DUMPER, write_file
+from generator.web import build_page_document, render_page
+from topology.join.fabric_join import build_fabric
 from topology.model.errors import ParseError, list_some, show
 
 _MAX_NAMES: Final = 5
+_PAGE: Final = "html"
 _TEXT_FORMATS: Final = "a format of its own: give no --output"
 
 
 @click.command(name="export")
-@click.argument("chosen", metavar="FORMAT", type=click.Choice([row.value for row in ExportFormat]))
+@click.argument("chosen", metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE]))
 @source_options
 @name_options
 @click.option(
@@ -89,6 +97,7 @@ def command(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa
     configmap        the TopologyTree in a ConfigMap
     topograph        topograph's graph in JSON
     dot, graphml     a drawing of the tree
+    html             a page with the fabric and the findings, for a browser: one file, no network
 
     Kubernetes objects have only the fields that Toponaut owns: apply them with kubectl apply
     --server-side --field-manager=toponaut-export -f -.
@@ -97,7 +106,11 @@ def command(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
     refuse_without_hosts(read)
-    export = render_export(read.observation.tree, ExportFormat(chosen), settings)
+    export = (
+        _render_page(read)
+        if chosen == _PAGE
+        else render_export(read.observation.tree, ExportFormat(chosen), settings)
+    )
     if export.text is not None and output is not None:
         raise click.UsageError(f"{chosen} has {_TEXT_FORMATS}")
     text = _render_documents(export.documents, output) if export.text is None else export.text
@@ -132,6 +145,13 @@ def _parse_settings(options: dict[str, Any]) -> ExportSettings:
         flavor=None if flavor is None else FlavorSpec(flavor, labels),
         has_aliases=not options.pop("no_aliases"),
     )
+
+
+def _render_page(read: LoadedObservation) -> Export:
+    """Return the page. The fabric is joined again: an observation has no cables."""
+    fabric = build_fabric(read.inputs.all_claims) if read.inputs.claims else None
+    document = build_page_document(read.observation.tree, fabric, read.observation.findings)
+    return Export("fabric.html", text=render_page(document))
 
 
 def _render_documents(documents: Sequence[dict[str, Any]], output: str | None) -> str:

@@ -1,0 +1,205 @@
+"""Turns a tree, a fabric and findings into the document that the page draws.
+
+Links and devices are columns of numbers, so that a fabric of 10,000 hosts stays a few megabytes.
+Names are foreign text: each is escaped for display once, here. The page shows it as text only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+from topology.model.errors import show
+from topology.model.fabric import Fabric, columns_of
+from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, render_finding
+from topology.model.ids import IdKind
+from topology.model.tree import TopologyTree
+
+PAGE_FORMAT: Final = 1
+_MAX_NAME: Final = 200
+_MAX_MESSAGE: Final = 600
+LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
+"""The states of a link, least urgent first; the document has their indices."""
+_STATE_BY_KIND: Final[Mapping[FindingKind, int]] = MappingProxyType(
+    {
+        FindingKind.ONE_SIDED_LINK: 1,
+        FindingKind.SLOW_LINK: 2,
+        FindingKind.FLAPPING_LINK: 3,
+        FindingKind.DOWN_PORT: 4,
+        FindingKind.WRONG_RAIL: 5,
+        FindingKind.SWAPPED_CABLE: 5,
+    }
+)
+_ID_KINDS: Final = frozenset(
+    {IdKind.NODE_GUID, IdKind.SYSTEM_IMAGE_GUID, IdKind.PORT_GUID, IdKind.MAC, IdKind.CHASSIS_ID}
+)
+_ENDS_OF_A_CABLE: Final = 2
+
+
+@dataclass(slots=True)
+class _Devices:
+    """Names of devices as numbers; a name that the fabric lacks becomes a device of its own."""
+
+    number_by_name: dict[str, int]
+    names: list[str]
+    kinds: list[str]
+    ids: list[list[str]]
+
+    def number_of(self, name: str) -> int:
+        """Return the number of a host, which is added if no source describes it."""
+        if name not in self.number_by_name:
+            self.number_by_name[name] = len(self.names)
+            self.names.append(show(name, _MAX_NAME))
+            self.kinds.append(DeviceKind.HOST.value)
+            self.ids.append([])
+        return self.number_by_name[name]
+
+
+def build_page_document(
+    tree: TopologyTree, fabric: Fabric | None, findings: Sequence[Finding]
+) -> dict[str, Any]:
+    """Return everything that the page draws, ready for JSON. Cost: O(devices + links).
+
+    Args:
+        tree: the domains and the order of the hosts.
+        fabric: the cables; None where only a tree is known, as from HyperNodes.
+        findings: of the same observation.
+    """
+    devices = _list_devices(fabric)
+    links, link_by_port = _list_links(fabric)
+    _mark_links(links["state"], findings, link_by_port)
+    hosts = [devices.number_of(name) for name in tree.nodes]
+    unplaced = [[devices.number_of(row.node), show(row.reason, _MAX_NAME)] for row in tree.unplaced]
+    return {
+        "format": PAGE_FORMAT,
+        "plane": show(tree.plane),
+        "tiers": [show(name) for name in tree.tiers],
+        "domains": _list_domains(tree, devices),
+        "hosts": hosts,
+        "unplaced": unplaced,
+        "links": links,
+        "states": LINK_STATES,
+        "exchanges": _list_exchanges(findings, link_by_port),
+        "absent": _list_absent(findings, devices),
+        "findings": [_render_row(finding, devices) for finding in findings],
+        "devices": {"name": devices.names, "kind": devices.kinds, "ids": devices.ids},
+    }
+
+
+def _list_devices(fabric: Fabric | None) -> _Devices:
+    rows = fabric.devices if fabric else ()
+    return _Devices(
+        number_by_name={device.name: number for number, device in enumerate(rows)},
+        names=[show(device.name, _MAX_NAME) for device in rows],
+        kinds=[device.kind.value for device in rows],
+        ids=[
+            [show(row.value, _MAX_NAME) for row in device.ids if row.kind in _ID_KINDS]
+            for device in rows
+        ],
+    )
+
+
+def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName, int]]:
+    """Return the links as columns, and the number of the link of each port."""
+    links: dict[str, Any] = {"a": [], "aPort": [], "b": [], "bPort": [], "state": [], "ports": []}
+    link_by_port: dict[PortName, int] = {}
+    if fabric is None:
+        return links, link_by_port
+    columns = columns_of(fabric)
+    owners, codes = columns.port_devices.tolist(), dict[str, int]()
+    names = [str(name) for name in columns.port_names]
+    ends = (columns.links.a.tolist(), columns.links.b.tolist())
+    for key, ports in zip(("a", "b"), ends, strict=True):
+        links[key] = [owners[port] for port in ports]
+        links[f"{key}Port"] = [codes.setdefault(names[port], len(codes)) for port in ports]
+        for number, port in enumerate(ports):
+            link_by_port[PortName(columns.names[owners[port]], names[port])] = number
+    links["state"] = [int(row) for row in columns.links.is_one_sided.tolist()]
+    links["ports"] = [show(name) for name in codes]
+    return links, link_by_port
+
+
+def _mark_links(
+    states: list[int], findings: Iterable[Finding], link_by_port: Mapping[PortName, int]
+) -> None:
+    """Give each link the most urgent state that a finding about one of its ports reports."""
+    for finding in findings:
+        state = _STATE_BY_KIND.get(finding.kind, 0)
+        for port in _list_ports(finding) if state else ():
+            link = link_by_port.get(port)
+            if link is not None:
+                states[link] = max(states[link], state)
+
+
+def _list_ports(finding: Finding) -> list[PortName]:
+    ports = list(finding.ports)
+    if finding.port is not None:
+        ports.append(PortName(finding.device, finding.port))
+    return ports + [port for pair in finding.swap for port in pair]
+
+
+def _list_exchanges(
+    findings: Sequence[Finding], link_by_port: Mapping[PortName, int]
+) -> list[list[int]]:
+    """Return the two links that cross and the finding, for each exchange of plugs."""
+    rows = []
+    for number, finding in enumerate(findings):
+        for first, second in finding.swap:
+            ends = (link_by_port.get(first), link_by_port.get(second))
+            if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
+                rows.append([ends[0], ends[1], number])
+    return rows
+
+
+def _list_absent(findings: Sequence[Finding], devices: _Devices) -> list[list[int]]:
+    """Return the two devices and the finding of each missing link with known ends."""
+    rows = []
+    for number, finding in enumerate(findings):
+        ends = [devices.number_by_name.get(port.device) for port in finding.ports]
+        if finding.kind is not FindingKind.MISSING_LINK or len(ends) != _ENDS_OF_A_CABLE:
+            continue
+        if ends[0] is not None and ends[1] is not None:
+            rows.append([ends[0], ends[1], number])
+    return rows
+
+
+def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": show(domain.name, _MAX_NAME),
+            "tier": domain.tier,
+            "parent": -1 if domain.parent is None else domain.parent,
+            "start": domain.start,
+            "stop": domain.stop,
+            "margin": domain.margin,
+            "switches": [
+                devices.number_by_name[name]
+                for name in domain.switches
+                if name in devices.number_by_name
+            ],
+        }
+        for domain in tree.domains
+    ]
+
+
+def _render_row(finding: Finding, devices: _Devices) -> dict[str, Any]:
+    row = render_finding(finding)
+    evidence = [port for port in _list_ports(finding) if port.device]
+    return {
+        "kind": row["kind"],
+        "severity": row["severity"],
+        "device": show(finding.device, _MAX_NAME),
+        "number": devices.number_by_name.get(finding.device, -1),
+        "port": show(finding.port or ""),
+        "message": show(finding.message, _MAX_MESSAGE),
+        "ports": list(dict.fromkeys(_show_port(port) for port in evidence)),
+        "swap": [[_show_port(first), _show_port(second)] for first, second in finding.swap],
+        "since": finding.since or "",
+    }
+
+
+def _show_port(port: PortName) -> str:
+    device = show(port.device, _MAX_NAME)
+    return f"{device} port {show(port.port)}" if port.port else device

@@ -1,0 +1,152 @@
+// The page: its views, its address, the keyboard and the search.
+const find = (id) => document.getElementById(id);
+const layout = buildLayout(page);
+const links = sortLinks(page.links, layout);
+const picture = new Picture(find("picture"), layout, links);
+const numberOf = new Map(page.devices.name.map((name, number) => [name, number]));
+
+function readAddress() { return new URLSearchParams(location.hash.slice(1)); }
+
+function writeAddress() {
+  const address = new URLSearchParams({ view: find("fabric").hidden ? "findings" : "fabric" });
+  if (picture.chosen >= 0) address.set("device", page.devices.name[picture.chosen]);
+  if (picture.span < layout.width) address.set("at", `${picture.left.toFixed(2)},${picture.span.toFixed(2)}`);
+  if (picture.rail >= 0) address.set("rail", page.links.ports[picture.rail]);
+  for (const id of ["kind", "severity"]) if (find(id).value) address.set(id, find(id).value);
+  history.replaceState(null, "", `#${address}`);
+}
+
+function drawPicture() {
+  if (find("fabric").hidden) return;
+  document.body.dataset.drawMs = picture.draw().toFixed(1);
+}
+
+function change(step) { step(); drawPicture(); writeAddress(); }
+
+function describe(device) {
+  const name = page.devices.name[device];
+  const lines = [`${page.devices.kind[device]} ${name} ${page.devices.ids[device].slice(0, 4).join(" ")}`];
+  const chain = [];
+  for (let at = layout.domainOf[device]; at >= 0; at = page.domains[at].parent) chain.push(`${page.tiers[page.domains[at].tier - 1]} ${page.domains[at].name}`);
+  if (chain.length) lines.push(`In ${chain.join(", ")}.`);
+  const out = page.unplaced.find(([unplaced]) => unplaced === device);
+  if (out) lines.push(`Unplaced: ${out[1]}`);
+  for (const link of links.linksOf.get(device) ?? []) {
+    const isA = page.links.a[link] === device;
+    const port = (end) => page.links.ports[page.links[`${end}Port`][link]];
+    const peer = page.devices.name[isA ? page.links.b[link] : page.links.a[link]];
+    lines.push(`${port(isA ? "a" : "b")} to ${peer} port ${port(isA ? "b" : "a")}: ${page.states[page.links.state[link]]}`);
+  }
+  for (const finding of page.findings) if (finding.number === device) lines.push(`${finding.severity} ${finding.kind}: ${finding.message}`);
+  return lines.join("\n");
+}
+
+function choose(device) {
+  picture.chosen = device;
+  find("selected").textContent = device < 0 ? "Select a device to see its ports." : describe(device);
+}
+
+function search(text) {
+  const wanted = text.trim().toLowerCase();
+  const id = wanted.replace(/^0x/, "");
+  if (!wanted) return -1;
+  const exact = page.devices.name.findIndex((name, at) => name.toLowerCase() === wanted || page.devices.ids[at].includes(id));
+  return exact >= 0 ? exact : page.devices.name.findIndex((name) => name.toLowerCase().includes(wanted));
+}
+
+function showFindings(limit = MAX_ROWS) {
+  const found = matchFindings({ kind: find("kind").value, severity: find("severity").value, device: find("device").value });
+  showRows(find("rows"), found, limit);
+  const cut = found.length > limit ? `, the first ${limit} are shown; the CSV and the work order have all` : "";
+  find("count").textContent = `${found.length} of ${page.findings.length} findings${cut}`;
+  return found;
+}
+
+function showView() {
+  const address = readAddress();
+  const view = address.get("view") === "findings" ? "findings" : "fabric";
+  for (const name of ["fabric", "findings"]) {
+    find(name).hidden = name !== view;
+    find(`to-${name}`).setAttribute("aria-current", name === view ? "page" : "false");
+  }
+  for (const id of ["kind", "severity"]) find(id).value = address.get(id) ?? "";
+  picture.rail = links.rails.find((port) => page.links.ports[port] === address.get("rail")) ?? -1;
+  find("rail").value = picture.rail;
+  choose(numberOf.get(address.get("device")) ?? -1);
+  const [left, span] = (address.get("at") ?? "").split(",").map(Number);
+  if (span > 0 && Number.isFinite(left)) Object.assign(picture, { left, span: Math.min(Math.max(span, 2), layout.width) }), picture.move(0);
+  else if (picture.chosen >= 0) picture.center(picture.chosen);
+  if (view === "findings") showFindings();
+  else { picture.resize(); drawPicture(); }
+  document.title = `Toponaut: ${view}`;
+}
+
+function addOption(list, value, text) { list.add(new Option(text, value)); }
+
+function fillLists() {
+  addOption(find("rail"), -1, "all");
+  for (const port of links.rails) addOption(find("rail"), port, `rail ${page.links.ports[port]}`);
+  for (const id of ["kind", "severity"]) {
+    addOption(find(id), "", "all");
+    for (const value of new Set(page.findings.map((finding) => finding[id]))) addOption(find(id), value, value);
+  }
+  for (const name of Object.keys(STYLES)) {
+    const item = document.createElement("li");
+    const sample = document.createElement("canvas");
+    [sample.width, sample.height] = [34, 14];
+    drawLine(sample.getContext("2d"), name, { x: 0, y: 7 }, { x: 34, y: 7 });
+    item.append(sample, ` ${name}`);
+    find("legend").append(item);
+  }
+  const switches = page.devices.kind.filter((kind) => kind !== "host").length;
+  find("status").textContent = `${layout.order.length} hosts, ${switches} switches, ${page.links.a.length} links, ${page.findings.length} findings`;
+}
+
+function listen() {
+  const canvas = find("picture");
+  const keys = {
+    ArrowLeft: () => picture.move(-0.2), ArrowRight: () => picture.move(0.2),
+    "+": () => picture.zoom(0.5), "=": () => picture.zoom(0.5), "-": () => picture.zoom(2), 0: () => picture.showAll(),
+  };
+  canvas.addEventListener("keydown", (event) => {
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    change(keys[event.key]);
+  });
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    change(() => picture.zoom(event.deltaY > 0 ? 1.25 : 0.8, picture.left + (event.offsetX / picture.width) * picture.span));
+  }, { passive: false });
+  let dragged = null;
+  canvas.addEventListener("pointerdown", (event) => { dragged = { x: event.offsetX, moved: false }; canvas.setPointerCapture(event.pointerId); });
+  canvas.addEventListener("pointermove", (event) => {
+    if (!dragged || (!dragged.moved && Math.abs(event.offsetX - dragged.x) < 4)) return;
+    change(() => picture.move((dragged.x - event.offsetX) / picture.width));
+    dragged = { x: event.offsetX, moved: true };
+  });
+  canvas.addEventListener("pointerup", (event) => {
+    if (dragged && !dragged.moved) change(() => choose(picture.findDevice(event.offsetX, event.offsetY)));
+    dragged = null;
+  });
+  find("nearer").addEventListener("click", () => change(() => picture.zoom(0.5)));
+  find("farther").addEventListener("click", () => change(() => picture.zoom(2)));
+  find("whole").addEventListener("click", () => change(() => picture.showAll()));
+  find("rail").addEventListener("change", () => change(() => { picture.rail = Number(find("rail").value); }));
+  for (const id of ["kind", "severity", "device"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
+  find("csv").addEventListener("click", () => saveFile("findings.csv", renderCsv(showFindings())));
+  find("order").addEventListener("click", () => { showRows(find("rows"), sortForWalk(showFindings(), layout), Infinity); print(); });
+  find("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const device = search(find("name").value);
+    if (device < 0) { find("status").textContent = "Nothing found."; return; }
+    location.hash = new URLSearchParams({ view: "fabric", device: page.devices.name[device] });
+  });
+  addEventListener("hashchange", showView);
+  addEventListener("resize", () => { picture.resize(); drawPicture(); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawPicture);
+}
+
+fillLists();
+listen();
+showView();
+document.body.dataset.readyMs = performance.now().toFixed(0);
