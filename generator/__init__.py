@@ -8,6 +8,7 @@
 - objects: parsers of the objects and files that the generator reads
 - observe: from claims to an observation: the tree and the findings
 - outputs: renders a tree as HyperNodes
+- web: renders a tree, its links and findings as a page for a browser
 - placement: the placement engine: requests, presets, search, answers. Pure
 - reconcile: plans changes of HyperNodes, guards them by the change budget, applies them
 - reservations: nodes that are reserved for gangs whose pods do not run yet

@@ -1,0 +1,97 @@
+"""The page: one file without any address, whose document says what the picture draws."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from generator.web import build_page_document, render_page
+from tests.generator.scenes import run
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.tree import DomainSpec, Unplaced, build_tree
+
+HOSTILE = "</script><script>alert(1)</script><!--\u202e\x1b[31m"
+
+
+def read_document(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="document">(.*?)</script>', page)
+    assert found
+    document: dict[str, Any] = json.loads(found[1])
+    return document
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> str:
+    folder = tmp_path_factory.mktemp("fabric") / "swapped"
+    words = ("--hosts", "64", "--rails", "2", "--radix", "8", "--swap", "1", "--out", folder)
+    assert run("simulate", "fabric", *words).code == 0
+    ran = run("export", "html", "--reports", folder / "reports")
+    assert ran.code == 0, ran.err
+    return ran.out
+
+
+def test_its_policy_allows_its_own_script_and_style_and_no_address(page: str) -> None:
+    found = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    assert found
+    for element in (r"<style>(.*?)</style>", r'<script type="module">(.*?)</script>'):
+        inner = re.search(element, page, re.DOTALL)
+        assert inner
+        assert b64encode(sha256(inner[1].encode()).digest()).decode() in found[1]
+    assert found[1].startswith("default-src 'none'; ")
+    assert "unsafe" not in found[1]
+    assert not re.search(r"https?://|\bsrc=|@import|url\(", page)
+
+
+def test_a_swapped_pair_names_the_links_whose_plugs_the_finding_exchanges(page: str) -> None:
+    document = read_document(page)
+    links, names = document["links"], document["devices"]["name"]
+    assert document["exchanges"]
+    for one, other, number in document["exchanges"]:
+        finding = document["findings"][number]
+        assert finding["kind"] in {"swapped-cable", "wrong-rail"}
+        for link, ends in zip((one, other), zip(*finding["swap"], strict=True), strict=False):
+            assert document["states"][links["state"][link]] == "swapped"
+            ports = {
+                f"{names[links[end][link]]} port {links['ports'][links[f'{end}Port'][link]]}"
+                for end in ("a", "b")
+            }
+            assert ports & set(ends)
+
+
+def test_hostile_names_stay_text() -> None:
+    spec = DomainSpec(HOSTILE, tier=1, parent=None, nodes=(HOSTILE, "node-2"))
+    tree = build_tree([spec], tiers=("leaf",), unplaced=[Unplaced("node-3", HOSTILE)])
+    finding = Finding(
+        FindingKind.DOWN_PORT, HOSTILE, HOSTILE, severity=Severity.ERROR, message=HOSTILE
+    )
+    page = render_page(build_page_document(tree, None, [finding]))
+    assert page.count("</script>") == 2
+    assert "<!--" not in page
+    assert page.isascii() or "\u202e" not in page
+    document = read_document(page)
+    name = document["devices"]["name"][document["hosts"][0]]
+    assert name.startswith("</script><script>alert(1)")
+    assert "\x1b" not in name
+
+
+def test_a_tree_without_cables_has_hosts_and_no_links() -> None:
+    tree = build_tree(
+        [DomainSpec("leaf-1", tier=1, parent=None, nodes=("node-1", "node-2"))], tiers=("leaf",)
+    )
+    document = build_page_document(tree, None, [])
+    assert [document["devices"]["name"][host] for host in document["hosts"]] == ["node-1", "node-2"]
+    assert document["links"]["a"] == []
+
+
+def test_it_writes_the_file(tmp_path: Path) -> None:
+    folder = tmp_path / "fabric"
+    assert run("simulate", "fabric", "--hosts", "8", "--rails", "1", "--out", folder).code == 0
+    ran = run("export", "html", "--reports", folder / "reports", "--out", tmp_path / "out")
+    assert (ran.code, ran.out) == (0, "")
+    assert (tmp_path / "out/fabric.html").read_text().startswith("<!doctype html>")
