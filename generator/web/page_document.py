@@ -127,17 +127,10 @@ def _mark_links(
     """Give each link the most urgent state that a finding about one of its ports reports."""
     for finding in findings:
         state = _STATE_BY_KIND.get(finding.kind, 0)
-        for port in _list_ports(finding) if state else ():
+        for port in finding.ends if state else ():
             link = link_by_port.get(port)
             if link is not None:
                 states[link] = max(states[link], state)
-
-
-def _list_ports(finding: Finding) -> list[PortName]:
-    ports = list(finding.ports)
-    if finding.port is not None:
-        ports.append(PortName(finding.device, finding.port))
-    return ports + [port for pair in finding.swap for port in pair]
 
 
 def _list_exchanges(
@@ -186,7 +179,7 @@ def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]
 
 def _render_row(finding: Finding, devices: _Devices) -> dict[str, Any]:
     row = render_finding(finding)
-    evidence = [port for port in _list_ports(finding) if port.device]
+    evidence = [port for port in finding.ends if port.device]
     return {
         "kind": row["kind"],
         "severity": row["severity"],

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import chain
 from typing import Any, NamedTuple
 
 from topology.model.errors import ParseError
@@ -215,6 +216,12 @@ class Finding:
     """Pairs of ports; exchanging the two cables of a pair resolves the finding."""
     since: str | None = None
     """RFC 3339 time of the first generation that showed it."""
+
+    @property
+    def ends(self) -> tuple[PortName, ...]:
+        """All ports that the finding names: its evidence, its own port, and those to exchange."""
+        own = () if self.port is None else (PortName(self.device, self.port),)
+        return (*self.ports, *own, *chain.from_iterable(self.swap))
 
 
 def finding_about(

@@ -86,6 +86,13 @@ class TopologyTree:
         tiers = {str(tier): tier for tier in range(1, len(self.tiers) + 1)}
         return tiers.get(name.lstrip("0"))
 
+    def with_ancestors(self, index: int) -> list[int]:
+        """Return the index of a domain and of each domain around it, innermost first."""
+        found = [index]
+        while (parent := self.domains[found[-1]].parent) is not None:
+            found.append(parent)
+        return found
+
     def nodes_of(self, domain: Domain) -> tuple[str, ...]:
         """Return all nodes below a domain, in tree order."""
         return self.nodes[domain.start : domain.stop]

@@ -9,7 +9,7 @@ import click
 
 from generator.cli.commands.fabric.descriptions import FabricDescriber
 from generator.cli.observation import exit_with_problems, read_observation
-from generator.cli.output import list_nodes, print_document, render_table, wide_output_option
+from generator.cli.output import WIDE, list_nodes, print_document, render_table, wide_output_option
 from generator.cli.source_options import parse_sources, source_options
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError, show
@@ -110,7 +110,7 @@ def _render_fields(document: Mapping[str, Any], output: str) -> Iterator[str]:
             yield f"{name}: {len(document[name])}: {list_nodes(document[name], output)}"
     ids = [f"{row['type']} {show(row['value'])}" for row in document.get("ids", ())]
     if ids:
-        more = f" +{len(ids) - _MAX_IDS}" if len(ids) > _MAX_IDS and output != "wide" else ""
+        more = f" +{len(ids) - _MAX_IDS}" if len(ids) > _MAX_IDS and output != WIDE else ""
         yield f"ids: {', '.join(ids[:_MAX_IDS] if more else ids)}{more}"
 
 

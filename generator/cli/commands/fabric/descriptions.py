@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from topology.model.fabric import Fabric, FabricDevice, Link
 from topology.model.facts import DeviceKind, Finding, render_finding
 from topology.model.ids import Id
-from topology.model.tree import Domain, TopologyTree
+from topology.model.tree import TopologyTree
 from topology.planes.plane import split_planes
 from topology.planes.policy import PlanePolicy
 
@@ -53,7 +53,7 @@ class FabricDescriber:
             "kind": row.kind.value,
             "node": row.node,
             "ids": [_render_id(one) for one in row.ids],
-            "domains": [] if home is None else [self._render_tier(d) for d in self._around(home)],
+            "domains": [] if home is None else self._render_tiers(home),
             "unplaced": unplaced[0] if unplaced else None,
             "ports": self._describe_ports(device),
             "findings": self._render_findings({row.name, row.node or row.name}),
@@ -66,60 +66,55 @@ class FabricDescriber:
         if not ports:
             return None
         findings = [
-            render_finding(finding)
-            for finding in self.findings
-            if (row.name, port) in _ends_of(finding)
+            render_finding(finding) for finding in self.findings if (row.name, port) in finding.ends
         ]
         return {"device": row.name, **ports[0], "findings": findings}
 
     def describe_domain(self, name: str) -> dict[str, Any] | None:
         """Return a domain with all its nodes; None if the tree has no such domain."""
-        found = [row for row in self.tree.domains if row.name == name]
-        if not found:
+        names = [row.name for row in self.tree.domains]
+        if name not in names:
             return None
-        domain, nodes = found[0], self.tree.nodes_of(found[0])
-        inside = [
+        number = names.index(name)
+        domain = self.tree.domains[number]
+        nodes = self.tree.nodes_of(domain)
+        inside = (
             row
             for row in self.tree.domains
-            if domain.start <= row.start and row.stop <= domain.stop
-        ]
-        switches = set(
-            chain.from_iterable(row.switches for row in inside if row.tier <= domain.tier)
+            if domain.start <= row.start and row.stop <= domain.stop and row.tier <= domain.tier
         )
-        parents = [self._render_tier(row) for row in self._around(domain)[1:]]
+        switches = set(chain.from_iterable(row.switches for row in inside))
         return {
             "name": domain.name,
             "tier": self.tree.tiers[domain.tier - 1],
             "margin": domain.margin,
-            "parents": parents,
+            "parents": self._render_tiers(number)[1:],
             "children": [self.tree.domains[child].name for child in domain.children],
             "nodes": list(nodes),
             "switches": list(domain.switches),
             "findings": self._render_findings({*nodes, *switches}),
         }
 
-    def _home_of(self, device: FabricDevice) -> Domain | None:
+    def _home_of(self, device: FabricDevice) -> int | None:
         """Return the lowest domain of a node, or the domain that a switch connects."""
         node = device.node or device.name
-        rows = self.tree.domains
-        return next((row for row in rows if node in row.nodes or device.name in row.switches), None)
+        numbered = enumerate(self.tree.domains)
+        homes = (n for n, row in numbered if node in row.nodes or device.name in row.switches)
+        return next(homes, None)
 
-    def _around(self, domain: Domain) -> list[Domain]:
+    def _render_tiers(self, number: int) -> list[dict[str, Any]]:
         """Return a domain and those above it, lowest first."""
-        found = [domain]
-        while (parent := found[-1].parent) is not None:
-            found.append(self.tree.domains[parent])
-        return found
-
-    def _render_tier(self, domain: Domain) -> dict[str, Any]:
-        tier = self.tree.tiers[domain.tier - 1]
-        return {"tier": tier, "name": domain.name, "margin": domain.margin}
+        rows = [self.tree.domains[index] for index in self.tree.with_ancestors(number)]
+        return [
+            {"tier": self.tree.tiers[row.tier - 1], "name": row.name, "margin": row.margin}
+            for row in rows
+        ]
 
     def _render_findings(self, names: set[str]) -> list[dict[str, Any]]:
         return [
             render_finding(finding)
             for finding in self.findings
-            if finding.device in names or any(device in names for device, _ in _ends_of(finding))
+            if finding.device in names or any(end.device in names for end in finding.ends)
         ]
 
     def _describe_ports(self, device: int) -> list[dict[str, Any]]:
@@ -157,12 +152,6 @@ class FabricDescriber:
             "oneSided": link.is_one_sided,
             "disputed": link.is_disputed,
         }
-
-
-def _ends_of(finding: Finding) -> Iterable[tuple[str, str]]:
-    yield finding.device, finding.port or ""
-    for end in chain(finding.ports, *finding.swap):
-        yield end.device, end.port
 
 
 def _render_id(one: Id) -> dict[str, str]:

@@ -20,7 +20,7 @@ _MAX_WORST: Final = 5
 _MAX_SUBJECT: Final = 48
 """Characters of the devices of one row."""
 _SEVERITY_RANK: Final = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
-_COLORS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
+SEVERITY_COLORS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "blue"}
 _HEADER: Final = ("SEVERITY", "KIND", "SUBJECT", "WHAT TO DO")
 
 
@@ -59,7 +59,7 @@ def _render_summary(active: Sequence[Finding]) -> Iterator[str]:
         if kinds:
             shown = ", ".join(f"{kind} {num}" for kind, num in kinds.most_common())
             name = _show_total(kinds.total(), severity)
-            yield f"{paint(name, _COLORS[severity])}: {shown}"
+            yield f"{paint(name, SEVERITY_COLORS[severity])}: {shown}"
     devices = Counter(row.device for row in active if row.severity is not Severity.INFO)
     worst = [(device, num) for device, num in devices.most_common(_MAX_WORST) if num > 1]
     if worst:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from datetime import datetime, timedelta
-from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -118,8 +117,7 @@ def _collect_findings(
 
 def _names_any(finding: Finding, devices: Collection[str]) -> bool:
     """Return whether a finding is about one of these devices, or shows a port of one."""
-    ends = chain(finding.ports, *finding.swap)
-    return finding.device in devices or any(end.device in devices for end in ends)
+    return finding.device in devices or any(end.device in devices for end in finding.ends)
 
 
 def _build_csv_rows(split: SilenceSplit[Finding]) -> Iterator[tuple[str, ...]]:

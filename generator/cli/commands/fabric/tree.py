@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import click
@@ -26,9 +26,15 @@ from generator.cli.output import (
 )
 from generator.cli.source_options import name_options, parse_sources, source_options
 from topology.model.errors import ConfigError, show
-from topology.model.tree import TopologyTree, render_tree
+from topology.model.tree import Domain, TopologyTree, render_tree
 
 MAX_DEPTH: Final = 1_000
+_NAMES_BY_OPTION: Final[Mapping[str, Callable[[Domain], tuple[str, ...]]]] = {
+    "--domain": lambda domain: (domain.name,),
+    "--node": lambda domain: domain.nodes,
+    "--switch": lambda domain: domain.switches,
+}
+"""The names of a domain that each option selects by."""
 _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
 
 
@@ -101,12 +107,8 @@ def _choose_domains(
     for option, name in (("--domain", domain), ("--node", node), ("--switch", switch)):
         if name is None:
             continue
-        found = [
-            index
-            for index, row in enumerate(tree.domains)
-            if name
-            in {"--domain": (row.name,), "--node": row.nodes, "--switch": row.switches}[option]
-        ]
+        names_of = _NAMES_BY_OPTION[option]
+        found = [index for index, row in enumerate(tree.domains) if name in names_of(row)]
         if not found:
             reason = next((row.reason for row in tree.unplaced if row.node == name), "")
             suffix = f": it is unplaced: {show(reason, 400)}" if reason and node == name else ""

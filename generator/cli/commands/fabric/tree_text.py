@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Final, NamedTuple
 
+from generator.cli.commands.fabric.finding_text import SEVERITY_COLORS
 from generator.cli.output import WIDE, can_draw_lines, list_nodes, paint, show_count
 from topology.model.errors import show
 from topology.model.facts import Finding, Severity
@@ -22,8 +22,8 @@ _FEW_ROWS: Final = 4
 _MAX_UNPLACED: Final = 10
 """Reasons of unplaced nodes that text prints by default."""
 _LOW_MARGIN: Final = 0.5
-"""A margin below this is printed: the domain is not far from a tie."""
-_MARKS: Final = {Severity.ERROR: "red", Severity.WARNING: "yellow"}
+"""Text prints a margin below this value, because the domain is close to a tie."""
+_MARKED: Final = (Severity.ERROR, Severity.WARNING)
 
 _BOX_BRANCHES: Final = ("└─ ", "   "), ("├─ ", "│  ")
 """(before the name, before what is inside) of the last child, and of the others."""
@@ -58,7 +58,7 @@ def choose_view(
         prints_all: print every level unless `depth` is set.
     """
     candidates = _with_relatives(tree, chosen) if chosen is not None else range(len(tree.domains))
-    levels = {index: _level_of(tree, index) for index in candidates}
+    levels = {index: len(tree.with_ancestors(index)) for index in candidates}
     deepest = max(levels.values(), default=0)
     if depth is None and not prints_all and chosen is None:
         shown, depth = _fit_screen(tree, levels)
@@ -91,17 +91,10 @@ def _fit_screen(tree: TopologyTree, levels: Mapping[int, int]) -> tuple[set[int]
     return shown, max(levels.values(), default=0)
 
 
-def _level_of(tree: TopologyTree, index: int) -> int:
-    level, parent = 1, tree.domains[index].parent
-    while parent is not None:
-        level, parent = level + 1, tree.domains[parent].parent
-    return level
-
-
 def _with_relatives(tree: TopologyTree, chosen: Iterable[int]) -> set[int]:
     """Return domains with all that are above and inside them."""
     pending, inside = list(chosen), set[int]()
-    found = _with_parents(tree, pending)
+    found = _with_ancestors(tree, pending)
     while pending:
         index = pending.pop()
         if index not in inside:
@@ -120,23 +113,17 @@ def count_findings(tree: TopologyTree, findings: Iterable[Finding]) -> DomainMar
         home |= dict.fromkeys(domain.switches, index) | dict.fromkeys(domain.nodes, index)
     marks: dict[int, Counter[Severity]] = {}
     for finding in findings:
-        if finding.severity is Severity.INFO:
+        if finding.severity not in _MARKED:
             continue
-        devices = {finding.device, *(end.device for end in (*finding.ports, *chain(*finding.swap)))}
-        for index in _with_parents(tree, {home[name] for name in devices if name in home}):
+        devices = {finding.device, *(end.device for end in finding.ends)}
+        for index in _with_ancestors(tree, {home[name] for name in devices if name in home}):
             marks.setdefault(index, Counter())[finding.severity] += 1
     return marks
 
 
-def _with_parents(tree: TopologyTree, indices: Iterable[int]) -> set[int]:
+def _with_ancestors(tree: TopologyTree, indices: Iterable[int]) -> set[int]:
     """Return domains with all that are above them."""
-    found: set[int] = set()
-    for index in indices:
-        around: int | None = index
-        while around is not None and around not in found:
-            found.add(around)
-            around = tree.domains[around].parent
-    return found
+    return {found for index in indices for found in tree.with_ancestors(index)}
 
 
 def render_tree_text(
@@ -207,8 +194,8 @@ def _count_inside(tree: TopologyTree, domain: Domain) -> list[str]:
 
 def _render_marks(counts: Counter[Severity]) -> str:
     shown = [
-        paint(show_count(counts[severity], severity.value), color)
-        for severity, color in _MARKS.items()
+        paint(show_count(counts[severity], severity.value), SEVERITY_COLORS[severity])
+        for severity in _MARKED
         if counts[severity]
     ]
     return f"  ! {', '.join(shown)}" if shown else ""
