@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from agent.cli.doctor import NodeOutcome, check_node, document_of_checks, render_checks
+from agent.cli.doctor import check_node
 from agent.cli.kube_options import ApiServerAccess, KubeOptions
 from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
 from agent.cli.options import Values, options_of, read_group
@@ -31,6 +31,7 @@ from agent.publish.kube.https_client import OnAnswer
 from agent.settings import FrameMode, max_sweep_time_s
 from agent.sweep_schedule import ElectionSource, SweepSchedule, find_sweep_run
 from agent.telemetry.endpoints import serve_endpoints
+from runtime.checks import Outcome, document_of_checks, render_checks
 from runtime.program import Interrupted, interruptible, start_command
 from runtime.stop import call_on_stop_signal, stop_signals
 from topology.model.errors import ConfigError, StoreError, WriteError
@@ -86,19 +87,10 @@ def once(**values: Any) -> None:  # noqa: ANN401 - click's
     part of their input was unreadable; 4 some failed and none found anything; 2 wrong usage;
     1 the reports could not be printed; 130 interrupted.
     """
-    if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
-        values["listen_for"] = 0.0
-    node = open_node(values)
-    node = replace(node, wait=node.stop.wait)
+    node = _open_node_for_once(values)
     sweep_schedule = SweepSchedule(node.settings, node.clock, _elections(values, node))
     node = replace(node, settings=sweep_schedule.current_settings())
-    try:
-        with call_on_stop_signal(node.stop.set) as received:
-            attempts = collect(node, {})
-    finally:
-        node.close()
-    if number := received():
-        raise Interrupted(number)
+    attempts = _collect_once(node)
     sweep = find_sweep_run(attempts)
     sweeping = sweep_schedule.record_sweep(node.settings, sweep) if sweep else None
     reports = build_reports(node.settings, attempts, now=node.clock.now(), sweeping=sweeping)
@@ -169,10 +161,33 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
 
     Exit codes: 0 nothing is wrong, or only warnings; 5 there is an error; 2 wrong usage.
     """
+    node = _open_node_for_once(values)
+    node = replace(node, settings=replace(node.settings, sweep=None))
+    attempts = _collect_once(node)
+    checks = check_node(attempts, lambda name: node.runner.find(name) is not None)
+    output = read_group(OutputOptions, values).output
+    if output == "text":
+        _print(render_checks(checks))
+    else:
+        _print_document(document_of_checks(checks), output)
+    if any(row.outcome is Outcome.ERROR for row in checks):
+        sys.exit(AgentExitCode.CHECK_FAILED)
+
+
+def _open_node_for_once(values: dict[str, Any]) -> NodeContext:
+    """Return the node for a single collection, which waits for LLDP frames only if it must."""
     if _is_default("listen_for") and values["frames"] is FrameMode.AUTO:
         values["listen_for"] = 0.0
     node = open_node(values)
-    node = replace(node, wait=node.stop.wait, settings=replace(node.settings, sweep=None))
+    return replace(node, wait=node.stop.wait)
+
+
+def _collect_once(node: NodeContext) -> tuple[CollectorRun, ...]:
+    """Run every collector once, and release the node.
+
+    Raises:
+        Interrupted: a stop signal arrived.
+    """
     try:
         with call_on_stop_signal(node.stop.set) as received:
             attempts = collect(node, {})
@@ -180,14 +195,7 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
         node.close()
     if number := received():
         raise Interrupted(number)
-    checks = check_node(attempts, lambda name: node.runner.find(name) is not None)
-    output = read_group(OutputOptions, values).output
-    if output == "text":
-        _print(render_checks(checks))
-    else:
-        _print_document(document_of_checks(checks), output)
-    if any(row.outcome is NodeOutcome.ERROR for row in checks):
-        sys.exit(AgentExitCode.CHECK_FAILED)
+    return attempts
 
 
 def _report_folder(values: Values) -> Path | None:

@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from agent.collection import CollectorRun, RunOutcome
+from runtime.checks import Check, Outcome
 from topology.model.errors import list_some, show
 from topology.model.facts import Medium, Port, PortState, Source
 
 _MAX_SHOWN: Final = 6
+_MOUNT_SYSFS: Final = "mount the host's /sys into the container, and name it with --sysfs-root"
 _LLDPD: Final = "lldpd"
 _FRAMES: Final = "frames"
 
 
-class NodeOutcome(StrEnum):
-    """The result of one check of a node."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class NodeCheck(NamedTuple):
-    """One line of the answer."""
-
-    subject: str
-    outcome: NodeOutcome
-    message: str
-    fix: str = ""
-    """What to do; empty if nothing."""
-
-
-def check_node(runs: Sequence[CollectorRun], has_program: Callable[[str], bool]) -> list[NodeCheck]:
+def check_node(runs: Sequence[CollectorRun], has_program: Callable[[str], bool]) -> list[Check]:
     """Return the checks of a node.
 
     Args:
@@ -57,17 +40,16 @@ def _ports_of(runs: Mapping[str, CollectorRun], collector: str) -> tuple[Port, .
     return run.facts.ports if run is not None else ()
 
 
-def _check_interfaces(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+def _check_interfaces(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
     subject, run = "interfaces", runs["net_sysfs"]
     if run.outcome is RunOutcome.FAILED:
-        fix = "mount the host's /sys into the container, and name it with --sysfs-root"
-        yield NodeCheck(subject, NodeOutcome.ERROR, run.message, fix)
+        yield Check(subject, Outcome.ERROR, run.message, _MOUNT_SYSFS)
         return
     up = [port for port in run.facts.ports if port.state is PortState.UP]
-    yield NodeCheck(subject, NodeOutcome.OK, f"{len(up)} of {len(run.facts.ports)} ports are up")
+    yield Check(subject, Outcome.OK, f"{len(up)} of {len(run.facts.ports)} ports are up")
 
 
-def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> Iterator[NodeCheck]:
+def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> Iterator[Check]:
     """Yield whether this node hears its Ethernet neighbors, by lldpd or by itself."""
     lldpd, frames = runs[_LLDPD], runs.get(_FRAMES)
     heard = [
@@ -79,24 +61,24 @@ def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> It
     ]
     if heard:
         shown = list_some(map(show, dict.fromkeys(heard)), _MAX_SHOWN)
-        yield NodeCheck("LLDP", NodeOutcome.OK, f"a neighbor is heard on {shown}")
+        yield Check("LLDP", Outcome.OK, f"a neighbor is heard on {shown}")
         return
-    if lldpd.is_absent:
-        outcome = NodeOutcome.OK if has_infiniband else NodeOutcome.WARNING
-        fix = "apt-get install lldpd && systemctl enable --now lldpd"
-        message = f"{lldpd.message}; the agent listens for frames itself if it may"
-        yield NodeCheck("LLDP", outcome, message, "" if has_infiniband else fix)
-    elif lldpd.outcome is RunOutcome.FAILED:
+    if lldpd.outcome is RunOutcome.FAILED and not lldpd.is_absent:
         fix = "systemctl status lldpd; its socket must be readable: --lldpd-socket names it"
-        yield NodeCheck("LLDP", NodeOutcome.ERROR, lldpd.message, fix)
+        yield Check("LLDP", Outcome.ERROR, lldpd.message, fix)
+        return
+    message = "lldpd runs, and has heard no neighbor"
+    fix = "turn LLDP on for the switch's ports, wait 30 s, then: lldpcli show neighbors"
+    if lldpd.is_absent:
+        message = f"{lldpd.message}; the agent listens for frames itself if it may"
+        fix = "apt-get install lldpd && systemctl enable --now lldpd"
+    if has_infiniband:
+        yield Check("LLDP", Outcome.OK, message)
     else:
-        outcome = NodeOutcome.OK if has_infiniband else NodeOutcome.WARNING
-        fix = "turn LLDP on for the switch's ports, wait 30 s, then: lldpcli show neighbors"
-        message = "lldpd runs, and has heard no neighbor"
-        yield NodeCheck("LLDP", outcome, message, "" if has_infiniband else fix)
+        yield Check("LLDP", Outcome.WARNING, message, fix)
 
 
-def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
     ports = [port.name for port in _ports_of(runs, "firmware_lldp") if port.firmware_lldp]
     if ports:
         shown = list_some(map(show, ports), _MAX_SHOWN)
@@ -105,68 +87,47 @@ def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
             f"ethtool --set-priv-flags {show(ports[0])} fw-lldp-agent off (ice), or "
             "disable-fw-lldp on (i40e)"
         )
-        yield NodeCheck("LLDP in firmware", NodeOutcome.WARNING, message, fix)
+        yield Check("LLDP in firmware", Outcome.WARNING, message, fix)
 
 
-def _check_infiniband(
-    runs: Mapping[str, CollectorRun], ports: Sequence[Port]
-) -> Iterator[NodeCheck]:
+def _check_infiniband(runs: Mapping[str, CollectorRun], ports: Sequence[Port]) -> Iterator[Check]:
     subject, run = "InfiniBand", runs["ib_sysfs"]
     if run.outcome is RunOutcome.FAILED:
-        fix = "mount the host's /sys into the container, and name it with --sysfs-root"
-        yield NodeCheck(subject, NodeOutcome.ERROR, run.message, fix)
+        yield Check(subject, Outcome.ERROR, run.message, _MOUNT_SYSFS)
         return
     if not ports:
-        yield NodeCheck(subject, NodeOutcome.OK, "no InfiniBand port")
+        yield Check(subject, Outcome.OK, "no InfiniBand port")
         return
     down = [port.name for port in ports if port.state is PortState.DOWN]
     message = f"{len(ports) - len(down)} of {len(ports)} ports are up"
     if down:
         shown = list_some(map(show, down), _MAX_SHOWN)
         fix = "check the cable and the transceiver, then: ibstat"
-        yield NodeCheck(subject, NodeOutcome.WARNING, f"{message}; down: {shown}", fix)
+        yield Check(subject, Outcome.WARNING, f"{message}; down: {shown}", fix)
     else:
-        yield NodeCheck(subject, NodeOutcome.OK, message)
+        yield Check(subject, Outcome.OK, message)
 
 
 def _check_sweep_program(
     ports: Sequence[Port], has_program: Callable[[str], bool]
-) -> Iterator[NodeCheck]:
+) -> Iterator[Check]:
     """Yield whether this node could sweep if it were elected."""
     if not ports:
         return
     subject = "sweeps"
     if has_program("ibnetdiscover"):
-        yield NodeCheck(subject, NodeOutcome.OK, "ibnetdiscover is installed")
+        yield Check(subject, Outcome.OK, "ibnetdiscover is installed")
         return
     message = "ibnetdiscover is not installed, so this node cannot sweep if it is elected"
     fix = "apt-get install infiniband-diags"
-    yield NodeCheck(subject, NodeOutcome.WARNING, message, fix)
+    yield Check(subject, Outcome.WARNING, message, fix)
 
 
-def _check_nvlink(runs: Mapping[str, CollectorRun]) -> Iterator[NodeCheck]:
+def _check_nvlink(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
     run = runs.get("nvlink")
     if run is None:
         return
     if run.outcome is RunOutcome.FAILED and not run.is_absent:
-        yield NodeCheck("NVLink", NodeOutcome.WARNING, run.message, "run nvidia-smi on the node")
+        yield Check("NVLink", Outcome.WARNING, run.message, "run nvidia-smi on the node")
     else:
-        yield NodeCheck("NVLink", NodeOutcome.OK, run.message or "read from nvidia-smi")
-
-
-def document_of_checks(checks: Sequence[NodeCheck]) -> list[dict[str, str]]:
-    """Return the checks as JSON objects."""
-    return [{**row._asdict(), "outcome": row.outcome.value} for row in checks]
-
-
-def render_checks(checks: Sequence[NodeCheck]) -> str:
-    """Return one line per check, and what to do below it."""
-    width = max(len(row.subject) for row in checks)
-    lines = []
-    for row in checks:
-        lines.append(
-            f"{row.outcome.value.ljust(7)}  {row.subject.ljust(width)}  {show(row.message, 600)}"
-        )
-        if row.fix:
-            lines.append(f"{' ' * (11 + width)}-> {row.fix}")
-    return "\n".join(lines)
+        yield Check("NVLink", Outcome.OK, run.message or "read from nvidia-smi")

@@ -68,14 +68,21 @@ def _list_pages(
     cache: Cache[Value], transport: Transport, resource: Resource, paging: Paging
 ) -> tuple[str, list[ObjectChange[Value]]]:
     versions: list[str] = []
-    changes = cache.replace(_fetch_objects(transport, resource, paging, versions))
+    changes = cache.replace(fetch_objects(transport, resource, versions, paging))
     return versions[-1], changes
 
 
-def _fetch_objects(
-    transport: Transport, resource: Resource, paging: Paging, versions: list[str]
+def fetch_objects(
+    transport: Transport,
+    resource: Resource,
+    versions: list[str],
+    paging: Paging = DEFAULT_PAGING,
 ) -> Iterator[Mapping[str, Any]]:
-    """Yield all objects, and append the version of each page to `versions`."""
+    """Yield all objects, and append the version of each page to `versions`.
+
+    Raises:
+        KubeError: the list is refused, incomplete or expired; objects may have been yielded.
+    """
     token = ""
     while True:
         limit = (("limit", str(paging.page_size)),) if paging.page_size else ()

@@ -21,6 +21,11 @@ class Resource(NamedTuple):
         """The `apiVersion` of an object."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def crd_name(self) -> str:
+        """The name of the CustomResourceDefinition of the kind."""
+        return f"{self.plural}.{self.group}"
+
     def path(self, name: str = "", *, namespace: str = "") -> str:
         """Return the path of one object or, without a name, of all objects.
 
@@ -46,6 +51,9 @@ HYPERNODES: Final = Resource("topology.volcano.sh", "v1alpha1", "hypernodes", "H
 REPORTS: Final = Resource("toponaut.io", "v1alpha1", "neighborreports", "NeighborReport")
 FABRICS: Final = Resource("toponaut.io", "v1alpha1", "fabrics", "Fabric")
 RECORDS: Final = Resource("toponaut.io", "v1alpha1", "treerecords", "TreeRecord")
+CRDS: Final = Resource(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"
+)
 RESERVATIONS: Final = Resource(
     "toponaut.io", "v1alpha1", "placementreservations", "PlacementReservation"
 )

@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from agent.cli.commands import cli
-from agent.cli.doctor import NodeOutcome, check_node, render_checks
+from agent.cli.doctor import check_node
 from agent.collection import CollectorRun, RunOutcome
 from agent.collectors.probe import CollectedFacts
+from runtime.checks import Outcome, render_checks
 from tests.agent.nodes import card, chassis, heard, plant
 from tests.agent.programs import write_answering
 from topology.model.facts import DeviceKind, Medium, Neighbor, Port, PortState, Source
@@ -52,12 +53,12 @@ NO_LLDPD = run_of("lldpd", outcome=RunOutcome.FAILED, message="lldpcli not found
 def faults(*changes: CollectorRun, programs: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
     runs = HEALTHY | {run.collector: run for run in changes}
     checks = check_node(list(runs.values()), lambda name: name in programs)
-    assert all(row.fix for row in checks if row.outcome is not NodeOutcome.OK)
+    assert all(row.fix for row in checks if row.outcome is not Outcome.OK)
     assert render_checks(checks)
     return [
         (row.outcome.value, row.subject, row.message)
         for row in checks
-        if row.outcome is not NodeOutcome.OK
+        if row.outcome is not Outcome.OK
     ]
 
 

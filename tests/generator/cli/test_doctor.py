@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from generator.cli.commands.doctor.cluster_checks import Check, Outcome, check_cluster
+from generator.cli.commands.doctor.cluster_checks import check_cluster
 from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
+from runtime.checks import Check, Outcome
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
 OWN = ("neighborreports", "fabrics", "treerecords", "placementreservations")

@@ -10,20 +10,23 @@ May import what commands share, and `generator.kube` and `generator.server` wher
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any, Final
 
 import click
 
-from generator.cli.commands.doctor.cluster_checks import Outcome, check_cluster
 from generator.cli.exit_codes import ExitCode
 from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.output import output_option, paint, print_document
 from generator.kube.access import ClusterAccess
+from runtime.checks import Outcome, document_of_checks, render_checks
 from runtime.clock import utc_now
-from topology.model.errors import show
 
-_COLORS: Final = {"ok": "green", "warning": "yellow", "error": "red", "unknown": "blue"}
+_COLORS: Final = {
+    Outcome.OK: "green",
+    Outcome.WARNING: "yellow",
+    Outcome.ERROR: "red",
+    Outcome.UNKNOWN: "blue",
+}
 
 
 @click.command(name="doctor")
@@ -52,6 +55,7 @@ def command(
     Checks kinds, the Fabric object, the generator, agents, sweeps, the schedulers that are
     installed, and Volcano's settings. On a node, run toponaut-agent doctor.
     """
+    from generator.cli.commands.doctor.cluster_checks import check_cluster  # noqa: PLC0415 - models
     from generator.cli.commands.doctor.cluster_reads import (  # noqa: PLC0415 - loads the client
         fetch_cluster_facts,
     )
@@ -61,19 +65,10 @@ def command(
         access, os.environ, namespace=namespace, volcano_namespace=volcano_namespace
     )
     checks = check_cluster(facts, now=utc_now(), namespace=namespace)
-    document = [{**row._asdict(), "outcome": row.outcome.value} for row in checks]
-    print_document(document, output, text=lambda: _render_text(document))
+    print_document(
+        document_of_checks(checks),
+        output,
+        text=lambda: render_checks(checks, lambda text, row: paint(text, _COLORS[row])),
+    )
     if check and any(row.outcome in {Outcome.WARNING, Outcome.ERROR} for row in checks):
         ctx.exit(ExitCode.CHECK_FAILED)
-
-
-def _render_text(rows: Sequence[dict[str, str]]) -> str:
-    """Return one line per check, and what to do below it."""
-    width = max(len(row["subject"]) for row in rows)
-    lines = []
-    for row in rows:
-        outcome = paint(row["outcome"].ljust(7), _COLORS[row["outcome"]])
-        lines.append(f"{outcome}  {row['subject'].ljust(width)}  {show(row['message'], 600)}")
-        if row["fix"]:
-            lines.append(f"{' ' * (11 + width)}-> {row['fix']}")
-    return "\n".join(lines)

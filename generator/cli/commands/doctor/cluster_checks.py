@@ -4,28 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import yaml
 
 from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
 from generator.cli.output import list_nodes, show_count
+from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
+from generator.objects.fabric import ConditionType
+from generator.objects.outputs import OutputType
+from generator.publish.kinds import (
+    CLUSTER_NETWORK_TOPOLOGIES,
+    CLUSTER_TOPOLOGY_BINDINGS,
+    KAI_TOPOLOGIES,
+    KUEUE_TOPOLOGIES,
+    NODE_FEATURES,
+)
+from runtime.checks import Check, Outcome
 from topology.model.errors import show
 from topology.reports.observed_time import parse_observed_at
 
-_OWN_CRDS: Final = ("neighborreports", "fabrics", "treerecords", "placementreservations")
-_OWN_VERSION: Final = "v1alpha1"
-_HYPERNODE_CRD: Final = "hypernodes.topology.volcano.sh"
-_OUTPUT_CRDS: Final = {
-    "hypernode": ("Volcano", _HYPERNODE_CRD),
-    "kueue": ("Kueue", "topologies.kueue.x-k8s.io"),
-    "kai": ("KAI", "topologies.kai.scheduler"),
-    "koordinator": ("Koordinator", "clusternetworktopologies.scheduling.koordinator.sh"),
-    "grove": ("Grove", "clustertopologybindings.grove.io"),
-    "nfd": ("Node Feature Discovery", "nodefeatures.nfd.k8s-sigs.io"),
+_OWN_KINDS: Final = (REPORTS, FABRICS, RECORDS, RESERVATIONS)
+_OUTPUT_KINDS: Final = {
+    OutputType.HYPERNODE: ("Volcano", HYPERNODES),
+    OutputType.KUEUE: ("Kueue", KUEUE_TOPOLOGIES),
+    OutputType.KAI: ("KAI", KAI_TOPOLOGIES),
+    OutputType.KOORDINATOR: ("Koordinator", CLUSTER_NETWORK_TOPOLOGIES),
+    OutputType.GROVE: ("Grove", CLUSTER_TOPOLOGY_BINDINGS),
+    OutputType.NFD: ("Node Feature Discovery", NODE_FEATURES),
 }
 """Per output its system, and the kind that it needs."""
+_GOOD: Final[Mapping[str, str]] = {
+    ConditionType.READY: "True",
+    ConditionType.DEGRADED: "False",
+    ConditionType.CHANGE_BLOCKED: "False",
+    ConditionType.OUTPUTS_WRITTEN: "True",
+}
+"""The status of each condition of a Fabric object if nothing is wrong."""
 _MIN_MINOR: Final = 30
 """Kubernetes 1.30 is the first with ValidatingAdmissionPolicy, which limits the agents."""
 _LEASE_SPARE_S: Final = 5
@@ -34,26 +49,6 @@ _OLD_REPORTS: Final = timedelta(hours=8)
 _MAX_SKEW: Final = timedelta(minutes=1)
 _PLUGIN: Final = "network-topology-aware"
 _INSTALL: Final = "install or upgrade the chart: see docs/install.md"
-
-
-class Outcome(StrEnum):
-    """The result of one check."""
-
-    OK = "ok"
-    WARNING = "warning"
-    ERROR = "error"
-    UNKNOWN = "unknown"
-    """It could not be checked."""
-
-
-class Check(NamedTuple):
-    """One line of the answer."""
-
-    subject: str
-    outcome: Outcome
-    message: str
-    fix: str = ""
-    """What to do; empty if nothing."""
 
 
 def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list[Check]:
@@ -99,20 +94,21 @@ def _check_own_crds(fact: Fact) -> Iterator[Check]:
         yield _unknown(subject, fact)
         return
     crds: Mapping[str, CrdFact] = fact.value
-    names = [f"{plural}.toponaut.io" for plural in _OWN_CRDS]
-    missing = [name for name in names if name not in crds]
+    versions = {kind.crd_name: kind.version for kind in _OWN_KINDS}
+    shown_versions = ", ".join(sorted(set(versions.values())))
+    missing = [name for name in versions if name not in crds]
     unusable = [
         name
-        for name in names
-        if name in crds and not (crds[name].is_established and _OWN_VERSION in crds[name].served)
+        for name, version in versions.items()
+        if name in crds and not (crds[name].is_established and version in crds[name].served)
     ]
     if missing:
         yield Check(subject, Outcome.ERROR, f"missing: {', '.join(missing)}", _INSTALL)
     if unusable:
-        message = f"not established, or {_OWN_VERSION} is not served: {', '.join(unusable)}"
+        message = f"not established, or {shown_versions} is not served: {', '.join(unusable)}"
         yield Check(subject, Outcome.ERROR, message, f"kubectl describe crd {unusable[0]}")
     if not missing and not unusable:
-        yield Check(subject, Outcome.OK, f"{len(names)} kinds, {_OWN_VERSION}")
+        yield Check(subject, Outcome.OK, f"{len(versions)} kinds, {shown_versions}")
 
 
 def _check_fabric(fact: Fact) -> Iterator[Check]:
@@ -123,17 +119,16 @@ def _check_fabric(fact: Fact) -> Iterator[Check]:
     if fact.value is None:
         yield Check(subject, Outcome.WARNING, "there is none, so the defaults apply", _INSTALL)
         return
-    good = {"Ready": "True", "Degraded": "False", "ChangeBlocked": "False"}
     status = _mapping(_mapping(fact.value).get("status"))
     conditions = [_mapping(row) for row in _rows(status.get("conditions"))]
     for row in conditions:
-        wanted = good.get(str(row.get("type")), "True")
+        wanted = _GOOD.get(str(row.get("type")), "True")
         if row.get("status") == wanted:
             continue
-        outcome = Outcome.ERROR if row.get("type") == "Ready" else Outcome.WARNING
+        outcome = Outcome.ERROR if row.get("type") == ConditionType.READY else Outcome.WARNING
         message = f"{row.get('type')} is {row.get('status')}: {row.get('message', '')}"
         fix = "toponaut plan --kube, then toponaut approve HASH --kube"
-        is_held = row.get("type") == "ChangeBlocked"
+        is_held = row.get("type") == ConditionType.CHANGE_BLOCKED
         yield Check(
             subject,
             outcome,
@@ -143,7 +138,7 @@ def _check_fabric(fact: Fact) -> Iterator[Check]:
     if not conditions:
         message = "it has no status: no generator has written one yet"
         yield Check(subject, Outcome.WARNING, message, "see the line of the generator")
-    elif all(row.get("status") == good.get(str(row.get("type")), "True") for row in conditions):
+    elif all(row.get("status") == _GOOD.get(str(row.get("type")), "True") for row in conditions):
         yield Check(subject, Outcome.OK, "Ready")
 
 
@@ -221,14 +216,15 @@ def _list_outputs(fabric: Fact) -> frozenset[str]:
     """Return the types in `spec.outputs`; HyperNodes alone if nothing is set."""
     spec = _mapping(_mapping(fabric.value).get("spec"))
     if "outputs" not in spec:
-        return frozenset({"hypernode"})
+        return frozenset({OutputType.HYPERNODE})
     return frozenset(str(_mapping(row).get("type")) for row in _rows(spec["outputs"]))
 
 
 def _check_outputs(crds: Fact, outputs: frozenset[str]) -> Iterator[Check]:
     if crds.value is None:
         return
-    for output, (system, crd) in _OUTPUT_CRDS.items():
+    for output, (system, kind) in _OUTPUT_KINDS.items():
+        crd = kind.crd_name
         is_installed = crd in crds.value
         if output in outputs and not is_installed:
             message = f"spec.outputs has {output}, but the cluster has no {crd}"
@@ -244,7 +240,8 @@ def _check_outputs(crds: Fact, outputs: frozenset[str]) -> Iterator[Check]:
 
 def _check_volcano(facts: ClusterFacts, outputs: frozenset[str]) -> Iterator[Check]:
     """Yield whether Volcano's scheduler reads HyperNodes, and no other program writes them."""
-    if not facts.crds.value or _HYPERNODE_CRD not in facts.crds.value or "hypernode" not in outputs:
+    has_kind = facts.crds.value and HYPERNODES.crd_name in facts.crds.value
+    if not has_kind or OutputType.HYPERNODE not in outputs:
         return
     subject = "Volcano's scheduler"
     if facts.scheduler_config.value is None:
