@@ -71,8 +71,7 @@ def without_limits(problem: Problem) -> Iterator[tuple[str, str, Problem]]:
         tier = levels.tiers[problem.spread_rules[0].tier]
         yield tier, "without spread", replace(problem, spread_rules=())
     if problem.exclusive_rules or request.exclusive:
-        height = problem.exclusive_rules[0].tier if problem.exclusive_rules else 0
-        tier = request.exclusive or levels.tiers[height]
+        tier = request.exclusive or levels.tiers[problem.exclusive_rules[0].tier]
         yield tier, "without exclusive", _without_exclusive(problem)
 
 

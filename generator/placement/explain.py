@@ -250,7 +250,7 @@ def _judge_domain(
     if num_slots < num_pods:
         short = num_pods - num_slots
         more = shortage or f"needs {short} more"
-        num_closed = count_closed_nodes(problem, tier, unit)
+        num_closed = _count_closed_nodes(problem, tier, unit)
         more += f"; {num_closed} nodes are in exclusive domains" if num_closed else ""
         needs = f"{name}: {num_slots} of {num_pods} slots; {more}"
         return DomainVerdict(name, VerdictKind.INFEASIBLE, needs)
@@ -264,7 +264,7 @@ def _judge_domain(
     return DomainVerdict(name, VerdictKind.REJECTED, needs)
 
 
-def count_closed_nodes(problem: Problem, tier: int, unit: int) -> int:
+def _count_closed_nodes(problem: Problem, tier: int, unit: int) -> int:
     """Return how many nodes of a unit the gang may not use because a domain is exclusive."""
     levels, closed = problem.snapshot.levels, problem.snapshot.closed
     start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
