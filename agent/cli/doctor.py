@@ -1,4 +1,4 @@
-"""The checks of a node: what each collector found, what is missing, and what mends it. Pure."""
+"""The checks of a node: what each collector found, what is missing, and how to fix it. Pure."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> It
     message = "lldpd runs, and has heard no neighbor"
     fix = "turn LLDP on for the switch's ports, wait 30 s, then: lldpcli show neighbors"
     if lldpd.is_absent:
-        message = f"{lldpd.message}; the agent listens for frames itself if it may"
+        message = f"{lldpd.message}; the agent listens for frames itself if it is allowed to"
         fix = "apt-get install lldpd && systemctl enable --now lldpd"
     if has_infiniband:
         yield Check("LLDP", Outcome.OK, message)

@@ -37,11 +37,11 @@ MAX_MESSAGE: Final = 2000
 WIDE: Final = "wide"
 """The output that lists every node by its full name."""
 NAME: Final = "name"
-"""The output of one name per line, for scripts."""
+"""The output format for scripts: one name per line."""
 CSV: Final = "csv"
-"""The output for spreadsheets."""
+"""The output format for spreadsheets."""
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Cells that begin so are formulas to a spreadsheet; names are hostile input."""
+"""A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
 
 
 def build_output_option(*formats: str, note: str = "") -> Callable[..., Any]:

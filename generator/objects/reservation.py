@@ -85,7 +85,7 @@ class ReservationSpec(WireModel):
     tier: GroupName
     """Name of the tier of the lowest domain that contains the whole gang."""
     exclusive: GroupName | None = None
-    """Tier of which the gang's domains are kept for the gang alone."""
+    """A tier: the gang's domains of this tier are kept for this gang only."""
     is_proved: Annotated[bool, Field(alias="proved")] = False
     """Whether it is proved that no better placement existed."""
     groups: Annotated[tuple[ReservedGroup, ...], Field(min_length=1, max_length=128)]

@@ -62,7 +62,10 @@ def _changes(problem: Problem) -> Iterator[Iterator[tuple[str, Problem]]]:
 
 
 def without_limits(problem: Problem) -> Iterator[tuple[str, str, Problem]]:
-    """Yield each kind of bound on domains: its first tier, the change, the problem without it."""
+    """Yield the kinds of bounds on domains: (first tier, text of the change, changed problem).
+
+    Each problem lacks one kind of bound.
+    """
     levels, request = problem.snapshot.levels, problem.request
     if problem.domain_limits:
         tier = levels.tiers[problem.domain_limits[0][0]]

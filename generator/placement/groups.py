@@ -71,7 +71,7 @@ class GangGroup:
     spread: tuple[DomainSpread, ...] = ()
     """Sorted by tier."""
     exclusive: str | None = None
-    """Tier of which the group's domains contain no other group; of a leader, with its workers."""
+    """A tier: the group's domains contain no other group. A leader shares them with its workers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class GroupSet:
     required: str | None
     preferred: tuple[str, ...]
     exclusive: str | None = None
-    """Tier of which the domains of the set contain no group outside the set."""
+    """A tier: the set's domains contain no group outside the set."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ class PlacementRequest:
     limits: tuple[tuple[str, int], ...]
     """(tier, maximum number of its domains used), sorted."""
     exclusive: str | None
-    """Tier of which the gang's domains contain no other gang."""
+    """A tier: the gang's domains of this tier contain no other gang."""
     plane: str
     across_islands: bool
     deadline_s: float | None

@@ -120,7 +120,7 @@ class GroupRow(_RequestModel):
     preferred: list[Tier] = []
     """Tiers of a domain that should hold the whole group; the narrowest last."""
     slices: list[LayerRow] = []
-    """Pods that stay together, coarse to fine."""
+    """Layers of pods that stay together, from coarse to fine."""
     multiple_of: dict[Tier, Count] = {}
     """By tier: the pods in each domain are a multiple of this."""
     node_selector: dict[Name, str | list[str]] = {}
@@ -132,9 +132,9 @@ class GroupRow(_RequestModel):
     leader_of: Name | None = None
     """Name of the workers that this group leads, within one domain of its required tier."""
     spread: dict[Tier, SpreadRow] = {}
-    """Bounds on the number of domains of a tier that the pods use, running ones included."""
+    """How many domains of a tier the pods may use. Running pods count."""
     exclusive: Tier | None = None
-    """No pod of another group is in a domain of this tier that the group uses."""
+    """A tier. The domains of this tier that the group uses contain no other group."""
     children: list[GroupRow] = []
     """Groups inside this one."""
 
@@ -202,7 +202,7 @@ class Spec(_RequestModel):
     max_domains: dict[Tier, Natural] = {}
     """By tier: the most domains that the gang uses."""
     exclusive: Tier | None = None
-    """No pod of another gang is in a domain of this tier that the gang uses."""
+    """A tier. The domains of this tier that the gang uses contain no other gang."""
     options: OptionsRow = OptionsRow()
     """Options of single presets."""
     plane: Name = "compute"

@@ -68,7 +68,7 @@ class Reservation:
     ended_at: datetime | None = None
     message: str = ""
     exclusive: str | None = None
-    """Tier of which the gang's domains are reserved for the gang alone."""
+    """A tier: the gang's domains of this tier are reserved for this gang only."""
 
     @property
     def is_ended(self) -> bool:

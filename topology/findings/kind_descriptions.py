@@ -16,7 +16,7 @@ class KindDescription(NamedTuple):
     """One kind of finding."""
 
     severities: str
-    """Those that it may have, the most severe first, separated by commas."""
+    """The possible severities, most severe first, separated by commas."""
     meaning: str
     advice: str
 

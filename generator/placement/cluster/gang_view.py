@@ -13,7 +13,7 @@ from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_aft
 MAX_VIEWS = 16
 """Views that a snapshot caches; the cache is then cleared, which needs no lock."""
 _HOST_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
-"""Resources of which pods of the system use some on every node; and hugepages."""
+"""Resources that system pods use on every node, in addition to huge pages."""
 
 
 def view_for(
@@ -63,7 +63,7 @@ def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) 
 
 
 def reopen_view(view: Snapshot, gang: str, priority: int) -> Snapshot:
-    """Return a gang's view as if it would share its domains."""
+    """Return the view of a gang that can share domains with other gangs."""
     closed = _find_closed_nodes(view, gang, priority, exclusive=None)
     return replace_fields(view, closed=closed, slot_cache=SlotCache())
 
@@ -122,7 +122,7 @@ def _around(snapshot: Snapshot, nodes: list[int], tier: str) -> BoolArray:
 
 
 def _has_used_devices(snapshot: Snapshot, own: RunningGang | None) -> BoolArray:
-    """Return which nodes have slots or devices in use that the gang itself does not use."""
+    """Return which nodes have slots or devices that other pods use."""
     used = np.zeros(snapshot.num_nodes, dtype=np.bool_)
     for row, name in enumerate(snapshot.resources):
         if name in _HOST_RESOURCES or name.startswith("hugepages-"):

@@ -67,7 +67,7 @@ class RunningGang:
     min_pods: int | None = None
     """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
     exclusive: str | None = None
-    """Tier of which the gang's domains contain no other gang."""
+    """A tier: the gang's domains of this tier contain no other gang."""
 
 
 def fit_pods(free: Sequence[int], needs: Iterable[tuple[int, int]], most: int) -> int:

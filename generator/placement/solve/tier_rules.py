@@ -34,7 +34,7 @@ class TierRules:
             *map(self._max_short_pods, problem.short_slice_rules),
             *map(self._max_new_units, self._spread_rules),
         ]
-        """The largest allowed number of each sum; below 0 if running pods exceed it."""
+        """The maximum of each sum. It is negative if running pods already exceed the limit."""
 
     def _num_new(self, group: int) -> int:
         """Return the new pods of a group, from a number of pods per shape."""
@@ -103,7 +103,7 @@ class TierRules:
         if any(map(gt, added, self.max_sums)):
             return None
         first = len(added) - len(self._spread_rules)
-        # Units beyond the fewest that are needed are not told apart, unless they are bounded.
+        # Without a maximum, all numbers of units above the minimum are equivalent.
         capped = (
             num_used if rule.most is not None else min(num_used, self._least_new_units(rule))
             for rule, num_used in zip(self._spread_rules, added[first:], strict=True)

@@ -30,7 +30,7 @@ _COLORS: Final = {
 
 
 @click.command(name="doctor")
-@kube_options("Accepted for symmetry with other commands: this command always reads a cluster.")
+@kube_options("Read a cluster. This is the default, and the only source.")
 @click.option(
     "--namespace", default="toponaut-system", show_default=True, help="Namespace of Toponaut."
 )

@@ -60,7 +60,7 @@ class FabricDescriber:
         }
 
     def describe_port(self, device: int, port: str) -> dict[str, Any] | None:
-        """Return one port of a device, with its findings; None if the device has no such port."""
+        """Return a port of a device and its findings. None if the device has no such port."""
         row = self.fabric.devices[device]
         ports = [one for one in self._describe_ports(device) if one["name"] == port]
         if not ports:

@@ -1,4 +1,4 @@
-"""The commands that print what Toponaut itself is: they read no fabric and no cluster.
+"""The commands that document Toponaut itself. They read no fabric and no cluster.
 
 - explain: kinds of findings, and fields of objects and files
 - schema: JSON schemas; field_docs: the descriptions of their fields

@@ -1346,7 +1346,7 @@ Global___Group: _TypeAlias = Group  # noqa: Y015
 
 @_typing.final
 class DomainSpread(_message.Message):
-    """Bounds on the number of domains of a tier that the pods of a group use, running pods included."""
+    """How many domains of a tier the pods of a group may use. Running pods count."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
