@@ -72,7 +72,7 @@ class _AgentCommands(click.Group):
 def cli() -> None:
     """Report the ports of this node and the neighbors that they are cabled to.
 
-    Each option also has an environment variable: TOPONAUT_AGENT_ and the option's name in capitals.
+    Each option also has an environment variable, such as TOPONAUT_AGENT_NODE_NAME.
     """
 
 

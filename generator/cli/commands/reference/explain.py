@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.commands.reference.field_docs import describe_type, resolve_field
 from generator.cli.commands.reference.schema import SCHEMAS, build_schema
 from topology.findings.kind_descriptions import KIND_DESCRIPTIONS
 from topology.model.errors import ConfigError, list_some, show
@@ -61,7 +62,7 @@ def _find_field(
     found: Mapping[str, Any] = document
     is_required = True
     for name in names:
-        holder = _resolve(document, found)
+        holder = resolve_field(document, found)
         fields = holder.get("properties", {})
         if name not in fields:
             known = list_some(fields, _MAX_NAMES) if fields else "none, it has no fields"
@@ -70,32 +71,13 @@ def _find_field(
     return found, is_required
 
 
-def _resolve(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema behind references, optional values and lists."""
-    while True:
-        if "$ref" in field:
-            field = document["$defs"][field["$ref"].rpartition("/")[2]]
-        elif "anyOf" in field:
-            field = next(row for row in field["anyOf"] if row.get("type") != "null")
-        elif len(field.get("allOf", ())) == 1:
-            field = field["allOf"][0]
-        elif field.get("type") == "array" and isinstance(field.get("items"), Mapping):
-            field = field["items"]
-        elif field.get("type") == "object" and isinstance(
-            field.get("additionalProperties"), Mapping
-        ):
-            field = field["additionalProperties"]
-        else:
-            return field
-
-
 def _explain_field(
     document: Mapping[str, Any], found: tuple[Mapping[str, Any], bool], topic: str
 ) -> Iterator[str]:
     """Yield the type and the description of a field, and the fields inside it."""
     field, is_required = found
-    holder = _resolve(document, field)
-    head = f"{topic}: {_type_of(document, field)}"
+    holder = resolve_field(document, field)
+    head = f"{topic}: {describe_type(document, field)}"
     notes = ["required"] if is_required and "." in topic else []
     default = field.get("default") if not isinstance(field.get("default"), Mapping) else None
     notes += [f"default {default!r}"] if default not in _NO_DEFAULTS else []
@@ -112,24 +94,6 @@ def _explain_field(
         yield ""
         width = max(map(len, fields))
         for name, row in fields.items():
-            text = row.get("description") or _resolve(document, row).get("description") or ""
+            text = row.get("description") or resolve_field(document, row).get("description") or ""
             first = str(text).split("\n", 1)[0]
-            yield f"  {name.ljust(width)}  {_type_of(document, row)}  {first}".rstrip()
-
-
-def _type_of(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
-    """Return the type as people write it: `string`, `list of object`, `map of integer`."""
-    if "$ref" in field:
-        return _type_of(document, document["$defs"][field["$ref"].rpartition("/")[2]])
-    if "anyOf" in field:
-        kinds = [_type_of(document, row) for row in field["anyOf"] if row.get("type") != "null"]
-        return " or ".join(dict.fromkeys(kinds))
-    if len(field.get("allOf", ())) == 1:
-        return _type_of(document, field["allOf"][0])
-    if field.get("type") == "array":
-        items = field.get("items")
-        return f"list of {_type_of(document, items)}" if isinstance(items, Mapping) else "list"
-    inner = field.get("additionalProperties")
-    if field.get("type") == "object" and isinstance(inner, Mapping):
-        return f"map of {_type_of(document, inner)}"
-    return str(field.get("type", "any"))
+            yield f"  {name.ljust(width)}  {describe_type(document, row)}  {first}".rstrip()

@@ -1,6 +1,7 @@
-"""The descriptions of fields for JSON schemas, from the docstrings below the fields of a model.
+"""Fields of JSON schemas: their types as people write them, and their descriptions.
 
-pydantic can add them to every model when it is imported, which would cost every command 30 ms.
+The descriptions are the docstrings below the fields of a model. pydantic can add them to every
+model when it is imported, which would cost every command 30 ms.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any, get_args
 
@@ -26,6 +27,45 @@ def add_field_docs(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, 
         if name in classes:
             _describe(definition, classes[name])
     return schema
+
+
+def resolve_field(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the schema behind references, optional values and lists."""
+    while True:
+        if "$ref" in field:
+            field = document["$defs"][field["$ref"].rpartition("/")[2]]
+        elif "anyOf" in field:
+            field = next(row for row in field["anyOf"] if row.get("type") != "null")
+        elif len(field.get("allOf", ())) == 1:
+            field = field["allOf"][0]
+        elif field.get("type") == "array" and isinstance(field.get("items"), Mapping):
+            field = field["items"]
+        elif field.get("type") == "object" and isinstance(
+            field.get("additionalProperties"), Mapping
+        ):
+            field = field["additionalProperties"]
+        else:
+            return field
+
+
+def describe_type(document: Mapping[str, Any], field: Mapping[str, Any]) -> str:
+    """Return the type as people write it: `string`, `list of object`, `map of integer`."""
+    if "$ref" in field:
+        return describe_type(document, document["$defs"][field["$ref"].rpartition("/")[2]])
+    if "anyOf" in field:
+        kinds = [
+            describe_type(document, row) for row in field["anyOf"] if row.get("type") != "null"
+        ]
+        return " or ".join(dict.fromkeys(kinds))
+    if len(field.get("allOf", ())) == 1:
+        return describe_type(document, field["allOf"][0])
+    if field.get("type") == "array":
+        items = field.get("items")
+        return f"list of {describe_type(document, items)}" if isinstance(items, Mapping) else "list"
+    inner = field.get("additionalProperties")
+    if field.get("type") == "object" and isinstance(inner, Mapping):
+        return f"map of {describe_type(document, inner)}"
+    return str(field.get("type", "any"))
 
 
 def _find_models(model: type[BaseModel], seen: set[type]) -> Iterator[type[BaseModel]]:
