@@ -41,5 +41,5 @@ class Reader:
 def written(page: str, section: str, language: str = "sh") -> list[str]:
     """Return the blocks of a section in a language."""
     text = (ROOT / "docs" / page).read_text()
-    (found,) = re.findall(rf"^## {section}\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    (found,) = re.findall(rf"^## {section}\n(.*?)(?:^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return re.findall(rf"^```{language}\n(.*?)^```", found, re.MULTILINE | re.DOTALL)

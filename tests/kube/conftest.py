@@ -24,7 +24,7 @@ def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A server with our kinds that no test stops."""
     folder = tmp_path_factory.mktemp("api")
     with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
-        _prepare(server)
+        prepare(server)
         yield server
 
 
@@ -33,7 +33,7 @@ def spare_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """A second server, for `other_api`."""
     folder = tmp_path_factory.mktemp("other-api")
     with ApiServer(find_assets("programs"), folder, users=[WRITER]) as server:
-        _prepare(server)
+        prepare(server)
         yield server
 
 
@@ -94,7 +94,7 @@ def connecting(api: ApiServer, url: str = "") -> Iterator[KubeTransport]:
         found.close()
 
 
-def _prepare(server: ApiServer) -> None:
+def prepare(server: ApiServer) -> None:
     server.install_all(CRDS)
     binding = {
         "metadata": {"name": WRITER},
