@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.daemonset.tools import find_tool
@@ -16,10 +17,13 @@ DEADLINE_S = 180
 class Reader:
     """A person with a shell in the checkout, and a cluster that is the current one."""
 
-    def __init__(self, home: Path, api: ApiServer | None = None) -> None:
+    def __init__(
+        self, home: Path, api: ApiServer | None = None, variables: Mapping[str, str] | None = None
+    ) -> None:
         programs = [Path(find_tool(name)).parent for name in ("helm", "kubectl")] if api else []
-        path = [*programs, Path(sys.executable).parent, os.environ["PATH"]]
-        self._env = {"PATH": ":".join(map(str, path)), "HOME": str(home)}
+        given = variables or {}
+        path = [*programs, Path(sys.executable).parent, given.get("PATH", os.environ["PATH"])]
+        self._env = {**given, "PATH": ":".join(map(str, path)), "HOME": str(home)}
         if api:
             self._env["KUBECONFIG"] = str(api.kubeconfig())
 

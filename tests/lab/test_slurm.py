@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from generator.outputs.slurm import build_switches, render_tree_config
+from tests.daemonset.readers import Reader, written
+from tests.generator.scenes import RAILS, Scene
 from tests.lab.tools import require_tools
 from tests.lab.wait import wait_until
 from topology.model.name_ranges import expand_names, fold_names
@@ -77,14 +79,18 @@ TREES = [
 
 
 @contextmanager
-def running_slurmctld(folder: Path, tree: TopologyTree) -> Iterator[dict[str, str]]:
-    """Yield the environment for scontrol."""
+def running_slurmctld(
+    folder: Path, tree: TopologyTree, *, num_gpus: int = 0
+) -> Iterator[dict[str, str]]:
+    """Yield the environment for scontrol and sbatch."""
     require_tools("slurmctld", "scontrol", is_root_needed=True)
     (folder / "state").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     nodes = fold_names((*tree.nodes, *(row.node for row in tree.unplaced)))
     config = CONFIG.format(user="root", port=port, folder=folder, nodes=nodes)
+    if num_gpus:
+        config = config.replace(" CPUs=1 ", f" CPUs=1 Gres=gpu:{num_gpus} ") + "GresTypes=gpu\n"
     (folder / "slurm.conf").write_text(config)
     (folder / "topology.conf").write_text(render_tree_config(build_switches(tree)))
     path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
@@ -105,27 +111,29 @@ def running_slurmctld(folder: Path, tree: TopologyTree) -> Iterator[dict[str, st
         running.wait()
 
 
-def show_topology(environment: dict[str, str]) -> str:
+def run_slurm(environment: dict[str, str], *argv: str) -> str:
     return subprocess.run(
-        ["scontrol", "show", "topology"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=DEADLINE_S,
+        argv, env=environment, capture_output=True, text=True, check=False, timeout=DEADLINE_S
     ).stdout
+
+
+def await_topology(environment: dict[str, str]) -> str:
+    """Wait until slurmctld answers; return the topology that it shows."""
+    found: list[str] = []
+
+    def is_missing() -> str:
+        found.append(run_slurm(environment, "scontrol", "show", "topology"))
+        return "" if "SwitchName=" in found[-1] else "no topology"
+
+    wait_until(is_missing, deadline_s=DEADLINE_S, what="slurmctld answers")
+    return found[-1]
 
 
 @pytest.mark.parametrize("tree", TREES)
 def test_slurmctld_shows_the_tree(tree: TopologyTree, tmp_path: Path) -> None:
     switches = build_switches(tree)
     with running_slurmctld(tmp_path, tree) as environment:
-        wait_until(
-            lambda: "" if "SwitchName=" in show_topology(environment) else "no topology",
-            deadline_s=DEADLINE_S,
-            what="slurmctld answers",
-        )
-        shown = show_topology(environment)
+        shown = await_topology(environment)
     rows = re.findall(r"^SwitchName=(\S+) Level=(\d+) LinkSpeed=\d+ (.*)$", shown, re.MULTILINE)
     fields = {name: dict(word.split("=") for word in rest.split()) for name, _, rest in rows}
     assert set(fields) == {switch.name for switch in switches}
@@ -137,3 +145,34 @@ def test_slurmctld_shows_the_tree(tree: TopologyTree, tmp_path: Path) -> None:
     nodes_of = {name: frozenset(expand_names(row["Nodes"])) for name, row in fields.items()}
     for domain in tree.domains:
         assert nodes_of[domain.name] == set(tree.nodes_of(domain))
+
+
+def test_its_documented_lines_lead_from_the_tree_to_a_job(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    folder, fabric = tmp_path / "slurm", tmp_path / "fabric"
+    folder.mkdir()
+    fabric.mkdir()
+    (fabric / "reports").symlink_to(scene.store() / "neighborreports")
+    (fabric / "nodes.yaml").symlink_to(scene.kube_nodes())
+    (block,) = written("schedulers.md", "Slurm")
+    lines = block.replace("/etc/slurm", str(folder)).replace(" fabric/", f" {fabric}/")
+    empty = build_tree([DomainSpec("none", 1, None, scene.hosts)], tiers=("leaf",))
+    with running_slurmctld(folder, empty, num_gpus=8) as environment:
+        await_topology(environment)
+        printed = Reader(tmp_path, variables=environment).type(lines)
+        assert "SwitchName=leaf" in printed
+        assert "feasible: 4 pods within one leaf" in printed
+        wait_until(
+            lambda: "" if chosen_nodes(environment) else "no nodes",
+            deadline_s=DEADLINE_S,
+            what="slurmctld chooses nodes",
+        )
+        nodes = chosen_nodes(environment)
+    leaves = re.findall(r"^SwitchName=leaf\S* .* Nodes=(\S+)", printed, re.MULTILINE)
+    assert len(leaves) == 4
+    assert nodes in leaves
+
+
+def chosen_nodes(environment: dict[str, str]) -> str:
+    """Return the nodes of the only job in the form of Slurm; empty while it waits."""
+    return run_slurm(environment, "squeue", "--noheader", "--format=%N").strip()
