@@ -18,8 +18,14 @@ class Reader:
     """A person with a shell in the checkout, and a cluster that is the current one."""
 
     def __init__(
-        self, home: Path, api: ApiServer | None = None, variables: Mapping[str, str] | None = None
+        self,
+        home: Path,
+        api: ApiServer | None = None,
+        variables: Mapping[str, str] | None = None,
+        folder: Path = ROOT,
     ) -> None:
+        """Start in a folder; the programs see these variables, and no others but the path."""
+        self._folder = folder
         programs = [Path(find_tool(name)).parent for name in ("helm", "kubectl")] if api else []
         given = variables or {}
         path = [*programs, Path(sys.executable).parent, given.get("PATH", os.environ["PATH"])]
@@ -31,7 +37,7 @@ class Reader:
         """Run lines, of which each must succeed; return what they print."""
         ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", lines],
-            cwd=ROOT,
+            cwd=self._folder,
             env=self._env,
             capture_output=True,
             text=True,

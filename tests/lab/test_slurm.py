@@ -156,7 +156,7 @@ def test_its_documented_lines_lead_from_the_tree_to_a_job(tmp_path: Path) -> Non
     (fabric / "nodes.yaml").symlink_to(scene.kube_nodes())
     (block,) = written("schedulers.md", "Slurm")
     lines = block.replace("/etc/slurm", str(folder)).replace(" fabric/", f" {fabric}/")
-    empty = build_tree([DomainSpec("none", 1, None, scene.hosts)], tiers=("leaf",))
+    empty = build_tree([DomainSpec("none", 1, None, tuple(scene.hosts))], tiers=("leaf",))
     with running_slurmctld(folder, empty, num_gpus=8) as environment:
         await_topology(environment)
         printed = Reader(tmp_path, variables=environment).type(lines)

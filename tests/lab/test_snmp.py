@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.daemonset.readers import written
 from tests.lab.agents import toponaut, write_objects
 from tests.lab.snmp import (
     AUTH_KEY,
@@ -171,3 +172,19 @@ def test_it_tells_a_wrong_key_from_silence(snmp_fabric: SnmpFabric, tmp_path: Pa
     }
     assert "not-the-key" not in walked.stderr + walked.stdout
     assert "not-this-one" not in walked.stderr + walked.stdout
+
+
+def test_the_lines_of_the_docs_walk_a_switch_and_save_its_walk(
+    snmp_fabric: SnmpFabric, tmp_path: Path
+) -> None:
+    address = next(iter(snmp_fabric.addresses.values()))
+    config = {"switches": [v2c(tmp_path, [address])]}
+    (tmp_path / "switches.yaml").write_text(json.dumps(config))
+    secret(tmp_path, "community", COMMUNITY)
+    (tmp_path / "walks").mkdir()
+    (once,) = written("switches.md", "Walk the switches once")
+    (saved,) = written("switches.md", "Read saved walks")
+    path = f"PATH={Path(sys.executable).parent}:$PATH"
+    lines = "\n".join(("set -eu", f"cd {tmp_path}", path, once, saved.replace("10.0.0.1", address)))
+    printed = snmp_fabric.sandbox.run("bash", "-c", lines, namespace=MANAGEMENT, timeout_s=120)
+    assert printed.count("in 1 domain") == 2, printed

@@ -1,0 +1,1 @@
+"""The pages in docs/ and the README, as a reader uses them."""

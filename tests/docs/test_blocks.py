@@ -1,0 +1,90 @@
+"""Each block of shell lines or Python in the pages runs as it is written."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import PAGES, Block, read_blocks
+from tests.docs.scene import Shell, make_scene
+from tests.repository import ROOT
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.xdist_group("pages")]
+
+BLOCKS = [
+    block for page in PAGES for block in read_blocks(page) if block.language in {"sh", "python"}
+]
+ELSEWHERE = {
+    "make ": ".ci/run",
+    "helm ": "tests/daemonset/test_documented.py",
+    "kubectl create namespace": "tests/daemonset/test_documented.py",
+    "for tier in": "tests/daemonset/test_documented.py",
+    "kubectl get fabrics": "tests/daemonset/test_documented.py",
+    "promtool": "tests/daemonset/test_monitoring.py",
+    "kubectl delete pres": "tests/daemonset/test_documented_operations.py",
+    "toponaut plan --store DIR": "tests/daemonset/test_documented_operations.py",
+    "toponaut serve --kube": "tests/daemonset/test_documented_operations.py",
+    "kubectl patch fabric default --type merge --patch-file": (
+        "tests/kube/test_documented_schedulers.py"
+    ),
+    "kubectl patch fabric default --type merge -p": "tests/kube/test_documented_pages.py",
+    "toponaut export slurm-tree": "tests/lab/test_slurm.py",
+    "toponaut doctor": "tests/kube/test_documented_pages.py",
+    "toponaut tree --kube": "tests/kube/test_documented_pages.py",
+    "toponaut adopt --kube": "tests/kube/test_adoption.py",
+    "for root in": "tests/lab/test_snmp.py",
+    "toponaut switches": "tests/lab/test_snmp.py",
+    "toponaut serve --store store --switches": "tests/lab/test_serving.py",
+}
+"""By the begin of the first line: the file whose tests run the block."""
+NEVER = {
+    "buildah push": "it needs a registry",
+    "kubectl -n toponaut-system port-forward": "it needs a kubelet",
+}
+KUBE = re.compile(r"(?:kubectl|toponaut .*--kube)\b")
+
+
+def find_reason(block: Block) -> str:
+    """Return what runs a block instead of this test, or why nothing does; empty for none."""
+    for begin, reason in (*ELSEWHERE.items(), *NEVER.items()):
+        if block.text.strip().startswith(begin):
+            return reason
+    return ""
+
+
+LOCAL = [block for block in BLOCKS if not find_reason(block)]
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("pages")
+    make_scene(folder)
+    return folder
+
+
+@pytest.fixture
+def shell(scene: Path, tmp_path: Path) -> Iterator[Shell]:
+    folder = tmp_path / "work"
+    shutil.copytree(scene, folder, symlinks=True)
+    with closing(Shell(folder)) as shell:
+        yield shell
+
+
+@pytest.mark.parametrize("block", LOCAL, ids=[f"{one.page}:{one.line}" for one in LOCAL])
+def test_it_runs_as_it_is_written(block: Block, shell: Shell) -> None:
+    if block.language == "python":
+        shell.run_python(block.text)
+        return
+    for line in block.text.replace("\\\n", "").splitlines():
+        if not KUBE.search(line):
+            shell.run(line)
+
+
+def test_every_other_block_is_run_by_a_test_that_exists() -> None:
+    assert [name for name in ELSEWHERE.values() if not (ROOT / name).is_file()] == []
+    begins = (*ELSEWHERE, *NEVER)
+    unused = [one for one in begins if not any(row.text.strip().startswith(one) for row in BLOCKS)]
+    assert unused == []
