@@ -29,7 +29,7 @@ def _render_headline(placement: Placement) -> str:
     num = sum(node is not None for nodes in placement.assignment.values() for node in nodes)
     total = sum(len(nodes) for nodes in placement.assignment.values())
     pods = show_count(num, "pod") if num == total else f"{num} of {show_count(total, 'pod')}"
-    best = "no better placement exists" if placement.is_proved else "best found in time"
+    best = "no better placement exists" if placement.is_proved else "a better placement may exist"
     return f"feasible: {pods} within one {show(placement.tier or '?')}; {best}"
 
 

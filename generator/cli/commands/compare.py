@@ -93,7 +93,7 @@ def _render_cells(row: PresetResult) -> tuple[str, ...]:
         ", ".join(show_count(num, show(tier)) for tier, num in _from_top(row.domains_used)),
         ", ".join(f"{show(tier)} {num}" for tier, num in _from_top(row.slots_left)),
         str(len(placement.victims)),
-        "" if placement.is_proved else "best found in time",
+        "" if placement.is_proved else "not proved best",
     )
 
 
