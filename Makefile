@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs fuzz referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs fuzz quality referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,6 +102,9 @@ referee: .venv/referee/.setup ## Prove the kept optima of batches anew with CP-S
 
 referee-live: $(SETUP) ## Compare the engine with the real kube-scheduler, 15 minutes; ARGS="--nodes 64" for 2
 	@$(BIN)/python -m tests.live $(ARGS)
+
+quality: $(SETUP) ## Measure the placements of every preset, 20 minutes; ARGS=--write for docs/quality.md
+	@$(BIN)/python -m tests.quality $(ARGS)
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff
 	@$(PYTEST) --golden $(ARGS)

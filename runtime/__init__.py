@@ -7,6 +7,7 @@
     stop             stop signals of a server, and a stop request that threads share
     clock            the time of day and monotonic seconds
     checks           the lines of `doctor`: what is wrong, and what mends it
+    watch            repeats a command, and prints its output again when it has changed
     retry            waits: backoff, cooldown between rounds, a token bucket
     values           parsers of option values: numbers, durations and HOST:PORT
     memory           settings of the interpreter and the C library

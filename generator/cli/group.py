@@ -12,14 +12,13 @@ from typing import Final
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.output import MAX_MESSAGE
+from generator.cli.output import print_error
 from runtime.program import interruptible, start_command
 from topology.model.errors import (
     ConfigError,
     PlacementRequestError,
     TopologyError,
     WriteError,
-    show,
 )
 
 _PLUGIN: Final = "kubectl toponaut"
@@ -101,13 +100,13 @@ class _CommandGroup(click.Group):
             with interruptible():
                 return super().invoke(ctx)
         except (ConfigError, PlacementRequestError) as error:
-            _print_error(error)
+            print_error(error)
             ctx.exit(ExitCode.USAGE)
         except WriteError as error:
-            _print_error(error)
+            print_error(error)
             ctx.exit(ExitCode.INTERNAL)
         except TopologyError as error:
-            _print_error(error)
+            print_error(error)
             ctx.exit(ExitCode.NOTHING)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -125,10 +124,6 @@ def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]
         command.name, list(args), parent=ctx, resilient_parsing=True
     ) as parsed:
         return not any(parsed.params.get(name) for name in _SOURCE_OPTIONS)
-
-
-def _print_error(error: TopologyError) -> None:
-    click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
 
 
 @click.group(

@@ -20,7 +20,7 @@ from typing import Any, Final
 import click
 import yaml
 
-from topology.model.errors import ParseError, show
+from topology.model.errors import ParseError, TopologyError, show
 from topology.model.name_ranges import fold_names
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -114,6 +114,11 @@ def can_draw_lines() -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def print_error(error: TopologyError) -> None:
+    """Print the one line of an error on stderr."""
+    click.echo(f"error: {show(str(error), MAX_MESSAGE)}", err=True)
 
 
 def print_problems(problems: Sequence[ParseError], *, limit: int = MAX_PROBLEMS_SHOWN) -> None:

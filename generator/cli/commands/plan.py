@@ -11,6 +11,7 @@ import click
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import OutputFolder
+from generator.cli.options import watchable
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
@@ -35,6 +36,7 @@ _FOLDER = OutputFolder()
 @namespace_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything would change.")
 @output_option
+@watchable
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -11,6 +11,7 @@ import click
 from generator.cli.kube_options import kube_options, parse_access
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import InputFolder
+from generator.cli.options import watchable
 from generator.cli.output import list_nodes, print_document, render_table, wide_output_option
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation
@@ -27,6 +28,7 @@ _FOLDER = InputFolder()
 @kube_options("Read a cluster instead of a folder.")
 @click.option("--all", is_flag=True, help="Also list reservations that have ended.")
 @wide_output_option
+@watchable
 @click.pass_context
 def command(
     ctx: click.Context,

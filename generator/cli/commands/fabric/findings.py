@@ -12,7 +12,7 @@ import click
 from generator.cli.commands.fabric.finding_text import render_findings_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
-from generator.cli.options import parse_duration
+from generator.cli.options import parse_duration, watchable
 from generator.cli.output import CSV, WIDE, build_output_option, print_csv, print_document
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
@@ -65,6 +65,7 @@ _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", 
 @build_output_option(
     WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
 )
+@watchable
 @click.pass_context
 def command(
     ctx: click.Context,

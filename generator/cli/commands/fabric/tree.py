@@ -15,6 +15,7 @@ from generator.cli.commands.fabric.tree_text import (
 )
 from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
 from generator.cli.option_types import WholeNumber
+from generator.cli.options import watchable
 from generator.cli.output import (
     CSV,
     NAME,
@@ -55,6 +56,7 @@ _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switche
     CSV,
     note=" text prints nodes as ranges; wide lists every domain and node; name lists domains.",
 )
+@watchable
 @click.pass_context
 def command(
     ctx: click.Context,
