@@ -103,7 +103,7 @@ referee: .venv/referee/.setup ## Prove the kept optima of batches anew with CP-S
 referee-live: $(SETUP) ## Compare the engine with the real kube-scheduler, 15 minutes; ARGS="--nodes 64" for 2
 	@$(BIN)/python -m tests.live $(ARGS)
 
-quality: $(SETUP) ## Measure the placements of every preset, 20 minutes; ARGS=--write for docs/quality.md
+quality: $(SETUP) ## Measure the placements of every preset, 10 minutes; ARGS=--write for docs/quality.md
 	@$(BIN)/python -m tests.quality $(ARGS)
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff

@@ -32,6 +32,8 @@ from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError
 from topology.model.tree import TopologyTree
 
+_ONE_SLOT: Final = "no node list: each node counts as one slot; --nodes gives their capacity"
+
 
 class ClusterInput(NamedTuple):
     """A cluster to place in, and the input that was skipped."""
@@ -145,3 +147,9 @@ def build_input_snapshot(cluster: ClusterInput, running: Path | None) -> Snapsho
         cluster.tree, build_node_specs(cluster.inventory, cluster.tree.nodes), gangs
     )
     return with_nominations(free, cluster.nominated)
+
+
+def note_missing_capacity(cluster: ClusterInput) -> None:
+    """Print on stderr, below a refusal, that no node list gives the capacity of the nodes."""
+    if cluster.inventory is None:
+        click.echo(f"note: {_ONE_SLOT}", err=True)

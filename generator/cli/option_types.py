@@ -13,6 +13,10 @@ from runtime.values import parse_number, parse_whole_number
 from topology.model.errors import ConfigError, show
 
 MAX_PATH_SHOWN = 1024
+_STDIN = "-"
+_STDIN_FILE = "/dev/stdin"
+_STDIN_READER = f"{__name__}.stdin_reader"
+"""Key of the parameter that reads stdin, in the context of the command."""
 
 
 class WholeNumber(click.IntRange):
@@ -108,11 +112,26 @@ class _InputPath(_NamedPath):
 
 
 class InputFile(_InputPath):
-    """A file to read; a pipe counts as one."""
+    """A file to read; a pipe counts as one, and `-` is stdin, which one parameter may read."""
 
     def __init__(self) -> None:
         """Accept no folder."""
         super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def check(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Path:
+        """Return the path if it can be read."""
+        if os.fspath(value) != _STDIN:
+            return super().check(value, param, ctx)
+        if ctx is not None and param is not None:
+            reader = ctx.meta.setdefault(_STDIN_READER, param)
+            if reader is not param:
+                self.fail(f"stdin is read by {reader.get_error_hint(ctx)} already.", param, ctx)
+        return super().check(_STDIN_FILE, param, ctx)
 
 
 class OutputFile(_NamedPath):

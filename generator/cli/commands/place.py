@@ -14,6 +14,7 @@ from generator.cli.cluster_input import (
     build_input_snapshot,
     cluster_options,
     fit_to_inventory,
+    note_missing_capacity,
     read_cluster_input,
     read_request,
     request_options,
@@ -97,6 +98,8 @@ def command(
             output,
             text=lambda: render_placement_text(placement, known_tree, output),
         )
+    if cluster is not None and not placement.is_feasible:
+        note_missing_capacity(cluster)
     if (check or is_host_list) and not placement.is_feasible:
         ctx.exit(ExitCode.CHECK_FAILED)
     exit_with_problems(ctx, cluster.problems if cluster else (), loaded.code)

@@ -157,6 +157,16 @@ def test_it_shows_why_there_is_no_placement_and_what_would_help(
     assert "4 of 6 slots; needs 2 more" in ran.out
 
 
+def test_a_refusal_says_that_no_node_list_gives_the_capacity(scene: Scene, tmp_path: Path) -> None:
+    fits = [{"name": "w", "count": 2}]
+    refused = [{"name": "w", "count": 2, "request": {"slots": 8}}]
+    assert "node list" not in place_in(scene, write_request(tmp_path, groups=fits)).err
+    ran = place_in(scene, write_request(tmp_path, groups=refused))
+    assert ran.err == (
+        "note: no node list: each node counts as one slot; --nodes gives their capacity\n"
+    )
+
+
 def test_it_says_which_bound_to_leave_out(scene: Scene, tmp_path: Path) -> None:
     file = write_request(tmp_path, groups=[{"name": "w", "count": 6}], max_domains={"leaf": 1})
     assert "\nfeasible without max_domains: within one core\n" in place_in(scene, file).out
