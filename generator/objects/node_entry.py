@@ -221,10 +221,11 @@ def _build_from_row(
     row: _NodeRow, faults: Sequence[FieldFault | ValueFault]
 ) -> tuple[ListedNode, list[FieldFault]]:
     capacity = {SLOTS: 1} | count_capacity(row.capacity)
+    free_faults = _find_impossible_free(row)
     spec = NodeSpec(
         name=_check_name(row.name),
         capacity=capacity,
-        free=_compute_free(row, capacity, faults),
+        free=_compute_free(row, capacity, [*faults, *free_faults]),
         labels=row.labels,
         taints=_render_taints(row.taints),
         schedulable=row.schedulable and not _has_lost(faults, "schedulable", "taints"),
@@ -232,13 +233,22 @@ def _build_from_row(
     usable, id_faults = _collect_ids(
         row.name, ((id_row.type, id_row.value, id_row.subtype) for id_row in row.ids)
     )
-    return ListedNode(row.name, usable, spec), id_faults
+    return ListedNode(row.name, usable, spec), [*free_faults, *id_faults]
+
+
+def _find_impossible_free(row: _NodeRow) -> list[FieldFault]:
+    """Return a fault per resource of which more is free than the row gives as capacity."""
+    return [
+        FieldFault(("free", name), f"free.{show(name, 64)}: is more than the capacity")
+        for name, amount in sorted((row.free or {}).items())
+        if amount > row.capacity.get(name, amount)
+    ]
 
 
 def _compute_free(
     row: _NodeRow, capacity: Mapping[str, int], faults: Sequence[FieldFault | ValueFault]
 ) -> dict[str, int] | None:
-    """Return the free capacity; what cannot be read counts as used."""
+    """Return the free capacity; what cannot be read or cannot be true counts as used."""
     lost = [fault.path for fault in faults if fault.path[:1] == ("free",)]
     if row.free is None and not lost:
         return None

@@ -62,6 +62,14 @@ def test_it_keeps_a_node_with_a_bad_field(key: str, value: object) -> None:
     assert (GOOD in node.ids) is (key != "ids" or value == [{**GOOD_ID, "x": 1}])
 
 
+def test_it_counts_a_resource_as_used_of_which_more_is_free_than_there_is() -> None:
+    node = read_beside_good_ones(
+        {"capacity": {"slots": 8, "memory": "1Gi"}, "free": {"slots": 9, "memory": "1Gi"}}
+    )
+    assert node.spec.free == {"slots": 0, "memory": 2**30}
+    assert node.problems == ("free.slots: is more than the capacity; it is left out",)
+
+
 def test_it_keeps_the_good_ids_beside_a_bad_one() -> None:
     node = read_beside_good_ones({"ids": [{"type": "mac", "value": "zz"}, GOOD_ID]})
     assert GOOD in node.ids
