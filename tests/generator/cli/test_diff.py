@@ -258,3 +258,14 @@ def test_it_silences_findings_in_the_same_way(tmp_path: Path) -> None:
     text = run("findings", "--lldpcli", scene.captures(), "--silence", file).out
     assert f"we know (until {LATER})" in text
     assert text.endswith(f"{len(silenced)} silenced\n")
+
+
+@pytest.mark.parametrize("words", [("--plane", "storage"), ("--planes", "planes.yaml")])
+def test_it_refuses_planes_because_a_plan_has_the_cables_of_all_networks(
+    words: tuple[str, str], pairs: Scene, plan: list[str]
+) -> None:
+    option, value = words
+    given = pairs.write(value, "planes: []\n") if option == "--planes" else value
+    ran = diff(pairs, plan, option, given)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert "give no --planes and no --plane" in ran.err

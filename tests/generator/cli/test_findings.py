@@ -107,6 +107,23 @@ def test_filters_keep_what_they_name(damaged: tuple[object, ...]) -> None:
         ]
 
 
+@pytest.mark.parametrize("option", ["--device", "--node", "--switch"])
+def test_an_unknown_device_is_no_device_without_findings(
+    option: str, damaged: tuple[object, ...]
+) -> None:
+    named = run("findings", *damaged, option, "node-0001", option, "node-001")
+    assert (named.code, named.out) == (ExitCode.USAGE, "")
+    assert named.err == "error: there is no node or switch 'node-001' in these sources\n"
+
+
+def test_every_device_of_the_sources_can_be_named(sources: tuple[object, ...]) -> None:
+    tree = run("tree", *sources, "-o", "json").document
+    domains = [domain for tier in tree["tiers"] for domain in tier["domains"]]
+    names = {name for row in domains for name in (*row.get("nodes", ()), *row["switches"])}
+    options = [word for name in names for word in ("--device", name)]
+    assert run("findings", *sources, *options, "--kind", "swapped-cable").code == ExitCode.OK
+
+
 def ends_of(evidence: dict[str, list[Any]]) -> list[str]:
     """Return the devices of all ports that a finding shows."""
     pairs = [end for pair in evidence["swap"] for end in pair]

@@ -122,6 +122,8 @@ def _print_cabling_diff(
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.is_tree:
         raise click.UsageError("HyperNodes and labels have no cables: give another source")
+    if sources.planes or sources.plane:
+        raise click.UsageError("--cabling compares all networks: give no --planes and no --plane")
     plan = read_plan(cabling)
     silences = read_silences(silence)
     inputs = read_inputs(sources)

@@ -19,6 +19,8 @@ from generator.cli.source_options import parse_sources, source_options
 from generator.observe.freshness import Periods, derive_report_findings
 from runtime.clock import utc_now
 from topology.findings.silences import SilencedRow, SilenceSplit, SilenceSubject, split_silenced
+from topology.join.fabric_join import build_fabric
+from topology.model.errors import ConfigError, list_some, show
 from topology.model.facts import (
     Finding,
     FindingKind,
@@ -29,6 +31,7 @@ from topology.model.facts import (
 )
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
+_MAX_NAMES_SHOWN: Final = 5
 
 
 @click.command(name="findings")
@@ -85,9 +88,11 @@ def command(
     silences = read_silences(silence)
     read = read_observation(parse_sources(options))
     now = utc_now()
+    findings = _collect_findings(read, period, now=now)
+    _check_devices(devices, read, findings)
     chosen = (
         finding
-        for finding in _collect_findings(read, period, now=now)
+        for finding in findings
         if (not kinds or finding.kind in kinds)
         and (not severities or finding.severity in severities)
         and (not devices or _names_any(finding, devices))
@@ -114,6 +119,28 @@ def _collect_findings(
     periods = Periods(timedelta(seconds=period_s))
     stale = derive_report_findings(read.inputs, now=now, periods=periods)
     return sort_findings([*findings, *stale])
+
+
+def _check_devices(
+    names: Collection[str], read: LoadedObservation, findings: Collection[Finding]
+) -> None:
+    """Refuse the name of a device that is not in the sources: it would seem to have no findings.
+
+    Raises:
+        ConfigError: a name is unknown.
+    """
+    missing = {name for name in names if not any(_names_any(one, {name}) for one in findings)}
+    if not missing:
+        return
+    tree, inventory = read.observation.tree, read.inputs.inventory
+    missing -= {*tree.nodes, *(row.node for row in tree.unplaced)}
+    missing -= {switch for domain in tree.domains for switch in domain.switches}
+    missing -= {node.name for node in inventory.nodes} if inventory else set()
+    for device in build_fabric(read.inputs.all_claims).devices if missing else ():
+        missing -= {device.name, device.node}
+    if missing:
+        unknown = list_some([f"'{show(name)}'" for name in sorted(missing)], _MAX_NAMES_SHOWN)
+        raise ConfigError(f"there is no node or switch {unknown} in these sources")
 
 
 def _names_any(finding: Finding, devices: Collection[str]) -> bool:
