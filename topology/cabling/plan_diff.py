@@ -146,7 +146,7 @@ def compare_cabling(plan: CablingPlan, fabric: Fabric) -> CablingDiff:
     builder = _DiffBuilder(ports, resolved.cables, observed.peer_by_port)
     rows = [
         *(row for group, repair in enumerate(repairs) for row in builder.build_rows(repair, group)),
-        *(builder.unknown_row(cable, reason) for cable, reason in resolved.unknown),
+        *builder.build_unknown_rows(resolved.unknown),
         *other_names,
     ]
     return CablingDiff(
@@ -316,11 +316,8 @@ class _DiffBuilder:
         planned = tuple(self._planned_cables(step.goal) for step in moved)
         observed = tuple(self._observed_cable(step.cable) for step in moved)
         seen_text = "; ".join(show_cable(*cable) for cable in observed[:_MAX_NAMES_SHOWN])
-        more = (
-            f"; and {len(observed) - _MAX_NAMES_SHOWN} more"
-            if len(observed) > _MAX_NAMES_SHOWN
-            else ""
-        )
+        num_more = len(observed) - _MAX_NAMES_SHOWN
+        more = f"; and {num_more} more" if num_more > 0 else ""
         message = (
             f"{len(observed)} cables are in each other's ports: {seen_text}{more}. "
             f"Move {len(moved)} plugs as listed in the moves."
@@ -359,7 +356,12 @@ class _DiffBuilder:
             f"ports are up.{hint}"
         )
 
-    def unknown_row(self, cable: PlannedCable, reason: str) -> Difference:
+    def build_unknown_rows(self, unknown: list[tuple[PlannedCable, str]]) -> Iterator[Difference]:
+        """Yield the differences of unknown cables, and empty the list, to keep no text twice."""
+        while unknown:
+            yield self._unknown_row(*unknown.pop())
+
+    def _unknown_row(self, cable: PlannedCable, reason: str) -> Difference:
         """Return the difference of an unknown cable, with the observed cables in its ports."""
         pairs = [
             (port, self._peer_by_port[port])

@@ -15,7 +15,6 @@ only one port of the device has it:
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -56,7 +55,8 @@ class PlanPorts:
         self._with_ports = {port.device for port in fabric.ports}
         self._device_by_full_name: dict[str, int] = {}
         self._device_by_short_name: dict[str, int] = {}
-        self._domains: dict[str, set[str]] = defaultdict(set)
+        self._domains: dict[str, set[str]] = {}
+        """By short name: the domains that the plan gives it; most plans give none."""
         self._port_by_name: dict[tuple[int, str], int] = {}
         self._port_by_loose_name: dict[tuple[int, str], int] = {}
         self._plan_only_ports: dict[tuple[int, str], int] = {}
@@ -65,8 +65,9 @@ class PlanPorts:
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
             full_name = _normalize_name(end.device)
-            domain = full_name.removeprefix(short_name(full_name))
-            self._domains[short_name(full_name)] |= {domain} if domain else set()
+            short = short_name(full_name)
+            if full_name != short:
+                self._domains.setdefault(short, set()).add(full_name.removeprefix(short))
 
     def _index_devices(self) -> None:
         for device_number, device in enumerate(self._fabric.devices):
@@ -90,7 +91,7 @@ class PlanPorts:
     def name_key(self, name: str) -> str:
         """Return the form of a name that all spellings of one planned device share."""
         short = short_name(name)
-        return short if len(self._domains[short]) < 2 else _normalize_name(name)  # noqa: PLR2004 - one or none
+        return short if len(self._domains.get(short, ())) < 2 else _normalize_name(name)  # noqa: PLR2004 - one or none
 
     def use_name(self, name: str, device: int | UnknownReason) -> None:
         """Let a name in the plan mean this device, or none although one has the name."""
@@ -103,7 +104,7 @@ class PlanPorts:
             return self._other_names[key]
         short = short_name(name)
         device_number = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
-        if device_number == _AMBIGUOUS and len(self._domains[short]) < 2:  # noqa: PLR2004 - one or none
+        if device_number == _AMBIGUOUS and len(self._domains.get(short, ())) < 2:  # noqa: PLR2004 - one or none
             match = self._device_by_short_name.get(short)
             if match is None:
                 return UnknownReason.UNSEEN

@@ -32,7 +32,6 @@ from topology.sources.cabling.netbox import parse_netbox
 
 CableOrError = PlannedCable | ParseError
 _End = tuple[str, str]
-_Ends = frozenset[_End]
 _MAX_NAME: Final = 255
 """Characters. No system has longer names of devices or ports."""
 _EXPECTED: Final = (
@@ -48,17 +47,16 @@ def parse_cabling(raw: bytes, *, source: str = "") -> CablingPlan:
     """
     text = raw.decode("utf-8-sig", "surrogateescape").replace("\r\n", "\n").replace("\r", "\n")
     form, rows = _rows(text)
-    cables: dict[_Ends, PlannedCable] = {}
-    taken: dict[_End, PlannedCable] = {}
+    accepted = _AcceptedCables()
     errors: list[ParseError] = []
     for row in rows:
         if isinstance(row, ParseError):
             errors.append(_with_source(row, source))
             continue
-        problem = _add_cable(row, cables, taken)
+        problem = accepted.add(row)
         if problem:
             errors.append(cable_error(row, problem, form=form, source=source))
-    return CablingPlan(tuple(cables.values()), tuple(errors), form, source)
+    return CablingPlan(tuple(accepted.cables), tuple(errors), form, source)
 
 
 def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
@@ -76,29 +74,41 @@ def _rows(text: str) -> tuple[str, Iterator[CableOrError]]:
     return "", iter([ParseError(_EXPECTED, line=1, excerpt=lines[0])])
 
 
-def _add_cable(
-    cable: PlannedCable, cables: dict[_Ends, PlannedCable], taken: dict[_End, PlannedCable]
-) -> str:
-    """Add a cable to `cables` and `taken`, or return why it is refused.
+class _AcceptedCables:
+    """The usable cables of a plan so far; each distinct name is stored once."""
 
-    Returns an empty text for an added cable and for a cable that was added before.
-    """
-    names = cable[:4]
-    if not all(names):
-        return "a device or port is missing"
-    if not all(name.isprintable() and len(name) <= _MAX_NAME for name in names):
-        return "a name is not printable or too long"
-    ends = [(end.device.casefold(), end.port) for end in cable.ends]
-    if ends[0] == ends[1]:
-        return "both ends are the same port"
-    if frozenset(ends) in cables:
+    def __init__(self) -> None:
+        self.cables: list[PlannedCable] = []
+        self._cable_by_end: dict[_End, PlannedCable] = {}
+        self._names: dict[str, str] = {}
+
+    def add(self, cable: PlannedCable) -> str:
+        """Add a cable, or return why it is refused.
+
+        Returns an empty text for an added cable and for a cable that was added before.
+        """
+        names = cable[:4]
+        if not all(names):
+            return "a device or port is missing"
+        if not all(name.isprintable() and len(name) <= _MAX_NAME for name in names):
+            return "a name is not printable or too long"
+        ends = [(self._share(end.device.casefold()), self._share(end.port)) for end in cable.ends]
+        if ends[0] == ends[1]:
+            return "both ends are the same port"
+        rivals = [self._cable_by_end.get(end) for end in ends]
+        if rivals[0] is not None and rivals[0] is rivals[1]:
+            return ""
+        for rival in rivals:
+            if rival is not None:
+                return f"a port already has another cable, between {show_cable(*rival.ends)}"
+        device_a, port_a, device_b, port_b = map(self._share, names)
+        cable = PlannedCable(device_a, port_a, device_b, port_b, cable.line)
+        self.cables.append(cable)
+        self._cable_by_end.update(dict.fromkeys(ends, cable))
         return ""
-    for end in ends:
-        if end in taken:
-            return f"a port already has another cable, between {show_cable(*taken[end].ends)}"
-    cables[frozenset(ends)] = cable
-    taken.update(dict.fromkeys(ends, cable))
-    return ""
+
+    def _share(self, name: str) -> str:
+        return self._names.setdefault(name, name)
 
 
 def _with_source(problem: ParseError, source: str) -> ParseError:

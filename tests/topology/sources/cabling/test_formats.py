@@ -1,6 +1,7 @@
 """`parse_cabling` detects the form by its content and skips bad lines with an error."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -211,3 +212,24 @@ def test_it_counts_the_cables_of_a_json_document_and_not_its_lines() -> None:
     plan = plan_of(json.dumps(cables, indent=2))
     assert ends(plan) == [("a", "1", "b", "1")]
     assert [str(error).partition(" a port")[0] for error in plan.errors] == ["plan: cable 2:"]
+
+
+def test_a_cable_takes_little_memory_beside_its_line() -> None:
+    rows = [f"host-{at:05},p1,leaf-{at // 32:04},swp{at % 32}" for at in range(5000)]
+    raw = "\n".join(("device_a,port_a,device_b,port_b", *rows)).encode()
+    parse_cabling(raw)
+    tracemalloc.start()
+    try:
+        plan = parse_cabling(raw)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(plan.cables) == 5000
+    assert len({id(cable.device_b) for cable in plan.cables}) == 157
+    assert peak < 750 * len(plan.cables)
+
+
+@pytest.mark.parametrize("again", ["a,1,b,1", "b,1,a,1", "A,1,b,1"])
+def test_a_cable_that_is_listed_again_counts_once(again: str) -> None:
+    plan = parse_cabling(f"device_a,port_a,device_b,port_b\na,1,b,1\n{again}\n".encode())
+    assert (len(plan.cables), plan.errors) == (1, ())
