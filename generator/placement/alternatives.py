@@ -16,7 +16,6 @@ from generator.placement.answer import Alternative
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.gang_view import reopen_view
 from generator.placement.cluster.levels import CLUSTER_TIER
-from generator.placement.cluster.shapes import SlotCache
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.objective import PlacementCandidate
 from generator.placement.problem.problem import Problem, build_problem
@@ -134,7 +133,7 @@ def without_exclusions(problem: Problem) -> Problem:
         closed=None,
         taint_sets=(frozenset(),),
         taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
-        slot_cache=SlotCache(),
+        shape_cache={},
     )
     groups = tuple(replace(group, selector=()) for group in problem.request.groups)
     changed_request = replace(problem.request, groups=groups)

@@ -10,7 +10,6 @@ import grpc
 
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import BatchPlacement, place_batch
-from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.groups import GangGroup
@@ -316,7 +315,7 @@ def _exclude_nodes(snapshot: Snapshot, columns: Sequence[int]) -> Snapshot:
     """Return the snapshot with some nodes made unschedulable."""
     schedulable = snapshot.schedulable.copy()
     schedulable[list(columns)] = False
-    return replace(snapshot, schedulable=schedulable, slot_cache=SlotCache())
+    return replace(snapshot, schedulable=schedulable, shape_cache={})
 
 
 def _encode_candidate(

@@ -20,7 +20,7 @@ from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import IntArray
-from generator.placement.cluster.shapes import PodShape, SlotCache
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective, measure
@@ -214,7 +214,7 @@ class _SearchPlacer:
         del rank
         left, reserved = free.free_array(), self.request_class.reserved
         left = left if reserved is None else left - reserved
-        snapshot = replace(self.request_class.problem.snapshot, free=left, slot_cache=SlotCache())
+        snapshot = replace(self.request_class.problem.snapshot, free=left)
         problem = build_problem(snapshot, self.request)
         try:
             candidate = solve(problem, Budget(SEARCH_STEPS))

@@ -16,7 +16,7 @@ import numpy as np
 
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import BoolArray, IntArray
-from generator.placement.cluster.shapes import PodShape
+from generator.placement.cluster.shapes import MAX_SHAPES, CountedShape, PodShape
 from generator.placement.cluster.snapshot import Snapshot, fit_pods
 from generator.placement.groups import GangGroup
 from generator.placement.request import PlacementRequest
@@ -238,21 +238,29 @@ def _cached_shape(
     """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
     total_pods, uses_tiers = job
     cache_key = (key, uses_tiers, None if any(need for _, need in group.request) else total_pods)
-    cached = snapshot.slot_cache.get(cache_key)
-    if cached is not None and not cached[1]:
-        return cached[0]
+    cache = snapshot.shape_cache
+    cached = cache.get(cache_key)
     if cached is None:
         shape = _count_shape(snapshot, group, total_pods=total_pods, uses_tiers=uses_tiers)
+    elif cached.free is snapshot.free:
+        return cached.shape
     else:
-        shape, nodes = cached[0], np.array(sorted(cached[1]))
-        fits = np.where(
-            shape.allowed[nodes],
-            snapshot.count_slots(shape.request, unbounded=total_pods, nodes=nodes),
-            0,
-        )
-        shape = shape.with_slots(snapshot.levels, nodes, fits)
-    snapshot.slot_cache.store(cache_key, shape)
+        shape = _count_changes(snapshot, cached, unbounded=total_pods)
+    if len(cache) >= MAX_SHAPES and cached is None:
+        cache.clear()
+    cache[cache_key] = CountedShape(shape, snapshot.free)
     return shape
+
+
+def _count_changes(snapshot: Snapshot, cached: CountedShape, *, unbounded: int) -> PodShape:
+    """Return a shape that was counted with other free quantities of the same nodes."""
+    shape, resources = cached.shape, snapshot.resources
+    rows = [row for row, name in enumerate(resources) if shape.request.get(name)]
+    nodes = np.flatnonzero((cached.free[rows] != snapshot.free[rows]).any(axis=0))
+    if not len(nodes):
+        return shape
+    slots = snapshot.count_slots(shape.request, unbounded=unbounded, nodes=nodes)
+    return shape.with_slots(snapshot.levels, nodes, np.where(shape.allowed[nodes], slots, 0))
 
 
 def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, UnknownTier
-from generator.placement.cluster.shapes import SlotCache
 from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_after, replace_fields
 
 MAX_VIEWS = 16
@@ -51,21 +50,20 @@ def view_for(
         )
         if is_closed:
             closed = _find_closed_nodes(view, gang, priority, exclusive=exclusive)
-            view = replace_fields(view, closed=closed, slot_cache=SlotCache())
+            view = replace_fields(view, closed=closed, shape_cache={})
         snapshot.views[key] = view
     return view
 
 
 def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
     """Return the snapshot as if nominated gangs ran."""
-    free, touched = free_after(snapshot, gangs, sign=-1)
-    return replace_fields(snapshot, free=free, slot_cache=SlotCache(snapshot.slot_cache, touched))
+    return replace_fields(snapshot, free=free_after(snapshot, gangs, sign=-1))
 
 
 def reopen_view(view: Snapshot, gang: str, priority: int) -> Snapshot:
     """Return the view of a gang that can share domains with other gangs."""
     closed = _find_closed_nodes(view, gang, priority, exclusive=None)
-    return replace_fields(view, closed=closed, slot_cache=SlotCache())
+    return replace_fields(view, closed=closed, shape_cache={})
 
 
 def _binding_nominations(snapshot: Snapshot, gang: str, priority: int) -> dict[str, RunningGang]:

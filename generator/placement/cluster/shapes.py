@@ -1,13 +1,13 @@
 """The pods of one shape that fit each node and each unit of every tier, and a cache of them.
 
-A changed snapshot counts only the changed nodes again. The cache holds no state of its own: a lost
-row is counted again. It is written without a lock; two threads that count the same shape at once
-write equal rows.
+A snapshot counts a cached shape again only on nodes whose free quantities differ. The cache holds
+no state of its own: a lost row is counted again. It is written without a lock; whichever of two
+threads writes last, the row is right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
@@ -80,66 +80,14 @@ class PodShape:
 
 MAX_SHAPES = 64
 """Cached shapes; the cache is then cleared."""
-STALE_DIVISOR = 8
-"""A row is dropped after 1/8 of the nodes have changed since it was counted.
-
-A node counts once per change.
-"""
-
-StaleNodes = frozenset[int]
-"""Positions of nodes that have changed since a shape was counted."""
 
 
-class _CachedShape(NamedTuple):
-    """A shape, and the nodes that changed since it was counted."""
+class CountedShape(NamedTuple):
+    """A shape, and the free quantities with which it was counted."""
 
     shape: PodShape
-    stale: tuple[StaleNodes, ...]
-    """One entry per change; they are joined when the shape is read, not at every change."""
-    num_stale: int
+    free: IntArray
 
 
-class SlotCache:
-    """Shapes by key, each with the nodes that changed since it was counted."""
-
-    def __init__(
-        self, base: SlotCache | None = None, changed_nodes: StaleNodes = frozenset()
-    ) -> None:
-        """Begin empty, or as a view of another cache that differs at some positions."""
-        self._rows: dict[Hashable, _CachedShape] = {}
-        self._base, self._changed_nodes = base, changed_nodes
-
-    def get(self, key: Hashable) -> tuple[PodShape, StaleNodes] | None:
-        """Return a shape and the positions to count again, or None if it is not cached."""
-        row = self._rows.get(key)
-        if row is not None:
-            return row.shape, frozenset().union(*row.stale)
-        base_row = None if self._base is None else self._base.get(key)
-        return None if base_row is None else (base_row[0], base_row[1] | self._changed_nodes)
-
-    def keys(self) -> Iterator[Hashable]:
-        """Yield the keys of the rows of this cache, not those of its base."""
-        yield from self._rows.copy()
-
-    def store(self, key: Hashable, shape: PodShape) -> None:
-        """Store a shape here, and in the base as stale at the positions that differ."""
-        self._store_row(key, _CachedShape(shape, (), 0))
-        if self._base is not None:
-            differing = (self._changed_nodes,) if self._changed_nodes else ()
-            self._base._store_row(key, _CachedShape(shape, differing, len(self._changed_nodes)))  # noqa: SLF001 - of the same class
-
-    def _store_row(self, key: Hashable, row: _CachedShape) -> None:
-        if len(self._rows) >= MAX_SHAPES and key not in self._rows:
-            self._rows.clear()
-        self._rows[key] = row
-
-    def after_change(self, touched: StaleNodes, num_nodes: int) -> SlotCache:
-        """Return the cache after some nodes changed, without rows that are too stale; O(shapes)."""
-        cache, num_touched = SlotCache(self._base, self._changed_nodes | touched), len(touched)
-        max_stale = num_nodes // STALE_DIVISOR - num_touched
-        cache._rows = {
-            key: _CachedShape(shape, (*stale, touched), num_stale + num_touched)
-            for key, (shape, stale, num_stale) in self._rows.copy().items()
-            if num_stale <= max_stale
-        }
-        return cache
+ShapeCache = dict[Hashable, CountedShape]
+"""Shapes by what decides them but the free quantities; shared by snapshots of the same nodes."""

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
-from generator.placement.cluster.shapes import SlotCache
+from generator.placement.cluster.shapes import ShapeCache
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
@@ -119,8 +119,8 @@ class Snapshot:
     """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
     """Ranks of units by name per tier, read so far; a cache of `levels`."""
-    slot_cache: SlotCache = field(default_factory=SlotCache, repr=False)
-    """Shapes counted so far; a cache of everything but `running` and `nominated`."""
+    shape_cache: ShapeCache = field(default_factory=dict, repr=False)
+    """Shapes counted so far; a cache of everything but `free`, `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""
     views: dict[object, Snapshot] = field(default_factory=dict, init=False, repr=False)
@@ -310,25 +310,22 @@ def replace_fields(snapshot: Snapshot, **changes: object) -> Snapshot:
 _node_name = attrgetter("node")
 
 
-def free_after(
-    snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int
-) -> tuple[IntArray, frozenset[int]]:
-    """Return the free quantities after adding `sign` times the gangs' pods, and the changed nodes.
+def free_after(snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int) -> IntArray:
+    """Return the free quantities after adding `sign` times the gangs' pods.
 
     Cost: O(resources × nodes) to copy, O(pods) to change.
     """
-    free, touched = snapshot.free.copy(), set[int]()
+    free = snapshot.free.copy()
     row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
     for pods in (pods for gang in gangs for pods in gang.pods):
         position = snapshot.position_of.get(pods.node)
         if position is None:
             continue
-        touched.add(position)
         for name, need in pods.request.items():
             if name in row_of_resource:
                 free[row_of_resource[name], position] += sign * need * pods.count
     free.setflags(write=False)
-    return free, frozenset(touched)
+    return free
 
 
 def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: int) -> Snapshot:
@@ -345,14 +342,11 @@ def _change_running(snapshot: Snapshot, gangs: Sequence[RunningGang], *, sign: i
         else:
             pods = _sorted_pods(gang.pods)
             running[gang.gang] = gang if pods == gang.pods else replace(gang, pods=pods)
-    free, touched = free_after(snapshot, gangs, sign=sign)
-    counted = snapshot.slot_cache.after_change(touched, snapshot.num_nodes)
     return replace_fields(
         snapshot,
-        free=free,
+        free=free_after(snapshot, gangs, sign=sign),
         running=MappingProxyType(running),
         exclusive_gangs=exclusive_gangs,
-        slot_cache=counted,
     )
 
 

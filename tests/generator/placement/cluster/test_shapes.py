@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+from unittest import mock
+
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.shapes import MAX_SHAPES, STALE_DIVISOR, SlotCache
+from generator.placement.cluster.shapes import MAX_SHAPES
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -22,8 +24,9 @@ from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
-from tests.generator.placement.documents import racks, request, workers
+from tests.generator.placement.documents import cluster, racks, request, workers
 
+COUNT = Snapshot.count_slots
 TREE = racks(6, 8, 4, 6, per_block=2)
 SPECS = {
     name: NodeSpec(name, {"slots": 2 + at % 3, "cpu": 8000}, labels={"zone": "ab"[at % 2]})
@@ -70,44 +73,36 @@ def test_it_counts_only_the_nodes_that_changed() -> None:
     place(snapshot, request(groups=workers(3)))
     gang = RunningGang("g", (RunningPods("n0"), RunningPods("n3")))
     changed = with_running(snapshot, gang)
-    place(changed, request(groups=workers(2)))
-    assert place(changed, request(groups=workers(24))).is_feasible
-    kinds = list(snapshot.slot_cache.keys())
-    assert len(kinds) == 1
-    assert list(changed.slot_cache.keys()) == kinds
+    with mock.patch.object(Snapshot, "count_slots", autospec=True, side_effect=COUNT) as counted:
+        assert place(changed, request(groups=workers(24))).is_feasible
+    nodes = [call.kwargs.get("nodes") for call in counted.call_args_list]
+    assert [0, 3] in [list(row) for row in nodes if isinstance(row, np.ndarray)]
+    assert not any(row is None for row in nodes)
 
 
-@pytest.mark.parametrize(
-    ("num_changed", "is_kept"),
-    [
-        pytest.param(3, True, id="a slightly stale row is kept"),
-        pytest.param(4, False, id="a very stale row is dropped"),
-    ],
-)
-def test_it_keeps_rows_until_they_are_too_stale(num_changed: int, *, is_kept: bool) -> None:
+def test_a_change_of_other_resources_counts_no_node() -> None:
     snapshot = build_snapshot(TREE, SPECS)
     place(snapshot, request(groups=workers(3)))
-    assert len(TREE.nodes) // STALE_DIVISOR == 3
-    touched = frozenset(range(num_changed))
-    assert bool(list(snapshot.slot_cache.after_change(touched, len(TREE.nodes)).keys())) == is_kept
+    (before,) = snapshot.shape_cache.values()
+    gang = RunningGang("g", (RunningPods("n0", {"cpu": 1000}),))
+    place(with_running(snapshot, gang), request(groups=workers(2)))
+    (after,) = snapshot.shape_cache.values()
+    assert after.shape is before.shape
+    assert after.free is not before.free
 
 
 def test_it_bounds_the_number_of_cached_shapes() -> None:
     snapshot = build_snapshot(TREE, SPECS)
     for slots in range(MAX_SHAPES + 1):
         place(snapshot, request(groups=workers(1, request={"cpu": 1, "slots": slots})))
-    assert len(list(snapshot.slot_cache.keys())) <= MAX_SHAPES
+    assert len(snapshot.shape_cache) <= MAX_SHAPES
 
 
-def test_it_distinguishes_a_view_from_its_base() -> None:
-    snapshot = build_snapshot(TREE, SPECS)
-    place(snapshot, request(groups=workers(3)))
-    (kind,) = snapshot.slot_cache.keys()
-    view = SlotCache(snapshot.slot_cache, frozenset({1, 2}))
-    found, known = view.get(kind), snapshot.slot_cache.get(kind)
-    assert found is not None
-    assert known is not None
-    assert found == (known[0], frozenset({1, 2}))
-    view.store(kind, known[0])
-    assert view.get(kind) == (known[0], frozenset())
-    assert snapshot.slot_cache.get(kind) == (known[0], frozenset({1, 2}))
+def test_a_view_and_its_base_count_for_themselves() -> None:
+    base = cluster(racks(2, 2))
+    kept = RunningGang("kept", (RunningPods("n0"),), 100)
+    view = with_nominated(base, {"reservation": kept})
+    asked = request(groups=workers(3, required="cluster"))
+    for _ in range(2):
+        assert place(view, asked).assignment == {"workers": ("n1", "n2", "n3")}
+        assert place(base, asked).assignment == {"workers": ("n0", "n1", "n2")}
