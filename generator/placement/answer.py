@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, overload
@@ -156,10 +156,20 @@ class Placement:
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """Details that only one preset computes: buckets, the sequence of pods, scores of nodes."""
 
-    def explain(self) -> None:
-        """Compute the explanations now, so that the answer no longer references the snapshot."""
-        for details in (self.objective, self.domain_verdicts):
+    def detached(self, *, explains: bool) -> Placement:
+        """Return the answer so that it no longer refers to the snapshot.
+
+        Args:
+            explains: whether to compute the explanation now; else it is left out, unless there is
+                no placement: then it is the answer.
+        """
+        if self.is_feasible and not explains:
+            return replace(
+                self, objective=NO_DETAILS, domain_verdicts=(), preset_details=NO_DETAILS
+            )
+        for details in (self.objective, self.domain_verdicts, self.preset_details):
             len(details)
+        return self
 
 
 def render_placement(placement: Placement) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -43,7 +43,6 @@ from generator.placement.problem.evictable_pods import find_evictable, without_e
 from generator.placement.problem.objective import (
     PlacementCandidate,
     eviction_of,
-    measure,
     render_objective,
 )
 from generator.placement.problem.problem import Problem, build_problem
@@ -172,57 +171,6 @@ def _solve_in_time(
     if not is_proved:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
     return _explain_infeasible(problem, query_time.renew(EXPLANATION_STEPS))
-
-
-def uniform_answer(
-    snapshot: Snapshot,
-    request: PlacementRequest,
-    pods: tuple[int, ...],
-    view: Callable[[], Snapshot],
-) -> Placement:
-    """Return the answer for a plain gang; the problem is built only when an explanation is read.
-
-    Args:
-        snapshot: any snapshot of the cluster.
-        request: of a plain gang.
-        pods: positions of its nodes, in index order.
-        view: returns the snapshot for the explanation.
-    """
-    specs, tier = snapshot.specs, snapshot.levels.common_tier(pods[0], pods[-1])
-    explanation = _UniformExplanation(view, request, pods)
-    names = tuple([specs[node].name for node in pods])
-    return Placement(
-        is_feasible=True,
-        assignment=MappingProxyType({request.groups[0].name: names}),
-        tier=snapshot.levels.tiers[tier],
-        objective=LazyMapping(explanation.objective),
-        is_proved=True,
-        domain_verdicts=LazySequence(explanation.domain_verdicts),
-    )
-
-
-class _UniformExplanation:
-    """Computes the explanation for the answer of a plain gang."""
-
-    def __init__(
-        self, view: Callable[[], Snapshot], request: PlacementRequest, pods: tuple[int, ...]
-    ) -> None:
-        self._make_snapshot, self._request, self._positions = view, request, pods
-
-    @cached_property
-    def _problem_and_candidate(self) -> tuple[Problem, PlacementCandidate]:
-        problem, pods = build_problem(self._make_snapshot(), self._request), (self._positions,)
-        return problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=True)
-
-    def objective(self) -> Mapping[str, object]:
-        problem, candidate = self._problem_and_candidate
-        return render_objective(problem, candidate.objective)
-
-    def domain_verdicts(self) -> Sequence[DomainVerdict]:
-        problem, candidate = self._problem_and_candidate
-        return judge_domains(
-            problem, candidate.objective.values[ObjectiveKey.JOB_TIER][0], candidate
-        )
 
 
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:

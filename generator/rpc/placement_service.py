@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 import grpc
 
 from generator.placement.answer import Placement
-from generator.placement.batch.joint import BatchPlacement, place_batch
+from generator.placement.batch.joint import BatchOptions, BatchPlacement, place_batch
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.groups import GangGroup
@@ -110,7 +110,10 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         for message in request_iterator:
             if batch is not None:
                 snapshot = batch.snapshot
-            batch = self._plan_batch(snapshot, self._decode_batch(message, names), context)
+            requests = self._decode_batch(message, names)
+            batch = self._plan_batch(
+                snapshot, requests, context, BatchOptions(explains=message.explain)
+            )
             render = encode_placement if message.explain else encode_brief_placement
             yield from _split_batch_response([render(placement) for placement in batch.placements])
 
@@ -224,11 +227,14 @@ class PlacementServicer(placement_pb2_grpc.PlacementServiceServicer):
         snapshot: Snapshot,
         requests: Sequence[PlacementRequest],
         context: grpc.ServicerContext,
+        options: BatchOptions,
     ) -> BatchPlacement:
         """Plan gangs together in most of the remaining time."""
         started = self._clock()
         budget_s = context.time_remaining() * (1 - REPLY_SHARE)
-        batch = place_batch(snapshot, requests, clock=self._clock, deadline_s=budget_s)
+        batch = place_batch(
+            snapshot, requests, clock=self._clock, deadline_s=budget_s, options=options
+        )
         took_s = (self._clock() - started) / max(len(requests), 1)
         for placement in batch.placements:
             self._on_query(_classify_placement(placement), took_s)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
 from generator.placement.batch.local_search import GangPlace, LocalSearch
 from generator.placement.batch.members import SPAN_FACTOR, BatchMembers
 from generator.placement.batch.sequential import (
     SequentialPlacement,
-    must_explain_now,
     place_sequentially,
 )
 from generator.placement.budget import Budget
@@ -34,6 +34,23 @@ STEPS_PER_GANG = 10
 """Additional budget per gang."""
 SEQUENTIAL_TIME_SHARE = 0.7
 """Share of a batch's deadline for placing its gangs one after the other."""
+
+
+class BatchOptions(NamedTuple):
+    """What the caller of a batch decides."""
+
+    steps: int = BATCH_STEPS
+    """Budget of the joint placement, in addition to the budget per gang."""
+    keeps_tiers: bool = False
+    """Whether each gang stays at the tier that it had in sequence or a lower one.
+
+    Otherwise it may move up if others of its priority gain more than it loses.
+    """
+    explains: bool = True
+    """Whether placements are explained, which takes longer than to find them."""
+
+
+DEFAULT_OPTIONS: Final = BatchOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +81,7 @@ def place_batch(
     *,
     clock: Callable[[], float] | None = None,
     deadline_s: float | None = None,
-    steps: int = BATCH_STEPS,
-    keeps_tiers: bool = False,
+    options: BatchOptions = DEFAULT_OPTIONS,
 ) -> BatchPlacement:
     """Return the best places found for gangs that run together.
 
@@ -79,9 +95,7 @@ def place_batch(
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
         deadline_s: time limit of the batch: most of it is divided equally among the gangs for
             placing them in sequence; at least the rest is for placing them jointly.
-        steps: budget of the joint placement, in addition to the budget per gang.
-        keeps_tiers: leave each gang at the tier that it had in sequence or a lower one, even if
-            others of its priority would gain more than it loses.
+        options: what is left to the caller.
 
     Raises:
         InvariantError: two requests name the same gang.
@@ -90,19 +104,23 @@ def place_batch(
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    budget = Budget(steps + STEPS_PER_GANG * len(requests))
+    budget = Budget(options.steps + STEPS_PER_GANG * len(requests))
     if clock is not None and deadline_s is not None:
         budget = Budget(budget.steps, clock, started_at_s + deadline_s)
     gang_deadline_s = (
         None if deadline_s is None else deadline_s * SEQUENTIAL_TIME_SHARE / max(len(requests), 1)
     )
     sequential = place_sequentially(
-        snapshot, [requests[index] for index in queue], clock=clock, gang_deadline_s=gang_deadline_s
+        snapshot,
+        [requests[index] for index in queue],
+        clock=clock,
+        gang_deadline_s=gang_deadline_s,
+        explains=options.explains,
     )
     batch = (
         _sequential_answer(sequential)
         if sequential.is_within_leaves
-        else _improve_jointly(sequential, budget, keeps_tiers=keeps_tiers)
+        else _improve_jointly(sequential, budget, options)
     )
     placements = dict(zip(queue, batch.placements, strict=True))
     return replace(batch, placements=tuple(placements[index] for index in range(len(requests))))
@@ -125,10 +143,10 @@ def _sequential_answer(sequential: SequentialPlacement) -> BatchPlacement:
 
 
 def _improve_jointly(
-    sequential: SequentialPlacement, budget: Budget, *, keeps_tiers: bool
+    sequential: SequentialPlacement, budget: Budget, options: BatchOptions
 ) -> BatchPlacement:
     """Return the answer after the local search has moved gangs."""
-    batch = BatchMembers(sequential, keeps_tiers=keeps_tiers)
+    batch = BatchMembers(sequential, keeps_tiers=options.keeps_tiers)
     before = [member.place for member in batch.members]
     LocalSearch(batch.members, batch.free, budget).run()
     after = [member.place for member in batch.members]
@@ -137,7 +155,7 @@ def _improve_jointly(
         for index, (old_place, place) in enumerate(zip(before, after, strict=True))
         if place is not None and place != old_place
     }
-    snapshot, placements = _apply_moves(sequential, moved)
+    snapshot, placements = _apply_moves(sequential, moved, explains=options.explains)
     return BatchPlacement(
         placements=placements,
         make_snapshot=lambda: snapshot,
@@ -151,18 +169,16 @@ def _improve_jointly(
 
 
 def _apply_moves(
-    sequential: SequentialPlacement, places: Mapping[int, GangPlace]
+    sequential: SequentialPlacement, places: Mapping[int, GangPlace], *, explains: bool
 ) -> tuple[Snapshot, tuple[Placement, ...]]:
     """Return the snapshot and the answers after gangs move from their sequential places."""
     snapshot, placements = sequential.final_snapshot, list(sequential.placements)
-    explains_now = must_explain_now(snapshot, len(places))
     for index in places:
         snapshot = without_running(snapshot, sequential.requests[index].gang)
     for index, place in places.items():
         request = sequential.requests[index]
-        placements[index] = _joint_answer(snapshot, request, place.positions)
-        if explains_now:
-            placements[index].explain()
+        answer = _joint_answer(snapshot, request, place.positions)
+        placements[index] = answer.detached(explains=explains)
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
     return snapshot, tuple(placements)
 

@@ -7,18 +7,14 @@ from dataclasses import dataclass, replace
 
 from generator.placement.answer import Placement
 from generator.placement.batch.uniform_gangs import UniformGangs
-from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import (
     RunningGang,
     Snapshot,
     with_running,
     without_running,
 )
-from generator.placement.engine import as_running_gang, place, uniform_answer
+from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest
-
-MAX_KEPT_BYTES = 64 << 20
-"""Most bytes of snapshots that the answers of a batch may keep for their explanations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +26,12 @@ class SequentialPlacement:
     placements: tuple[Placement, ...]
     base_snapshot: Snapshot
     """Without the pods that the batch evicts, and without the gangs of the batch."""
-    chain: SnapshotChain
+    cluster: GrowingCluster
 
     @property
     def final_snapshot(self) -> Snapshot:
         """With all placed gangs."""
-        return self.chain.latest
+        return self.cluster.snapshot
 
     @property
     def is_within_leaves(self) -> bool:
@@ -50,6 +46,7 @@ def place_sequentially(
     *,
     clock: Callable[[], float] | None = None,
     gang_deadline_s: float | None = None,
+    explains: bool = True,
 ) -> SequentialPlacement:
     """Place gangs one after the other.
 
@@ -58,75 +55,52 @@ def place_sequentially(
         requests: requests of distinct gangs, in order.
         clock: seconds of a monotonic clock, for deadlines.
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
+        explains: whether the placements have explanations. Without them, plain gangs with equal
+            requests are placed by the ranks of leaves.
     """
     base, placements = snapshot, list[Placement]()
     # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
-    ranked = () if any(request.exclusive for request in requests) else requests
-    chain, uniform = SnapshotChain(snapshot), UniformGangs(snapshot, ranked)
-    explains_now = must_explain_now(snapshot, len(requests))
+    is_ranked = not explains and not any(request.exclusive for request in requests)
+    cluster, uniform = (
+        GrowingCluster(snapshot),
+        UniformGangs(snapshot, requests if is_ranked else ()),
+    )
     for request in requests:
-        pods = uniform.place(request)
-        if pods is not None:
-            answer = uniform_answer(snapshot, request, pods, chain.lazy_view(request))
-            placements.append(answer)
-            chain.add(request, answer)
-            continue
-        before = chain.latest
-        bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-        answer = place(before, bounded, clock=clock)
-        if explains_now:
-            answer.explain()
+        answer = uniform.place(request)
+        if answer is None:
+            before = cluster.snapshot
+            bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
+            answer = place(before, bounded, clock=clock).detached(explains=explains)
+            if answer.is_feasible:
+                base = without_victims(base, answer.victims, priority=request.priority)
+                cluster.start(request, answer)
+                uniform.follow(before, cluster.snapshot)
+        else:
+            cluster.start(request, answer)
         placements.append(answer)
-        if answer.is_feasible:
-            base = without_victims(base, answer.victims, priority=request.priority)
-            chain.add(request, answer)
-            uniform.follow(before, chain.latest)
-    return SequentialPlacement(tuple(requests), tuple(placements), base, chain)
+    return SequentialPlacement(tuple(requests), tuple(placements), base, cluster)
 
 
-def must_explain_now(snapshot: Snapshot, num_answers: int) -> bool:
-    """Return whether this many answers, each with its own snapshot, would use too much memory."""
-    return snapshot.free.nbytes * num_answers > MAX_KEPT_BYTES
-
-
-class SnapshotChain:
-    """The snapshots between gangs; each is built when it is read."""
+class GrowingCluster:
+    """The cluster while gangs start; its snapshot is built when it is read."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with no gang placed."""
-        self._placed: list[tuple[PlacementRequest, Placement]] = []
-        self._first = (0, snapshot)
-        self._last_read = self._first
-        """A number of gangs that have started, and the snapshot then."""
+        self._snapshot, self._waiting = snapshot, list[RunningGang]()
 
-    def add(self, request: PlacementRequest, placement: Placement) -> None:
+    def start(self, request: PlacementRequest, placement: Placement) -> None:
         """Let a gang start after its victims are evicted."""
-        self._placed.append((request, placement))
+        if placement.victims:
+            victims, priority = placement.victims, request.priority
+            self._snapshot = without_victims(self.snapshot, victims, priority=priority)
+        self._waiting.append(as_running_gang(request, placement))
 
     @property
-    def latest(self) -> Snapshot:
-        """The snapshot with all gangs that have started."""
-        return self._at(len(self._placed))
-
-    def lazy_view(self, request: PlacementRequest) -> Callable[[], Snapshot]:
-        """Return a function that builds the snapshot as a gang sees it now."""
-        num_placed = len(self._placed)
-        return lambda: view_for(self._at(num_placed), request.gang, request.priority)
-
-    def _at(self, num_placed: int) -> Snapshot:
-        """Return the snapshot after the first gangs have started; O(nodes + gangs since)."""
-        last_read = self._last_read  # read once: another thread may replace it
-        start, snapshot = last_read if last_read[0] <= num_placed else self._first
-        waiting: list[RunningGang] = []
-        for request, placement in self._placed[start:num_placed]:
-            if placement.victims:
-                snapshot = with_running(snapshot, *waiting)
-                snapshot = without_victims(snapshot, placement.victims, priority=request.priority)
-                waiting = []
-            waiting.append(as_running_gang(request, placement))
-        snapshot = with_running(snapshot, *waiting) if waiting else snapshot
-        self._last_read = (num_placed, snapshot)
-        return snapshot
+    def snapshot(self) -> Snapshot:
+        """The snapshot with all gangs that have started; O(nodes + gangs since the last read)."""
+        if self._waiting:
+            self._snapshot, self._waiting = with_running(self._snapshot, *self._waiting), []
+        return self._snapshot
 
 
 def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:

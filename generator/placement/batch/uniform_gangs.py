@@ -1,30 +1,31 @@
 """Place plain gangs with equal requests by one rank per leaf, without a snapshot for each gang.
 
-The answers equal those of the engine on the snapshot that the earlier gangs leave.
+A plain gang is one group of equal pods that only tiers, and slices in a leaf, bound. For it the
+rules of `optimal` need only a few comparisons: the lowest tier that fits, the fewest nodes, the
+fewest slots in the domain and in those around it, the fewest slots left on the nodes used, the
+first name. The answers equal those of the engine on the snapshot that the earlier gangs leave.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
+from generator.placement.answer import NO_DETAILS, Placement
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
 from generator.placement.cluster.gang_view import view_for
-from generator.placement.cluster.levels import LEAF_TIER, IntArray
+from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
+from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
-from generator.placement.request import PlacementRequest
-from generator.placement.solve.uniform_gang import (
-    fill_tightest,
-    is_uniform_gang,
-    may_span,
-    nodes_in_index_order,
-    tightest_units,
-)
+from generator.placement.presets import Preset
+from generator.placement.request import GangGroup, PlacementRequest
+from generator.placement.solve.homogeneous import cut_parts
 from topology.model.errors import InvariantError
 
 MIN_REPEATS = 4
@@ -80,8 +81,8 @@ class UniformGangs:
         ranked.ranks = np.array([self._rank(ranked, leaf) for leaf in leaves], dtype=np.int64)
         return ranked
 
-    def place(self, request: PlacementRequest) -> tuple[int, ...] | None:
-        """Place a gang on the best nodes, and return them in index order.
+    def place(self, request: PlacementRequest) -> Placement | None:
+        """Place a gang on the best nodes, and return the answer without an explanation.
 
         None: nothing is placed, and the full engine must answer.
         """
@@ -92,7 +93,16 @@ class UniformGangs:
         for node, count in pods.items():
             self._free.take(ranked.shape, node, count)
         self._require_allowed(request, pods)
-        return nodes_in_index_order(self._free.levels, request.groups[0], pods)
+        nodes = nodes_in_index_order(self._free.levels, request.groups[0], pods)
+        names = tuple([self._snapshot.specs[node].name for node in nodes])
+        tier = self._free.levels.common_tier(min(pods), max(pods))
+        return Placement(
+            is_feasible=True,
+            assignment=MappingProxyType({request.groups[0].name: names}),
+            tier=self._free.levels.tiers[tier],
+            objective=NO_DETAILS,
+            is_proved=True,
+        )
 
     def _require_allowed(self, request: PlacementRequest, pods: dict[int, int]) -> None:
         """Check an answer before it leaves: counts, tiers, and what its nodes have left.
@@ -161,3 +171,83 @@ class UniformGangs:
             if total >= num_pods:
                 return num_nodes
         return NO_FIT
+
+
+def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:
+    """Return whether a request is one group that only tiers bound, of which no pod runs yet."""
+    if request.preset is not Preset.OPTIMAL or len(request.groups) > 1 or request.sets:
+        return False
+    is_bound = request.strategies or request.limits or request.sort or request.traffic
+    return (
+        not (is_bound or any(request.roles) or request.options.spares_islands)
+        and snapshot.levels.root > LEAF_TIER
+        and snapshot.num_nodes > 0
+        and request.gang not in snapshot.running
+        and _is_uniform_group(snapshot, request.groups[0])
+    )
+
+
+def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
+    """Return whether pods have no bounds, except slices that must share a leaf."""
+    if group.wishes or group.multiples or group.is_optional or group.spread or group.count < 1:
+        return False
+    if not group.slices:
+        return True
+    layer = group.slices[-1]
+    is_bound = layer.has_short or layer.is_spread or layer.is_indexed
+    is_loose = layer.tier is None or snapshot.levels.height_of(layer.tier) < LEAF_TIER
+    return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
+
+
+def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
+    """Return whether a plain gang may lie in a domain of a tier."""
+    tiers = (request.required, request.groups[0].required)
+    return all(snapshot.levels.height_of(bound) >= tier for bound in tiers if bound)
+
+
+def tightest_units(
+    levels: TreeLevels, slots_by_tier: Sequence[IntArray], tier: int, units: IntArray
+) -> IntArray:
+    """Return the units with the fewest slots, then with the fewest around, nearest tier first."""
+    units = units_with_min(units, slots_by_tier[tier][units])
+    for outer in range(tier + 1, levels.root):
+        if len(units) > 1:
+            around = levels.unit_of_node[outer][levels.starts[tier][units]]
+            units = units_with_min(units, slots_by_tier[outer][around])
+    return units
+
+
+def fill_tightest(
+    units: Iterable[tuple[int, Sequence[int]]], num_pods: int
+) -> dict[int, int] | None:
+    """Return pods per child in the first unit where the fewest children leave the fewest slots.
+
+    In tree order. None if the full engine must decide.
+
+    Args:
+        units: (first child, slots per child) of units that hold the pods.
+        num_pods: pods of the gang.
+    """
+    best: dict[int, int] = {}
+    least_left = -1
+    for first, child_slots in units:
+        chosen = choose_fewest_bins(child_slots, num_pods, is_tight=True)
+        if chosen is None:
+            return None
+        num_left = sum([child_slots[index] for index in chosen]) - num_pods
+        if not best or num_left < least_left:
+            pods = fill_in_order(child_slots, chosen, num_pods)
+            best, least_left = {first + index: count for index, count in pods.items()}, num_left
+        if not num_left:
+            break
+    return best
+
+
+def nodes_in_index_order(
+    levels: TreeLevels, group: GangGroup, pods: dict[int, int]
+) -> tuple[int, ...]:
+    """Return the nodes of pods in index order: slice by slice, each in tree order."""
+    if not group.slices or len(pods) == 1:
+        return tuple([node for node, count in pods.items() for _ in range(count)])
+    parts = sorted(cut_parts(levels, pods, group.slices[-1].size))
+    return tuple(node for part in parts for node in part)

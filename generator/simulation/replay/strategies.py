@@ -9,7 +9,7 @@ import numpy as np
 
 from generator.jobs.cluster import Ints, SlotCluster, UniformPods, sum_by_domain
 from generator.placement.answer import Placement
-from generator.placement.batch.joint import place_batch
+from generator.placement.batch.joint import BatchOptions, place_batch
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -26,8 +26,8 @@ from topology.model.tree import API_VERSION
 
 FIRST_FIT: Final = "first-fit"
 BEST_FIT: Final = "best-fit"
-MAX_JOINT_STEPS: Final = 1000
-"""Step limit for joint planning of the gangs of one instant: far cheaper than placing them."""
+BATCH_OPTIONS: Final = BatchOptions(steps=1000, keeps_tiers=True, explains=False)
+"""For the gangs of one instant: the step limit keeps joint planning far cheaper than placing."""
 STRATEGY_NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
@@ -163,7 +163,7 @@ class EngineStrategy:
         for gang in gangs:
             before = without_running(before, gang)
         requests = [self._build_request(self._pods[gang]).with_gang(gang) for gang in gangs]
-        batch = place_batch(before, requests, steps=MAX_JOINT_STEPS, keeps_tiers=True)
+        batch = place_batch(before, requests, options=BATCH_OPTIONS)
         if not batch.num_moved:
             return {}
         running_before = {gang: self._snapshot.running[gang] for gang in gangs}

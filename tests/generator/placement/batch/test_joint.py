@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
-from generator.placement.batch.joint import place_batch
+from generator.placement.batch.joint import BatchOptions, place_batch
 from generator.placement.batch.pack import fewest_bins
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_running
 from generator.placement.cluster.snapshot import without_running as without
@@ -99,7 +99,7 @@ def test_it_is_never_worse_than_in_sequence(
     snapshot, requests = batch
     single, found = (
         place_in_sequence(snapshot, requests),
-        place_batch(snapshot, requests, steps=SMALL_BUDGET),
+        place_batch(snapshot, requests, options=BatchOptions(SMALL_BUDGET)),
     )
     for alone, jointly in zip(single, found.placements, strict=True):
         assert jointly.is_feasible >= alone.is_feasible
@@ -114,7 +114,7 @@ def test_it_restores_the_cluster_after_all_gangs_end(
     batch: tuple[Snapshot, list[PlacementRequest]],
 ) -> None:
     snapshot, requests = batch
-    after = place_batch(snapshot, requests, steps=SMALL_BUDGET).snapshot
+    after = place_batch(snapshot, requests, options=BatchOptions(SMALL_BUDGET)).snapshot
     for request in requests:
         after = without(after, request.gang)
     assert np.array_equal(after.free, snapshot.free)
@@ -134,8 +134,8 @@ def test_it_ignores_the_given_order_between_priorities(
     }
     order = draw.draw(st.permutations([request.priority for request in requests]))
     shuffled = [rest[priority].pop(0) for priority in order]
-    first = place_batch(snapshot, queue, steps=SMALL_BUDGET)
-    second = place_batch(snapshot, shuffled, steps=SMALL_BUDGET)
+    first = place_batch(snapshot, queue, options=BatchOptions(SMALL_BUDGET))
+    second = place_batch(snapshot, shuffled, options=BatchOptions(SMALL_BUDGET))
     by_gang = dict(zip([request.gang for request in shuffled], second.placements, strict=True))
     for request, placement in zip(queue, first.placements, strict=True):
         assert by_gang[request.gang].assignment == placement.assignment
@@ -154,7 +154,9 @@ def test_it_places_no_fewer_pods_with_more_capacity(
     placed = []
     for widths in (leaves, [*leaves, more]):
         found = place_batch(
-            snapshot_of([[[1] * width for width in widths]]), requests, steps=SMALL_BUDGET
+            snapshot_of([[[1] * width for width in widths]]),
+            requests,
+            options=BatchOptions(SMALL_BUDGET),
         )
         placed.append(sum(len(nodes_of(row)) for row in found.placements))
     assert placed[0] <= placed[1]
