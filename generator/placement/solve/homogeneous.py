@@ -20,7 +20,7 @@ import numpy as np
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
-from generator.placement.presets import ObjectiveKey
+from generator.placement.presets import Direction, ObjectiveKey
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartPlacement, PartType, PlacedPart
 from generator.placement.solve.domain_dp import (
@@ -196,29 +196,16 @@ class HomogeneousFinder:
         return content_key(self._levels, self._shape.slots, tier, unit)
 
     def _fill_vector(self, tier: int, unit: int, fill: _DomainFill) -> list[int]:
-        """Return the values that the preset compares: used units and slots left, lowest first."""
-        levels, slots_by_tier = self._levels, self._shape.slots_by_tier
-        nodes, used, left = list(fill.pods_per_node), list[int](), list[int]()
+        """Return the values that the preset compares, of one fill of a unit."""
+        nodes, used, left = list(fill.pods_per_node), list[SortColumn](), list[SortColumn]()
         for inner in range(tier):
-            touched = list(set(levels.unit_of_node[inner][nodes].tolist()))
-            used.append(len(touched))
-            left.append(int(slots_by_tier[inner][touched].sum()) - self._num_pods)
-        start = levels.starts[tier][unit]
-        around = [
-            int(slots_by_tier[outer][levels.unit_of_node[outer][start]])
-            for outer in range(tier, levels.root)
-        ]
-        values: dict[ObjectiveKey, Sequence[int]] = {
-            ObjectiveKey.DOMAINS: used[::-1],
-            ObjectiveKey.SORT: [int(rule[tier][unit]) for rule in self._problem.sort_columns],
-            ObjectiveKey.SURPLUS: [int(slots_by_tier[tier][unit])],
-            ObjectiveKey.PARENT_SURPLUS: around[1:],
-            ObjectiveKey.FRAGMENTATION: [*left, *around],
-            ObjectiveKey.NAMES: [unit],
-        }
-        return [
-            value for term in self._problem.objective_order for value in values.get(term.key, ())
-        ]
+            touched = list(set(self._levels.unit_of_node[inner][nodes].tolist()))
+            slots = int(self._shape.slots_by_tier[inner][touched].sum())
+            used.append(partial(np.full_like, fill_value=len(touched)))
+            left.append(partial(np.full_like, fill_value=slots - self._num_pods))
+        measured = {ObjectiveKey.DOMAINS: used[::-1], ObjectiveKey.FRAGMENTATION: left}
+        units = np.array([unit])
+        return [int(column(units)[0]) for column in self._sort_columns(tier, measured)]
 
     def _inner_lower_bounds(
         self, tier: int, bounds: Bounds
@@ -254,7 +241,9 @@ class HomogeneousFinder:
             ObjectiveKey.NAMES: [np.asarray],
         }
         return [
-            column for term in self._problem.objective_order for column in columns.get(term.key, ())
+            column if term.direction is Direction.LESS else partial(_negated, column)
+            for term in self._problem.objective_order
+            for column in columns.get(term.key, ())
         ]
 
     def _min_units(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
@@ -274,6 +263,10 @@ class HomogeneousFinder:
         """Return the slots of the units of an outer tier around those of a tier."""
         starts = self._levels.starts[tier][units]
         return self._shape.slots_by_tier[outer][self._levels.unit_of_node[outer][starts]]
+
+
+def _negated(column: SortColumn, units: IntArray) -> IntArray:
+    return -column(units)
 
 
 class _DomainFill(NamedTuple):

@@ -7,7 +7,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
@@ -85,13 +85,44 @@ def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     return rows
 
 
-@pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KOORDINATOR])
-@settings(max_examples=examples(60), deadline=None)
+@pytest.mark.parametrize("preset", Preset)
+@settings(max_examples=examples(40), deadline=None)
 @given(scene=homogeneous())
 def test_it_agrees_with_the_tree_search(preset: Preset, scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
+    counts = tuple(group.count for group in problem.request.groups)
+    parts = build_parts(problem, counts, problem.strategies[0][1])
+    assume(is_homogeneous(problem, Counter(part.part_type for part in parts)))
     for counted, searched in both_vectors(problem):
         assert counted == searched
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    slots=st.lists(st.integers(1, 4), min_size=4, max_size=4),
+    order=st.permutations(range(4)),
+    left=st.integers(1, 6),
+)
+@example(slots=[2, 1, 2, 1], order=[0, 2, 1, 3], left=2)
+def test_it_agrees_with_the_tree_search_on_islands_of_equal_size(
+    slots: list[int], order: list[int], left: int
+) -> None:
+    tree = racks(2, 1, 1, 1, 1, 2, per_block=3)
+    free = [*slots, *(slots[place] for place in order)]
+    nodes = {f"n{at}": NodeSpec(f"n{at}", {"slots": many}) for at, many in enumerate(free)}
+    asked = request(
+        groups=workers(max(sum(slots) - left, 1)),
+        options={"spare_islands": True},
+    )
+    for counted, searched in both_vectors(build_problem(build_snapshot(tree, nodes), asked)):
+        assert counted == searched
+
+
+def test_it_takes_the_last_of_equal_domains_where_the_preset_does() -> None:
+    asked = request(preset="slurm-block", groups=workers(1), strategies=[["rack", "rack"]])
+    for counted, searched in both_vectors(build_problem(cluster(racks(2, 2)), asked)):
+        assert counted == searched
+    assert place(cluster(racks(2, 2)), asked).assignment == {"workers": ("n2",)}
 
 
 @settings(max_examples=examples(60), deadline=None)
