@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import re
 import zlib
 from typing import Final
 
@@ -12,6 +14,8 @@ _MAGIC: Final = b"\x1f\x8b"
 _GZIP_WINDOW: Final = 31
 MAX_RATIO: Final = 200
 """Limit of unpacked to packed size: lists of equal nodes have up to 60, a bomb has 1000."""
+_PIECE_BYTES: Final = 1 << 16
+_PADDING: Final = re.compile(rb"\0*+")
 SMALL_BYTES: Final = 4 << 20
 """Unpacked size that is allowed at any ratio."""
 
@@ -27,17 +31,23 @@ def unpack_bytes(raw: bytes, limit: int, *, source: str) -> bytes | ParseError:
     if not raw.startswith(_MAGIC):
         return raw
     allowed = min(limit, max(SMALL_BYTES, MAX_RATIO * len(raw)))
-    content = bytearray()
-    rest = raw
-    while rest:
-        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    content = io.BytesIO()  # its value is its buffer: no second copy
+    view, place = memoryview(raw), 0
+    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    while place < len(raw):
+        piece = view[place : place + _PIECE_BYTES]
         try:
-            content += unpacker.decompress(rest, allowed + 1 - len(content))
+            content.write(unpacker.decompress(piece, allowed + 1 - content.tell()))
         except zlib.error as error:
             return ParseError(f"gzip is damaged: {error}", source=source)
-        if len(content) > allowed:
+        if content.tell() > allowed:
             return ParseError(f"unpacks to more than {allowed} bytes", source=source)
-        if not unpacker.eof:
-            return CutInput("the file is cut: its gzip has no end", source=source)
-        rest = unpacker.unused_data.lstrip(b"\0")
-    return bytes(content)
+        place += len(piece) - len(unpacker.unused_data)
+        if unpacker.eof:
+            padding = _PADDING.match(raw, place)
+            place = padding.end() if padding else place
+            if place < len(raw):
+                unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    if not unpacker.eof:
+        return CutInput("the file is cut: its gzip has no end", source=source)
+    return content.getvalue()

@@ -55,3 +55,21 @@ def test_a_bomb_takes_no_more_memory_than_it_may(limit: int) -> None:
         tracemalloc.stop()
     assert str(refused) == f"x: unpacks to more than {allowed} bytes"
     assert peak < 3 * allowed + (1 << 20)
+
+
+def test_it_keeps_the_content_once_while_it_unpacks() -> None:
+    text = b"".join(b"leaf-%d port %d\n" % (at, at * 7919 % 100_003) for at in range(200_000))
+    packed = gzip.compress(text, 1)
+    tracemalloc.start()
+    try:
+        unpacked = unpack_bytes(packed, LIMIT, source="x")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert unpacked == text
+    assert peak < 1.5 * len(text)
+
+
+def test_it_reads_many_members_with_padding() -> None:
+    packed = (gzip.compress(b"a") + b"\0" * 7) * 20_000
+    assert unpack_bytes(packed, LIMIT, source="x") == b"a" * 20_000
