@@ -14,6 +14,8 @@ PAGES = sorted(
     for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"))
     if "reference" not in path.parts
 )
+KUBE = re.compile(r"(?:kubectl|toponaut .*--kube)\b")
+"""Lines that need a cluster."""
 _FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PROMPT = re.compile(r"^\$ ")

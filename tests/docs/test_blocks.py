@@ -1,6 +1,5 @@
 """Each block of shell lines or Python in the pages runs as it is written."""
 
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import PAGES, Block, read_blocks
+from tests.docs.pages import KUBE, PAGES, Block, read_blocks
 from tests.docs.scene import Shell, make_scene
 from tests.repository import ROOT
 
@@ -44,7 +43,6 @@ NEVER = {
     "buildah push": "it needs a registry",
     "kubectl -n toponaut-system port-forward": "it needs a kubelet",
 }
-KUBE = re.compile(r"(?:kubectl|toponaut .*--kube)\b")
 
 
 def find_reason(block: Block) -> str:

@@ -7,9 +7,8 @@ import pytest
 
 from generator.kube.resources import NODES
 from tests.daemonset.readers import Reader
-from tests.docs.pages import PAGES, read_blocks
+from tests.docs.pages import KUBE, PAGES, read_blocks
 from tests.docs.scene import label_node, make_scene
-from tests.docs.test_blocks import KUBE
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer, find_assets
