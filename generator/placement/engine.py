@@ -47,9 +47,8 @@ from generator.placement.problem.objective import (
 )
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.eviction_search import solve_with_eviction
 from generator.placement.solve.pod_counts import max_gang_pods
-from generator.placement.solve.solver import solve, solve_greedily
+from generator.placement.solve.solver import solve_greedily, solve_with_eviction
 
 SEARCH_STEPS = 1_000_000
 """Step budget of a preset's walk, and of the exact search: about half a second."""
@@ -231,8 +230,8 @@ def _emulate(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandida
 def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement by the preset's order, and whether it is proved."""
     try:
-        search = solve if problem.evictable is None else solve_with_eviction
-        candidate = search(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
+        budget = query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE)
+        candidate = solve_with_eviction(problem, budget)
     except BudgetExhausted:
         return solve_greedily(problem, query_time.renew(GREEDY_STEPS, has_grace=True)), False
     if candidate is None or candidate.is_proved or len(problem.shapes) == 1:

@@ -26,7 +26,7 @@ from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.domain_capacity import GroupCapacity
 from generator.placement.problem.objective import PlacementCandidate
 from generator.placement.problem.problem import Problem, without_running_pods
-from generator.placement.problem.slices import all_slices
+from generator.placement.problem.rules import all_slices
 from generator.placement.quantities import render_quantity
 from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
 from generator.placement.solve.solver import solve

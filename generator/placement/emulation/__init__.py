@@ -1,15 +1,13 @@
 """Placement in the steps of another scheduler, for presets that no objective vector describes.
 
 `walk`: tries domains in a preset's order and fills them in its order.
-`candidates`: the domains that a walk tries, in order.
-`scopes`: the groups and sets that share a domain, as a walk places them.
+`candidates`: the groups and sets that share a domain, and the domains that a walk tries, in order.
 `pod_shares`: shares the pods of one group among the nodes of a domain.
 `level_descent`: shares them tier by tier, as Kueue does.
 `scored_domains`: fills every domain of a tier and keeps the best score, as kube-scheduler does.
 `leaf_rows`: which of equally good leaves Slurm's tree plugin takes.
 `balanced`: Kueue's balanced placement: even shares over few domains.
-`task_buckets`: the pod buckets of Volcano's task-topology plugin.
-`task_topology`: places pods by buckets and node scores, as that plugin does.
+`task_topology`: places pods by buckets and node scores, as Volcano's plugin does.
 
 May import `answer`, `cluster`, `explain`, `presets`, `problem`, `request`, `solve` and
 `walk_rules`.

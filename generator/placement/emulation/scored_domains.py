@@ -21,7 +21,7 @@ import numpy as np
 from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
-from generator.placement.emulation.scopes import Scope, ScopeBuilder
+from generator.placement.emulation.candidates import Scope, ScopeBuilder
 from generator.placement.problem.gang_members import takes_part
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem

@@ -17,10 +17,9 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.balanced import BalancedShares
-from generator.placement.emulation.candidates import CandidateDomains, UnitRef
+from generator.placement.emulation.candidates import CandidateDomains, Scope, ScopeBuilder, UnitRef
 from generator.placement.emulation.level_descent import LevelDescent, can_descend
 from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
-from generator.placement.emulation.scopes import Scope, ScopeBuilder
 from generator.placement.explain import unit_name
 from generator.placement.presets import PRESETS
 from generator.placement.problem.constraints import satisfies_rules

@@ -2,8 +2,7 @@
 
 `problem`: the problem: tiers as heights, groups as parts, running pods as fixed positions.
 `request_parts`: part types and parts; assigns placed parts to groups.
-`slices`: the rules and running pods of slices, and the cut of a group into them by index.
-`domain_rules`: the rules on how many domains a group uses, and whether it shares them.
+`rules`: the rules on pods per domain, and the cut of a group into slices by index.
 `gang_members`: the members of a gang, and the numbers of pods that each may have.
 `constraints`: checks a placement against every rule of its request.
 `objective`: measures a placement by the keys of the objective vector.

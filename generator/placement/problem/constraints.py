@@ -13,7 +13,7 @@ import numpy as np
 from generator.placement.problem.gang_members import takes_part
 from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.slices import slices_with_positions
+from generator.placement.problem.rules import slices_with_positions
 from topology.model.errors import InvariantError
 
 

@@ -21,24 +21,22 @@ from generator.placement.presets import (
     ObjectiveKey,
     ObjectiveTerm,
 )
-from generator.placement.problem.domain_rules import (
-    ExclusiveRule,
-    SpreadRule,
-    build_exclusive_rules,
-    build_spread_rules,
-)
 from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.gang_members import (
     GangMember,
     GroupCounts,
     build_gang_members,
 )
-from generator.placement.problem.slices import (
+from generator.placement.problem.rules import (
+    ExclusiveRule,
     IndexedPods,
     ShortSliceRule,
     SlicePods,
+    SpreadRule,
     UnitRule,
+    build_exclusive_rules,
     build_short_slice_rules,
+    build_spread_rules,
     build_unit_rules,
     cut_slices,
     find_running_positions,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from generator.placement.groups import GangGroup
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.slices import SlicePods
+from generator.placement.problem.rules import SlicePods
 
 
 class PartType(NamedTuple):

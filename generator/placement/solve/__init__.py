@@ -1,8 +1,7 @@
 """Find the best placement of a problem: exact where the budget allows, else greedy.
 
-`solver`: tries numbers of pods, strategies and tiers in order; chooses the finder.
+`solver`: tries numbers of pods, strategies, tiers and evictions in order; chooses the finder.
 `pod_counts`: the numbers of pods per group to try.
-`eviction_search`: the best placement if running pods may be evicted.
 `homogeneous`: exact placement of equal parts by counting.
 `domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.

@@ -19,7 +19,6 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.domain_rules import SpreadRule
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
     PartPlacement,
@@ -28,6 +27,7 @@ from generator.placement.problem.request_parts import (
     RequestPart,
     assign_parts,
 )
+from generator.placement.problem.rules import SpreadRule
 
 STEPS_PER_PART = 8
 """Cost of placing one part, apart from the nodes that are compared."""

@@ -3,30 +3,38 @@
 Outer keys are tried in order, and the first feasible choice wins. Within one tier, the preset
 compares the candidate domains. Homogeneous jobs are counted (`homogeneous`); all others are
 searched (`tree_search`).
+
+If running pods may be evicted, the search counts victims as a bound. If the best placement evicts
+more than its bound, decisions about one of its victims split the problem, and the part with the
+best bound is solved first.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from itertools import islice
+from itertools import count, islice
 from typing import Protocol
 
 import numpy as np
 
 from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
+from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import has_allowed_counts
+from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.gang_members import (
     GangMember,
     add_fewest,
     all_members,
     fewest_pods_choice,
 )
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import PlacementCandidate, measure, resources_used
+from generator.placement.problem.preemption import eviction_branches
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
     PartPlacement,
@@ -36,9 +44,7 @@ from generator.placement.problem.request_parts import (
 )
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
-from generator.placement.solve.pod_counts import (
-    pod_count_choices,
-)
+from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
@@ -261,8 +267,8 @@ class Growth:
 def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:
     """Return the units of a tier that hold the pods of every shape and all running pods."""
     needs = [0] * len(problem.shapes)
-    for count, shape_index in zip(counts, problem.shape_of, strict=True):
-        needs[shape_index] += count
+    for num_pods, shape_index in zip(counts, problem.shape_of, strict=True):
+        needs[shape_index] += num_pods
     shape_needs = list(zip(problem.shapes, needs, strict=True))
     if any(shape.max_slots[tier] < need for shape, need in shape_needs):
         return NO_UNITS
@@ -286,3 +292,44 @@ def _make_finder(problem: Problem, parts: list[RequestPart], *, budget: Budget) 
         ((part_type, num_parts),) = part_counts.items()
         return HomogeneousFinder(problem, part_type, num_parts, budget)
     return TreeSearch(problem, parts, budget)
+
+
+def solve_with_eviction(problem: Problem, budget: Budget) -> PlacementCandidate | None:
+    """Return the best placement, or the best that was found before the budget ended, not proved.
+
+    Returns:
+        None if there is no placement, whatever is evicted.
+
+    Raises:
+        BudgetExhausted: the budget ended before any placement was found.
+    """
+    if problem.evictable is None:
+        return solve(problem, budget)
+    order, numbers = problem.objective_order, count()
+    best: PlacementCandidate | None = None
+    is_proved = True
+    root = problem.evictable.as_bound()
+    waiting: list[tuple[tuple[int, ...], int, EvictablePods]] = [((), next(numbers), root)]
+    try:
+        while waiting:
+            least, _, evictable = heapq.heappop(waiting)
+            if best is not None and least >= best.objective.vector(order):
+                break
+            relaxed = solve(replace(problem, evictable=evictable), budget)
+            if relaxed is None:
+                continue
+            is_proved &= relaxed.is_proved
+            bound = relaxed.objective.vector(order)
+            (strategy,) = relaxed.objective.values[ObjectiveKey.STRATEGY]
+            outcome = replace(relaxed, objective=measure(problem, relaxed.positions, strategy))
+            if best is None or outcome.objective.vector(order) < best.objective.vector(order):
+                best = outcome
+            if bound < best.objective.vector(order):
+                needs = resources_used(problem, relaxed.positions)
+                for part in eviction_branches(problem.snapshot, evictable, needs):
+                    heapq.heappush(waiting, (bound, next(numbers), part))
+    except BudgetExhausted:
+        if best is None:
+            raise
+        is_proved = False
+    return None if best is None else replace(best, is_proved=is_proved)

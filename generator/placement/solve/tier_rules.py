@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import add, gt
 
-from generator.placement.problem.domain_rules import ExclusiveRule, SpreadRule
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.slices import ShortSliceRule, UnitRule
+from generator.placement.problem.rules import ExclusiveRule, ShortSliceRule, SpreadRule, UnitRule
 
 
 class TierRules:

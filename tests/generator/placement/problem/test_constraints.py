@@ -110,8 +110,8 @@ def moved(found: PlacementCandidate) -> PlacementCandidate:
 @pytest.mark.parametrize(
     ("finder", "spec"),
     [
-        pytest.param("solve", {"preset": "optimal"}, id="the search"),
-        pytest.param("solve", PAIR, id="the search of several groups"),
+        pytest.param("solve_with_eviction", {"preset": "optimal"}, id="the search"),
+        pytest.param("solve_with_eviction", PAIR, id="the search of several groups"),
         pytest.param("_search", {"preset": "slurm-tree"}, id="the greedy finder"),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_wrong_answer_never_leaves(finder: str, spec: dict[str, Any]) -> None:
 
     def find_wrong(*args: object) -> object:
         found = find(*args)
-        return moved(found) if finder == "solve" else (moved(found[0]), found[1])
+        return moved(found) if finder == "solve_with_eviction" else (moved(found[0]), found[1])
 
     with (
         mock.patch.object(engine, finder, find_wrong),
