@@ -272,13 +272,14 @@ def _min_span(problem: Problem, counts: Sequence[int]) -> int:
     It assumes that each group gets the largest units of each tier.
     """
     min_span, weight = 0, 1
+    levels, cluster = problem.snapshot.levels, np.zeros(1, dtype=np.int64)
+    shapes = [problem.shapes[shape] for shape in problem.shape_of]
     for tier in range(1, problem.root):
-        slots = [problem.shapes[shape].slots_by_tier[tier] for shape in problem.shape_of]
-        min_span += weight * max(1, *map(_min_units, slots, counts))
+        covers = [shape.min_cover(levels, tier, problem.root) for shape in shapes]
+        fewest = [
+            int(cover.min_units(cluster, num_pods)[0])
+            for cover, num_pods in zip(covers, counts, strict=True)
+        ]
+        min_span += weight * max(1, *fewest)
         weight *= SPAN_FACTOR
     return min_span
-
-
-def _min_units(slots: IntArray, num_pods: int) -> int:
-    """Return how many of the largest units hold the pods; all units together must hold them."""
-    return int(np.searchsorted(np.cumsum(np.sort(slots)[::-1]), num_pods)) + 1

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import LEAF_TIER, IntArray
-from generator.placement.cluster.min_cover import choose_fewest_bins
+from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 
 MAX_UNITS_COMPARED = 8
 """Domains of a tier whose contents are compared."""
@@ -120,7 +120,7 @@ def _pack_in_domain(
         if int(slots[nodes].sum()) < item.num_pods:
             break
         chosen = fewest_bins(slots, nodes, item.num_pods)
-        placed.append(_fill(slots, chosen, item.num_pods))
+        placed.append(fill_in_order(slots, chosen, item.num_pods))
         if len(items) > 1:
             for node, num_pods in placed[-1].items():
                 free.take(item.shape, node, num_pods)
@@ -145,15 +145,6 @@ def _add_leaves(
         return False
     leaves += fewest_bins(slots, others, missing)
     return True
-
-
-def _fill(slots: IntArray, nodes: Sequence[int], num_pods: int) -> dict[int, int]:
-    """Return pods per node: each node is filled before the next is used."""
-    pods: dict[int, int] = {}
-    for node, node_slots in zip(nodes, slots[nodes].tolist(), strict=True):
-        pods[node] = min(node_slots, num_pods)
-        num_pods -= pods[node]
-    return pods
 
 
 def fewest_bins(slots: IntArray, bins: Sequence[int], num_pods: int) -> list[int]:

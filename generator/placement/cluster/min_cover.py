@@ -123,11 +123,13 @@ def fewest_bins_candidates(
     return sorted(candidates), count
 
 
-def fill_in_order(slots: Sequence[int], chosen: Sequence[int], num_pods: int) -> dict[int, int]:
+def fill_in_order(
+    slots: Sequence[int] | IntArray, chosen: Sequence[int], num_pods: int
+) -> dict[int, int]:
     """Return pods per chosen bin, in order: each bin is filled before the next is used."""
     pods_per_bin: dict[int, int] = {}
     for index in chosen:
-        pods_per_bin[index] = min(slots[index], num_pods)
+        pods_per_bin[index] = min(int(slots[index]), num_pods)
         num_pods -= pods_per_bin[index]
     return pods_per_bin
 
