@@ -15,7 +15,7 @@ PodsPerNode = dict[int, int]
 
 
 class DomainFiller:
-    """Fills domains one after the other, and subtracts from the counts of `rooms`."""
+    """Fills domains one after the other."""
 
     def __init__(
         self, walk: PlacementWalk, capacity: GroupCapacity, finest_named_tier: int
@@ -70,8 +70,7 @@ class DomainFiller:
         units = units[capacity.usable_slots[slice_tier][units] >= size]
         chosen = int(capacity.sorted_units(units, slice_tier, self._walk.best_fit_order, size)[0])
         pods = self._fill_unit(slice_tier, chosen, size, has_leader=False)
-        for node, count in pods.items():
-            capacity.take(node, count)
+        self._capacity = capacity.without_pods(pods)
         return pods
 
     def _fill_unit(self, tier: int, unit: int, num_pods: int, *, has_leader: bool) -> PodsPerNode:

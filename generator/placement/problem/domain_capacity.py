@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ NONE_FITS = -1
 
 
 class GroupCapacity:
-    """Slots per tier and unit for one group; `take` updates them as pods are placed."""
+    """Slots per tier and unit for one group."""
 
     def __init__(
         self,
@@ -57,7 +57,6 @@ class GroupCapacity:
         self.has_leader = leader is not None
         self.slots_of_leader_nodes = leader
         """Pods that fit each node beside the leader, as passed."""
-        self._is_shared = True
         self.request_shares: Sequence[FloatArray] = ()
         """Per tier and unit: share of the free resources that the whole request takes."""
 
@@ -86,26 +85,11 @@ class GroupCapacity:
             beside_leader.append(np.where(min_cost >= infinite, NONE_FITS, np.maximum(rounded, 0)))
         return beside_leader
 
-    def take(self, node: int, count: int) -> None:
-        """Subtract pods from a node and from all units around it."""
-        levels = self.problem.snapshot.levels
-        if self._is_shared:
-            self.slots_by_tier = [slots.copy() for slots in self.slots_by_tier]
-            self.usable_slots[:] = [slots.copy() for slots in self.usable_slots]
-            self._is_shared = False
-        for tier in range(levels.root + 1):
-            unit = int(levels.unit_of_node[tier][node])
-            self.slots_by_tier[tier][unit] -= count
-            inner = (
-                self.slots_by_tier[0][node : node + 1]
-                if tier == 0
-                else self._sum_children(tier, unit)
-            )
-            self.usable_slots[tier][unit] = self._round_down(inner, tier)[0]
-
-    def _sum_children(self, tier: int, unit: int) -> IntArray:
-        span = self.problem.snapshot.levels.children(tier, unit)
-        return np.array([self.usable_slots[tier - 1][span.start : span.stop].sum()])
+    def without_pods(self, pods: Mapping[int, int]) -> GroupCapacity:
+        """Return the capacity after pods of the group are placed, by node; O(tiers × nodes)."""
+        slots = self.slots_by_tier[0].copy()
+        slots[list(pods)] -= list(pods.values())
+        return GroupCapacity(self.problem, self.group, [slots], self.slots_of_leader_nodes)
 
     def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
         """Return the units of a tier with the most preferred labels on nodes with a free slot."""

@@ -8,6 +8,7 @@ every guard if and only if no count exceeds its bound.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from generator.placement.problem.request_parts import PartType
@@ -43,15 +44,9 @@ class PartContents:
                     for total, inner_pods in zip(pods_per_shape, self._pods[inner], strict=True)
                 ]
             self._pods.append(pods_per_shape)
-        self._known_counts: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+        self.pods_per_shape = cache(self._count_pods)
+        """Returns the pods per shape in complete parts and loose ones."""
         self.job_pods = self.pods_per_shape(tuple(num_wanted), (0,) * num_shapes)
-
-    def pods_per_shape(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
-        """Return the pods per shape in complete parts and loose; cached."""
-        cached = self._known_counts.get((done, loose))
-        if cached is None:
-            cached = self._known_counts[done, loose] = self._count_pods(done, loose)
-        return cached
 
     def _count_pods(self, done: tuple[int, ...], loose: tuple[int, ...]) -> list[int]:
         total = list(loose)

@@ -12,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from operator import gt, itemgetter
 from typing import NamedTuple
@@ -85,7 +86,7 @@ class TreeSearch:
         self._cost_encoding = CostEncoding(problem, sum(part.part_type.size for part in parts))
         self._job_pods = self._contents.job_pods
         self._rules = TierRules(problem, self._job_pods)
-        self._max_above_cache: dict[tuple[tuple[int, ...], int], tuple[list[int], list[int]]] = {}
+        self._max_above = cache(self._contents.max_above)
         self._tables: dict[int, _UnitTable] = {}
         self._own_tables: dict[tuple[int, int], _UnitTable] = {}
         self._equivalence = EquivalenceClasses(problem, self._job_pods)
@@ -210,12 +211,6 @@ class TreeSearch:
                 if best is None or total < best[0] or (total == best[0] and rank > best[3]):
                     fold[state] = (total, sum_state, child_state, rank)
         return fold
-
-    def _max_above(self, done: tuple[int, ...], above: int) -> tuple[list[int], list[int]]:
-        """Return the most parts per type, and loose pods per shape, that may go above a tier."""
-        if (done, above) not in self._max_above_cache:
-            self._max_above_cache[done, above] = self._contents.max_above(done, above)
-        return self._max_above_cache[done, above]
 
     def _node_table(self, node: int) -> _UnitTable:
         sums = {
