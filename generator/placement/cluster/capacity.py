@@ -35,15 +35,6 @@ class NodeUse(NamedTuple):
     """Below 0: pods that are removed."""
 
 
-class _FreeNode(NamedTuple):
-    """A node that pods were placed on or removed from."""
-
-    free: list[int]
-    """Free quantity per resource."""
-    units: tuple[int, ...]
-    """Per tier the unit around it."""
-
-
 @dataclass(slots=True)
 class _ShapeCounts:
     """The slots of one shape."""
@@ -72,7 +63,10 @@ class FreeCapacity:
         self._gains: list[_Gains] = []
         """Per change, the slots that each changed shape gained; below 0 for slots lost."""
         self._row_of_resource = {name: row for row, name in enumerate(snapshot.resources)}
-        self._nodes: dict[int, _FreeNode] = {}
+        self._free: IntArray = snapshot.free
+        """Shared with the snapshot until the first change."""
+        self._free_cells: tuple[memoryview, ...] = ()
+        """The same memory, one row per resource."""
         self._max_slots = snapshot.max_node_slots
         self._is_shared = True
         self._counts: list[_ShapeCounts] = []
@@ -112,31 +106,19 @@ class FreeCapacity:
 
     def free_quantities(self, node: int) -> list[int]:
         """Return the free quantities of a node by row."""
-        return self._node(node).free
-
-    def _node(self, node: int) -> _FreeNode:
-        cached = self._nodes.get(node)
-        if cached is None:
-            units = tuple([unit_of.item(node) for unit_of in self.levels.unit_of_node])
-            cached = _FreeNode(self.snapshot.free[:, node].tolist(), units)
-            self._nodes[node] = cached
-        return cached
+        quantities: list[int] = self._free[:, node].tolist()
+        return quantities
 
     def free_array(self) -> IntArray:
         """Return all free quantities, shaped like those of the snapshot; O(resources × nodes)."""
-        free = self.snapshot.free.copy()
-        for position, node in self._nodes.items():
-            free[:, position] = node.free
-        return free
+        return self._free.copy()
 
     def free_of(self, resource: str) -> IntArray:
-        """Return the free quantity of a resource per node; 0 where it is unknown."""
+        """Return the free quantity of a resource per node now; 0 if it is unknown."""
         row = self._row_of_resource.get(resource)
         if row is None:
             return np.zeros(self.snapshot.num_nodes, dtype=np.int64)
-        free: IntArray = self.snapshot.free[row].copy()
-        for position, node in self._nodes.items():
-            free[position] = node.free[row]
+        free: IntArray = self._free[row]
         return free
 
     def take(self, shape: int, node: int, num_pods: int) -> None:
@@ -164,12 +146,25 @@ class FreeCapacity:
         """Undo all but the first changes."""
         while len(self.changes) > num_changes:
             node, need, num_pods = self.changes.pop()
-            free, units = self._node(node)
             for row, quantity in need:
-                free[row] += quantity * num_pods
+                self._free_cells[row][node] += quantity * num_pods
+            units = self._units_around(node)
             for cells, gained in self._gains.pop():
                 for slots, unit in zip(cells, units, strict=True):
                     slots[unit] -= gained
+
+    def _units_around(self, node: int) -> list[int]:
+        """Return the unit of a node per tier."""
+        return [unit_of.item(node) for unit_of in self.levels.unit_of_node]
+
+    def _copy_shared(self) -> None:
+        """Copy what is shared with the snapshot and its shapes, before the first change."""
+        self._free = self.snapshot.free.copy()
+        self._free_cells = tuple(row.data for row in self._free)
+        for counts in self._counts:
+            counts.slots_by_tier = [row.copy() for row in counts.slots_by_tier]
+            counts.cells = tuple(row.data for row in counts.slots_by_tier)
+        self._is_shared = False
 
     def change(self, use: NodeUse) -> None:
         """Place or remove pods on a node."""
@@ -179,13 +174,10 @@ class FreeCapacity:
     def _apply(self, node: int, need: PodNeed, num_pods: int) -> _Gains:
         """Place or remove pods; return the slots that each changed shape gains."""
         if self._is_shared:
-            for counts in self._counts:
-                counts.slots_by_tier = [row.copy() for row in counts.slots_by_tier]
-                counts.cells = tuple(row.data for row in counts.slots_by_tier)
-            self._is_shared = False
-        free, units = self._node(node)
+            self._copy_shared()
         for row, quantity in need:
-            free[row] -= quantity * num_pods
+            self._free_cells[row][node] -= quantity * num_pods
+        free, units = self.free_quantities(node), self._units_around(node)
         gains: _Gains = []
         for counts in self._counts:
             if not counts.need or not counts.allowed[node]:

@@ -76,9 +76,6 @@ class _ScoredDomains:
             for name in _SCORED
             if (total := snapshot.quantities(name, counts_free=False)).any()
         }
-        self._left = {name: self._free.free_of(name) for name in self._total}
-        """Per node; the same as in the free capacity, as an array."""
-        self._names = snapshot.resources
         self._sample = problem.request.options.sample
 
     def place(self) -> Sequence[tuple[int, int]] | None:
@@ -114,7 +111,7 @@ class _ScoredDomains:
             pods = self._fill(scope, at, domain)
             is_enough = pods is not None and (bool(pods) and self._holds(pods, is_job=is_job))
             used = self._score_use(at, domain) if is_enough else 0
-            self._undo(mark)
+            self._free.undo(mark)
             if pods is not None and is_enough:
                 yield _Attempt(tuple(pods), used)
 
@@ -175,7 +172,7 @@ class _ScoredDomains:
         """Return the free share of each node with one more pod, 0 to 100."""
         scores = np.zeros(stop - start, dtype=np.int64)
         for name, total in self._total.items():
-            room = np.maximum(self._left[name][start:stop] - need.get(name, 0), 0)
+            room = np.maximum(self._free.free_of(name)[start:stop] - need.get(name, 0), 0)
             scores += room * _MAX_SCORE // np.maximum(total[start:stop], 1)
         return scores // max(len(self._total), 1)
 
@@ -185,7 +182,7 @@ class _ScoredDomains:
         shares = []
         for name, totals in self._total.items():
             total = int(totals[start:stop].sum())
-            used = min(total - int(self._left[name][start:stop].sum()), total)
+            used = min(total - int(self._free.free_of(name)[start:stop].sum()), total)
             shares += [used * _MAX_SCORE // total] if total else []
         return sum(shares) // len(shares) if shares else 0
 
@@ -200,15 +197,4 @@ class _ScoredDomains:
         return len(pods) >= self._problem.min_pods and takes_part(self._problem.gang, counts)
 
     def _take(self, group: int, node: int) -> None:
-        shape = self._problem.shape_of[group]
-        self._free.take(shape, node, 1)
-        for name, left in self._left.items():
-            left[node] -= self._problem.shapes[shape].request.get(name, 0)
-
-    def _undo(self, mark: int) -> None:
-        """Take back the pods that were placed after a mark."""
-        for node, need, num_pods in self._free.changes[mark:]:
-            for row, quantity in need:
-                if (left := self._left.get(self._names[row])) is not None:
-                    left[node] += quantity * num_pods
-        self._free.undo(mark)
+        self._free.take(self._problem.shape_of[group], node, 1)
