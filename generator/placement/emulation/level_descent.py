@@ -20,7 +20,7 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.emulation.pod_shares import PodsPerNode
-from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks
+from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, sum_beside_leader
 from generator.placement.walk_rules import DomainSort, PlacementWalk, SortKey
 
 
@@ -113,11 +113,8 @@ class LevelDescent:
 
     def _summed(self, below: _Counts, holds_leader: BoolArray, first: IntArray) -> _Counts:
         """Return sums; the leader is placed in the part where it costs the fewest."""
-        infinite = np.iinfo(np.int64).max // 2
-        cost = np.where(holds_leader, below.alone - below.beside_leader, infinite)
-        total = np.add.reduceat(below.alone, first)
-        least = np.minimum.reduceat(cost, first)
-        return _Counts(total, np.where(least >= infinite, 0, total - least))
+        beside = sum_beside_leader(below.alone, below.beside_leader, holds_leader, first)
+        return _Counts(np.add.reduceat(below.alone, first), beside)
 
     def fill(
         self, tier: int, unit: int, num_pods: int, *, is_pooled: bool = True

@@ -74,15 +74,11 @@ class GroupCapacity:
         beside_leader = [
             np.where(leader < 0, NONE_FITS, self._round_down(np.maximum(leader, 0), 0))
         ]
-        infinite = np.iinfo(np.int64).max // 2
         for tier in range(1, levels.root + 1):
-            child_slots, first = self.usable_slots[tier - 1], levels.first_child[tier][:-1]
-            cost = np.where(beside_leader[-1] < 0, infinite, child_slots - beside_leader[-1])
-            min_cost = np.minimum.reduceat(cost, first)
-            rounded = self._round_down(
-                np.add.reduceat(child_slots, first) - np.minimum(min_cost, infinite), tier
-            )
-            beside_leader.append(np.where(min_cost >= infinite, NONE_FITS, np.maximum(rounded, 0)))
+            first, holds = levels.first_child[tier][:-1], beside_leader[-1] >= 0
+            sums = sum_beside_leader(self.usable_slots[tier - 1], beside_leader[-1], holds, first)
+            rounded = np.maximum(self._round_down(sums, tier), 0)
+            beside_leader.append(np.where(np.logical_or.reduceat(holds, first), rounded, NONE_FITS))
         return beside_leader
 
     def without_pods(self, pods: Mapping[int, int]) -> GroupCapacity:
@@ -195,6 +191,22 @@ class GroupCapacity:
     def _user_sort_columns(self) -> tuple[tuple[IntArray, ...], ...]:
         columns = self.problem.sort_columns
         return columns or (self.problem.sort_column(DEFAULT_SORT_RULE),)
+
+
+def sum_beside_leader(
+    alone: IntArray, beside_leader: IntArray, holds_leader: BoolArray, first: IntArray
+) -> IntArray:
+    """Return the pods that units hold beside a leader, which is in the child where it costs least.
+
+    Args:
+        alone: pods that fit each child.
+        beside_leader: pods that fit each child beside the leader.
+        holds_leader: whether the leader fits each child.
+        first: the first child of each unit; 0 is returned where no child holds the leader.
+    """
+    infinite = np.iinfo(np.int64).max // 2
+    least = np.minimum.reduceat(np.where(holds_leader, alone - beside_leader, infinite), first)
+    return np.where(least >= infinite, 0, np.add.reduceat(alone, first) - least)
 
 
 def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | None]]:
