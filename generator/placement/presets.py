@@ -131,34 +131,26 @@ class PresetRules:
     """
 
 
-MORE = Direction.MORE
+def _terms(text: str) -> tuple[ObjectiveTerm, ...]:
+    """Return the terms of an order by the names of their keys; + where more is better."""
+    return tuple(
+        ObjectiveTerm(
+            ObjectiveKey(word.lstrip("+")),
+            Direction.MORE if word.startswith("+") else Direction.LESS,
+        )
+        for word in text.split()
+    )
+
+
 _NAME_TEXT = DomainSort(SortKey.NAME_TEXT)
-VICTIM_TERMS = (
-    ObjectiveTerm(ObjectiveKey.VICTIM_PRIORITIES),
-    ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
-    ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
-)
+VICTIM_TERMS = _terms("victim_priorities victim_gangs victim_pods")
 """Order among victims if the best topology comes first: compared just before the names."""
-FEWEST_VICTIMS_TERMS = (
-    ObjectiveTerm(ObjectiveKey.VICTIM_PODS),
-    ObjectiveTerm(ObjectiveKey.VICTIM_PRIORITIES),
-    ObjectiveTerm(ObjectiveKey.VICTIM_GANGS),
-)
+FEWEST_VICTIMS_TERMS = _terms("victim_pods victim_priorities victim_gangs")
 """Order among victims if the fewest victims come first: just after the pods placed."""
 
-_KUEUE_ORDER = (
-    ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-    ObjectiveTerm(ObjectiveKey.STRATEGY),
-    ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-    ObjectiveTerm(ObjectiveKey.JOB_TIER),
-    ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-    ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-    ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
-    ObjectiveTerm(ObjectiveKey.NODE_MISSES),
-    ObjectiveTerm(ObjectiveKey.DOMAINS),
-    ObjectiveTerm(ObjectiveKey.SURPLUS),
-    ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
-    ObjectiveTerm(ObjectiveKey.NAMES),
+_KUEUE_ORDER = _terms(
+    "+placed strategy +existing job_tier group_tier histogram preferred_misses node_misses "
+    "domains surplus surplus_parents names"
 )
 _KUEUE_WALK = PlacementWalk(
     candidate_tiers=CandidateTiers.FROM_PREFERRED,
@@ -176,26 +168,13 @@ _KUEUE_WALK = PlacementWalk(
 PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
     {
         Preset.KOORDINATOR: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-                ObjectiveTerm(ObjectiveKey.SORT),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy job_tier group_tier histogram sort surplus domains "
+                "surplus_parents names"
             ),
-            eviction_order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-                *VICTIM_TERMS,
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            eviction_order=_terms(
+                "+placed strategy job_tier group_tier histogram victim_priorities victim_gangs "
+                "victim_pods names"
             ),
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.LOWEST,
@@ -217,18 +196,9 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             order=_KUEUE_ORDER, walk=replace(_KUEUE_WALK, shares_evenly=True)
         ),
         Preset.KAI: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy +existing preferred_misses job_tier group_tier histogram "
+                "domains surplus surplus_parents names"
             ),
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.FROM_PREFERRED,
@@ -241,16 +211,8 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             ),
         ),
         Preset.GODEL: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.SORT),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy +existing preferred_misses job_tier domains sort surplus names"
             ),
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.NAMED_ONLY,
@@ -266,15 +228,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             ),
         ),
         Preset.SLURM_BLOCK: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
-                ObjectiveTerm(ObjectiveKey.NAMES, MORE),
-            ),
+            order=_terms("+placed strategy job_tier surplus domains fragmentation +names"),
             lowest_job_tier=1,
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.LOWEST_FROM_LEAVES,
@@ -287,74 +241,31 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             ),
         ),
         Preset.VOLCANO: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy +existing job_tier group_tier histogram preferred_misses "
+                "surplus domains names"
             ),
             lowest_job_tier=1,
         ),
         Preset.TASK_TOPOLOGY: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.TRAFFIC),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.NAMES),
-            ),
+            order=_terms("+placed strategy job_tier traffic domains surplus names"),
             uses_task_buckets=True,
         ),
         Preset.SLURM_TREE: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.NODE_WEIGHTS),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy node_weights job_tier domains surplus fragmentation names"
             ),
             refills_leaves=True,
         ),
         Preset.KUBERNETES: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.NAMES),
-            ),
+            order=_terms("+placed strategy +existing surplus job_tier names"),
             scores_domains=True,
         ),
         Preset.OPTIMAL: PresetRules(
-            order=(
-                ObjectiveTerm(ObjectiveKey.PLACED, MORE),
-                ObjectiveTerm(ObjectiveKey.STRATEGY),
-                ObjectiveTerm(ObjectiveKey.EXISTING, MORE),
-                ObjectiveTerm(ObjectiveKey.JOB_TIER),
-                ObjectiveTerm(ObjectiveKey.GROUP_TIER),
-                ObjectiveTerm(ObjectiveKey.HISTOGRAM),
-                ObjectiveTerm(ObjectiveKey.PREFERRED_MISSES),
-                ObjectiveTerm(ObjectiveKey.NODE_MISSES),
-                ObjectiveTerm(ObjectiveKey.ISLANDS),
-                ObjectiveTerm(ObjectiveKey.DOMAINS),
-                ObjectiveTerm(ObjectiveKey.SORT),
-                ObjectiveTerm(ObjectiveKey.SURPLUS),
-                ObjectiveTerm(ObjectiveKey.PARENT_SURPLUS),
-                ObjectiveTerm(ObjectiveKey.FRAGMENTATION),
-                ObjectiveTerm(ObjectiveKey.TRAFFIC),
-                ObjectiveTerm(ObjectiveKey.NAMES),
+            order=_terms(
+                "+placed strategy +existing job_tier group_tier histogram preferred_misses "
+                "node_misses islands domains sort surplus surplus_parents fragmentation traffic "
+                "names"
             ),
         ),
     }
