@@ -24,7 +24,7 @@ from topology.model.errors import (
 _PLUGIN: Final = "kubectl toponaut"
 _SOURCE_OPTIONS: Final = (
     *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
-    *("store", "tree", "server", "paths"),
+    *("store", "tree", "server", "paths", "history"),
 )
 """Parameters that name the input of a command, or the server that it calls."""
 _COMMANDS: Final = {
@@ -32,7 +32,8 @@ _COMMANDS: Final = {
     "planes": "List the networks, and the ports of each.",
     "findings": "List what is wrong with the cabling, and what to do.",
     "describe": "Show all that is known about a node, a switch or a domain.",
-    "diff": "Compare the fabric with a cabling plan, and list the repairs.",
+    "diff": "Compare the fabric with a cabling plan or with its past.",
+    "history": "List when the tree changed, and what changed.",
     "switches": "Walk switches by SNMP, and report their neighbors.",
     "inspect": "Show the content of files: format, counts, bad lines.",
     "plan": "Print what apply would change, in order.",

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import reduce, wraps
 from typing import Any, TypeVar
 
@@ -15,8 +16,10 @@ from generator.cli.output import print_error
 from runtime import values
 from runtime.watch import watch_output
 from topology.model.errors import ConfigError, TopologyError, show
+from topology.reports.observed_time import parse_observed_at
 
 CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+_DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
 
@@ -72,6 +75,19 @@ def parse_duration(text: str) -> float:
         return values.parse_duration(text)
     except ConfigError as error:
         raise click.BadParameter(str(error)) from error
+
+
+def parse_since(text: str) -> datetime:
+    """Return the time of `2026-11-01`, which begins in UTC, or of a time with a zone.
+
+    Raises:
+        click.BadParameter: the text has another form.
+    """
+    parsed = parse_observed_at(f"{text}T00:00:00Z" if _DATE.match(text) else text)
+    if parsed is None:
+        expected = "a date such as 2026-11-01, or a time such as 2026-11-01T08:00:00Z"
+        raise click.BadParameter(f"'{show(text)}' is not {expected}")
+    return parsed
 
 
 def parse_share(text: str) -> float:

@@ -105,6 +105,12 @@ serve_options: Final = combine_options(
         type=OutputFile(),
         help="File to which the bound address is written once the server listens; removed at exit.",
     ),
+    click.option(
+        "--history",
+        type=OutputFile(),
+        help="File that keeps past trees and findings.  [default: history.sqlite in --store; none "
+        "with --kube]",
+    ),
 )
 
 
@@ -134,6 +140,7 @@ def parse_server_settings(options: dict[str, Any]) -> ServerSettings:
         is_dry=options.pop("dry_run"),
         listen=options.pop("listen"),
         ready_file=options.pop("ready_file"),
+        history=options.pop("history"),
     )
 
 

@@ -1,16 +1,19 @@
-"""The store that a command writes to: a folder or a cluster."""
+"""The store that a command writes to, a folder or a cluster, and the history that it reads."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
+from generator.cli.option_types import InputFile, InputFolder
+from generator.cli.options import combine_options, parse_since
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
@@ -21,12 +24,31 @@ from generator.reconcile.apply import HyperNodeStore
 from generator.store.base import StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock
+from topology.model.errors import StoreError
+
+if TYPE_CHECKING:
+    from generator.history.history_file import Generation, History
 
 namespace_option = click.option(
     "--namespace",
     default="toponaut-system",
     show_default=True,
     help="Namespace of objects of outputs that have one: where `toponaut serve` runs.",
+)
+
+history_options = combine_options(
+    click.option("--store", type=InputFolder(), help="Folder that `toponaut serve` serves."),
+    click.option(
+        "--history",
+        type=InputFile(),
+        help="File with the history, instead of the one in --store.",
+    ),
+)
+since_option = click.option(
+    "--since",
+    type=parse_since,
+    metavar="DATE",
+    help="Compare with the fabric of this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
 )
 
 
@@ -94,6 +116,39 @@ def open_publisher(
 
     with open_output_objects(cluster, os.environ, managers=MANAGERS) as objects:
         yield ClusterPublisher(objects, namespace=namespace, clock=monotonic)
+
+
+@contextmanager
+def open_given_history(store: Path | None, file: Path | None) -> Iterator[History]:
+    """Yield the history of a folder, or that of a file.
+
+    Raises:
+        click.UsageError: neither is given, or both are.
+        StoreError: there is no history, or it cannot be read.
+    """
+    if (store is None) == (file is None):
+        raise click.UsageError("give the history to read: either --store or --history")
+    from generator.history.history_file import FILE_NAME, open_history  # noqa: PLC0415 - loads SQLite
+
+    with open_history(file or (store or Path()) / FILE_NAME) as history:
+        yield history
+
+
+def find_generation_since(history: History, since: datetime) -> Generation:
+    """Return the generation of a time.
+
+    Raises:
+        StoreError: the history begins later.
+    """
+    generation = history.find_generation(int(since.timestamp()))
+    if generation is None:
+        raise StoreError(f"the history begins at {show_time(history.begin_s)}")
+    return generation
+
+
+def show_time(at_s: int) -> str:
+    """Return seconds since 1970 as a time in UTC."""
+    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @contextmanager

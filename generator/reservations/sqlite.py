@@ -19,19 +19,30 @@ from typing import Final
 from generator.reservations.documents import parse_stored_reservation, render_reservation
 from generator.reservations.records import Refusal, Reservation
 from generator.reservations.store import StoreFenced
+from generator.store.sqlite_file import (
+    SqliteSchema,
+    connect_to_file,
+    name_file_in_errors,
+    open_read_only,
+    require_undamaged,
+    run_transaction,
+    show_path,
+)
 from topology.model.errors import ConfigError, StoreError, show
 
 FILE_NAME: Final = "reservations.sqlite"
 APPLICATION_ID: Final = 0x546F706E
 """SQLite application id of the file, so that the database of another program is refused."""
 SCHEMA_VERSION: Final = 1
-BUSY_TIMEOUT_S: Final = 5.0
-_SCHEMA: Final = (
-    "CREATE TABLE epochs (epoch INTEGER NOT NULL) STRICT",
-    "INSERT INTO epochs VALUES (0)",
-    "CREATE TABLE reservations (id TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT",
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {SCHEMA_VERSION}",
+_SCHEMA: Final = SqliteSchema(
+    "reservations",
+    APPLICATION_ID,
+    SCHEMA_VERSION,
+    (
+        "CREATE TABLE epochs (epoch INTEGER NOT NULL) STRICT",
+        "INSERT INTO epochs VALUES (0)",
+        "CREATE TABLE reservations (id TEXT PRIMARY KEY, document TEXT NOT NULL) STRICT",
+    ),
 )
 
 
@@ -124,10 +135,8 @@ class SqliteReservations:
     def _open(self) -> sqlite3.Connection:
         """Open the file, or create it, and begin an epoch."""
         read_reservations(self._file)  # raises before an unusable file is changed
-        with _translate_errors(self._file):
-            database = sqlite3.connect(
-                self._file, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
-            )
+        with name_file_in_errors(self._file):
+            database = connect_to_file(self._file)
             try:
                 database.execute("PRAGMA journal_mode = WAL")
                 database.execute("PRAGMA synchronous = FULL")
@@ -144,10 +153,8 @@ class SqliteReservations:
 
     def _begin_epoch(self, database: sqlite3.Connection) -> list[tuple[str, str]]:
         """Begin an epoch, and return the rows stored at its start."""
-        with _run_transaction(database):
-            if not _has_schema(database):
-                for statement in _SCHEMA:
-                    database.execute(statement)
+        with run_transaction(database):
+            _SCHEMA.create(database)
             database.execute("UPDATE epochs SET epoch = epoch + 1")
             (self._epoch,) = database.execute("SELECT epoch FROM epochs").fetchone()
             return database.execute("SELECT id, document FROM reservations").fetchall()
@@ -159,13 +166,13 @@ class SqliteReservations:
             database = self._database or self._open()
             if not self._is_file_unchanged():
                 raise StoreError(
-                    f"{_show_path(self._file)}: was removed or replaced; restart the server"
+                    f"{show_path(self._file)}: was removed or replaced; restart the server"
                 )
-            with _translate_errors(self._file), _run_transaction(database):
+            with name_file_in_errors(self._file), run_transaction(database):
                 (epoch,) = database.execute("SELECT epoch FROM epochs").fetchone()
                 if epoch != self._epoch:
                     raise StoreFenced(
-                        f"{_show_path(self._file)}: another server has opened this file since"
+                        f"{show_path(self._file)}: another server has opened this file since"
                     )
                 yield database
 
@@ -185,74 +192,12 @@ def read_reservations(file: Path) -> tuple[Reservation, ...]:
     """
     if not file.exists():
         return ()
-    if not file.is_file():
-        raise StoreError(f"{_show_path(file)}: is not a regular file")
-    with _open_read_only(file) as database:
-        if not _has_schema(database):
+    with open_read_only(file) as database:
+        if not _SCHEMA.is_in(database):
             return ()
-        (verdict,) = database.execute("PRAGMA quick_check(1)").fetchone()
-        if verdict != "ok":
-            raise StoreError(f"is damaged: {show(str(verdict))}")
+        require_undamaged(database)
         rows = database.execute("SELECT id, document FROM reservations ORDER BY id").fetchall()
     return tuple(_parse_row(file, row) for row in rows)
-
-
-def _has_schema(database: sqlite3.Connection) -> bool:
-    """Return whether the tables of this program exist; False for an empty database.
-
-    Raises:
-        StoreError: the tables belong to another program or to a later version.
-    """
-    (mark,) = database.execute("PRAGMA application_id").fetchone()
-    (version,) = database.execute("PRAGMA user_version").fetchone()
-    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    if not (mark or version or tables):
-        return False
-    if mark != APPLICATION_ID:
-        raise StoreError("is not a database of reservations")
-    if version != SCHEMA_VERSION:
-        raise StoreError(f"has schema version {version}; this program supports {SCHEMA_VERSION}")
-    return True
-
-
-@contextmanager
-def _open_read_only(file: Path) -> Iterator[sqlite3.Connection]:
-    with _translate_errors(file):
-        database = sqlite3.connect(
-            f"{file.absolute().as_uri()}?mode=ro",
-            uri=True,
-            timeout=BUSY_TIMEOUT_S,
-            isolation_level=None,
-        )
-        try:
-            yield database
-        finally:
-            database.close()
-
-
-@contextmanager
-def _run_transaction(database: sqlite3.Connection) -> Iterator[None]:
-    database.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        database.execute("COMMIT")
-    except BaseException:
-        if database.in_transaction:
-            database.execute("ROLLBACK")
-        raise
-
-
-@contextmanager
-def _translate_errors(file: Path) -> Iterator[None]:
-    """Add the path of the file to every error."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(f"{_show_path(file)}: {show(str(error), 300)}") from error
-    except StoreFenced:
-        raise
-    except StoreError as error:
-        raise StoreError(f"{_show_path(file)}: {error}") from error
 
 
 def _parse_row(file: Path, row: tuple[str, str]) -> Reservation:
@@ -260,13 +205,9 @@ def _parse_row(file: Path, row: tuple[str, str]) -> Reservation:
     try:
         reservation = parse_stored_reservation(json.loads(text))
     except (ValueError, RecursionError, ConfigError) as error:
-        raise StoreError(f"{_show_path(file)}: reservation {show(id_, 64)}: {error}") from error
+        raise StoreError(f"{show_path(file)}: reservation {show(id_, 64)}: {error}") from error
     if reservation is None or reservation.id != id_:
         raise StoreError(
-            f"{_show_path(file)}: reservation {show(id_, 64)}: the stored document has another id"
+            f"{show_path(file)}: reservation {show(id_, 64)}: the stored document has another id"
         )
     return reservation
-
-
-def _show_path(file: Path) -> str:
-    return show(str(file), 1024)

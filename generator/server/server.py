@@ -15,12 +15,16 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, Protocol
 
+from generator.history import history_file
+from generator.history.history_file import HistoryWriter
+from generator.history.recorder import HistoryRecorder
 from generator.objects.pods import BoundPod
 from generator.outputs.catalog import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.publish.folder import FolderPublisher
 from generator.publish.request import Publisher
 from generator.reconcile.debounce import DebounceConfig
+from generator.reconcile.result import RoundOutcome
 from generator.reconcile.write_request import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
@@ -159,6 +163,7 @@ class GeneratorServer:
         )
         endpoints.add_reservation_metrics(reservations.count_reserved)
         self._endpoints = endpoints
+        self._history = _open_history(settings)
         self._server = PlacementServer(
             settings.listen,
             published,
@@ -185,7 +190,11 @@ class GeneratorServer:
                 writing=write_settings,
                 planes=settings.planes,
                 switch_poller=self._switch_poller,
-                round_listeners=(*endpoints.round_listeners, published.on_round),
+                round_listeners=(
+                    *endpoints.round_listeners,
+                    published.on_round,
+                    *((self._record_round,) if self._history else ()),
+                ),
                 publisher=backend.publisher,
             )
             loop = ReconcileLoop(backend.store, config, publish=publish)
@@ -215,6 +224,8 @@ class GeneratorServer:
         ]
         self._endpoints.stop()
         if all(ended):
+            if self._history is not None:
+                self._history.close()
             self._backend.release()
             log.info("generator stopped")
             return
@@ -234,6 +245,11 @@ class GeneratorServer:
             period_s = settings.switches.period_s
             schedules.append(PeriodicJob(self._poll_switches, period_s=period_s, now=utc_now))
         return schedules
+
+    def _record_round(self, outcome: RoundOutcome) -> None:
+        """Add a round to the history, unless it saw nothing."""
+        if self._history is not None and not outcome.is_failed:
+            self._history.record(outcome.tree, outcome.findings)
 
     def _poll_switches(self) -> None:
         """Walk switches if this replica is the leader and knows the earlier reports."""
@@ -281,6 +297,14 @@ def report_address(address: str, ready_file: Path | None) -> None:
     log.info("generator ready", extra={"address": address})
     if ready_file is not None:
         write_whole_file(ready_file, f"{address}\n")
+
+
+def _open_history(settings: ServerSettings) -> HistoryRecorder | None:
+    """Return the recorder of the history; None in a cluster without a file for it."""
+    file = settings.history
+    if file is None and settings.cluster is None:
+        file = settings.folder / history_file.FILE_NAME
+    return HistoryRecorder(HistoryWriter(file), utc_now) if file else None
 
 
 def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPoller:

@@ -52,6 +52,8 @@ class ServerSettings(NamedTuple):
     """`HOST:PORT` of the gRPC port."""
     ready_file: Path | None
     """Receives the bound address once the server is ready; None: no such file."""
+    history: Path | None = None
+    """The file of the history; None: the one in the folder, and none for a cluster."""
 
 
 class EndpointSettings(NamedTuple):

@@ -8,6 +8,7 @@
     watched_directory   a folder, read again when its files change
     object_files        reads and writes object files with limits, atomically
     folder_lock         one writer per folder, and unfinished files
+    sqlite_file         SQLite files: opened, checked, written in transactions
     local_files         reads local files, such as the inventory of nodes
     packed_bytes        unpacks gzip in bounded memory
     own_writes          our writes that a watch has not reported yet

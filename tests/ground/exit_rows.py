@@ -12,6 +12,7 @@ import pytest
 
 from agent.cli.commands import cli as agent
 from generator.cli.group import cli as toponaut
+from generator.history.history_file import HistoryWriter
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.agent.nodes import card, plant
@@ -47,6 +48,7 @@ ROWS = {
     "toponaut findings": Row("{sweep}"),
     "toponaut describe": Row("node node-0001 {sweep}"),
     "toponaut diff": Row("{sweep} --cabling {cabling}"),
+    "toponaut history": Row("--history {history}"),
     "toponaut switches": Row(
         "--config {switches} --deadline 200ms", frozenset({4}), prints=False
     ),
@@ -124,6 +126,8 @@ def write_inputs(root: Path) -> dict[str, str]:
         "sysfs": plant(root / "sys", card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01")),
     }
     scene.write("community", "public\n")
+    files["history"] = root / "history.sqlite"
+    HistoryWriter(files["history"]).record(build_tree_of_shape("2x2x4"), (), 1_760_000_000)
     return {name: str(path) for name, path in files.items()}
 
 

@@ -27,6 +27,7 @@ SHARES = (*NUMBERS, "101%", "nan%", "1", "-1%", "1e308%", "2")
 BY_PARSER = {
     "parse_duration": DURATIONS,
     "parse_share": SHARES,
+    "parse_since": (*NUMBERS, "2026-11", "2026-13-01", "2026-11-01T08:00:00", "1999-01-01", "now"),
     "_parse_load": (*SHARES, "0", "0.0001"),
     "parse_swaps": (*NUMBERS, "101%", "nan%", "-0.1"),
 }

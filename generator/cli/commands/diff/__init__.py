@@ -1,6 +1,7 @@
 """`toponaut diff`: compare the fabric with a cabling plan, and list the plugs to move.
 
 - witness: `--against`, the cables compared with labels or HyperNodes
+- since: `--since`, the tree compared with that of an earlier time
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.commands.diff.since import print_tree_diff
 from generator.cli.commands.diff.witness import Witness, print_witness_diff
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
@@ -18,6 +20,7 @@ from generator.cli.option_types import InputFile
 from generator.cli.output import output_option, print_document, render_table, show_count
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
+from generator.cli.store_options import history_options, since_option
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
 from generator.store.local_files import read_whole_file
 from runtime.clock import utc_now
@@ -65,6 +68,8 @@ class _DiffResult(NamedTuple):
     help="Compare the cables with the labels of --node-labels, or with the HyperNodes of "
     "--hypernodes or --kube, instead of a plan.",
 )
+@since_option
+@history_options
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
 @click.option("--all", is_flag=True, help="Print every row, not the first 100 of a table.")
@@ -81,19 +86,26 @@ def command(
     all: bool,  # noqa: A002 - the option's name, which its variable has too
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Compare the fabric with a cabling plan, or with labels or HyperNodes.
+    """Compare the fabric with a cabling plan, with labels or HyperNodes, or with its past.
 
     Prints cables that are swapped, in a wrong port, missing or extra, and the shortest list of
     moves that repairs them. Cables that are not in the plan are listed separately; they
     are not faults. With --against, prints the nodes that are labelled, or listed in HyperNodes,
-    into another domain than their cables say.
+    into another domain than their cables say. With --since, prints the nodes, switches and
+    domains that came, went or moved since then; without a source, up to the last generation.
     """
-    against = options.pop("against")
-    if (cabling is None) == (against is None):
-        raise click.UsageError("give what to compare with: either --cabling or --against")
+    against, since = options.pop("against"), options.pop("since")
+    if sum(given is not None for given in (cabling, against, since)) != 1:
+        raise click.UsageError("give one thing to compare with: --cabling, --against or --since")
+    if since is None and (options.pop("store"), options.pop("history")) != (None, None):
+        raise click.UsageError("--store and --history apply to --since only")
     if cabling is None:
         if silence is not None:
             raise click.UsageError("--silence applies to --cabling only")
+        if since is not None:
+            limit = None if all else _MAX_ROWS_SHOWN
+            print_tree_diff(ctx, since, options, output=output, check=check, limit=limit)
+            return
         print_witness_diff(ctx, Witness(against), options, output=output, check=check)
         return
     _print_cabling_diff(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
+from generator.cli.commands.fabric.finding_history import (
+    choose_ages,
+    read_past_findings,
+    refuse_without_since,
+    render_aged,
+    render_aged_text,
+)
 from generator.cli.commands.fabric.finding_text import render_findings_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
@@ -16,11 +24,19 @@ from generator.cli.options import parse_duration, watchable
 from generator.cli.output import CSV, WIDE, build_output_option, print_csv, print_document
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
+from generator.cli.store_options import history_options, since_option
+from generator.history.finding_changes import FindingAge
 from generator.observe.freshness import Periods, derive_report_findings
 from runtime.clock import utc_now
-from topology.findings.silences import SilencedRow, SilenceSplit, SilenceSubject, split_silenced
+from topology.findings.silences import (
+    Silence,
+    SilencedRow,
+    SilenceSplit,
+    SilenceSubject,
+    split_silenced,
+)
 from topology.join.fabric_join import build_fabric
-from topology.model.errors import ConfigError, list_some, show
+from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import (
     Finding,
     FindingKind,
@@ -63,6 +79,14 @@ _MAX_NAMES_SHOWN: Final = 5
     help="Collection period of the agents, such as 1m: reports older than three periods are "
     "stale. Without it, the age of reports is ignored.",
 )
+@since_option
+@history_options
+@click.option(
+    "--age",
+    multiple=True,
+    type=click.Choice([age.value for age in FindingAge]),
+    help="Only findings that are new, lasting or gone since --since. Repeatable.",
+)
 @silence_option
 @click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
 @build_output_option(
@@ -83,30 +107,108 @@ def command(
     """Print contradictions, missing data, and cables in the wrong port.
 
     Text begins with a summary if there are many. toponaut describe shows what is connected where.
+    With --since, prints what is new, lasting and gone since then, by the history of `toponaut
+    serve`; without a source, up to its last record.
     """
-    kinds, severities, devices = (options.pop(key) for key in ("kind", "severity", "device"))
-    silences = read_silences(silence)
+    chosen_by = _FindingFilter(*(options.pop(key) for key in ("kind", "severity", "device")))
+    printed = _PrintOptions(output, read_silences(silence), check=check)
+    since = options.pop("since")
+    if since is not None:
+        _print_since(ctx, since, options | {"period": period}, chosen_by, printed)
+        return
+    refuse_without_since(options)
     read = read_observation(parse_sources(options))
     now = utc_now()
     findings = _collect_findings(read, period, now=now)
-    _check_devices(devices, read, findings)
-    chosen = (
-        finding
-        for finding in findings
-        if (not kinds or finding.kind in kinds)
-        and (not severities or finding.severity in severities)
-        and (not devices or _names_any(finding, devices))
-    )
-    split = split_silenced(chosen, silences, today=now.date(), subject=_build_silence_subject)
+    _check_devices(chosen_by.devices, read, findings)
+    split = printed.split(chosen_by.choose(findings), now)
     if output == CSV:
         print_csv(_CSV_HEADER, _build_csv_rows(split))
     else:
         document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
         print_document(document, output, text=lambda: render_findings_text(split, output))
     print_expired_silences(split.expired)
-    if check and any(finding.severity is not Severity.INFO for finding in split.active):
-        exit_with_problems(ctx, read.problems, ExitCode.CHECK_FAILED)
-    exit_with_problems(ctx, read.problems)
+    _exit(ctx, split.active, read.problems, check=check)
+
+
+class _FindingFilter(NamedTuple):
+    """Which findings are printed; an empty field lets all through."""
+
+    kinds: Collection[str]
+    severities: Collection[str]
+    devices: Collection[str]
+
+    def choose(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return those that every field lets through."""
+        return [
+            finding
+            for finding in findings
+            if (not self.kinds or finding.kind in self.kinds)
+            and (not self.severities or finding.severity in self.severities)
+            and (not self.devices or _names_any(finding, self.devices))
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _PrintOptions:
+    """How findings are printed, and whether they fail."""
+
+    output: str
+    silences: tuple[Silence, ...]
+    check: bool
+
+    def split(self, findings: Sequence[Finding], now: datetime) -> SilenceSplit[Finding]:
+        """Return the findings with and without a silence."""
+        return split_silenced(
+            findings, self.silences, today=now.date(), subject=_build_silence_subject
+        )
+
+
+def _print_since(
+    ctx: click.Context,
+    since: datetime,
+    options: dict[str, Any],
+    chosen_by: _FindingFilter,
+    printed: _PrintOptions,
+) -> None:
+    """Print what is new, lasting and gone; without sources, up to the last record."""
+    past = read_past_findings(since, options)
+    ages, period_s = options.pop("age"), options.pop("period")
+    sources, now = parse_sources(options), utc_now()
+    present, problems = past.last, tuple[ParseError, ...]()
+    if not sources.is_empty:
+        read = read_observation(sources)
+        present, problems = _collect_findings(read, period_s, now=now), read.problems
+    by_age = {
+        age: printed.split(chosen_by.choose(findings), now)
+        for age, findings in choose_ages(past, present, ages).items()
+    }
+    if printed.output == CSV:
+        rows = (
+            (*row, age.value) for age, split in by_age.items() for row in _build_csv_rows(split)
+        )
+        print_csv((*_CSV_HEADER, "age"), rows)
+    else:
+        print_document(
+            render_aged(by_age, _render_silenced),
+            printed.output,
+            text=lambda: render_aged_text(by_age, past, printed.output),
+        )
+    active = [
+        row for age, split in by_age.items() if age is not FindingAge.GONE for row in split.active
+    ]
+    _exit(ctx, active, problems, check=printed.check)
+
+
+def _exit(
+    ctx: click.Context,
+    active: Iterable[Finding],
+    problems: Sequence[ParseError],
+    *,
+    check: bool,
+) -> NoReturn:
+    is_failed = check and any(finding.severity is not Severity.INFO for finding in active)
+    exit_with_problems(ctx, problems, ExitCode.CHECK_FAILED if is_failed else None)
 
 
 def _collect_findings(

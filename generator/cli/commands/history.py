@@ -1,0 +1,137 @@
+"""`toponaut history`: list when the tree changed, and what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+
+from generator.cli.option_types import WholeNumber
+from generator.cli.options import parse_since
+from generator.cli.output import CSV, build_output_option, print_csv, print_document, render_table
+from generator.cli.store_options import history_options, open_given_history, show_time
+from generator.history.history_file import Generation
+from generator.history.tree_changes import (
+    ChangeCounts,
+    TreeChange,
+    TreePart,
+    compare_trees,
+    count_changes,
+)
+from topology.model.tree import API_VERSION
+
+_HEADER: Final = (
+    "generation",
+    "time",
+    "nodes",
+    "domains",
+    *(f"{part}s changed" for part in TreePart),
+)
+
+
+class _Step(NamedTuple):
+    """A generation, and what differs from the one before it that is kept."""
+
+    generation: Generation
+    changes: tuple[TreeChange, ...] | None
+    """None: nothing is known of what was before."""
+
+
+@click.command(name="history")
+@history_options
+@click.option(
+    "--since",
+    type=parse_since,
+    metavar="DATE",
+    help="Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
+)
+@click.option(
+    "--limit",
+    type=WholeNumber(1, 10_000),
+    default=20,
+    show_default=True,
+    help="Number of generations, the newest ones.",
+)
+@build_output_option(CSV)
+def command(
+    *,
+    store: Path | None,
+    history: Path | None,
+    since: datetime | None,
+    limit: int,
+    output: str,
+) -> None:
+    """List the generations of the tree, newest first, and how many parts changed in each.
+
+    `toponaut serve` keeps the newest generation of each minute for a day, of each hour for 31 days,
+    and of each day for 400 days. `toponaut diff --since` names what changed.
+    """
+    since_s = 0 if since is None else int(since.timestamp())
+    with open_given_history(store, history) as opened:
+        steps = _list_steps(opened.read_generations(limit=limit + 1, since_s=since_s), limit)
+        total = opened.count_generations(since_s=since_s)
+    if output == CSV:
+        print_csv(_HEADER, map(_build_cells, steps))
+        return
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": "TreeHistory",
+        "generations": [_render_step(step) for step in steps],
+        "leftOut": total - len(steps),
+    }
+    print_document(document, output, text=lambda: _render_text(steps, total))
+
+
+def _list_steps(generations: Sequence[Generation], limit: int) -> list[_Step]:
+    """Return the steps; the last generation only serves as what was before."""
+    before = [*generations[1:], None][: len(generations)]
+    return [
+        _Step(one, None if older is None else compare_trees(older.tree, one.tree))
+        for one, older in zip(generations, before, strict=True)
+    ][:limit]
+
+
+def _render_step(step: _Step) -> dict[str, Any]:
+    tree = step.generation.tree
+    counts = None
+    if step.changes is not None:
+        counts = {part.value: count_changes(step.changes, part)._asdict() for part in TreePart}
+    return {
+        "generation": step.generation.number,
+        "time": show_time(step.generation.at_s),
+        "nodes": len(tree.nodes) + len(tree.unplaced),
+        "domains": len(tree.domains),
+        "changes": counts,
+    }
+
+
+def _render_text(steps: Sequence[_Step], total: int) -> str:
+    if not steps:
+        return "no generation"
+    table = render_table([cell.upper() for cell in _HEADER], map(_build_cells, steps))
+    more = total - len(steps)
+    return f"{table}\nand {more} older; --limit {total} lists all" if more > 0 else table
+
+
+def _build_cells(step: _Step) -> tuple[str, ...]:
+    tree = step.generation.tree
+    head = (
+        *(str(step.generation.number), show_time(step.generation.at_s)),
+        *(str(len(tree.nodes) + len(tree.unplaced)), str(len(tree.domains))),
+    )
+    if step.changes is None:
+        return (*head, *("?" for _ in TreePart))
+    return (*head, *(_show_counts(count_changes(step.changes, part)) for part in TreePart))
+
+
+def _show_counts(counts: ChangeCounts) -> str:
+    return ", ".join(_list_counts(counts)) or "none"
+
+
+def _list_counts(counts: ChangeCounts) -> Iterator[str]:
+    for number, what in zip(counts, ("added", "removed", "moved"), strict=True):
+        if number:
+            yield f"{number} {what}"

@@ -1,0 +1,11 @@
+"""The history of a fabric: the trees and the findings of the past, bounded in time and size.
+
+- tree_changes: what differs between two trees. Pure
+- finding_changes: which findings are new, gone and lasting between two times. Pure
+- retention: which generations are kept. Pure
+- finding_document: findings to JSON and back. Pure
+- history_file: the SQLite file, read and written
+- recorder: writes what the rounds of a server saw
+
+Imports `generator.store` and `topology`.
+"""

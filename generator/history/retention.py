@@ -1,0 +1,36 @@
+"""Which generations of the tree are kept: the newest of each minute, hour and day. Pure.
+
+A cable that flaps makes a generation in every round. If the oldest ones made room for it, a day of
+it would erase a year. So each span of time has a place for one generation: a minute for a day, an
+hour for 31 days, a day for 400 days. That is at most 2,600 generations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+MINUTE_S: Final = 60
+HOUR_S: Final = 3600
+DAY_S: Final = 86_400
+KEPT_S: Final = 400 * DAY_S
+"""What is older is forgotten, except for the state at the beginning of the history."""
+_SPANS: Final = ((DAY_S, MINUTE_S), (31 * DAY_S, HOUR_S), (KEPT_S, DAY_S))
+"""Up to this age, one generation for each span of this length."""
+
+
+def choose_kept(times_s: Sequence[int], now_s: int) -> list[int]:
+    """Return the times to keep, sorted.
+
+    The newest is always kept, because it is the present state, and so is the newest of those that
+    are too old: it was the state when the kept history begins.
+
+    Args:
+        times_s: of the generations, in seconds since 1970, in any order.
+        now_s: the present.
+    """
+    newest_of: dict[tuple[int, int], int] = {}
+    for time_s in sorted(times_s):
+        span_s = next((span for age, span in _SPANS if now_s - time_s < age), 0)
+        newest_of[span_s, time_s // span_s if span_s else 0] = time_s
+    return sorted({*newest_of.values(), *([max(times_s)] if times_s else ())})
