@@ -22,7 +22,7 @@ class TreePart(StrEnum):
     NODE = "node"
 
 
-class TreeChange(NamedTuple):
+class PlaceChange(NamedTuple):
     """One part of the tree that has another place than before."""
 
     part: TreePart
@@ -41,7 +41,7 @@ class ChangeCounts(NamedTuple):
     moved: int = 0
 
 
-def compare_trees(before: TopologyTree, after: TopologyTree) -> tuple[TreeChange, ...]:
+def compare_trees(before: TopologyTree, after: TopologyTree) -> tuple[PlaceChange, ...]:
     """Return the changes by part and name, domains first; none if the trees agree.
 
     The margins of domains and the reasons of unplaced nodes do not count. Cost: O(nodes + domains).
@@ -51,13 +51,13 @@ def compare_trees(before: TopologyTree, after: TopologyTree) -> tuple[TreeChange
         old, new = _locate_parts(before, part), _locate_parts(after, part)
         changed = [name for name in {**old, **new} if old.get(name) != new.get(name)]
         rows += [
-            TreeChange(part, name, old.get(name), new.get(name))
+            PlaceChange(part, name, old.get(name), new.get(name))
             for name in sorted(changed, key=natural_key)
         ]
     return tuple(rows)
 
 
-def count_changes(changes: Sequence[TreeChange], part: TreePart) -> ChangeCounts:
+def count_changes(changes: Sequence[PlaceChange], part: TreePart) -> ChangeCounts:
     """Return how many parts of one kind changed."""
     kinds = Counter(
         "added" if change.before is None else "removed" if change.after is None else "moved"
@@ -67,7 +67,7 @@ def count_changes(changes: Sequence[TreeChange], part: TreePart) -> ChangeCounts
     return ChangeCounts(kinds["added"], kinds["removed"], kinds["moved"])
 
 
-def render_change(change: TreeChange) -> dict[str, Any]:
+def render_change(change: PlaceChange) -> dict[str, Any]:
     """Return a change as `toponaut diff --since` prints it."""
     return {
         "part": change.part.value,

@@ -16,7 +16,7 @@ from generator.cli.store_options import history_options, open_given_history, sho
 from generator.history.history_file import Generation
 from generator.history.tree_changes import (
     ChangeCounts,
-    TreeChange,
+    PlaceChange,
     TreePart,
     compare_trees,
     count_changes,
@@ -32,11 +32,11 @@ _HEADER: Final = (
 )
 
 
-class _Step(NamedTuple):
+class _ListedGeneration(NamedTuple):
     """A generation, and what differs from the one before it that is kept."""
 
     generation: Generation
-    changes: tuple[TreeChange, ...] | None
+    changes: tuple[PlaceChange, ...] | None
     """None: nothing is known of what was before."""
 
 
@@ -85,16 +85,16 @@ def command(
     print_document(document, output, text=lambda: _render_text(steps, total))
 
 
-def _list_steps(generations: Sequence[Generation], limit: int) -> list[_Step]:
+def _list_steps(generations: Sequence[Generation], limit: int) -> list[_ListedGeneration]:
     """Return the steps; the last generation only serves as what was before."""
     before = [*generations[1:], None][: len(generations)]
     return [
-        _Step(one, None if older is None else compare_trees(older.tree, one.tree))
+        _ListedGeneration(one, None if older is None else compare_trees(older.tree, one.tree))
         for one, older in zip(generations, before, strict=True)
     ][:limit]
 
 
-def _render_step(step: _Step) -> dict[str, Any]:
+def _render_step(step: _ListedGeneration) -> dict[str, Any]:
     tree = step.generation.tree
     counts = None
     if step.changes is not None:
@@ -108,7 +108,7 @@ def _render_step(step: _Step) -> dict[str, Any]:
     }
 
 
-def _render_text(steps: Sequence[_Step], total: int) -> str:
+def _render_text(steps: Sequence[_ListedGeneration], total: int) -> str:
     if not steps:
         return "no generation"
     table = render_table([cell.upper() for cell in _HEADER], map(_build_cells, steps))
@@ -116,7 +116,7 @@ def _render_text(steps: Sequence[_Step], total: int) -> str:
     return f"{table}\nand {more} older; --limit {total} lists all" if more > 0 else table
 
 
-def _build_cells(step: _Step) -> tuple[str, ...]:
+def _build_cells(step: _ListedGeneration) -> tuple[str, ...]:
     tree = step.generation.tree
     head = (
         *(str(step.generation.number), show_time(step.generation.at_s)),

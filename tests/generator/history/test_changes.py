@@ -11,7 +11,7 @@ from generator.history.retention import DAY_S, KEPT_S, MINUTE_S, choose_kept
 from generator.history.tree_changes import (
     OUTSIDE,
     ChangeCounts,
-    TreeChange,
+    PlaceChange,
     TreePart,
     compare_trees,
     count_changes,
@@ -46,13 +46,13 @@ def test_it_names_what_came_went_and_moved() -> None:
     after = tree_of({"a": ("n1",), "c": ("n2", "n4")}, unplaced=("n3",))
     changes = compare_trees(BEFORE, after)
     assert changes == (
-        TreeChange(TreePart.DOMAIN, "b", "spine", None),
-        TreeChange(TreePart.DOMAIN, "c", None, "spine"),
-        TreeChange(TreePart.SWITCH, "switch-b", "b", None),
-        TreeChange(TreePart.SWITCH, "switch-c", None, "c"),
-        TreeChange(TreePart.NODE, "n2", "a", "c"),
-        TreeChange(TreePart.NODE, "n3", "b", OUTSIDE),
-        TreeChange(TreePart.NODE, "n4", None, "c"),
+        PlaceChange(TreePart.DOMAIN, "b", "spine", None),
+        PlaceChange(TreePart.DOMAIN, "c", None, "spine"),
+        PlaceChange(TreePart.SWITCH, "switch-b", "b", None),
+        PlaceChange(TreePart.SWITCH, "switch-c", None, "c"),
+        PlaceChange(TreePart.NODE, "n2", "a", "c"),
+        PlaceChange(TreePart.NODE, "n3", "b", OUTSIDE),
+        PlaceChange(TreePart.NODE, "n4", None, "c"),
     )
     assert count_changes(changes, TreePart.NODE) == ChangeCounts(added=1, removed=0, moved=2)
 

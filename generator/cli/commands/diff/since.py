@@ -16,7 +16,7 @@ from generator.cli.store_options import find_generation_since, open_given_histor
 from generator.history.history_file import Generation
 from generator.history.tree_changes import (
     OUTSIDE,
-    TreeChange,
+    PlaceChange,
     TreePart,
     compare_trees,
     count_changes,
@@ -79,7 +79,7 @@ def _read_past(since: datetime, options: dict[str, Any]) -> _LoadedPast:
     return _LoadedPast(before, read.observation.tree, read.problems)
 
 
-def _render_text(changes: Sequence[TreeChange], limit: int | None) -> str:
+def _render_text(changes: Sequence[PlaceChange], limit: int | None) -> str:
     if not changes:
         return "no differences"
     table = render_table(_HEADER, map(_build_cells, changes[:limit]))
@@ -88,7 +88,7 @@ def _render_text(changes: Sequence[TreeChange], limit: int | None) -> str:
     return "\n".join([*rows, ", ".join(_list_totals(changes))])
 
 
-def _build_cells(change: TreeChange) -> tuple[str, ...]:
+def _build_cells(change: PlaceChange) -> tuple[str, ...]:
     places = (_show_place(change.part, place) for place in (change.before, change.after))
     return (change.part.value, show(change.name), *places)
 
@@ -101,7 +101,7 @@ def _show_place(part: TreePart, place: str | None) -> str:
     return show(place)
 
 
-def _list_totals(changes: Sequence[TreeChange]) -> Iterator[str]:
+def _list_totals(changes: Sequence[PlaceChange]) -> Iterator[str]:
     for part in TreePart:
         counts = count_changes(changes, part)
         for number, what in zip(counts, ("added", "removed", "moved"), strict=True):
