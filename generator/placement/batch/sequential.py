@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from generator.placement.answer import Placement
 from generator.placement.batch.uniform_gangs import UniformGangs
 from generator.placement.cluster.snapshot import (
-    RunningGang,
     Snapshot,
     with_running,
     without_running,
@@ -86,20 +85,22 @@ class GrowingCluster:
 
     def __init__(self, snapshot: Snapshot) -> None:
         """Begin with no gang placed."""
-        self._snapshot, self._waiting = snapshot, list[RunningGang]()
+        self._snapshot = snapshot
+        self._waiting: list[tuple[PlacementRequest, Placement]] = []
 
     def start(self, request: PlacementRequest, placement: Placement) -> None:
         """Let a gang start after its victims are evicted."""
         if placement.victims:
             victims, priority = placement.victims, request.priority
             self._snapshot = without_victims(self.snapshot, victims, priority=priority)
-        self._waiting.append(as_running_gang(request, placement))
+        self._waiting.append((request, placement))
 
     @property
     def snapshot(self) -> Snapshot:
         """The snapshot with all gangs that have started; O(nodes + gangs since the last read)."""
         if self._waiting:
-            self._snapshot, self._waiting = with_running(self._snapshot, *self._waiting), []
+            gangs = [as_running_gang(request, placement) for request, placement in self._waiting]
+            self._snapshot, self._waiting = with_running(self._snapshot, *gangs), []
         return self._snapshot
 
 
