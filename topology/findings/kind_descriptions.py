@@ -190,9 +190,9 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "(error). In the list of nodes, the field is left out and the node stays listed; the "
             "finding names file and row, and beyond 1000 nodes their number. What cannot be read "
             "counts against new pods: a wrong taint or `schedulable` makes the node unschedulable, "
-            "a wrong free quantity counts as used. The finding is an error if an entry names no "
-            "node at all: until it is corrected, nothing is planned that could take a node out of "
-            "its HyperNode.",
+            "a wrong free quantity, or one above the capacity, counts as used. The finding is an "
+            "error if an entry names no node at all: until it is corrected, nothing is planned "
+            "that could take a node out of its HyperNode.",
             "Correct the entry that the finding quotes.",
         ),
         FindingKind.CUT_INPUT: KindDescription(
