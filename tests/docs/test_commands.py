@@ -20,7 +20,7 @@ def find_problem(text: str) -> str:
     if words[0] == "kubectl":
         del words[0]
     command: click.Command = {"toponaut": cli, "toponaut-agent": agent_cli}[words.pop(0)]
-    context = click.Context(command, info_name="toponaut")
+    context = click.Context(command, info_name="toponaut", **command.context_settings)
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0)
         if PLACEHOLDER.fullmatch(name):
