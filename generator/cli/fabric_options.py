@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import re
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import click
@@ -213,30 +209,3 @@ def parse_fault_spec(options: Mapping[str, Any]) -> FaultSpec:
         lost=options["lose"],
         shuffle=options["shuffle_hosts"],
     )
-
-
-@contextmanager
-def open_progress(first: str, *, every_s: float = math.inf) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows progress on stderr: on a terminal, one line that changes.
-
-    Elsewhere it prints a line if at least `every_s` seconds have passed since the last one.
-    """
-    if not sys.stderr.isatty():
-        yield _print_periodically(every_s)
-        return
-    from rich.console import Console  # noqa: PLC0415 - slow to import, and a pipe needs none of it
-
-    with Console(stderr=True).status(first) as status:
-        yield status.update
-
-
-def _print_periodically(every_s: float) -> Callable[[str], None]:
-    last = time.monotonic()
-
-    def show_progress(text: str) -> None:
-        nonlocal last
-        if time.monotonic() - last >= every_s:
-            last = time.monotonic()
-            click.echo(text, err=True)
-
-    return show_progress

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, NoReturn
 import click
 
 from generator.cli.exit_codes import ExitCode, code_for
-from generator.cli.output import print_problems, show_count
+from generator.cli.output import open_progress, print_problems, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
 from generator.objects.inventory import Inventory
@@ -79,13 +79,15 @@ def read_observation(
         return read_labelled_nodes(sources, _parse_tier_names(names_of_tiers))
     tier_names = _parse_tier_names(names_of_tiers)
     last_tree = read_tree(previous) if isinstance(previous, Path) else previous
-    inputs = read_inputs(sources)
-    observation = observe(
-        inputs,
-        now=utc_now(),
-        previous=last_tree,
-        names_of_tiers=tier_names or inputs.tier_names,
-    )
+    with open_progress("reading the sources") as progress:
+        inputs = read_inputs(sources, progress=progress)
+        progress.show("inferring the tree")
+        observation = observe(
+            inputs,
+            now=utc_now(),
+            previous=last_tree,
+            names_of_tiers=tier_names or inputs.tier_names,
+        )
     if observation is None:
         exit_without_data(inputs.problems or [_build_no_data_problem(sources)])
     check_plane(inputs.planes.plane_name, observation.planes)

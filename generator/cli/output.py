@@ -1,7 +1,7 @@
 """Printed output: one document on stdout as JSON or YAML, or text for people.
 
 Skipped input and progress go to stderr, so that stdout is data. On a terminal rich draws the
-tables; in a pipe they are plain aligned lines.
+tables and a bar of the progress; in a pipe tables are plain aligned lines.
 """
 
 from __future__ import annotations
@@ -9,19 +9,27 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import sys
+import time
 from bisect import bisect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Final
+from threading import Lock, Timer
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 import yaml
 
+from runtime.progress import Progress
 from topology.model.errors import ParseError, TopologyError, show
 from topology.model.name_ranges import fold_names
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 _DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _PIECES_PER_BLOCK: Final = 100_000
@@ -33,6 +41,10 @@ MAX_CELL: Final = 32_000
 """Characters of a cell: a spreadsheet holds 32,767."""
 MAX_MESSAGE: Final = 2000
 """Characters of one message on stderr, enough for a path and an excerpt."""
+
+PROGRESS_DELAY_S: Final = 2.0
+"""Work that is shorter shows nothing: a line that flashes helps nobody."""
+_UPDATES_PER_S: Final = 4.0
 
 WIDE: Final = "wide"
 """The output that lists every node by its full name."""
@@ -194,3 +206,114 @@ def list_nodes(names: Sequence[str], output: str, *, max_chars: int = _MAX_RANGE
     num = bisect(range(1, len(names)), max_chars, key=lambda n: len(fold_names(names[:n])))
     num = max(num, 1)
     return f"{show(fold_names(names[:num]), MAX_MESSAGE)} +{len(names) - num}"
+
+
+@contextmanager
+def open_progress(
+    first: str, *, every_s: float = math.inf, delay_s: float = PROGRESS_DELAY_S
+) -> Iterator[Progress]:
+    """Yield the progress of work that begins; nothing of it stays on the terminal.
+
+    Args:
+        first: what is done first.
+        every_s: without a terminal, a line is printed when so many seconds have passed.
+        delay_s: on a terminal, a line with a bar is drawn when so many seconds have passed.
+    """
+    # What captures stderr to print it later, such as `--watch`, has no use for a bar.
+    if not (isinstance(sys.stderr, io.TextIOWrapper) and sys.stderr.isatty()):
+        yield _ProgressLines(every_s)
+        return
+    bar = _ProgressBar(delay_s)
+    bar.show(first)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+class _ProgressLines:
+    """Prints a line if enough time has passed since the last one."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._last_s = time.monotonic()
+
+    def show(self, text: str, *, num_done: int | None = None, total: int | None = None) -> None:
+        if time.monotonic() - self._last_s < self._every_s:
+            return
+        self._last_s = time.monotonic()
+        counts = f": {num_done:,} of {total:,}" if num_done is not None and total else ""
+        click.echo(f"{text}{counts}", err=True)
+
+
+class _ProgressBar:
+    """Draws a line with a bar, once the delay is over."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._lock = Lock()
+        self._step = _ProgressStep("")
+        self._drawn: RichProgress | None = None
+        self._is_closed = False
+        self._timer = Timer(delay_s, self._draw)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def show(self, text: str, *, num_done: int | None = None, total: int | None = None) -> None:
+        with self._lock:
+            self._step = _ProgressStep(text, num_done, total)
+            self._update()
+
+    def close(self) -> None:
+        """Remove the line; it is never drawn again."""
+        self._timer.cancel()
+        with self._lock:
+            self._is_closed = True
+            if self._drawn is not None:
+                self._drawn.stop()
+
+    def _draw(self) -> None:
+        drawn = _build_bar()
+        with self._lock:
+            if self._is_closed:
+                return
+            self._drawn = drawn
+            self._update()
+            drawn.start()
+
+    def _update(self) -> None:
+        if self._drawn is None:
+            return
+        step = self._step
+        task = next(iter(self._drawn.tasks), None)
+        if task is None or task.description != step.text or task.total != step.total:
+            if task is not None:
+                self._drawn.remove_task(task.id)  # a task cannot lose its total
+            self._drawn.add_task(step.text, total=step.total, completed=step.num_done or 0)
+        else:
+            self._drawn.update(task.id, completed=step.num_done or 0)
+
+
+class _ProgressStep(NamedTuple):
+    """What is done now."""
+
+    text: str
+    num_done: int | None = None
+    total: int | None = None
+
+
+def _build_bar() -> RichProgress:
+    from rich import progress  # noqa: PLC0415 - slow to import, and short work needs none of it
+    from rich.console import Console  # noqa: PLC0415
+
+    return progress.Progress(
+        progress.SpinnerColumn(),
+        progress.TextColumn("{task.description}", markup=False),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeElapsedColumn(),
+        console=Console(stderr=True),
+        refresh_per_second=_UPDATES_PER_S,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )

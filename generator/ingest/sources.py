@@ -36,6 +36,7 @@ from generator.store.local_files import (
     read_whole_file,
 )
 from runtime.clock import utc_now
+from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
@@ -88,12 +89,15 @@ class Sources(NamedTuple):
         return bool(self.hypernodes or self.node_labels)
 
 
-def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
+def read_inputs(
+    sources: Sources, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
+) -> Inputs:
     """Read all sources of a fabric and the inventory.
 
     Args:
         sources: where to read from.
         now: with a time zone; sweeps that are dated later are ignored. None: the clock.
+        progress: shows what is read.
 
     Raises:
         ConfigError: the inventory or the planes file cannot be read, or the inventory has no
@@ -103,7 +107,7 @@ def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
     """
     policies = read_planes(sources.planes) if sources.planes else ()
     now = now or utc_now()
-    inventory, stored, tree_spec, problems, named = _read_store(sources, now)
+    inventory, stored, tree_spec, problems, named = _read_store(sources, now, progress)
     if sources.planes or sources.plane:
         tree_spec = tree_spec.with_planes(PlaneChoice(policies, sources.plane or COMPUTE))
     problems += inventory.problems if inventory else ()
@@ -131,16 +135,16 @@ def read_inputs(sources: Sources, *, now: datetime | None = None) -> Inputs:
             ),
             doubts=report_claims.doubts,
         )
-    for file in sources.ibnetdiscover:
+    for file in track(sources.ibnetdiscover, "reading sweeps", progress):
         inputs = _add_claims(inputs, *_read_sweep(file))
     if sources.ibnetdiscover:
         swept = (claim for claim in expand_claims(inputs.claims) if claim.origin is Origin.SWEEP)
         unknown = find_uncovered_subnets(inputs.unknown_subnets, inputs.reports, swept)
         inputs = replace(inputs, unknown_subnets=unknown)
     if sources.lldpcli:
-        inputs = _add_claims(inputs, *read_captures(sources.lldpcli))
+        inputs = _add_claims(inputs, *read_captures(sources.lldpcli, progress))
     if sources.snmpwalk:
-        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, read_regular_file))
+        inputs = _add_claims(inputs, *read_walks(sources.snmpwalk, read_regular_file, progress))
     return inputs
 
 
@@ -156,16 +160,19 @@ class _StoreContents(NamedTuple):
     """The nodes whose sweeps count."""
 
 
-def _read_store(sources: Sources, now: datetime) -> _StoreContents:
+def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreContents:
     """Return the inventory and the reports of files or of the cluster; None if not requested."""
     if sources.cluster is None:
-        reports = read_reports(sources.reports, now=now) if sources.reports else None
+        reports = (
+            read_reports(sources.reports, now=now, progress=progress) if sources.reports else None
+        )
         named = NamedSweepers(listed=sources.tree_spec.sweepers)
         inventory = read_inventory(sources.nodes)
         problems = sources.tree_spec_problems
         return _StoreContents(inventory, reports, sources.tree_spec, problems, named)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed
 
+    progress.show("reading the cluster")
     with open_cluster(sources.cluster, os.environ) as store:
         inventory = read_inventory(sources.nodes) or store.read_nodes()
         if not inventory.nodes:
@@ -223,7 +230,9 @@ def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]
     return build_sweep_claims(parsed), list(parsed.errors)
 
 
-def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
+def read_captures(
+    folder: Path, progress: Progress = NO_PROGRESS
+) -> tuple[list[Claim], list[ParseError]]:
     """Read `<device>.neighbors.json0|json` files, each with its `<device>.chassis.json0`.
 
     Each may be packed with gzip. A file that looks like a capture and is not read is a problem;
@@ -240,7 +249,7 @@ def read_captures(folder: Path) -> tuple[list[Claim], list[ParseError]]:
     }
     problems += _list_ignored(files)
     problems += list_ignored_folders(files, _CAPTURE)
-    for file in files:
+    for file in track(files, "reading captures", progress):
         name = _CAPTURE.match(file.name)
         if name is None:
             continue

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from generator.ingest.ignored_folders import list_ignored_folders
+from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ParseError, show
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
@@ -20,7 +21,9 @@ _WALK_WORD = re.compile(r"snmp(?:walk|rec)|\.txt\.\w+\Z", re.IGNORECASE)
 
 
 def read_walks(
-    folder: Path, read: Callable[[Path, int], bytes | ParseError]
+    folder: Path,
+    read: Callable[[Path, int], bytes | ParseError],
+    progress: Progress = NO_PROGRESS,
 ) -> tuple[list[Claim], list[ParseError]]:
     """Read `<device>.snmpwalk.txt`, `.txt`, `.snmpwalk` or `.snmprec` files, one per switch.
 
@@ -30,6 +33,7 @@ def read_walks(
     Args:
         folder: contains the files.
         read: returns the content of a file of at most this size, or the problem with it.
+        progress: shows the files that are read.
     """
     source = show(str(folder), 1024)
     try:
@@ -38,7 +42,7 @@ def read_walks(
         return [], [ParseError(f"cannot be read: {error.strerror}", source=source)]
     claims: list[Claim] = []
     problems = list(list_ignored_folders(files, _WALK_FILE))
-    for file in files:
+    for file in track(files, "reading walks", progress):
         name = _WALK.match(file.name)
         if name is None:
             if _WALK_WORD.search(file.name):

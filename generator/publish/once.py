@@ -7,6 +7,7 @@ from typing import Final
 
 from generator.publish.outcome import OutputsOutcome
 from generator.publish.request import Publisher, PublishRequest
+from runtime.progress import NO_PROGRESS, Progress
 
 LIST_DEADLINE_S: Final = 30.0
 """For the first list of every kind."""
@@ -21,6 +22,7 @@ def publish_once(
     *,
     clock: Callable[[], float],
     pause: Callable[[float], object],
+    progress: Progress = NO_PROGRESS,
 ) -> OutputsOutcome:
     """Return the result of the outputs: compared, or written as far as they can be now.
 
@@ -29,10 +31,15 @@ def publish_once(
         request: what the outputs should be.
         clock: monotonic, in seconds.
         pause: waits for some seconds.
+        progress: shows how many objects are as wanted.
     """
     started_s = clock()
     while True:
         outcome = publisher.update(request)
+        num_current = sum(row.num_current for row in outcome.outputs)
+        num_pending = sum(row.num_pending for row in outcome.outputs)
+        text = "writing outputs" if request.is_writing else "comparing outputs"
+        progress.show(text, num_done=num_current, total=num_current + num_pending)
         spent_s = clock() - started_s
         is_listing = any(not row.is_known for row in outcome.outputs)
         if is_listing and request.tree is not None and spent_s < LIST_DEADLINE_S:

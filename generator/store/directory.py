@@ -57,6 +57,7 @@ from generator.store.object_files import (
     write_object,
 )
 from runtime.clock import utc_now
+from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.errors import ConfigError, CutInput, ParseError, StoreError, WriteError, show
 from topology.reports.compact_reports import compact_document, compact_file
 from topology.reports.fabric_status import FABRIC_NAME, fabric_head
@@ -74,13 +75,16 @@ MAX_YAML_MEMBERS: Final = 5000
 _LOCK_FILE: Final = ".lock"
 
 
-def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
+def read_reports(
+    folder: Path, *, now: datetime | None = None, progress: Progress = NO_PROGRESS
+) -> StoredReports:
     """Return every report in a folder's YAML and JSON files; the order of files is irrelevant.
 
     Args:
         folder: contains the files.
         now: with a time zone; of several reports of one name, those dated later do not count.
             None: the clock.
+        progress: shows the files that are read.
 
     Raises:
         StoreError: the folder cannot be read.
@@ -91,7 +95,7 @@ def read_reports(folder: Path, *, now: datetime | None = None) -> StoredReports:
     num_ignored = len(problems)
     rows = [
         (report.metadata.name, file, report)
-        for file in files
+        for file in track(files, "reading reports", progress)
         for report in read_objects(file, compact_document, problems, read_whole)
     ]
     refused = tuple(problems[num_ignored:])

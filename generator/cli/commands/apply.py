@@ -12,7 +12,7 @@ from generator.cli.commands.plan import print_verdict, publish, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import OutputFolder
-from generator.cli.output import output_option, print_document, show_count
+from generator.cli.output import open_progress, output_option, print_document, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,
     Plan,
@@ -110,15 +110,17 @@ def write_plan(
     """Record what is decided, use up its approval, write the actions, and print the done ones."""
     num_done = 0
 
-    def count_action(_: Action) -> None:
-        nonlocal num_done
-        num_done += 1
-
     def describe() -> str:
         total = show_count(len(plan.actions), "action")
         return f"{num_done} of {total} done; the next run continues"
 
-    with noting_interruption(describe):
+    with open_progress("writing HyperNodes") as progress, noting_interruption(describe):
+
+        def count_action(_: Action) -> None:
+            nonlocal num_done
+            num_done += 1
+            progress.show("writing HyperNodes", num_done=num_done, total=len(plan.actions))
+
         try:
             _check_undecided(last, store)
             _write_record(plan, store)

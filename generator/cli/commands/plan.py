@@ -12,7 +12,13 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import OutputFolder
 from generator.cli.options import watchable
-from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.cli.output import (
+    open_progress,
+    output_option,
+    print_document,
+    render_table,
+    show_count,
+)
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import namespace_option, open_publisher
@@ -85,7 +91,10 @@ def print_verdict(verdict: PlanVerdict, policy: WritePolicy) -> None:
 
 def publish(publisher: Publisher, request: PublishRequest) -> OutputsOutcome:
     """Compare or write the other outputs, and print a line for each on stderr."""
-    outcome = publish_once(publisher, request, clock=time.monotonic, pause=time.sleep)
+    with open_progress("comparing outputs") as progress:
+        outcome = publish_once(
+            publisher, request, clock=time.monotonic, pause=time.sleep, progress=progress
+        )
     for row in outcome.rows:
         counts = [f"{row.objects} written", f"{row.pending} to write"]
         counts += [f"{row.deferred} deferred"] if row.deferred else []

@@ -16,6 +16,7 @@ from generator.cli.observation import exit_with_problems
 from generator.cli.option_types import InputFile, OutputFolder, WholeNumber
 from generator.cli.options import parse_duration
 from generator.cli.output import (
+    open_progress,
     output_option,
     print_document,
     print_problems,
@@ -26,7 +27,7 @@ from generator.store.directory import write_report
 from generator.switches.config import read_targets
 from generator.switches.discovery import Frontier
 from generator.switches.reports import build_reports, is_complete
-from generator.switches.targets import TargetList
+from generator.switches.targets import Target, TargetList
 from generator.switches.walk import MAX_PARALLEL, SwitchWalk, WalkOutcome, walk_all, walk_switch
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
@@ -113,14 +114,21 @@ async def _walk_switches(
     from generator.switches.session import SnmpSession  # noqa: PLC0415 - takes half a second
 
     frontier = Frontier(targets.targets, targets.discovery)
-    async with SnmpSession() as session:
-        walk = partial(walk_switch, session=session, clock=time.monotonic, deadline_s=deadline_s)
-        walk_by_target = {
-            finished.target: finished
+    walk_by_target: dict[Target, SwitchWalk] = {}
+    with open_progress("walking switches") as progress:
+        async with SnmpSession() as session:
+            walk = partial(
+                walk_switch, session=session, clock=time.monotonic, deadline_s=deadline_s
+            )
             async for finished in walk_all(
                 targets.targets, walk=walk, frontier=frontier, parallel=parallel
-            )
-        }
+            ):
+                walk_by_target[finished.target] = finished
+                progress.show(
+                    "walking switches",
+                    num_done=len(walk_by_target),
+                    total=len(targets.targets) + len(frontier.discovered),
+                )
     return tuple(walk_by_target[target] for target in (*targets.targets, *frontier.discovered))
 
 

@@ -16,12 +16,17 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.fabric_options import (
     MAX_SEED,
     fabric_options,
-    open_progress,
     parse_fabric_spec,
     parse_fault_spec,
 )
 from generator.cli.option_types import OutputFile, Quantity, WholeNumber
-from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.cli.output import (
+    open_progress,
+    output_option,
+    print_document,
+    render_table,
+    show_count,
+)
 from generator.simulation.fabric_words import render_fault_options
 from generator.simulation.source_mixes import MIXES, SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
@@ -212,7 +217,7 @@ def _report_progress(tasks: Sequence[RunTask]) -> Iterator[Callable[[RunTask, Ru
     total = sum(task.scenario.num_hcas for task in tasks)
     verdicts: list[TreeVerdict] = []
     done = 0
-    with open_progress("starting", every_s=_PROGRESS_PERIOD_S) as show_progress:
+    with open_progress("starting", every_s=_PROGRESS_PERIOD_S) as progress:
 
         def on_run(task: RunTask, outcome: RunResult) -> None:
             nonlocal done
@@ -222,9 +227,11 @@ def _report_progress(tasks: Sequence[RunTask]) -> Iterator[Callable[[RunTask, Ru
             counts = ", ".join(
                 f"{verdicts.count(verdict)} {verdict.value}" for verdict in TreeVerdict
             )
-            show_progress(
+            progress.show(
                 f"{len(verdicts)} of {show_count(len(tasks), 'run')}: {counts}; "
-                f"about {remaining_s / 60:.0f} min left"
+                f"about {remaining_s / 60:.0f} min left",
+                num_done=done,
+                total=total,
             )
 
         yield on_run

@@ -17,7 +17,13 @@ from generator.cli.commands.diff.witness import Witness, print_witness_diff
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
 from generator.cli.option_types import InputFile
-from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.cli.output import (
+    open_progress,
+    output_option,
+    print_document,
+    render_table,
+    show_count,
+)
 from generator.cli.silence import print_expired_silences, read_silences, silence_option
 from generator.cli.source_options import parse_sources, source_options
 from generator.cli.store_options import history_options, since_option
@@ -138,14 +144,16 @@ def _print_cabling_diff(
         raise click.UsageError("--cabling compares all networks: give no --planes and no --plane")
     plan = read_plan(cabling)
     silences = read_silences(silence)
-    inputs = read_inputs(sources)
+    with open_progress("reading the sources") as progress:
+        inputs = read_inputs(sources, progress=progress)
     if not inputs.claims:
         exit_without_data(inputs.problems)
     if inputs.cuts:
         # A cable that is absent from a cut input is not missing, so no move can be advised.
         not_compared = ParseError("not compared with the plan: an input is cut", source="diff")
         exit_with_problems(ctx, (not_compared, *plan.errors, *inputs.problems))
-    diff = compare_cabling(plan, build_fabric(inputs.all_claims))
+    with open_progress("comparing the cables"):
+        diff = compare_cabling(plan, build_fabric(inputs.all_claims))
     rows = split_silenced(
         diff.differences, silences, today=utc_now().date(), subject=_build_subject
     )

@@ -9,7 +9,13 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.observation import check_plane, exit_with_problems, exit_without_data
-from generator.cli.output import output_option, print_document, render_table, shorten_names
+from generator.cli.output import (
+    open_progress,
+    output_option,
+    print_document,
+    render_table,
+    shorten_names,
+)
 from generator.cli.source_options import parse_sources, source_options
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
 from topology.join.fabric_join import build_fabric
@@ -47,11 +53,13 @@ def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa
         raise click.UsageError(NO_SOURCE_MESSAGE)
     if sources.is_tree:
         raise click.UsageError("HyperNodes and labels have no ports: give another source")
-    inputs = read_inputs(sources)
-    if not inputs.claims:
-        exit_without_data(inputs.problems)
-    fabric = build_fabric(inputs.all_claims)
-    split = split_planes(fabric, inputs.planes.policies)
+    with open_progress("reading the sources") as progress:
+        inputs = read_inputs(sources, progress=progress)
+        if not inputs.claims:
+            exit_without_data(inputs.problems)
+        progress.show("joining the reports")
+        fabric = build_fabric(inputs.all_claims)
+        split = split_planes(fabric, inputs.planes.policies)
     check_plane(inputs.planes.plane_name, split.names)
     rows = [_build_row(split, name) for name in split.names if sources.plane in {None, name}]
     document = [_render(fabric, row) for row in rows]

@@ -13,12 +13,11 @@ from generator.cli.commands.simulate.replayed_jobs import jobs
 from generator.cli.fabric_options import (
     MAX_SEED,
     fabric_options,
-    open_progress,
     parse_fabric_spec,
     parse_fault_spec,
 )
 from generator.cli.option_types import OutputFolder, WholeNumber
-from generator.cli.output import show_count
+from generator.cli.output import open_progress, show_count
 from generator.simulation.fabric_files import FabricSimulation, render_fabric_files, write_folder
 
 _STEP: Final = 100
@@ -64,13 +63,13 @@ def fabric(out: Path, seed: int, *, force: bool, sysfs_hosts: int, **options: An
         make_rng=partial(random.Random, seed),
         num_sysfs_hosts=sysfs_hosts,
     )
-    with open_progress("connecting cables") as show_progress:
+    with open_progress("connecting cables") as progress:
         num = write_folder(
             render_fabric_files(simulation),
             out,
             force=force,
             on_file=lambda num: (
-                None if num % _STEP else show_progress(f"{show_count(num, 'file')} written")
+                None if num % _STEP else progress.show(f"{show_count(num, 'file')} written")
             ),
         )
     click.echo(

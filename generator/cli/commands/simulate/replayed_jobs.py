@@ -12,11 +12,17 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import code_for
-from generator.cli.fabric_options import MAX_SEED, open_progress
+from generator.cli.fabric_options import MAX_SEED
 from generator.cli.observation import read_tree
 from generator.cli.option_types import OutputFile, WholeNumber
 from generator.cli.options import parse_share
-from generator.cli.output import output_option, print_document, print_problems, render_table
+from generator.cli.output import (
+    open_progress,
+    output_option,
+    print_document,
+    print_problems,
+    render_table,
+)
 from generator.jobs.cluster import SlotCluster
 from generator.placement.presets import Preset
 from generator.simulation.replay.fabrics import build_tree_of_shape, is_shape
@@ -255,14 +261,16 @@ class _StrategyRun(NamedTuple):
 
 def _run_replay(replay_input: ReplayInput, run: _StrategyRun) -> ReplayStatistics:
     total = len(replay_input.jobs)
-    with open_progress(f"replaying {run.name}", every_s=_PROGRESS_PERIOD_S) as show_progress:
+    with open_progress(f"replaying {run.name}", every_s=_PROGRESS_PERIOD_S) as progress:
         result = run_replay(
             replay_input.jobs,
             run.cluster,
             run.strategy,
             backfill=replay_input.backfill,
             on_start=lambda num: (
-                None if num % _STEP else show_progress(f"{run.name}: {num} of {total} jobs started")
+                None
+                if num % _STEP
+                else progress.show(f"{run.name}: jobs started", num_done=num, total=total)
             ),
         )
     return compute_statistics(run.name, result, run.cluster)
