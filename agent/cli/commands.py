@@ -16,14 +16,16 @@ from typing import Any
 
 import click
 
-from agent.cli.doctor import check_node
+from agent.cli.doctor import NodeTools, check_node
 from agent.cli.kube_options import ApiServerAccess, KubeOptions
 from agent.cli.node_options import NODE_OPTIONS, SourceOptions, open_node
 from agent.cli.options import Values, options_of, read_group
 from agent.cli.output import OutputOptions, align_columns, render_text
 from agent.cli.run_options import RunOptions
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
+from agent.collectors.lldpd import read_version
 from agent.loop import ReportLoop
+from agent.node.umads import find_umads
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
 from agent.publish.directory import REPORTS, ReportFolder, document_of, render_document
@@ -164,7 +166,12 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
     node = _open_node_for_once(values)
     node = replace(node, settings=replace(node.settings, sweep=None))
     attempts = _collect_once(node)
-    checks = check_node(attempts, lambda name: node.runner.find(name) is not None)
+    tools = NodeTools(
+        has_program=lambda name: node.runner.find(name) is not None,
+        lldpcli_version=read_version(node.settings, node.runner),
+        umads=find_umads(),
+    )
+    checks = check_node(attempts, tools)
     output = read_group(OutputOptions, values).output
     if output == "text":
         _print(render_checks(checks))

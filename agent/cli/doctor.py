@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from agent.collection import CollectorRun, RunOutcome
 from runtime.checks import Check, Outcome
@@ -16,21 +17,34 @@ _LLDPD: Final = "lldpd"
 _FRAMES: Final = "frames"
 
 
-def check_node(runs: Sequence[CollectorRun], has_program: Callable[[str], bool]) -> list[Check]:
+class NodeTools(NamedTuple):
+    """What a node has beside its ports."""
+
+    has_program: Callable[[str], bool]
+    """Returns whether a program is installed."""
+    lldpcli_version: str = ""
+    """Empty if the program does not tell."""
+    umads: Mapping[str, bool] = MappingProxyType({})
+    """The device files of InfiniBand's management datagrams, and whether this user may use each."""
+
+
+def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
     """Return the checks of a node.
 
     Args:
         runs: one collection, without a sweep.
-        has_program: returns whether a program is installed.
+        tools: the programs and the device files that the node has.
     """
     by_name = {run.collector: run for run in runs}
     ib_ports = [port for port in _ports_of(by_name, "ib_sysfs") if port.medium is Medium.INFINIBAND]
     return [
         *_check_interfaces(by_name),
         *_check_lldp(by_name, has_infiniband=bool(ib_ports)),
+        *_check_lldpcli(by_name, tools.lldpcli_version),
         *_check_firmware(by_name),
         *_check_infiniband(by_name, ib_ports),
-        *_check_sweep_program(ib_ports, has_program),
+        *_check_sweep_program(ib_ports, tools.has_program),
+        *_check_umads(ib_ports, tools.umads),
         *_check_nvlink(by_name),
     ]
 
@@ -78,6 +92,14 @@ def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> It
         yield Check("LLDP", Outcome.WARNING, message, fix)
 
 
+def _check_lldpcli(runs: Mapping[str, CollectorRun], version: str) -> Iterator[Check]:
+    """Yield the version of the client; lldpd itself tells its version to nobody."""
+    if runs[_LLDPD].is_absent or not version:
+        return
+    message = f"version {show(version)}; lldpd must have the same major version"
+    yield Check("lldpcli", Outcome.OK, message)
+
+
 def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
     ports = [port.name for port in _ports_of(runs, "firmware_lldp") if port.firmware_lldp]
     if ports:
@@ -121,6 +143,27 @@ def _check_sweep_program(
     message = "ibnetdiscover is not installed, so this node cannot sweep if it is elected"
     fix = "apt-get install infiniband-diags"
     yield Check(subject, Outcome.WARNING, message, fix)
+
+
+def _check_umads(ports: Sequence[Port], umads: Mapping[str, bool]) -> Iterator[Check]:
+    """Yield whether a sweep may send management datagrams.
+
+    Source: Documentation/infiniband/user_mad.rst of Linux.
+    """
+    if not ports:
+        return
+    subject = "umad"
+    refused = [file for file, is_usable in sorted(umads.items()) if not is_usable]
+    if not umads:
+        message = "there is no /dev/infiniband/umad*, so this node cannot sweep if it is elected"
+        fix = "modprobe ib_umad; in a pod, see the sweepers in docs/install.md"
+        yield Check(subject, Outcome.WARNING, message, fix)
+    elif refused:
+        shown = list_some(map(show, refused), _MAX_SHOWN)
+        message = f"this user may not read and write {shown}, so sweeps fail"
+        yield Check(subject, Outcome.WARNING, message, "run as root, or see docs/install.md")
+    else:
+        yield Check(subject, Outcome.OK, f"{len(umads)} of {len(umads)} device files are usable")
 
 
 def _check_nvlink(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:

@@ -24,6 +24,7 @@ _NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
 # The prefix of lldpcli's own messages; the time in it would make equal outcomes differ.
 _LOG_PREFIX: Final = re.compile(r"^\S+T\S+ \[\w+/\w+\] ", re.MULTILINE)
 _OWN_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.HOSTNAME})
+_VERSION: Final = re.compile(rb"\d[\w.+~-]{0,40}\Z", re.ASCII)
 _NEIGHBORS: Final = ("show", "neighbors", "details")
 _CHASSIS: Final = ("show", "chassis")
 
@@ -35,6 +36,17 @@ def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
     except CollectError as error:
         return str(error)
     return None
+
+
+def read_version(settings: AgentSettings, runner: Runner) -> str:
+    """Return the version that lldpcli prints; empty if it prints none."""
+    limits = CommandLimits(settings.deadline_s, settings.max_output_bytes)
+    try:
+        result = runner.run((settings.lldpcli, "-v"), limits)
+    except CollectError:
+        return ""
+    words = result.stdout.split()
+    return words[-1].decode() if words and _VERSION.match(words[-1]) else ""
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:

@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 import yaml
 
+from generator.cli.commands.doctor.rights import list_needed_rights
 from generator.objects.outputs import OutputType
 from generator.publish.kinds import KINDS
-from tests.daemonset.tools import render
+from tests.daemonset.tools import NAMESPACE, render
 
 WRITES = {"get", "list", "watch", "create", "patch", "delete"}
 OF_NODES = {"get", "list", "watch", "patch"}
@@ -46,3 +47,15 @@ def test_an_output_gets_the_rights_that_it_needs_and_no_others(
     others = {("scheduling.run.ai", "podgroups")} if output is OutputType.KAI else set()
     changed = {key for key in found if found[key] != usual.get(key)}
     assert changed == kinds | others
+
+
+@pytest.mark.parametrize("output", [None, *KINDS])
+def test_doctor_asks_for_the_rights_that_the_chart_gives(
+    output: OutputType | None, tmp_path: Path
+) -> None:
+    needed: dict[tuple[str, str], set[str]] = {}
+    outputs = [OutputType.HYPERNODE, *([output] if output else [])]
+    for right in list_needed_rights(outputs, NAMESPACE, walks_switches=False):
+        plural = f"{right.plural}/{right.subresource}" if right.subresource else right.plural
+        needed.setdefault((right.group, plural), set()).add(right.verb)
+    assert needed == rights(output, tmp_path)

@@ -158,6 +158,6 @@ def test_doctor_says_whether_lldpd_hears_anybody(
         rows = json.loads(lldp_fabric.sandbox.run(*command, namespace=device))
         return {row["subject"]: row["outcome"] for row in rows}
 
-    assert diagnose()["LLDP"] == "ok"
+    assert diagnose()["LLDP"] == diagnose()["lldpcli"] == "ok"
     with lldp_fabric.stopping(device):
         assert diagnose()["LLDP"] == "warning"

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 from click.testing import CliRunner, Result
 
 from agent.cli.commands import cli
-from agent.cli.doctor import check_node
+from agent.cli.doctor import NodeTools, check_node
 from agent.collection import CollectorRun, RunOutcome
 from agent.collectors.probe import CollectedFacts
 from runtime.checks import Outcome, render_checks
@@ -21,6 +23,7 @@ from tests.agent.programs import write_answering
 from topology.model.facts import DeviceKind, Medium, Neighbor, Port, PortState, Source
 from topology.model.ids import Id, IdKind
 
+UMAD = "/dev/infiniband/umad0"
 MAC = "b8:ce:f6:00:00:01"
 LEAF = Neighbor((Id(IdKind.HOSTNAME, "leaf"),), "leaf", (), "swp1", Source.LLDP, DeviceKind.SWITCH)
 
@@ -50,9 +53,14 @@ NOTHING_HEARD = run_of("lldpd", outcome=RunOutcome.NO_DATA, message="no neighbor
 NO_LLDPD = run_of("lldpd", outcome=RunOutcome.FAILED, message="lldpcli not found", is_absent=True)
 
 
-def faults(*changes: CollectorRun, programs: tuple[str, ...] = ()) -> list[tuple[str, str, str]]:
+def faults(
+    *changes: CollectorRun,
+    programs: tuple[str, ...] = (),
+    umads: Mapping[str, bool] = MappingProxyType({UMAD: True}),
+) -> list[tuple[str, str, str]]:
     runs = HEALTHY | {run.collector: run for run in changes}
-    checks = check_node(list(runs.values()), lambda name: name in programs)
+    tools = NodeTools(lambda name: name in programs, "1.0.16", umads)
+    checks = check_node(list(runs.values()), tools)
     assert all(row.fix for row in checks if row.outcome is not Outcome.OK)
     assert render_checks(checks)
     return [
@@ -133,12 +141,39 @@ def test_a_port_that_is_down_is_named() -> None:
     assert found == [("warning", "InfiniBand", "1 of 2 ports are up; down: mlx5_1/1")]
 
 
+@pytest.mark.parametrize(
+    ("umads", "message"),
+    [
+        pytest.param(
+            {},
+            "there is no /dev/infiniband/umad*, so this node cannot sweep if it is elected",
+            id="no device file",
+        ),
+        pytest.param(
+            {"/dev/infiniband/umad0": True, "/dev/infiniband/umad1": False},
+            "this user may not read and write /dev/infiniband/umad1, so sweeps fail",
+            id="a device file of another user",
+        ),
+    ],
+)
+def test_a_node_with_infiniband_needs_the_files_for_its_sweeps(
+    umads: dict[str, bool], message: str
+) -> None:
+    assert faults(umads=umads) == []
+    found = faults(HCA, programs=("ibnetdiscover",), umads=umads)
+    assert found == [("warning", "umad", message)]
+
+
 class Bench:
     """A node with one card, and a small program that stands in for lldpcli."""
 
     def __init__(self, root: Path) -> None:
         self.sysfs = plant(root / "sys", card("eth0", "0000:03:00.0", MAC))
-        answers = {"neighbors": heard(("eth0", "leaf", "swp1")), "chassis": chassis(MAC)}
+        answers = {
+            "neighbors": heard(("eth0", "leaf", "swp1")),
+            "chassis": chassis(MAC),
+            "-v": "1.0.16",
+        }
         self.lldpcli = write_answering(root / "lldpcli", answers)
 
     def doctor(self, *words: str) -> Result:
@@ -152,6 +187,8 @@ def test_it_prints_text_and_json_of_the_same_checks(tmp_path: Path) -> None:
     text, document = bench.doctor(), json.loads(bench.doctor("-o", "json").stdout)
     assert text.exit_code == 0, text.output
     assert "ok       LLDP        a neighbor is heard on eth0" in text.stdout.splitlines()
+    assert {"subject": "lldpcli", "outcome": "ok"}.items() <= document[2].items()
+    assert document[2]["message"].startswith("version 1.0.16; ")
     assert [row["outcome"] for row in document] == ["ok"] * len(document)
 
 

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from generator.cli.commands.doctor.cluster_checks import check_cluster
-from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
+from generator.cli.commands.doctor.facts import (
+    AgentSetFact,
+    CertificateFact,
+    ClusterFacts,
+    CrdFact,
+    Fact,
+    ReportFact,
+)
+from generator.cli.commands.doctor.rights import Right
 from runtime.checks import Check, Outcome
 
 NOW = datetime(2026, 11, 1, 12, 0, tzinfo=UTC)
@@ -44,6 +52,7 @@ def config(text: str) -> Fact:
     return Fact({"data": {"any.conf": text}})
 
 
+UNREADABLE = Fact(problem="403 forbidden")
 HEALTHY = ClusterFacts(
     version=Fact({"gitVersion": "v1.36.3", "minor": "36"}),
     crds=Fact(CRDS),
@@ -51,10 +60,12 @@ HEALTHY = ClusterFacts(
     lease=lease(),
     nodes=Fact(("n1", "n2")),
     reports=reports(("n1", timedelta()), ("n2", timedelta())),
+    agent_sets=Fact((AgentSetFact("toponaut-agent", 2, 2),)),
+    refused_rights=Fact(()),
+    certificate=Fact(CertificateFact("tls", NOW + timedelta(days=60))),
     scheduler_config=config("tiers: [{plugins: [{name: network-topology-aware}]}]"),
     controller_config=Fact(),
 )
-UNREADABLE = Fact(problem="403 forbidden")
 
 
 def faults(facts: ClusterFacts) -> list[Check]:
@@ -73,6 +84,46 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             {"version": Fact({"gitVersion": "v1.29.1", "minor": "29+"})},
             *(Outcome.WARNING, "Kubernetes", "v1.29.1"),
             id="an old API server",
+        ),
+        pytest.param(
+            {"agent_sets": Fact((AgentSetFact("toponaut-agent", 4, 3),))},
+            *(Outcome.WARNING, "Agent pods", "toponaut-agent: 3 of 4 pods ready"),
+            id="an agent that is not ready",
+        ),
+        pytest.param(
+            {"agent_sets": Fact((AgentSetFact("toponaut-agent", 0, 0),))},
+            *(Outcome.WARNING, "Agent pods", "toponaut-agent: no node is selected"),
+            id="agents for no node",
+        ),
+        pytest.param(
+            {"agent_sets": UNREADABLE},
+            *(Outcome.UNKNOWN, "Agent pods", "cannot be read: 403"),
+            id="DaemonSets that may not be read",
+        ),
+        pytest.param(
+            {"refused_rights": Fact((Right("", "nodes", "patch"),))},
+            *(Outcome.ERROR, "Rights", "toponaut-generator may not: patch nodes"),
+            id="a missing right",
+        ),
+        pytest.param(
+            {"refused_rights": UNREADABLE},
+            *(Outcome.UNKNOWN, "Rights", "cannot be read: 403"),
+            id="a caller that may not ask for rights",
+        ),
+        pytest.param(
+            {"certificate": Fact(CertificateFact("tls", NOW - timedelta(days=1)))},
+            *(Outcome.ERROR, "Certificate", "Secret tls expired on 2026-10-31"),
+            id="an expired certificate",
+        ),
+        pytest.param(
+            {"certificate": Fact(CertificateFact("tls", NOW + timedelta(days=13)))},
+            *(Outcome.WARNING, "Certificate", "Secret tls expires on 2026-11-14"),
+            id="a certificate that expires soon",
+        ),
+        pytest.param(
+            {"certificate": Fact(CertificateFact("tls", None))},
+            *(Outcome.ERROR, "Certificate", "Secret tls is missing or has no certificate"),
+            id="a Secret without a certificate",
         ),
         pytest.param(
             {"crds": Fact({name: row for name, row in CRDS.items() if "fabrics" not in name})},

@@ -2,7 +2,8 @@
 
 - facts: what a cluster says about itself
 - cluster_reads: asks the cluster
-- cluster_checks: judges the answers
+- cluster_checks, install_checks: judge the answers
+- rights: what the generator must be allowed to do
 
 May import what commands share, and `generator.kube` and `generator.server` where the facts are.
 """
@@ -52,8 +53,9 @@ def command(
 ) -> None:
     """Check that a cluster has all that Toponaut needs, and print what to do.
 
-    Checks kinds, the Fabric object, the generator, agents, sweeps, the schedulers that are
-    installed, and Volcano's settings. On a node, run toponaut-agent doctor.
+    Checks kinds, the Fabric object, the generator with its rights and its certificate, agents,
+    sweeps, the schedulers that are installed, and Volcano's settings. On a node, run
+    toponaut-agent doctor.
     """
     from generator.cli.commands.doctor.cluster_checks import check_cluster  # noqa: PLC0415 - models
     from generator.cli.commands.doctor.cluster_reads import (  # noqa: PLC0415 - loads the client

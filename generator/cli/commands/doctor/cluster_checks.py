@@ -4,11 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 import yaml
 
-from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
+from generator.cli.commands.doctor.facts import (
+    ClusterFacts,
+    CrdFact,
+    Fact,
+    ReportFact,
+    as_mapping,
+    as_rows,
+    list_outputs,
+)
+from generator.cli.commands.doctor.install_checks import (
+    check_agent_pods,
+    check_certificate,
+    check_rights,
+)
 from generator.cli.output import list_nodes, show_count
 from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
 from generator.objects.fabric import ConditionType
@@ -59,12 +72,15 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
         now: with a time zone.
         namespace: of Toponaut.
     """
-    outputs = _list_outputs(facts.fabric)
+    outputs = list_outputs(facts.fabric)
     return [
         _check_version(facts.version),
         *_check_own_crds(facts.crds),
         *_check_fabric(facts.fabric),
         _check_generator(facts.lease, now=now, namespace=namespace),
+        *check_rights(facts.refused_rights, namespace=namespace),
+        *check_certificate(facts.certificate, now=now, namespace=namespace),
+        *check_agent_pods(facts.agent_sets, namespace=namespace),
         *_check_reports(facts, now=now, namespace=namespace),
         *_check_sweepers(facts.fabric),
         *_check_outputs(facts.crds, outputs),
@@ -119,8 +135,8 @@ def _check_fabric(fact: Fact) -> Iterator[Check]:
     if fact.value is None:
         yield Check(subject, Outcome.WARNING, "there is none, so the defaults apply", _INSTALL)
         return
-    status = _mapping(_mapping(fact.value).get("status"))
-    conditions = [_mapping(row) for row in _rows(status.get("conditions"))]
+    status = as_mapping(as_mapping(fact.value).get("status"))
+    conditions = [as_mapping(row) for row in as_rows(status.get("conditions"))]
     for row in conditions:
         wanted = _GOOD.get(str(row.get("type")), "True")
         if row.get("status") == wanted:
@@ -150,7 +166,7 @@ def _check_generator(fact: Fact, *, now: datetime, namespace: str) -> Check:
     if fact.value is None:
         message = f"no generator has run: namespace {show(namespace)} has no Lease of it"
         return Check(subject, Outcome.ERROR, message, f"{look}; --namespace names another one")
-    spec = _mapping(_mapping(fact.value).get("spec"))
+    spec = as_mapping(as_mapping(fact.value).get("spec"))
     holder, renewed = str(spec.get("holderIdentity") or ""), _parse_time(spec.get("renewTime"))
     duration_s = spec.get("leaseDurationSeconds")
     if not holder or renewed is None or not isinstance(duration_s, int):
@@ -202,22 +218,14 @@ def _check_sweepers(fact: Fact) -> Iterator[Check]:
     subject = "InfiniBand sweeps"
     if fact.value is None:
         return
-    status = _mapping(_mapping(fact.value).get("status"))
-    rows = [_mapping(row) for row in _rows(status.get("sweepers"))]
+    status = as_mapping(as_mapping(fact.value).get("status"))
+    rows = [as_mapping(row) for row in as_rows(status.get("sweepers"))]
     if not rows:
         yield Check(subject, Outcome.OK, "no node sweeps: no host reports an InfiniBand subnet")
         return
     subnets = {str(row.get("subnet")) for row in rows}
     nodes = ", ".join(sorted({show(str(row.get("node"))) for row in rows}))
     yield Check(subject, Outcome.OK, f"{show_count(len(subnets), 'subnet')}: {nodes}")
-
-
-def _list_outputs(fabric: Fact) -> frozenset[str]:
-    """Return the types in `spec.outputs`; HyperNodes alone if nothing is set."""
-    spec = _mapping(_mapping(fabric.value).get("spec"))
-    if "outputs" not in spec:
-        return frozenset({OutputType.HYPERNODE})
-    return frozenset(str(_mapping(row).get("type")) for row in _rows(spec["outputs"]))
 
 
 def _check_outputs(crds: Fact, outputs: frozenset[str]) -> Iterator[Check]:
@@ -270,32 +278,24 @@ def _or_missing(fact: Fact, text: str) -> Fact:
 
 
 def _data_of(fact: Fact) -> str:
-    return "\n".join(str(value) for value in _mapping(_mapping(fact.value).get("data")).values())
+    return "\n".join(
+        str(value) for value in as_mapping(as_mapping(fact.value).get("data")).values()
+    )
 
 
 def _find_active_discovery(fact: Fact) -> list[str]:
     """Return the sources of Volcano's own discovery that are on; an unreadable file has none."""
     found: list[str] = []
-    for text in _mapping(_mapping(fact.value).get("data")).values():
+    for text in as_mapping(as_mapping(fact.value).get("data")).values():
         try:
-            document = _mapping(yaml.safe_load(str(text)))
+            document = as_mapping(yaml.safe_load(str(text)))
         except yaml.YAMLError:
             continue
-        for row in _rows(document.get("networkTopologyDiscovery")):
-            source = _mapping(row)
+        for row in as_rows(document.get("networkTopologyDiscovery")):
+            source = as_mapping(row)
             if source.get("enabled"):
                 found.append(str(source.get("source")))
     return found
-
-
-def _mapping(value: object) -> Mapping[str, Any]:
-    """Return a value if it is a mapping, else an empty one: objects of others may hold anything."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def _rows(value: object) -> Sequence[object]:
-    """Return a value if it is a list, else an empty one."""
-    return value if isinstance(value, list) else ()
 
 
 def _parse_time(value: object) -> datetime | None:

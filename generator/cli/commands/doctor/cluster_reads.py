@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any, Final
 
-from generator.cli.commands.doctor.facts import ClusterFacts, CrdFact, Fact, ReportFact
+from cryptography.x509 import load_pem_x509_certificates
+
+from generator.cli.commands.doctor.facts import (
+    AgentSetFact,
+    CertificateFact,
+    ClusterFacts,
+    CrdFact,
+    Fact,
+    ReportFact,
+    as_mapping,
+    as_rows,
+    list_outputs,
+)
+from generator.cli.commands.doctor.rights import ACCOUNT, Right, list_needed_rights
 from generator.kube.access import ClusterAccess
 from generator.kube.credentials import find_credentials
 from generator.kube.paged_list import Paging, fetch_objects
@@ -16,6 +31,15 @@ from generator.server.replica import LEASE_NAME
 from topology.model.errors import KubeError, KubeNotFound, KubeUnavailable, show
 from topology.reports.fabric_status import FABRIC_NAME
 
+DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
+DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+SECRETS: Final = Resource("", "v1", "secrets", "Secret")
+SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+_AGENT_SETS: Final = "toponaut-agent"
+_DEPLOYMENT: Final = "toponaut-generator"
+_TLS_VOLUME: Final = "tls"
+_CERTIFICATE: Final = "tls.crt"
 TIMEOUT_S: Final = 15.0
 _PAGES: Final = Paging(request_timeout_s=TIMEOUT_S)
 _VOLCANO_CONFIG: Final = ("volcano-scheduler-configmap", "volcano-controller-configmap")
@@ -43,6 +67,8 @@ def fetch_cluster_facts(
     load = find_credentials(kubeconfig=access.kubeconfig, context=access.context, environ=environ)
     with closing(KubeTransport(load)) as transport:
         version = _read(transport, "/version")
+        deployment = _read(transport, DEPLOYMENTS.path(_DEPLOYMENT, namespace=namespace))
+        fabric = _read(transport, FABRICS.path(FABRIC_NAME))
         config = [
             _read(transport, CONFIG_MAPS.path(name, namespace=volcano_namespace))
             for name in _VOLCANO_CONFIG
@@ -50,10 +76,15 @@ def fetch_cluster_facts(
         return ClusterFacts(
             version=version,
             crds=_read_list(transport, CRDS, _parse_crd, dict),
-            fabric=_read(transport, FABRICS.path(FABRIC_NAME)),
+            fabric=fabric,
             lease=_read(transport, LEASES.path(LEASE_NAME, namespace=namespace)),
             nodes=_read_list(transport, NODES, _parse_name, tuple),
             reports=_read_list(transport, REPORTS, _parse_report, tuple),
+            agent_sets=_read_list(
+                transport, DAEMON_SETS._replace(namespace=namespace), _parse_agent_set, _keep_agents
+            ),
+            refused_rights=_find_refused_rights(transport, fabric, deployment, namespace),
+            certificate=_read_certificate(transport, deployment, namespace),
             scheduler_config=config[0],
             controller_config=config[1],
         )
@@ -115,3 +146,106 @@ def _parse_crd(item: Mapping[str, Any]) -> tuple[str, CrdFact]:
         frozenset(row["name"] for row in versions if row["served"]),
         any(row["type"] == "Established" and row["status"] == "True" for row in conditions),
     )
+
+
+def _parse_agent_set(item: Mapping[str, Any]) -> AgentSetFact:
+    status = item.get("status") or {}
+    wanted, ready = (
+        int(status.get(field, 0)) for field in ("desiredNumberScheduled", "numberReady")
+    )
+    return AgentSetFact(_parse_name(item), wanted, ready)
+
+
+def _keep_agents(rows: list[AgentSetFact]) -> tuple[AgentSetFact, ...]:
+    return tuple(row for row in rows if row.name.startswith(_AGENT_SETS))
+
+
+def _find_refused_rights(
+    transport: Transport, fabric: Fact, deployment: Fact, namespace: str
+) -> Fact:
+    """Return the needed rights that the generator's account has not; None without the account.
+
+    Asks by access reviews, which the API server answers and does not store.
+
+    Raises:
+        KubeUnavailable: the API server does not answer.
+    """
+    account = _read(transport, SERVICE_ACCOUNTS.path(ACCOUNT, namespace=namespace))
+    if account.value is None:
+        return account
+    arguments = [word for row in _list_containers(deployment) for word in as_rows(row.get("args"))]
+    needed = list_needed_rights(
+        list_outputs(fabric),
+        namespace,
+        walks_switches=any(str(word).startswith("--switches") for word in arguments),
+    )
+    return _as_fact(
+        lambda: tuple(right for right in needed if not _is_allowed(transport, right, namespace))
+    )
+
+
+def _is_allowed(transport: Transport, right: Right, namespace: str) -> bool:
+    """Return whether the generator's account has a right.
+
+    Raises:
+        KubeError: the caller may not ask, or the API server does not answer.
+    """
+    groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
+    attributes = {
+        "group": right.group,
+        "resource": right.plural,
+        "verb": right.verb,
+        "subresource": right.subresource,
+        "namespace": right.namespace,
+        "name": right.name,
+    }
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": {
+            "user": f"system:serviceaccount:{namespace}:{ACCOUNT}",
+            "groups": [*groups, "system:authenticated"],
+            "resourceAttributes": {name: value for name, value in attributes.items() if value},
+        },
+    }
+    request = KubeRequest("POST", _REVIEWS, body=review)
+    answer = decode_object(str(request), transport.ask(request, timeout_s=TIMEOUT_S))
+    return answer["status"]["allowed"] is True
+
+
+def _read_certificate(transport: Transport, deployment: Fact, namespace: str) -> Fact:
+    """Return when the certificate of the placement service expires; None without TLS.
+
+    Only the certificate of the Secret is looked at, never its key.
+
+    Raises:
+        KubeUnavailable: the API server does not answer.
+    """
+    if deployment.problem:
+        return deployment
+    volumes = [as_mapping(row) for row in as_rows(_read_pod_spec(deployment).get("volumes"))]
+    names = [
+        str(as_mapping(row.get("secret")).get("secretName"))
+        for row in volumes
+        if row.get("name") == _TLS_VOLUME
+    ]
+    if not names:
+        return Fact()
+    secret = _read(transport, SECRETS.path(names[0], namespace=namespace))
+    if secret.problem:
+        return secret
+    text = as_mapping(as_mapping(secret.value).get("data")).get(_CERTIFICATE, "")
+    try:
+        chain = load_pem_x509_certificates(base64.b64decode(text))
+    except (ValueError, binascii.Error):
+        return Fact(CertificateFact(names[0], None))
+    return Fact(CertificateFact(names[0], min(one.not_valid_after_utc for one in chain)))
+
+
+def _read_pod_spec(deployment: Fact) -> Mapping[str, Any]:
+    template = as_mapping(as_mapping(as_mapping(deployment.value).get("spec")).get("template"))
+    return as_mapping(template.get("spec"))
+
+
+def _list_containers(deployment: Fact) -> list[Mapping[str, Any]]:
+    return [as_mapping(row) for row in as_rows(_read_pod_spec(deployment).get("containers"))]

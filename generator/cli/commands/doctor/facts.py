@@ -1,9 +1,13 @@
-"""What a cluster says about itself, as `toponaut doctor` judges it."""
+"""What a cluster says about itself, as `toponaut doctor` judges it. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
+
+from generator.objects.outputs import OutputType
 
 
 class Fact(NamedTuple):
@@ -21,6 +25,24 @@ class CrdFact(NamedTuple):
     served: frozenset[str]
     """The versions that the API server serves."""
     is_established: bool
+
+
+class AgentSetFact(NamedTuple):
+    """One DaemonSet of agents."""
+
+    name: str
+    num_wanted: int
+    """The nodes that should have a pod."""
+    num_ready: int
+
+
+class CertificateFact(NamedTuple):
+    """The certificate of the placement service, without its key."""
+
+    secret: str
+    """The name of the Secret."""
+    expires: datetime | None
+    """When the first of its chain expires; None: the Secret has no certificate in PEM."""
 
 
 class ReportFact(NamedTuple):
@@ -47,7 +69,32 @@ class ClusterFacts:
     """The names of the nodes, as a tuple."""
     reports: Fact
     """A tuple of `ReportFact`."""
+    agent_sets: Fact
+    """A tuple of `AgentSetFact`."""
+    refused_rights: Fact
+    """The needed `Right`s that the generator's account has not, as a tuple; None without such an
+    account."""
+    certificate: Fact
+    """A `CertificateFact`; None if the placement service has no TLS."""
     scheduler_config: Fact
     """The ConfigMap of Volcano's scheduler."""
     controller_config: Fact
     """The ConfigMap of Volcano's controller."""
+
+
+def list_outputs(fabric: Fact) -> frozenset[str]:
+    """Return the types in `spec.outputs`; HyperNodes alone if nothing is set."""
+    spec = as_mapping(as_mapping(fabric.value).get("spec"))
+    if "outputs" not in spec:
+        return frozenset({OutputType.HYPERNODE})
+    return frozenset(str(as_mapping(row).get("type")) for row in as_rows(spec["outputs"]))
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    """Return a value if it is a mapping, else an empty one: objects of others may hold anything."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def as_rows(value: object) -> Sequence[object]:
+    """Return a value if it is a list, else an empty one."""
+    return value if isinstance(value, list) else ()
