@@ -1,7 +1,7 @@
 """The command `toponaut`: options, input, printed output and exit codes.
 
 - main: starts the program: signals and streams first, then the command group
-- group: the command group, its errors and its exit codes
+- group: the command group, its errors and exit codes, and the config file
 - commands: one module per subcommand, named like it
 - exit_codes: what each exit code means, and the code of an answer with skipped input
 - option_types: types of option values: bounded numbers, files and folders to read

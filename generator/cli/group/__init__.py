@@ -2,16 +2,29 @@
 
 Each command is a module of `generator.cli.commands`. It is imported when it is called, so that
 `--help` and small commands load neither numpy nor gRPC.
+
+- config_file: values of options from a file
 """
 
 from __future__ import annotations
 
 import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import click
+from click.core import ParameterSource
 
 from generator.cli.exit_codes import ExitCode
+from generator.cli.group.config_file import (
+    check_option_values,
+    find_config_file,
+    read_config_file,
+    show_file,
+)
+from generator.cli.option_types import InputFile
 from generator.cli.output import print_error
 from runtime.program import interruptible, start_command
 from topology.model.errors import (
@@ -19,9 +32,11 @@ from topology.model.errors import (
     PlacementRequestError,
     TopologyError,
     WriteError,
+    show,
 )
 
 _PLUGIN: Final = "kubectl toponaut"
+_CONFIG: Final = "toponaut.config"
 _SOURCE_OPTIONS: Final = (
     *("kube", "reports", "ibnetdiscover", "lldpcli", "snmpwalk", "hypernodes", "files"),
     *("store", "tree", "server", "paths", "history"),
@@ -87,6 +102,8 @@ class _CommandGroup(click.Group):
         """Find a command; as a kubectl plugin it reads the cluster unless a source is given."""
         name, command, rest = super().resolve_command(ctx, args)
         start_command()
+        if name is not None and command is not None and not ctx.resilient_parsing:
+            _read_defaults(ctx, name, command)
         if (
             ctx.info_name == _PLUGIN
             and command is not None
@@ -99,7 +116,7 @@ class _CommandGroup(click.Group):
         """Run a command; a TopologyError becomes one line on stderr and an exit code."""
         try:
             with interruptible():
-                return super().invoke(ctx)
+                return _invoke(super().invoke, ctx)
         except (ConfigError, PlacementRequestError) as error:
             print_error(error)
             ctx.exit(ExitCode.USAGE)
@@ -115,6 +132,52 @@ class _CommandGroup(click.Group):
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _invoke(invoke: Callable[[click.Context], object], ctx: click.Context) -> object:
+    """Run a command; a wrong value from the config file is named with the file.
+
+    Raises:
+        ConfigError: an option has a wrong value in the file.
+    """
+    try:
+        return invoke(ctx)
+    except click.BadParameter as error:
+        place = _find_place(ctx, error)
+        if not place:
+            raise
+        raise ConfigError(f"{place}: {error.message}") from error
+
+
+def _find_place(ctx: click.Context, error: click.BadParameter) -> str:
+    """Return where the config file has the value of an error; empty if it is from elsewhere."""
+    param, found = error.param, error.ctx
+    if param is None or found is None or param.name is None:
+        return ""
+    if found.get_parameter_source(param.name) is not ParameterSource.DEFAULT_MAP:
+        return ""
+    option = max(param.opts, key=len).removeprefix("--")
+    command = found.command_path.removeprefix(ctx.command_path).strip().replace(" ", ".")
+    return f"{show_file(ctx.meta[_CONFIG])}: {command}.{option}"
+
+
+def _read_defaults(ctx: click.Context, name: str, command: click.Command) -> None:
+    """Let the config file give the values of options that nothing else gives.
+
+    Raises:
+        ConfigError: the file cannot be read, or has an unknown command or option.
+    """
+    file = find_config_file(ctx.params.get("config"), os.environ)
+    if file is None:
+        return
+    ctx.meta[_CONFIG] = file
+    given, source = read_config_file(file), show_file(file)
+    for other in given:
+        if other not in _COMMANDS:
+            raise ConfigError(f"{source}: there is no command '{show(other)}'")
+    if name in given:
+        values = check_option_values(command, given[name], f"{source}: {name}")
+        ctx.default_map = {name: values}
 
 
 def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]) -> bool:
@@ -135,8 +198,14 @@ def _names_no_source(ctx: click.Context, command: click.Command, args: list[str]
         "auto_envvar_prefix": "TOPONAUT",
     },
 )
+@click.option(
+    "--config",
+    type=InputFile(),
+    help="File with values of options, by command.  [default: toponaut/config.yaml in "
+    "$XDG_CONFIG_HOME or ~/.config, if there is one]",
+)
 @click.version_option(package_name="toponaut", prog_name="toponaut")
-def cli() -> None:
+def cli(config: Path | None) -> None:
     """Discover how a GPU cluster is wired, keep HyperNodes correct, and place gangs of pods.
 
     Try it without a cluster: toponaut simulate fabric --hosts 64 --rails 4 --out fabric, then
@@ -145,3 +214,4 @@ def cli() -> None:
     or invalid request, 3 answered but some input was skipped, 4 no usable input, 5 --check or
     verify failed, or the plan is held, 130 interrupted.
     """
+    del config  # read before the command is loaded
