@@ -50,6 +50,23 @@ def test_two_findings_stay_two_rows(tmp_path: Path) -> None:
     assert [line.split()[2] for line in found.out.splitlines()[1:-1]] == scene.hosts[:2]
 
 
+def test_the_ports_that_a_lost_switch_takes_down_are_one_row(tmp_path: Path) -> None:
+    out = tmp_path / "fabric"
+    words = ("--hosts", "64", "--rails", "4", "--lose-switch", "1", "--out", out)
+    assert run("simulate", "fabric", *words).code == ExitCode.OK
+    sources = ("--reports", out / "reports", "--nodes", out / "nodes.yaml", "--kind", "down-port")
+    rows = run("findings", *sources, "-o", "json").document
+    ports = {row["subject"]["port"] for row in rows}
+    found = run("findings", *sources).out.splitlines()
+    assert len(ports) == 1
+    assert len(found) == 3
+    subject = found[1].removeprefix("warning   down-port  ").split("  ")[0]
+    nodes, port = subject.split(" port ")
+    assert {port} == ports
+    assert expand_names(nodes) == tuple(row["subject"]["device"] for row in rows)
+    assert "If these hosts share a switch, check the switch first." in found[1]
+
+
 @pytest.fixture(scope="module")
 def damaged(tmp_path_factory: pytest.TempPathFactory) -> tuple[object, ...]:
     """The reports of a fabric with lost cables."""

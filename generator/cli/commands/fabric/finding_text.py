@@ -75,12 +75,16 @@ def _render_total(active: Sequence[Finding], num_silenced: int) -> str:
 
 
 def _group_alike(findings: Sequence[Finding]) -> list[list[Finding]]:
-    """Return findings that say the same of several devices together, at the place of the first."""
+    """Return findings that say the same of several devices together, at the place of the first.
+
+    Findings about ports say the same if the ports have the same name: a switch that fails takes
+    down the same port of each of its hosts.
+    """
     groups: dict[tuple[object, ...], list[Finding]] = {}
-    for number, finding in enumerate(findings):
+    for finding in findings:
         name = finding.device
         message = finding.message.replace(name, "\0") if name else finding.message
-        alike = (finding.severity, finding.kind, message) if finding.port is None else (number,)
+        alike = (finding.severity, finding.kind, message, finding.port)
         groups.setdefault(alike, []).append(finding)
     return list(groups.values())
 
@@ -93,7 +97,10 @@ def _render_group(group: Sequence[Finding], output: str) -> Iterator[Sequence[st
         return
     devices = list_nodes([row.device for row in group], output, max_chars=_MAX_SUBJECT)
     text = f"{len(group)} findings like this (-o wide prints each): {first.message}"
-    yield first.severity.value, first.kind.value, devices, show(text, 600)
+    if first.kind is FindingKind.DOWN_PORT:
+        text += " If these hosts share a switch, check the switch first."
+    subject = devices if first.port is None else f"{devices} port {show(first.port)}"
+    yield first.severity.value, first.kind.value, subject, show(text, 600)
 
 
 def _show_total(num: int, severity: Severity) -> str:
