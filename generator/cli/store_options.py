@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -21,7 +21,7 @@ from generator.publish.folder import FolderPublisher
 from generator.publish.kinds import MANAGERS
 from generator.publish.request import Publisher
 from generator.reconcile.apply import HyperNodeStore
-from generator.store.base import StoredRecord
+from generator.store.base import StoredHyperNodes, StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock
 from topology.model.errors import StoreError
@@ -63,6 +63,14 @@ class ApprovalStore(Protocol):
 class PlanStore(HyperNodeStore, ApprovalStore, Protocol):
     """A store to which a plan is applied."""
 
+    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
+        """Let no server of this namespace write within the context."""
+        ...
+
+    def read_hypernodes(self) -> StoredHyperNodes:
+        """Return the HyperNodes that exist."""
+        ...
+
     def take_over(self, hypernode: HyperNode, seen: HyperNode) -> bool:
         """Replace a HyperNode of another owner, unless it was changed since it was seen."""
         ...
@@ -93,10 +101,16 @@ def open_plan_store(store: Path | None, cluster: ClusterAccess | None) -> Iterat
     if cluster is None:
         yield DirectoryStore(store or Path())
         return
-    from generator.store.cluster import open_cluster  # noqa: PLC0415 - loads the Kubernetes client
+    from generator.store.command_store import (  # noqa: PLC0415 - loads the Kubernetes client
+        open_command_store,
+    )
 
-    with open_cluster(cluster, os.environ) as opened:
+    with open_command_store(cluster, os.environ, on_note=_print_note) as opened:
         yield opened
+
+
+def _print_note(line: str) -> None:
+    click.echo(line, err=True)
 
 
 @contextmanager
@@ -155,7 +169,7 @@ def show_time(at_s: int) -> str:
 def hold_folder(store: Path | None) -> Iterator[None]:
     """Hold the right to write a folder.
 
-    A cluster needs none: its record is only replaced if nobody decided since it was read.
+    In a cluster, `PlanStore.hold_writes` does the same.
 
     Raises:
         ConfigError: a server or another command writes the folder.

@@ -98,6 +98,8 @@ class Elector:
         self._observed: _ObservedLease | None = None
         self.address = ""
         """Where we answer calls; published in the lease while we lead. Set it before `run`."""
+        self.error: KubeError | None = None
+        """Why the last attempt failed; None: it did not."""
         self.num_renewals = 0
         """Granted renewals, including the first claim of each leadership."""
         self._held_until: float | None = None
@@ -121,6 +123,16 @@ class Elector:
     def epoch(self) -> int:
         """The number of leadership changes when we last saw the lease."""
         return 0 if self._observed is None else self._observed.record.transitions
+
+    @property
+    def holder(self) -> str:
+        """The identity of the leader in the lease as last seen; empty without one."""
+        return "" if self._observed is None else self._observed.record.holder
+
+    @property
+    def version(self) -> str:
+        """The version of the lease as last seen; it changes with each renewal."""
+        return "" if self._observed is None else self._observed.version
 
     @property
     def leader_address(self) -> str:
@@ -166,6 +178,7 @@ class Elector:
         try:
             attempt(deadline)
         except KubeError as error:
+            self.error = error
             is_passing = self._refusals.record(error)
             if str(error) != self._problem:
                 level = logging.INFO if is_passing else logging.WARNING
@@ -173,6 +186,7 @@ class Elector:
                 log.log(level, "cannot reach lease", extra=fields)
             self._problem = "" if is_passing else str(error)
         else:
+            self.error = None
             self._refusals.record(None)
             self._problem = ""
 

@@ -10,6 +10,8 @@ from typing import Any, Final
 from generator.kube.resources import LEASES
 from topology.model.errors import KubeUnavailable
 
+LEASE_NAME: Final = "toponaut-generator"
+"""The name of the Lease of the leader, which alone writes."""
 ADDRESS_ANNOTATION: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600
 """A longer duration in a lease is cut to this."""

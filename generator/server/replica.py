@@ -21,6 +21,7 @@ from typing import Final
 
 from generator.kube.credentials import find_credentials
 from generator.kube.elector import Elector, LeaseName
+from generator.kube.lease import LEASE_NAME
 from generator.kube.transport import KubeTransport, OnAnswer, ignore_answer
 from generator.publish.cluster import ClusterPublisher
 from generator.publish.kinds import MANAGERS
@@ -36,7 +37,6 @@ from runtime.values import Address, parse_address
 
 log = logging.getLogger(__name__)
 
-LEASE_NAME: Final = "toponaut-generator"
 DEFAULT_NAMESPACE: Final = "default"
 _WILDCARD_HOSTS: Final = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - known, not bound
 _NAMESPACE_FILE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")

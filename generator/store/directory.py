@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -142,6 +142,11 @@ class DirectoryStore:
         self.hypernodes = root / HYPERNODES
         self.fabrics = root / FABRICS
         self.records = root / RECORDS
+
+    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
+        """Return a context without effect: the caller holds the `FolderLock` all the time."""
+        del namespace
+        return nullcontext()
 
     def read_reports(self) -> StoredReports:
         """Return all reports; empty before the first write."""

@@ -14,6 +14,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import (
     FABRICS,
     HYPERNODES,
@@ -24,7 +25,6 @@ from generator.kube.resources import (
     Resource,
 )
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, parse_manifest
-from generator.server.replica import LEASE_NAME
 from generator.store.directory import DirectoryStore
 from generator.telemetry.metrics import PREFIX
 from tests.generator.scenes import Scene, kube_node

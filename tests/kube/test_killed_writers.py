@@ -16,10 +16,10 @@ from random import Random
 import pytest
 
 from generator.kube.credentials import find_credentials
+from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeTransport
 from generator.outputs.hypernode import HyperNode
-from generator.server.replica import LEASE_NAME
 from tests.effort import first_of
 from tests.generator.scenes import Scene
 from tests.generator.server.days import Day

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ from generator.cli.store_options import (
     open_publisher,
 )
 from generator.objects.outputs import OutputState
-from generator.objects.tree_record import TreeRecord
 from generator.objects.write_policy import parse_write_policy
 from generator.publish.outcome import OutputsOutcome
 from generator.reconcile.apply import ApplyResult, apply_plan
@@ -70,8 +69,8 @@ def command(
     Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
     next run continues. A plan that exceeds the change budget is held: nothing is written, and the
     exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
-    object pauses writing, nothing is written either. While `toponaut serve` runs on a folder, it
-    alone writes there.
+    object pauses writing, nothing is written either. While `toponaut serve` runs on a folder or a
+    cluster, it alone writes there: then a plan that is not empty is refused.
     """
     sources = parse_sources(options)
     cluster = None if store else sources.cluster
@@ -90,7 +89,8 @@ def command(
             print_document([], output, text=lambda: "nothing was changed")
             print_verdict(plan.verdict, policy)
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
-        result = write_plan(plan, opened, output, last=observed.record)
+        with hold_writes(plan, opened, namespace):
+            result = write_plan(plan, opened, output, observed=observed)
     if result.error is not None:
         click.echo(
             f"error: {result.error}; {show_count(len(result.pending), 'action')} not done", err=True
@@ -104,8 +104,13 @@ def command(
     exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL if is_refused else ExitCode.OK)
 
 
+def hold_writes(plan: Plan, store: PlanStore, namespace: str) -> AbstractContextManager[None]:
+    """Let no server write within the context; without anything to write, do nothing."""
+    return store.hold_writes(namespace) if plan.actions or _is_new(plan) else nullcontext()
+
+
 def write_plan(
-    plan: Plan, store: PlanStore, output: str, *, last: TreeRecord | None
+    plan: Plan, store: PlanStore, output: str, *, observed: ObservedHyperNodes
 ) -> ApplyResult:
     """Record what is decided, use up its approval, write the actions, and print the done ones."""
     num_done = 0
@@ -122,7 +127,7 @@ def write_plan(
             progress.show("writing HyperNodes", num_done=num_done, total=len(plan.actions))
 
         try:
-            _check_undecided(last, store)
+            _check_unchanged(plan, observed, store)
             _write_record(plan, store)
         except (KubeError, StoreError) as error:
             result = ApplyResult((), plan.actions, error)
@@ -151,21 +156,29 @@ def _redate(observed: ObservedHyperNodes, store: PlanStore) -> ObservedHyperNode
     return observed
 
 
-def _check_undecided(last: TreeRecord | None, store: PlanStore) -> None:
-    """Refuse a plan that follows from an outdated decision.
+def _check_unchanged(plan: Plan, observed: ObservedHyperNodes, store: PlanStore) -> None:
+    """Refuse a plan that follows from an outdated decision, or from outdated HyperNodes.
 
     Raises:
-        StoreError: another program, such as `serve`, has decided since the plan was made.
+        StoreError: another program, such as `serve`, has decided or written since the plan was
+            made.
         KubeError: the cluster cannot be read.
     """
     with suppress(KubeForbidden):  # then it could not be read for the plan either, which is said
-        if store.read_record().record != last:
+        if store.read_record().record != observed.record:
             raise StoreError("another program has decided meanwhile; run the command again")
+    if plan.actions and store.read_hypernodes().hypernodes != observed.hypernodes:
+        raise StoreError("HyperNodes have changed meanwhile; run the command again")
+
+
+def _is_new(plan: Plan) -> bool:
+    """Return whether a plan records a decision."""
+    return not plan.decision.is_restoration and bool(plan.actions or plan.is_adoptable)
 
 
 def _write_record(plan: Plan, store: PlanStore) -> None:
     """Record a decision that is new; what a person approved does not count in the budget."""
-    if not plan.decision.is_restoration and (plan.actions or plan.is_adoptable):
+    if _is_new(plan):
         is_charged = plan.verdict.is_allowed
         store.write_record(
             build_record(

@@ -24,10 +24,10 @@ from generator.cli.commands.doctor.facts import (
 from generator.cli.commands.doctor.rights import ACCOUNT, Right, list_needed_rights
 from generator.kube.access import ClusterAccess
 from generator.kube.credentials import find_credentials
+from generator.kube.lease import LEASE_NAME
 from generator.kube.paged_list import Paging, fetch_objects
 from generator.kube.resources import CONFIG_MAPS, CRDS, FABRICS, LEASES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
-from generator.server.replica import LEASE_NAME
 from topology.model.errors import KubeError, KubeNotFound, KubeUnavailable, show
 from topology.reports.fabric_status import FABRIC_NAME
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
 
-from generator.cli.commands.apply import write_plan
+from generator.cli.commands.apply import hold_writes, write_plan
 from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
@@ -28,7 +29,12 @@ from generator.cli.plan_input import (
     read_observed,
 )
 from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import PlanStore, hold_folder, open_plan_store
+from generator.cli.store_options import (
+    PlanStore,
+    hold_folder,
+    namespace_option,
+    open_plan_store,
+)
 from generator.ingest.sources import Sources, read_nodes
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import parse_tree_spec
@@ -44,7 +50,7 @@ from generator.outputs.hypernode import (
 )
 from generator.reconcile.guard import HoldKind, HoldReason, hash_plan
 from generator.reconcile.plan import Action, Op, render_action
-from generator.store.base import StoredRecord
+from generator.store.base import StoredHyperNodes, StoredRecord
 from topology.model.errors import ConfigError, ParseError
 from topology.model.tree import API_VERSION, TopologyTree
 
@@ -66,6 +72,12 @@ class _TakeOverStore:
     def __init__(self, store: PlanStore, adoption: Adoption) -> None:
         self._store = store
         self._taken = {row.name: row for row in adoption.taken}
+
+    def hold_writes(self, namespace: str) -> AbstractContextManager[None]:
+        return self._store.hold_writes(namespace)
+
+    def read_hypernodes(self) -> StoredHyperNodes:
+        return self._store.read_hypernodes()
 
     def put(self, hypernode: HyperNode) -> bool:
         seen = self._taken.pop(hypernode.name, None)
@@ -106,6 +118,7 @@ class _TakeOverStore:
     help="Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
     "--node-labels) instead of the names of the HyperNodes.",
 )
+@namespace_option
 @click.option("--approve", metavar="HASH", help="Take over as the plan with this hash says.")
 @output_option
 @click.pass_context
@@ -115,6 +128,7 @@ def command(
     output: str,
     store: Path | None,
     approve: str | None,
+    namespace: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
     """Take over the HyperNodes that people or other tools wrote.
@@ -149,7 +163,8 @@ def command(
             print_verdict(plan.verdict, policy)
             exit_with_problems(ctx, plan.problems, ExitCode.CHECK_FAILED)
         target = _TakeOverStore(opened, adopted.adoption)
-        result = write_plan(plan, target, output, last=observed.record)
+        with hold_writes(plan, opened, namespace):
+            result = write_plan(plan, target, output, observed=observed)
     if result.error is not None:
         pending = show_count(len(result.pending), "action")
         click.echo(f"error: {result.error}; {pending} not done", err=True)

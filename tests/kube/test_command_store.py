@@ -1,0 +1,151 @@
+"""Commands that write a cluster: one at a time, never beside a server, and never out of date."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from generator.kube.lease import LEASE_NAME
+from generator.kube.resources import HYPERNODES, LEASES, RECORDS
+from generator.kube.transport import KubeTransport
+from generator.objects.tree_record import RECORD_NAME, TreeRecord
+from generator.outputs.hypernode import OWN_LABELS, HyperNode, Member, MemberType
+from generator.store.command_store import CommandStore
+from runtime.retry import WaitContext
+from tests.generator.scenes import PAIRS, Scene
+from tests.kube.conftest import connecting
+from tests.kube.followers import JITTER, HastyStop
+from tests.kube.servers import Cluster, serving
+from tests.kube.test_serving import toponaut
+from tests.lab.api_server import ApiServer
+from tests.lab.wait import wait_until
+from topology.model.errors import ConfigError, KubeConflict, KubeFenced
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube")]
+
+LEAF = HyperNode("command-leaf", 1, "leaf", (Member(MemberType.NODE, "n1"),), OWN_LABELS)
+MORE = HyperNode(
+    "command-leaf", 1, "leaf", (*LEAF.members, Member(MemberType.NODE, "n2")), OWN_LABELS
+)
+Open = Callable[[], CommandStore]
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def open_store(volcano: ApiServer, notes: list[str]) -> Iterator[Open]:
+    """Opens stores of their own connection, as two commands have."""
+    with ExitStack() as stack:
+
+        def opened() -> CommandStore:
+            transport: KubeTransport = stack.enter_context(connecting(volcano))
+            pace = WaitContext(HastyStop(), monotonic, JITTER)
+            return CommandStore(transport, pace=pace, on_note=notes.append)
+
+        yield opened
+    volcano.request("DELETE", HYPERNODES.path(LEAF.name))
+    volcano.request("DELETE", RECORDS.path(RECORD_NAME))
+
+
+def members(api: ApiServer) -> int:
+    return len(api.expect("GET", HYPERNODES.path(LEAF.name))["spec"]["members"])
+
+
+def give_lease(api: ApiServer, namespace: str, holder: str) -> None:
+    path = f"{LEASES.path(LEASE_NAME, namespace=namespace)}?fieldManager=person&force=true"
+    head = {"apiVersion": LEASES.api_version, "kind": LEASES.kind}
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15}
+    api.apply(path, {**head, "metadata": {"name": LEASE_NAME}, "spec": spec})
+
+
+def test_it_writes_nothing_once_another_program_has_decided(
+    volcano: ApiServer, open_store: Open
+) -> None:
+    first, second = open_store(), open_store()
+    first.read_record()
+    first.write_record(TreeRecord((LEAF,)))
+    first.put(LEAF)
+    second.read_record()
+    second.write_record(TreeRecord((MORE,)))
+    second.put(MORE)
+    with pytest.raises(KubeConflict, match="another program has decided"):
+        first.put(LEAF)
+    with pytest.raises(KubeConflict, match="another program has decided"):
+        first.remove(LEAF.name)
+    with pytest.raises(KubeConflict, match="another program has decided"):
+        first.take_over(LEAF, MORE)
+    assert members(volcano) == len(MORE.members)
+
+
+def test_two_commands_never_write_at_once(open_store: Open, namespace: str) -> None:
+    first, second = open_store(), open_store()
+    with first.hold_writes(namespace):
+        with pytest.raises(ConfigError, match="alone writes"), second.hold_writes(namespace):
+            pytest.fail("both write")
+        first.put(LEAF)
+    with second.hold_writes(namespace):
+        second.put(MORE)
+
+
+def test_it_writes_nothing_after_the_lease_is_lost(
+    volcano: ApiServer, open_store: Open, namespace: str
+) -> None:
+    store = open_store()
+
+    def is_written() -> bool:
+        try:
+            return store.put(MORE) or store.put(LEAF)
+        except KubeFenced:
+            return False
+
+    with store.hold_writes(namespace):
+        assert store.put(LEAF)
+        give_lease(volcano, namespace, "somebody")
+        wait_until(is_written, deadline_s=30, what="no write is sent")
+    lease = volcano.expect("GET", LEASES.path(LEASE_NAME, namespace=namespace))
+    assert lease["spec"]["holderIdentity"] == "somebody", "only a held lease is released"
+
+
+@pytest.mark.long
+def test_it_waits_for_the_lease_of_a_killed_program(
+    volcano: ApiServer, open_store: Open, namespace: str, notes: list[str]
+) -> None:
+    give_lease(volcano, namespace, "killed")
+    store = open_store()
+    with store.hold_writes(namespace):
+        store.put(LEAF)
+    assert notes == [f"waiting for the Lease {namespace}/{LEASE_NAME} of killed to expire"]
+    assert members(volcano) == 1
+
+
+def test_without_a_namespace_no_server_is_expected(
+    volcano: ApiServer, open_store: Open, notes: list[str]
+) -> None:
+    store = open_store()
+    with store.hold_writes("absent"):
+        store.put(LEAF)
+    (note,) = notes
+    assert "there is no namespace absent" in note
+    assert members(volcano) == 1
+
+
+@pytest.mark.xdist_group("kube serving")
+def test_apply_writes_nothing_beside_a_server(other_api: ApiServer, tmp_path: Path) -> None:
+    cluster = Cluster(other_api, Scene.of(tmp_path / "scene", PAIRS))
+    try:
+        with serving(cluster, tmp_path, "--dry-run") as running:
+            running.await_event("leadership gained")
+            ran = toponaut(cluster, "apply", "--namespace", cluster.namespace)
+            assert ran.code == ExitCode.USAGE, ran.err
+            assert f"{running.name}_" in ran.err
+            assert "alone writes" in ran.err
+            assert cluster.hypernodes() == {}
+        assert cluster.items(RECORDS) == []
+    finally:
+        cluster.clear()
