@@ -224,6 +224,49 @@ def test_it_uses_a_bounded_number_of_field_managers(placed: Placed) -> None:
     assert set(statuses[33:]) == {403}
 
 
+def managed(fields: Mapping[str, Any], number: int = 1) -> Object:
+    """Return a change that makes up what field managers own."""
+    rows = [
+        {
+            "manager": f"m{at}",
+            "operation": "Update",
+            "apiVersion": REPORTS.api_version,
+            "time": "2026-01-01T00:00:00Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": fields,
+        }
+        for at in range(number)
+    ]
+    return {"metadata": {"managedFields": rows}}
+
+
+DEEP: Final[Object] = {"f:a": {"f:b": {"f:c": {"f:d": {"f:e": {"f:f": {}}}}}}}
+WEIGHTS: Final = {
+    "many fields": managed({f"f:{at}": {} for at in range(600)}),
+    "many fields further down": managed(
+        {"f:spec": {f"f:{at}": {f"f:{to}": {} for to in range(30)} for at in range(30)}}
+    ),
+    "fields of many managers": managed({f"f:{at}": {} for at in range(60)}, number=10),
+    "long names": managed({"f:spec": {"f:" + "x" * 1000: {}}}),
+    "deep fields": managed(DEEP),
+}
+
+
+@pytest.mark.parametrize("change", WEIGHTS)
+@pytest.mark.parametrize("subresource", ["", "/status"])
+def test_it_makes_no_report_heavy_by_what_managers_own(
+    change: str, subresource: str, placed: Placed, cluster: ApiServer
+) -> None:
+    """These fields are in no schema: one small report would weigh a megabyte."""
+    path = REPORTS.path(placed.name)
+    assert placed.agent.apply(path, report(placed.node)).status == 201
+    answer = placed.agent.ask("PATCH", path + subresource, WEIGHTS[change], form=MERGE)
+    kept = cluster.expect("GET", path)["metadata"]["managedFields"]
+    assert [row["manager"] for row in kept] == ["test"]
+    is_refused = (answer.status, "may not own" in answer.message) == (403, True)
+    assert is_refused is not bool(subresource), "there, the server keeps the fields as they are"
+
+
 def test_no_made_up_name_gets_through(placed: Placed) -> None:
     for prefix in (f"{placed.name}.sweep.1", f"{placed.name}.sweep.1-", placed.name):
         made = part() | {"metadata": {"generateName": prefix}}

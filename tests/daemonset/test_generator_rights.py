@@ -45,6 +45,10 @@ def report() -> dict[str, Any]:
     return head | {"spec": made(REPORTS)["spec"]}
 
 
+def fabric() -> dict[str, Any]:
+    return {"apiVersion": FABRICS.api_version, "kind": FABRICS.kind}
+
+
 def fresh(prefix: str) -> str:
     return f"{prefix}-{secrets.token_hex(4)}"
 
@@ -56,6 +60,7 @@ def generator(cluster: ApiServer) -> Caller:
     for path, body in (
         (HYPERNODES.path("probe"), hypernode({})),
         (REPORTS.path("probe"), report()),
+        (FABRICS.path("default"), fabric() | {"metadata": {"labels": {"a": "b"}}}),
     ):
         wait_until(
             lambda path=path, body=body: (  # type: ignore[misc]  # defaults bind the loop's values
@@ -121,6 +126,53 @@ def test_it_cannot_disown_a_hypernode(generator: Caller) -> None:
     answer = generator.ask("PATCH", path, {"metadata": {"labels": {SOURCE: None}}}, form=MERGE)
     assert answer.status == 403
     assert "the generator must label its HyperNodes" in answer.message
+
+
+def test_it_sets_no_finalizer_and_no_owner_of_a_hypernode(
+    generator: Caller, cluster: ApiServer
+) -> None:
+    path, other = HYPERNODES.path(fresh("leaf")), HYPERNODES.path(fresh("leaf"))
+    assert generator.apply(path, hypernode(OURS)).status == 201
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "1"}
+    for metadata in ({"finalizers": ["a.org/b"]}, {"ownerReferences": [owner]}):
+        answer = generator.ask("PATCH", path, {"metadata": metadata}, form=MERGE)
+        assert (answer.status, "finalizers and owners" in answer.message) == (403, True)
+        marked = hypernode(OURS)
+        marked["metadata"] |= metadata
+        assert generator.apply(other, marked).status == 403
+    kept = {"metadata": {"finalizers": ["a.org/b"]}}
+    assert cluster.request("PATCH", path, kept, content_type=MERGE).status == 200
+    assert generator.apply(path, hypernode(OURS | {"toponaut.io/padding": "true"})).status == 200
+    freed = {"metadata": {"finalizers": None}}
+    assert cluster.request("PATCH", path, freed, content_type=MERGE).status == 200
+
+
+def test_it_neither_changes_the_settings_nor_approves_a_plan(
+    generator: Caller, cluster: ApiServer
+) -> None:
+    path, approval = FABRICS.path("default"), {"toponaut.io/approved-plan": "0" * 16}
+    cluster.request("DELETE", path)
+    wider = {"spec": {"changeBudget": {"nodesPercent": 100}}}
+    assert generator.apply(path, fabric() | wider).status == 403
+    assert generator.apply(path, fabric() | {"metadata": {"annotations": approval}}).status == 403
+    assert generator.apply(path, fabric()).status == 201
+    for change in (
+        wider,
+        {"spec": {"paused": True}},
+        {"metadata": {"annotations": approval}},
+        {"metadata": {"labels": {"a": "b"}}},
+        {"metadata": {"finalizers": ["a.org/b"]}},
+    ):
+        answer = generator.ask("PATCH", path, change, form=MERGE)
+        assert (answer.status, "the generator may" in answer.message) == (403, True)
+    person = {"metadata": {"annotations": approval | {"note": "x"}}, "spec": {"paused": True}}
+    assert cluster.request("PATCH", path, person, content_type=MERGE).status == 200
+    for mark, status in (("note", 403), ("toponaut.io/approved-plan", 200)):
+        used = {"metadata": {"annotations": {mark: None}}}
+        assert generator.ask("PATCH", path, used, form=MERGE).status == status
+    generation = {"status": {"generation": 1}}
+    assert generator.ask("PATCH", f"{path}/status", generation, form=MERGE).status == 200
+    cluster.request("DELETE", path)
 
 
 def test_it_writes_reports_of_switches_and_no_others(generator: Caller, cluster: ApiServer) -> None:

@@ -80,3 +80,8 @@ def test_an_agent_that_sweeps_no_more_empties_its_parts(agents: Agents, cluster:
     assert agents.plain.apply(agents.path, named(agents.path, changed)).status == 403
     assert agents.withdraw(agents.plain) == 200
     assert cluster.expect("GET", agents.path)["spec"]["sweep"]["facts"] == ""
+
+
+def test_any_other_agent_makes_no_empty_part(agents: Agents, cluster: ApiServer) -> None:
+    assert agents.withdraw(agents.plain) == 403
+    assert cluster.request("GET", agents.path).status == 404
