@@ -1,18 +1,28 @@
-"""The types of option values: numbers with bounds, and files and folders to read."""
+"""The types of option values: numbers with bounds, files and folders, and names in Kubernetes.
+
+Names are checked before anything is read: a wrong one would be a path of the API server, or objects
+that it refuses one by one.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from generator.outputs.hypernode import is_object_name
+from generator.outputs.node_labels import check_label_prefix
 from runtime.values import parse_number, parse_whole_number
 from topology.model.errors import ConfigError, show
 
 MAX_PATH_SHOWN = 1024
+_MAX_LABEL: Final = 63
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z", re.ASCII)
+_LABEL_TEXT: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?\Z", re.ASCII)
 _STDIN = "-"
 _STDIN_FILE = "/dev/stdin"
 _STDIN_READER = f"{__name__}.stdin_reader"
@@ -168,3 +178,80 @@ class InputFolder(_InputPath):
     def __init__(self) -> None:
         """Accept no file."""
         super().__init__(exists=True, file_okay=False, path_type=Path)
+
+
+class NamespaceName(click.ParamType[str]):
+    """The name of a namespace: a DNS label."""
+
+    name = "name"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Return the name."""
+        text = str(value)
+        if len(text) > _MAX_LABEL or not _DNS_LABEL.match(text):
+            self.fail(
+                f"'{show(text)}' is not the name of a namespace: use at most {_MAX_LABEL} "
+                "lower-case letters, digits and '-'.",
+                param,
+                ctx,
+            )
+        return text
+
+
+class KubernetesName(click.ParamType[str]):
+    """The name of an object: a DNS subdomain."""
+
+    name = "name"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Return the name."""
+        text = str(value)
+        if not is_object_name(text):
+            self.fail(
+                f"'{show(text)}' is not the name of an object: use lower-case letters, digits, '-' "
+                "and '.'.",
+                param,
+                ctx,
+            )
+        return text
+
+
+class LabelPrefix(click.ParamType[str]):
+    """The part of a label key before the slash: a DNS subdomain that is not Kubernetes' own."""
+
+    name = "prefix"
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401 - click's
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> str:
+        """Return the prefix."""
+        text = str(value)
+        try:
+            check_label_prefix(text)
+        except ConfigError as error:
+            self.fail(f"{error}.", param, ctx)
+        return text
+
+
+def is_label(key: str, value: str) -> bool:
+    """Return whether a node can have this label."""
+    prefix, slash, name = key.rpartition("/")
+    is_key = _is_label_text(name) and (is_object_name(prefix) if slash else True)
+    return is_key and (not value or _is_label_text(value))
+
+
+def _is_label_text(text: str) -> bool:
+    return len(text) <= _MAX_LABEL and _LABEL_TEXT.match(text) is not None

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from generator.cli.kube_options import kube_options, parse_access
-from generator.cli.option_types import InputFile, InputFolder, OutputFile
+from generator.cli.option_types import InputFile, InputFolder, NamespaceName, OutputFile
 from generator.cli.options import combine_options, parse_duration
 from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.rpc.auth.tls import TlsFiles
@@ -35,6 +35,7 @@ serve_options: Final = combine_options(
     kube_options("Serve a cluster instead of a folder."),
     click.option(
         "--namespace",
+        type=NamespaceName(),
         help="Namespace of the agents, and of the Lease that elects the replica that writes.  "
         "[default: the namespace of the pod]",
     ),

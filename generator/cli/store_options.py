@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from generator.cli.option_types import InputFile, InputFolder
+from generator.cli.option_types import InputFile, InputFolder, NamespaceName
 from generator.cli.options import combine_options, parse_since
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 namespace_option = click.option(
     "--namespace",
+    type=NamespaceName(),
     default="toponaut-system",
     show_default=True,
     help="Namespace of objects of outputs that have one: where `toponaut serve` runs.",

@@ -80,6 +80,7 @@ class Elector:
         now: Callable[[], datetime],
         pace: WaitContext,
         durations: LeaseDurations = LeaseDurations(),
+        problem_level: int = logging.WARNING,
     ) -> None:
         """Send no request yet.
 
@@ -89,12 +90,14 @@ class Elector:
             now: the wall clock; its times are only shown in the lease.
             pace: how to wait, and the stop request.
             durations: the durations of the lease.
+            problem_level: at which a new problem is logged, unless it passes soon.
         """
         self._transport = transport
         self._lease = lease
         self._now = now
         self._pace = pace
         self._durations = durations
+        self._problem_level = problem_level
         self._observed: _ObservedLease | None = None
         self.address = ""
         """Where we answer calls; published in the lease while we lead. Set it before `run`."""
@@ -181,7 +184,7 @@ class Elector:
             self.error = error
             is_passing = self._refusals.record(error)
             if str(error) != self._problem:
-                level = logging.INFO if is_passing else logging.WARNING
+                level = logging.INFO if is_passing else self._problem_level
                 fields = {"lease": self._lease.name, "error": str(error)}
                 log.log(level, "cannot reach lease", extra=fields)
             self._problem = "" if is_passing else str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random  # noqa: TID251 - this is an edge: it spreads retries
 import secrets
@@ -44,7 +45,9 @@ def hold_lease(
     name = f"command-{socket.gethostname()}-{os.getpid()}_{secrets.token_hex(8)}"
     lease, stop = LeaseName(namespace, LEASE_NAME, name), Stop()
     pace = WaitContext(stop, monotonic, random.SystemRandom().uniform)
-    elector = Elector(transport, lease, now=utc_now, pace=pace)
+    # The caller reports problems.
+    level = logging.DEBUG
+    elector = Elector(transport, lease, now=utc_now, pace=pace, problem_level=level)
     if not _await_lease(elector, lease, stop, on_note):
         yield never_fenced
         return

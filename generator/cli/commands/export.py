@@ -16,7 +16,13 @@ from generator.cli.observation import (
     read_observation,
     refuse_without_hosts,
 )
-from generator.cli.option_types import OutputFolder
+from generator.cli.option_types import (
+    KubernetesName,
+    LabelPrefix,
+    NamespaceName,
+    OutputFolder,
+    is_label,
+)
 from generator.cli.output import show_count
 from generator.cli.source_options import name_options, parse_sources, source_options
 from generator.outputs.catalog import Export, ExportFormat, ExportSettings, render_export
@@ -47,15 +53,23 @@ _TEXT_FORMATS: Final = "a format of its own: give no --output"
     type=OutputFolder(),
     help="Folder to write one file to, under the name that its reader expects, instead of stdout.",
 )
-@click.option("--name", default="toponaut", show_default=True, help="Name of the written object.")
+@click.option(
+    "--name",
+    type=KubernetesName(),
+    default="toponaut",
+    show_default=True,
+    help="Name of the written object.",
+)
 @click.option(
     "--namespace",
+    type=NamespaceName(),
     default="toponaut",
     show_default=True,
     help="Namespace of objects that have one: nfd, configmap.",
 )
 @click.option(
     "--label-prefix",
+    type=LabelPrefix(),
     default=DEFAULT_PREFIX,
     show_default=True,
     help="Prefix of the label keys; the name of the tier follows.",
@@ -66,7 +80,12 @@ _TEXT_FORMATS: Final = "a format of its own: give no --output"
     multiple=True,
     help="Write the label keys of this tool as well. Repeatable.",
 )
-@click.option("--flavor", metavar="NAME", help="Write a ResourceFlavor of this name (kueue).")
+@click.option(
+    "--flavor",
+    type=KubernetesName(),
+    metavar="NAME",
+    help="Write a ResourceFlavor of this name (kueue).",
+)
 @click.option(
     "--flavor-label",
     multiple=True,
@@ -136,6 +155,10 @@ def _parse_settings(options: dict[str, Any]) -> ExportSettings:
         key, separator, value = row.partition("=")
         if not key or not separator:
             raise click.BadParameter(f"'{show(row)}' is not KEY=VALUE", param_hint="--flavor-label")
+        if not is_label(key, value):
+            raise click.BadParameter(
+                f"'{show(row)}' is not a label of a node", param_hint="--flavor-label"
+            )
         labels[key] = value
     return ExportSettings(
         name=options.pop("name"),

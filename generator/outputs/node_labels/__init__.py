@@ -12,6 +12,7 @@ from generator.outputs.node_labels.keys import (
     HOSTNAME_KEY,
     LabelFamily,
     build_tier_keys,
+    check_label_prefix,
     list_label_keys,
     list_level_keys,
 )
@@ -27,6 +28,7 @@ __all__ = [
     "LabelFamily",
     "NodeLabels",
     "build_tier_keys",
+    "check_label_prefix",
     "list_label_keys",
     "list_level_keys",
     "render_label_objects",

@@ -35,6 +35,18 @@ class LabelFamily(StrEnum):
     """`network.topology.nvidia.com/{leaf,spine,core}`; topograph before 1.0."""
 
 
+def check_label_prefix(prefix: str) -> None:
+    """Refuse a prefix under which Toponaut cannot write labels.
+
+    Raises:
+        ConfigError: the prefix is no DNS subdomain, or belongs to Kubernetes.
+    """
+    if not is_object_name(prefix):
+        raise ConfigError(f"'{show(prefix)}' is not a label prefix such as {DEFAULT_PREFIX}")
+    if any(prefix == own or prefix.endswith(f".{own}") for own in _RESERVED_PREFIXES):
+        raise ConfigError(f"the label prefix {show(prefix)} belongs to Kubernetes")
+
+
 def build_tier_keys(tiers: Sequence[str], prefix: str = DEFAULT_PREFIX) -> tuple[str, ...]:
     """Return the key of each tier, lowest first: the prefix and the name of the tier.
 
@@ -42,10 +54,7 @@ def build_tier_keys(tiers: Sequence[str], prefix: str = DEFAULT_PREFIX) -> tuple
         ConfigError: the prefix is no DNS subdomain or belongs to Kubernetes, or a key is no valid
             label key of at most 63 characters.
     """
-    if not is_object_name(prefix):
-        raise ConfigError(f"'{show(prefix)}' is not a label prefix such as {DEFAULT_PREFIX}")
-    if any(prefix == own or prefix.endswith(f".{own}") for own in _RESERVED_PREFIXES):
-        raise ConfigError(f"the label prefix {show(prefix)} belongs to Kubernetes")
+    check_label_prefix(prefix)
     keys = tuple(f"{prefix}/{name}" for name in tiers)
     for key, name in zip(keys, tiers, strict=True):
         if not _NAME.match(name):

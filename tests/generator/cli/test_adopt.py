@@ -114,6 +114,9 @@ def test_it_takes_over_only_what_is_approved_and_keeps_the_names(admin: Admin) -
     again = run("apply", admin.sweep, "--nodes", admin.nodes, "--store", admin.store)
     assert again.out == "nothing to change\n"
     assert admin.adopt() == Ran(ExitCode.OK, "there is no HyperNode of others to take over\n", "")
+    wrong = admin.adopt("--plane", "TYPO")
+    assert (wrong.code, wrong.out) == (ExitCode.USAGE, "")
+    assert "--plane: 'TYPO' has no ports; planes with ports: compute" in wrong.err
 
 
 def test_it_refuses_what_the_fabric_does_not_want(admin: Admin) -> None:

@@ -17,6 +17,7 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.option_types import NamespaceName
 from generator.cli.output import output_option, paint, print_document
 from generator.kube.access import ClusterAccess
 from runtime.checks import Outcome, document_of_checks, render_checks
@@ -33,7 +34,11 @@ _COLORS: Final = {
 @click.command(name="doctor")
 @kube_options("Read a cluster. This is the default, and the only source.")
 @click.option(
-    "--namespace", default="toponaut-system", show_default=True, help="Namespace of Toponaut."
+    "--namespace",
+    type=NamespaceName(),
+    default="toponaut-system",
+    show_default=True,
+    help="Namespace of Toponaut.",
 )
 @click.option(
     "--volcano-namespace", default="volcano-system", show_default=True, help="Namespace of Volcano."

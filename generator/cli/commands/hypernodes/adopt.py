@@ -195,11 +195,14 @@ def _plan_adoption(
     nodes = list_node_labels(read_nodes(sources)) if sources.nodes or sources.cluster else None
     adoption = adopt_hypernodes(observed.hypernodes, nodes)
     refused = tuple(ParseError(row, source="HyperNodes") for row in adoption.problems)
+    label_keys = parse_label_keys(names_in) if names_in else ()
     if not adoption.claimed:
+        if sources.plane or sources.planes:
+            read_observation(sources)  # refuses a plane that does not exist
         return refused
     witness = Witness.LABELS if names_in else Witness.HYPERNODES
     if names_in:
-        previous = build_labelled_tree(nodes or {}, parse_label_keys(names_in)).tree
+        previous = build_labelled_tree(nodes or {}, label_keys).tree
     else:
         previous = build_hypernode_tree(select_named(adoption.claimed)).tree
     read = read_observation(sources, previous=previous)

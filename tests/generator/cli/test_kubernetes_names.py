@@ -1,0 +1,78 @@
+"""Options that become a name or a label in Kubernetes: a wrong one is refused, with its option."""
+
+from pathlib import Path
+
+import pytest
+
+from generator.cli.exit_codes import ExitCode
+from generator.cli.group import cli
+from generator.cli.option_types import KubernetesName, LabelPrefix, NamespaceName
+from tests.generator.scenes import RAILS, Scene, run
+
+TYPES = {
+    "namespace": NamespaceName,
+    "name": KubernetesName,
+    "label_prefix": LabelPrefix,
+    "flavor": KubernetesName,
+}
+"""The types of options by name, in every command."""
+BAD = {
+    "--namespace": [
+        "",
+        "A",
+        "a b",
+        "../kube-system",
+        "a/b",
+        "a.b",
+        "-a",
+        "a-",
+        "ä",
+        "x" * 64,
+        "a\n",
+    ],
+    "--name": ["", "A", "a b", "../b", "a/b", "-a", "a_b", "x" * 254, "a\n"],
+    "--flavor": ["", "A", "a/b", "a\n"],
+    "--label-prefix": ["", "A", "a/b", "a b", "kubernetes.io", "x.k8s.io", "a_b", "a\n"],
+    "--flavor-label": ["a", "=b", "a b=c", "a/b/c=d", "a=b c", "a=-", "x=" + "y" * 64],
+}
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Scene.of(tmp_path_factory.mktemp("scene"), RAILS).sweep()
+
+
+def test_every_command_checks_names_by_their_types() -> None:
+    checked = set()
+    for command in cli.list_commands(None):  # type: ignore[arg-type]  # no context is needed
+        for option in cli.get_command(None, command).params:  # type: ignore[arg-type, union-attr]
+            wanted = TYPES.get(str(option.name))
+            if wanted is not None and option.param_type_name == "option":
+                assert isinstance(option.type, wanted), (command, option.name)
+                checked.add((command, option.name))
+    assert {name for _, name in checked} == TYPES.keys()
+    namespaced = {command for command, name in checked if name == "namespace"}
+    assert {"apply", "adopt", "serve", "export", "doctor", "plan"} <= namespaced
+
+
+@pytest.mark.parametrize(("option", "value"), [(key, one) for key in BAD for one in BAD[key]])
+def test_a_wrong_name_is_refused_before_anything_is_written(
+    option: str, value: str, sweep: Path
+) -> None:
+    more = ["--flavor", "gpu"] if option == "--flavor-label" else []
+    if option == "--flavor":
+        more = ["--flavor-label", "a=b"]
+    ran = run("export", "kueue", sweep, option, value, *more)
+    assert ran.code == ExitCode.USAGE, ran.out
+    assert option in ran.err
+    assert not ran.out
+
+
+def test_good_names_are_written(sweep: Path) -> None:
+    ran = run(
+        *("export", "kueue", sweep, "--name", "a.b-1", "--namespace", "team-1"),
+        *("--label-prefix", "fabric.example.org", "--flavor", "gpu"),
+        *("--flavor-label", "kubernetes.io/os=linux", "--flavor-label", "gpu="),
+    )
+    assert ran.code == ExitCode.OK, ran.err
+    assert "fabric.example.org/" in ran.out
