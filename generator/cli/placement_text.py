@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import groupby
 
 from generator.cli.output import list_nodes, render_table, show_count
-from generator.placement.answer import Placement, Reason
+from generator.placement.answer import Placement, describe_reason
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
 
@@ -79,23 +79,8 @@ def _render_span(first: int, last: int) -> str:
 
 
 def _render_infeasible(placement: Placement) -> str:
-    reason = _render_reason(placement.reason) if placement.reason else "no reason given"
+    reason = describe_reason(placement.reason) if placement.reason else "no reason given"
     return f"infeasible: {reason}" + ("" if placement.is_proved else " (the search ended early)")
-
-
-def _render_reason(reason: Reason) -> str:
-    parts = [reason.kind.value]
-    if reason.tier is not None:
-        parts.append(f"tier {show(reason.tier)}")
-    if reason.fits is not None and reason.needed is not None:
-        parts.append(f"{reason.fits} of {reason.needed} {reason.unit or 'pods'} fit")
-    if reason.size is not None:
-        parts.append(f"slices of {reason.size} do not divide {reason.count} pods")
-    parts += [
-        f"{show_count(num, 'node')} excluded by {show(cause)}"
-        for cause, num in (reason.excluded or {}).items()
-    ]
-    return ", ".join(parts)
 
 
 def _render_alternatives(placement: Placement) -> Iterator[str]:

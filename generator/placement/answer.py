@@ -8,6 +8,8 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar, overload
 
+from topology.model.errors import show
+
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
@@ -203,3 +205,19 @@ def render_reason(reason: Reason) -> dict[str, Any]:
     if reason.excluded is not None:
         document["excluded"] = dict(reason.excluded)
     return document
+
+
+def describe_reason(reason: Reason) -> str:
+    """Return a reason as text."""
+    parts = [reason.kind.value]
+    if reason.tier is not None:
+        parts.append(f"tier {show(reason.tier)}")
+    if reason.fits is not None and reason.needed is not None:
+        parts.append(f"{reason.fits} of {reason.needed} {reason.unit or 'pods'} fit")
+    if reason.size is not None:
+        parts.append(f"slices of {reason.size} do not divide {reason.count} pods")
+    parts += [
+        f"{num} {'node' if num == 1 else 'nodes'} excluded by {show(cause)}"
+        for cause, num in (reason.excluded or {}).items()
+    ]
+    return ", ".join(parts)
