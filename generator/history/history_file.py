@@ -59,6 +59,15 @@ class Generation(NamedTuple):
     tree: TopologyTree
 
 
+class FindingLife(NamedTuple):
+    """A finding, and the times in seconds at which it began and ended."""
+
+    finding: Finding
+    began_s: int
+    ended_s: int | None
+    """None: it still exists."""
+
+
 class HistoryWriter:
     """Writes one file; thread-safe. The file is created with the first record."""
 
@@ -186,6 +195,19 @@ class History:
         query = f"SELECT document FROM findings WHERE {condition} ORDER BY fault"  # noqa: S608 - constants
         rows = self._database.execute(query, {"at": at_s} if at_s is not None else {})
         return tuple(self._decode(document) for (document,) in rows)
+
+    def read_lives(self, *, max_gone: int) -> tuple[FindingLife, ...]:
+        """Return the findings that exist, and those that ended last, with their times.
+
+        Raises:
+            StoreError: a finding cannot be read.
+        """
+        columns = "SELECT document, began_s, ended_s FROM findings WHERE ended_s"
+        present = self._database.execute(f"{columns} IS NULL ORDER BY fault").fetchall()
+        gone = self._database.execute(
+            f"{columns} IS NOT NULL ORDER BY ended_s DESC LIMIT ?", (max_gone,)
+        ).fetchall()
+        return tuple(FindingLife(self._decode(row[0]), row[1], row[2]) for row in (*present, *gone))
 
     def _decode(self, document: str) -> Finding:
         try:

@@ -52,6 +52,20 @@ def test_a_finding_that_comes_back_has_two_lives(tmp_path: Path) -> None:
     assert lives == [1, 0, 1]
 
 
+def test_it_lists_the_lives_of_findings_and_only_the_last_that_ended(tmp_path: Path) -> None:
+    writer = HistoryWriter(tmp_path / "h")
+    for step, devices in enumerate(("abc", "bc", "c", "c")):
+        found = [finding_of(device) for device in devices]
+        writer.record(BEFORE, found, START + step * DAY)
+    with open_history(tmp_path / "h") as history:
+        lives = history.read_lives(max_gone=1)
+        assert len(history.read_lives(max_gone=9)) == 3
+    assert [(life.finding.device, life.began_s, life.ended_s) for life in lives] == [
+        ("c", START, None),
+        ("b", START, START + 2 * DAY),
+    ]
+
+
 def test_a_clock_that_goes_back_does_not_reorder_the_past(tmp_path: Path) -> None:
     writer = write(tmp_path / "h")
     writer.record(BEFORE, [], START)
