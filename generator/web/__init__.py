@@ -1,10 +1,10 @@
-"""The fabric as a page for a browser: one file, which opens from disk and needs no network. Pure.
+"""The fabric as a page for a browser: one file that opens from disk, read-only.
 
-- page_document: the tree, the links and the findings as the compact JSON that the page reads
-- page: the HTML file with its scripts, its styles and its Content-Security-Policy
+- page_document: the tree, the links and the findings as the compact JSON that the page reads. Pure
+- job_view: running gangs, free capacity, and what gangs of each size would get. Pure
+- change_view: the held plan and the history, as changes of the tree. Pure
+- page: the HTML with its scripts, its styles and its Content-Security-Policy
 - static: the scripts and the styles of the page, written by hand, without dependencies
-
-Imports `topology` only.
 """
 
 from generator.web.page import render_page

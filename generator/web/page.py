@@ -1,4 +1,4 @@
-"""Renders the page: one HTML file that contains its document, its scripts and its styles.
+"""Renders the page: one HTML file with all its parts, or the HTML of a server's page.
 
 The Content-Security-Policy allows the one script and the one style of the file by their hashes,
 and no address at all. The document is a data block, which a browser never runs.
@@ -11,24 +11,62 @@ from base64 import b64encode
 from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
+from html import escape
 from importlib.resources import files
 from string import Template
 from typing import Any, Final
 
-_SCRIPTS: Final = ("layout.js", "picture.js", "findings.js", "page.js")
+SCRIPT_FILE: Final = "page.js"
+STYLE_FILE: Final = "page.css"
+_SCRIPTS: Final = (
+    "layout.js",
+    "picture.js",
+    "findings.js",
+    "jobs.js",
+    "changes.js",
+    "page.js",
+)
 """One module in the page, in this order."""
 
 
 def render_page(document: Mapping[str, Any]) -> str:
     """Return the HTML file of a document that `build_page_document` built."""
-    script = "\n".join(map(_read_static, _SCRIPTS))
-    style = _read_static("page.css")
+    script, style = read_script(), read_style()
+    policy = f'<meta http-equiv="Content-Security-Policy" content="{build_policy(script, style)}">'
     return Template(_read_static("page.html")).substitute(
-        policy=build_policy(script, style),
-        style=style,
-        script=script,
+        head=f"{policy}\n<style>{style}</style>",
+        session="",
         document=_render_block(document),
+        script=f'<script type="module">{script}</script>',
     )
+
+
+def render_live_page(*, has_login: bool) -> str:
+    """Return the HTML of the page of a server, which reads its document from the same server."""
+    leave = '<form method="post" action="logout"><button type="submit">Log out</button></form>'
+    return Template(_read_static("page.html")).substitute(
+        head=f'<link rel="stylesheet" href="{STYLE_FILE}">',
+        session=leave if has_login else "",
+        document="null",
+        script=f'<script type="module" src="{SCRIPT_FILE}"></script>',
+    )
+
+
+def render_login(problem: str) -> str:
+    """Return the form that asks for a token, and why the last one was refused."""
+    return Template(_read_static("login.html")).substitute(
+        style=STYLE_FILE, problem=escape(problem)
+    )
+
+
+def read_script() -> str:
+    """Return the scripts of the page as one module."""
+    return "\n".join(map(_read_static, _SCRIPTS))
+
+
+def read_style() -> str:
+    """Return the styles of the page."""
+    return _read_static("page.css")
 
 
 def build_policy(script: str, style: str) -> str:

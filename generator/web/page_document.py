@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+from generator.history.finding_changes import build_fault_key
 from topology.model.errors import show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, render_finding
 from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree
 
-PAGE_FORMAT: Final = 1
+PAGE_FORMAT: Final = 2
 _MAX_NAME: Final = 200
 _MAX_MESSAGE: Final = 600
 LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
@@ -58,7 +59,12 @@ class _Devices:
 
 
 def build_page_document(
-    tree: TopologyTree, fabric: Fabric | None, findings: Sequence[Finding]
+    tree: TopologyTree,
+    fabric: Fabric | None,
+    findings: Sequence[Finding],
+    *,
+    jobs: Mapping[str, Any] | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return everything that the page draws, ready for JSON. Cost: O(devices + links).
 
@@ -66,7 +72,10 @@ def build_page_document(
         tree: the domains and the order of the hosts.
         fabric: the cables; None where only a tree is known, as from HyperNodes.
         findings: of the same observation.
+        jobs: as `build_job_view` returns them; None: they are unknown.
+        changes: as `build_change_view` returns them; None: they are unknown.
     """
+    began = (changes or {}).get("began", {})
     devices = _list_devices(fabric)
     links, link_by_port = _list_links(fabric)
     _mark_links(links["state"], findings, link_by_port)
@@ -83,7 +92,15 @@ def build_page_document(
         "states": LINK_STATES,
         "exchanges": _list_exchanges(findings, link_by_port),
         "absent": _list_absent(findings, devices),
-        "findings": [_render_row(finding, devices) for finding in findings],
+        "findings": [
+            {
+                **render_finding_row(finding, devices.number_by_name),
+                "beganS": began.get(build_fault_key(finding), 0),
+            }
+            for finding in findings
+        ],
+        "jobs": jobs,
+        "changes": {key: row for key, row in (changes or {}).items() if key != "began"} or None,
         "devices": {"name": devices.names, "kind": devices.kinds, "ids": devices.ids},
     }
 
@@ -177,14 +194,15 @@ def _list_domains(tree: TopologyTree, devices: _Devices) -> list[dict[str, Any]]
     ]
 
 
-def _render_row(finding: Finding, devices: _Devices) -> dict[str, Any]:
+def render_finding_row(finding: Finding, number_by_name: Mapping[str, int]) -> dict[str, Any]:
+    """Return a finding as the page lists it; `number` is -1 if the fabric lacks its device."""
     row = render_finding(finding)
     evidence = [port for port in finding.ends if port.device]
     return {
         "kind": row["kind"],
         "severity": row["severity"],
         "device": show(finding.device, _MAX_NAME),
-        "number": devices.number_by_name.get(finding.device, -1),
+        "number": number_by_name.get(finding.device, -1),
         "port": show(finding.port or ""),
         "message": show(finding.message, _MAX_MESSAGE),
         "ports": list(dict.fromkeys(_show_port(port) for port in evidence)),

@@ -1,11 +1,22 @@
 // The list of findings: filters, CSV and the work order. Names reach the page as text only.
 const MAX_ROWS = 500;
 
+// Whether a finding is new, lasting or gone since a time in seconds; empty if that is unknown.
+function ageOf(finding, since) {
+  if (finding.endedS) return finding.beganS <= since && finding.endedS > since ? "gone" : null;
+  if (!since || !finding.beganS) return "";
+  return finding.beganS > since ? "new" : "lasting";
+}
+
 function matchFindings(filters) {
   const device = filters.device.toLowerCase();
-  return page.findings.filter((finding) =>
+  const since = filters.since ? Date.parse(`${filters.since}T00:00:00Z`) / 1000 : 0;
+  const gone = since ? page.changes?.gone ?? [] : [];
+  return [...page.findings, ...gone].map((finding) => ({ ...finding, age: ageOf(finding, since) })).filter((finding) =>
+    finding.age !== null &&
     (!filters.kind || finding.kind === filters.kind) &&
     (!filters.severity || finding.severity === filters.severity) &&
+    (!filters.age || finding.age === filters.age) &&
     (!device || [finding.device, ...finding.ports].some((name) => name.toLowerCase().includes(device))));
 }
 
@@ -34,6 +45,7 @@ function showRows(body, findings, limit) {
     cell.append(place);
     const swaps = finding.swap.map(([one, other]) => `\nExchange the plugs at ${one} and ${other}.`);
     addCell(row, finding.message + swaps.join("")).style.whiteSpace = "pre-line";
+    addCell(row, finding.age || (finding.beganS ? showTime(finding.beganS) : ""));
     addCell(row, "☐");
   }
 }
@@ -45,8 +57,8 @@ function quoteCell(text) {
 }
 
 function renderCsv(findings) {
-  const rows = findings.map((finding) => [finding.severity, finding.kind, finding.device, finding.port, finding.message, finding.ports.join("; "), finding.since]);
-  return [["severity", "kind", "device", "port", "message", "ports", "since"], ...rows].map((row) => row.map(quoteCell).join(",")).join("\r\n");
+  const rows = findings.map((finding) => [finding.severity, finding.kind, finding.device, finding.port, finding.message, finding.ports.join("; "), finding.since || showTime(finding.beganS), finding.age]);
+  return [["severity", "kind", "device", "port", "message", "ports", "since", "age"], ...rows].map((row) => row.map(quoteCell).join(",")).join("\r\n");
 }
 
 function saveFile(name, text) {

@@ -7,12 +7,17 @@ const numberOf = new Map(page.devices.name.map((name, number) => [name, number])
 
 function readAddress() { return new URLSearchParams(location.hash.slice(1)); }
 
+let gang = null; // whose hosts are marked in the picture
+const VIEWS = ["fabric", "findings", "jobs", "changes"];
+const KEPT = ["kind", "severity", "since", "age", "size", "tier"];
+
 function writeAddress() {
-  const address = new URLSearchParams({ view: find("fabric").hidden ? "findings" : "fabric" });
+  const address = new URLSearchParams({ view: VIEWS.find((name) => !find(name).hidden) });
   if (picture.chosen >= 0) address.set("device", page.devices.name[picture.chosen]);
+  if (gang) address.set("gang", gang.name);
   if (picture.span < layout.width) address.set("at", `${picture.left.toFixed(2)},${picture.span.toFixed(2)}`);
   if (picture.rail >= 0) address.set("rail", page.links.ports[picture.rail]);
-  for (const id of ["kind", "severity"]) if (find(id).value) address.set(id, find(id).value);
+  for (const id of KEPT) if (find(id).value) address.set(id, find(id).value);
   history.replaceState(null, "", `#${address}`);
 }
 
@@ -43,7 +48,8 @@ function describe(device) {
 
 function choose(device) {
   picture.chosen = device;
-  find("selected").textContent = device < 0 ? "Select a device to see its ports." : describe(device);
+  const hint = gang ? describeGang(gang) : "Select a device to see its ports.";
+  find("selected").textContent = device < 0 ? hint : describe(device);
 }
 
 function search(text) {
@@ -55,7 +61,7 @@ function search(text) {
 }
 
 function showFindings(limit = MAX_ROWS) {
-  const found = matchFindings({ kind: find("kind").value, severity: find("severity").value, device: find("device").value });
+  const found = matchFindings({ kind: find("kind").value, severity: find("severity").value, device: find("device").value, since: find("since").value, age: find("age").value });
   showRows(find("rows"), found, limit);
   const cut = found.length > limit ? `, the first ${limit} are shown; the CSV and the work order have all` : "";
   find("count").textContent = `${found.length} of ${page.findings.length} findings${cut}`;
@@ -64,19 +70,23 @@ function showFindings(limit = MAX_ROWS) {
 
 function showView() {
   const address = readAddress();
-  const view = address.get("view") === "findings" ? "findings" : "fabric";
-  for (const name of ["fabric", "findings"]) {
+  const view = VIEWS.find((name) => name === address.get("view")) ?? "fabric";
+  for (const name of VIEWS) {
     find(name).hidden = name !== view;
     find(`to-${name}`).setAttribute("aria-current", name === view ? "page" : "false");
   }
-  for (const id of ["kind", "severity"]) find(id).value = address.get(id) ?? "";
+  for (const id of KEPT) find(id).value = address.get(id) ?? find(id).dataset.first ?? "";
   picture.rail = links.rails.find((port) => page.links.ports[port] === address.get("rail")) ?? -1;
   find("rail").value = picture.rail;
+  gang = page.jobs?.gangs.find((row) => row.name === address.get("gang")) ?? null;
+  picture.marked = gang ? gang.nodes.map((number) => page.hosts[number]) : [];
   choose(numberOf.get(address.get("device")) ?? -1);
   const [left, span] = (address.get("at") ?? "").split(",").map(Number);
   if (span > 0 && Number.isFinite(left)) Object.assign(picture, { left, span: Math.min(Math.max(span, 2), layout.width) }), picture.move(0);
   else if (picture.chosen >= 0) picture.center(picture.chosen);
   if (view === "findings") showFindings();
+  else if (view === "jobs") showJobs();
+  else if (view === "changes") showChanges();
   else { picture.resize(); drawPicture(); }
   document.title = `Toponaut: ${view}`;
 }
@@ -84,6 +94,9 @@ function showView() {
 function addOption(list, value, text) { list.add(new Option(text, value)); }
 
 function fillLists() {
+  page.tiers.forEach((name, index) => addOption(find("tier"), index + 1, name));
+  find("tier").dataset.first = 1;
+  if (page.jobs) find("size").dataset.first = 8 * page.jobs.perNode;
   addOption(find("rail"), -1, "all");
   for (const port of links.rails) addOption(find("rail"), port, `rail ${page.links.ports[port]}`);
   for (const id of ["kind", "severity"]) {
@@ -132,7 +145,8 @@ function listen() {
   find("farther").addEventListener("click", () => change(() => picture.zoom(2)));
   find("whole").addEventListener("click", () => change(() => picture.showAll()));
   find("rail").addEventListener("change", () => change(() => { picture.rail = Number(find("rail").value); }));
-  for (const id of ["kind", "severity", "device"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
+  for (const id of ["kind", "severity", "device", "since", "age"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
+  for (const id of ["size", "tier"]) find(id).addEventListener("input", () => { showJobs(); writeAddress(); });
   find("csv").addEventListener("click", () => saveFile("findings.csv", renderCsv(showFindings())));
   find("order").addEventListener("click", () => { showRows(find("rows"), sortForWalk(showFindings(), layout), Infinity); print(); });
   find("search").addEventListener("submit", (event) => {

@@ -53,7 +53,7 @@ function drawLine(context, name, from, to) {
 
 class Picture {
   constructor(canvas, layout, links) {
-    Object.assign(this, { canvas, layout, links, rail: -1, chosen: -1 });
+    Object.assign(this, { canvas, layout, links, rail: -1, chosen: -1, marked: [] });
     this.context = canvas.getContext("2d");
     this.showAll();
   }
@@ -101,7 +101,7 @@ class Picture {
   draw() {
     const begun = performance.now();
     const style = getComputedStyle(document.documentElement);
-    this.colors = Object.fromEntries(["page", "text", "soft", "line", "box"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    this.colors = Object.fromEntries(["page", "text", "soft", "line", "box", "accent"].map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.context.font = "12px system-ui, sans-serif";
     this.context.fillStyle = this.colors.page;
     this.context.fillRect(0, 0, this.width, this.height);
@@ -195,11 +195,27 @@ class Picture {
     }
     const room = this.width / Math.max(layout.others.length, 1);
     if (room >= 4) for (const device of layout.others) this.drawSwitch(device, room);
+    this.drawMarked(y, unit);
     if (this.chosen >= 0) {
       const place = this.placeOf(this.chosen);
       context.strokeStyle = colors.text;
       context.lineWidth = 3;
       context.strokeRect(place.x - 9, place.y - 9, 18, 18);
+    }
+  }
+
+  // The hosts of the chosen gang: a triangle above each, and the host in another color.
+  drawMarked(y, unit) {
+    const { context, layout, colors } = this;
+    context.fillStyle = colors.accent;
+    for (const device of this.marked) {
+      const x = this.atX(layout.x[device]);
+      if (x < -unit || x > this.width + unit) continue;
+      const width = Math.max(Math.min(unit * 0.8, 90), 2);
+      context.fillRect(x - width / 2, y - 6, width, 12);
+      context.beginPath();
+      context.moveTo(x - 5, y - 17); context.lineTo(x + 5, y - 17); context.lineTo(x, y - 8);
+      context.fill();
     }
   }
 

@@ -1,0 +1,133 @@
+"""The jobs for the page: where gangs run, what is free, and what further gangs would get. Pure.
+
+A gang of the page takes whole nodes: N pods, each with all that one node has of the resource.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from generator.jobs.cluster import SlotCluster
+from generator.placement.answer import Placement, describe_reason
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.engine import place
+from generator.placement.presets import Preset
+from generator.placement.request import parse_request
+from topology.model.errors import show
+from topology.model.tree import API_VERSION
+
+MAX_GANGS: Final = 2000
+MAX_SIZES: Final = 14
+_MAX_VERDICTS: Final = 12
+_MAX_NAME: Final = 200
+_SLOTS: Final = "slots"
+
+
+def build_job_view(snapshot: Snapshot, gangs: Mapping[str, Sequence[str]] | None) -> dict[str, Any]:
+    """Return the jobs, ready for JSON. Nodes are numbers in tree order.
+
+    Args:
+        snapshot: of the cluster; its free capacity excludes what runs.
+        gangs: the node of each pod, by gang; None: it is not known which gangs run.
+    """
+    resource, per_node = _choose_resource(snapshot)
+    cluster = SlotCluster(snapshot.tree, 1)
+    rows = sorted((gangs or {}).items())[:MAX_GANGS]
+    return {
+        "resource": show(resource),
+        "perNode": per_node,
+        "free": _list_free(snapshot, resource),
+        "isKnown": gangs is not None,
+        "numGangs": len(gangs or {}),
+        "gangs": [
+            {"name": show(name, _MAX_NAME), **_locate(snapshot, cluster, nodes)}
+            for name, nodes in rows
+        ],
+        "wanted": [
+            _try_gang(snapshot, cluster, count, resource, per_node)
+            for count in _list_sizes(snapshot)
+        ]
+        if per_node
+        else [],
+    }
+
+
+def _choose_resource(snapshot: Snapshot) -> tuple[str, int]:
+    """Return the resource that gangs are about, GPUs if there are any, and how much a node has."""
+    counts: dict[str, Counter[int]] = {}
+    for spec in snapshot.specs[: snapshot.num_tree_nodes]:
+        for name, quantity in spec.capacity.items():
+            if "/" in name or name == _SLOTS:
+                counts.setdefault(name, Counter())[quantity] += quantity > 0
+    ranked = sorted(counts, key=lambda name: ("gpu" not in name, -counts[name].total(), name))
+    if not ranked:
+        return _SLOTS, 0
+    quantity = max(counts[ranked[0]], key=lambda value: (counts[ranked[0]][value], value))
+    return ranked[0], int(quantity)
+
+
+def _list_free(snapshot: Snapshot, resource: str) -> list[int]:
+    """Return what is free of the resource on each node of the tree; 0 where no pod may start."""
+    num = snapshot.num_tree_nodes
+    if resource not in snapshot.resources:
+        return [0] * num
+    free = np.maximum(snapshot.free[snapshot.resources.index(resource), :num], 0)
+    free = np.where(snapshot.schedulable[:num], free, 0)
+    return [int(row) for row in free]
+
+
+def _locate(snapshot: Snapshot, cluster: SlotCluster, nodes: Sequence[str]) -> dict[str, Any]:
+    """Return the nodes of a gang, the tier around them, and its domains per tier."""
+    num = snapshot.num_tree_nodes
+    found = [snapshot.position_of.get(node, num) for node in nodes if node]
+    positions = np.array(sorted({at for at in found if at < num}), dtype=np.int64)
+    spread = {"node": len(positions)}
+    for tier in cluster.tiers:
+        domains = tier.domain_of[positions]
+        spread[show(tier.name)] = len(np.unique(domains[domains >= 0]))
+    tiers = ("node", *snapshot.tree.tiers)
+    height = cluster.find_height(positions) if len(positions) else 0
+    return {
+        "pods": len(nodes),
+        "nodes": positions.tolist(),
+        "tier": show(tiers[height]) if height < len(tiers) else "cluster",
+        "spread": spread,
+    }
+
+
+def _list_sizes(snapshot: Snapshot) -> list[int]:
+    """Return the sizes of gangs, in nodes: powers of two, and all nodes."""
+    num = snapshot.num_tree_nodes
+    sizes = [1 << power for power in range(MAX_SIZES) if 1 << power < num]
+    return [*sizes[-MAX_SIZES:], num] if num else []
+
+
+def _try_gang(
+    snapshot: Snapshot, cluster: SlotCluster, count: int, resource: str, per_node: int
+) -> dict[str, Any]:
+    """Return what a gang of so many whole nodes would get, in the engine's words."""
+    group = {"name": "pods", "count": count, "request": {resource: str(per_node)}}
+    spec = {"gang": "page", "preset": Preset.OPTIMAL.value, "groups": [group]}
+    document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": spec}
+    placement = place(snapshot, parse_request(document))
+    nodes = [node for row in placement.assignment.values() for node in row if node]
+    return {
+        "count": count,
+        "quantity": count * per_node,
+        "isFeasible": placement.is_feasible,
+        "isProved": placement.is_proved,
+        "reason": show(describe_reason(placement.reason), 400) if placement.reason else "",
+        **_locate(snapshot, cluster, nodes),
+        "verdicts": _render_verdicts(placement),
+    }
+
+
+def _render_verdicts(placement: Placement) -> list[list[str]]:
+    return [
+        [show(row.name, _MAX_NAME), row.verdict.value, show(row.needs, 400)]
+        for row in placement.domain_verdicts[:_MAX_VERDICTS]
+    ]
