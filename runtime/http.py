@@ -102,7 +102,7 @@ class PageServer:
         self._pages = pages
         self._other_methods = other_methods
         try:
-            self._listener = _listen(address)
+            self._listener = open_listener(address)
         except OSError as error:
             reason = error.strerror or str(error)
             raise ConfigError(f"cannot listen on {address}: {reason}") from error
@@ -225,7 +225,12 @@ def _accepted(fields: str) -> str:
     return ""
 
 
-def _listen(address: Address) -> socket.socket:
+def open_listener(address: Address) -> socket.socket:
+    """Return a socket that listens, without blocking; an empty host means all addresses.
+
+    Raises:
+        OSError: the address cannot be bound.
+    """
     any_host = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104 - the user asked for all
     host = address.host or any_host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET

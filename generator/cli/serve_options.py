@@ -183,6 +183,11 @@ endpoint_options: Final = combine_options(
         help="Address that serves /livez, /readyz and /startupz for the kubelet.",
     ),
     click.option(
+        "--web",
+        metavar="HOST:PORT",
+        help="Address that serves the page for browsers, with the certificates and tokens of gRPC.",
+    ),
+    click.option(
         "--tls-cert", type=_FILE, help="Certificate of the server; read again when it changes."
     ),
     click.option("--tls-key", type=_FILE, help="Key of the certificate."),
@@ -225,5 +230,9 @@ def parse_endpoint_settings(options: dict[str, Any], *, is_cluster: bool) -> End
         raise click.UsageError("--token-audience needs --kube: the API server reviews the tokens")
     tls = None if is_insecure else TlsFiles(cert, key, client_ca)
     return EndpointSettings(
-        options.pop("metrics_listen"), options.pop("health_listen"), tls, audience
+        metrics=options.pop("metrics_listen"),
+        health=options.pop("health_listen"),
+        web=options.pop("web"),
+        tls=tls,
+        audience=audience,
     )

@@ -14,6 +14,7 @@ from generator.objects.inventory import Inventory
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec
 from generator.observe.observation import Observation, ObservationCache, observe_fabric
 from topology.model.errors import ParseError
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
@@ -51,6 +52,11 @@ class FabricObserver:
         self._previous: TopologyTree | None = None
         """The tree that gave its names to the last observation."""
         self._last_inputs: TreeInputs | None = None
+
+    @property
+    def fabric(self) -> Fabric | None:
+        """The cables of the last observation; None without one."""
+        return self._cache.known.fabric if self._cache.known is not None else None
 
     def update(
         self, evidence: TreeInputs, previous: TopologyTree | None, now: datetime | None = None

@@ -79,6 +79,9 @@ class Endpoints:
             ConfigError: an address cannot be bound, or a file cannot be used.
         """
         self._replica_endpoints = replica
+        self.web = settings.web
+        """Where the page is served; None: nowhere."""
+        self.tls = settings.tls
         self.add_reservation_metrics = metrics.add_reservation_metrics
         """Adds the reservation metrics to the page."""
         heartbeat = Heartbeat(period_s=period_s, clock=time.monotonic)

@@ -59,6 +59,7 @@ from generator.switches.reports import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.memory import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
+from topology.model.fabric import Fabric
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
 
@@ -133,6 +134,11 @@ class ReconcileLoop:
         """The inputs of the last plan, and the plan."""
         self._is_in_sync = False
         """Whether the HyperNodes agree with the tree of this round."""
+
+    @property
+    def fabric(self) -> Fabric | None:
+        """The cables of the last observation; None without one. Any thread may read it."""
+        return self._observer.fabric
 
     def tick(self) -> float | None:
         """Run one round; an error is logged, and the next round tries again.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from generator.history import history_file
 from generator.history.history_file import HistoryWriter
@@ -42,6 +43,9 @@ from generator.store.watched_directory import WatchedDirectory
 from generator.switches.poller import SwitchPoller
 from runtime.clock import utc_now
 from runtime.periodic import PeriodicJob
+
+if TYPE_CHECKING:
+    from generator.server.page_port import PagePort
 
 log = logging.getLogger(__name__)
 
@@ -172,12 +176,18 @@ class GeneratorServer:
             reservation_calls=ReservationServicer(reservations),
         )
 
+        self._loop: ReconcileLoop | None = None
+        self._page: PagePort | None = None
+
         def publish(snapshot: Snapshot, pods: Sequence[BoundPod]) -> None:
             reservations.publish(snapshot, pods)
             published.snapshot = snapshot
+            if self._page is not None:
+                self._page.document.set_pods(pods)
             self._server.set_serving()
 
         try:
+            self._page = self._open_page(published, settings)
             write_settings = WriteSettings(
                 DebounceConfig(),
                 time.monotonic,
@@ -194,14 +204,17 @@ class GeneratorServer:
                     *endpoints.round_listeners,
                     published.on_round,
                     *((self._record_round,) if self._history else ()),
+                    *((self._page.document.on_round,) if self._page else ()),
                 ),
                 publisher=backend.publisher,
             )
             loop = ReconcileLoop(backend.store, config, publish=publish)
+            self._loop = loop
             backend.advertise(self._server.address)
             report_address(self._server.address, settings.ready_file)
             self._schedules = self._start_schedules(loop, settings)
         except BaseException:
+            self._stop_page()
             self._server.stop(deadline_s=0)
             raise
 
@@ -218,6 +231,7 @@ class GeneratorServer:
         if self._ready_file is not None:
             self._ready_file.unlink(missing_ok=True)
         self._backend.stop_writing()
+        self._stop_page()
         self._server.stop(deadline_s=SHUTDOWN_S / 2)
         ended = [
             job.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for job in self._schedules
@@ -245,6 +259,26 @@ class GeneratorServer:
             period_s = settings.switches.period_s
             schedules.append(PeriodicJob(self._poll_switches, period_s=period_s, now=utc_now))
         return schedules
+
+    def _open_page(self, published: PublishedState, settings: ServerSettings) -> PagePort | None:
+        if self._endpoints.web is None:
+            return None
+        from generator.server.page_port import PagePort, build_page_sources  # noqa: PLC0415 - loads a web server
+
+        where = "--kube" if settings.cluster else f"--store {shlex.quote(str(settings.folder))}"
+        sources = build_page_sources(
+            lambda: self._loop.fabric if self._loop else None,
+            lambda: published.snapshot,
+            _find_history_file(settings),
+            approve_command=f"toponaut approve {where}",
+        )
+        endpoints = self._endpoints
+        tokens = endpoints.security.tokens
+        return PagePort(endpoints.web or "", sources, tls=endpoints.tls, tokens=tokens)
+
+    def _stop_page(self) -> None:
+        if self._page is not None:
+            self._page.stop()
 
     def _record_round(self, outcome: RoundOutcome) -> None:
         """Add a round to the history, unless it saw nothing."""
@@ -301,10 +335,14 @@ def report_address(address: str, ready_file: Path | None) -> None:
 
 def _open_history(settings: ServerSettings) -> HistoryRecorder | None:
     """Return the recorder of the history; None in a cluster without a file for it."""
-    file = settings.history
-    if file is None and settings.cluster is None:
-        file = settings.folder / history_file.FILE_NAME
+    file = _find_history_file(settings)
     return HistoryRecorder(HistoryWriter(file), utc_now) if file else None
+
+
+def _find_history_file(settings: ServerSettings) -> Path | None:
+    if settings.history is None and settings.cluster is None:
+        return settings.folder / history_file.FILE_NAME
+    return settings.history
 
 
 def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPoller:

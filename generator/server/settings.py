@@ -63,6 +63,8 @@ class EndpointSettings(NamedTuple):
     """`HOST:PORT`; None: no such port."""
     health: str | None = None
     """`HOST:PORT`; None: no such port."""
+    web: str | None = None
+    """`HOST:PORT` of the page; None: no such port."""
     tls: TlsFiles | None = None
     """None: only callers on this machine can connect, and they need no credentials."""
     audience: str | None = None

@@ -18,7 +18,7 @@ for name in sys.argv[2:]:
 importlib.import_module(sys.argv[1])
 print(json.dumps(sorted(name for name, module in sys.modules.items() if module)))
 """
-GENERATOR_ONLY = ("google", "grpc", "kubernetes", "numpy", "pysnmp", "rich")
+GENERATOR_ONLY = ("google", "grpc", "kubernetes", "numpy", "pysnmp", "rich", "starlette", "uvicorn")
 
 
 def python(*arguments: str) -> str:
@@ -49,6 +49,11 @@ def test_it_starts_the_generator_without_scapy() -> None:
 
 def test_it_loads_numpy_and_grpc_only_when_a_command_needs_them() -> None:
     assert not loaded_by("generator.cli.group") & {"numpy", "grpc", "rich", "agent"}
+
+
+def test_it_loads_the_web_server_only_when_the_page_is_served() -> None:
+    assert not loaded_by("generator.server.server") & {"starlette", "uvicorn", "anyio"}
+    assert loaded_by("generator.server.page_port") >= {"starlette", "uvicorn"}
 
 
 @pytest.mark.parametrize("program", ["agent", "generator"])

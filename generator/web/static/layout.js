@@ -1,5 +1,23 @@
 // Positions: x in hosts from the left, in tree order; rows from the top, the hosts in the last one.
-const page = JSON.parse(document.getElementById("document").textContent);
+const page = JSON.parse(document.getElementById("document").textContent) ?? (await loadDocument());
+
+// A file contains its document; a server sends it, and says when it has changed.
+async function loadDocument() {
+  const answer = await fetch("document.json", { cache: "no-store" });
+  if (answer.status === 401) location.assign("login");
+  if (!answer.ok) {
+    document.getElementById("status").textContent = `No data yet: ${(await answer.text()).slice(0, 300)}`;
+    document.body.dataset.failed = answer.status;
+    throw new Error(`document.json: ${answer.status}`);
+  }
+  const tag = answer.headers.get("etag");
+  setInterval(async () => {
+    const now = await fetch("document.json", { cache: "no-store", headers: { "if-none-match": tag } }).catch(() => null);
+    if (now?.ok) document.getElementById("status").textContent = "The fabric has changed: reload the page.";
+    if (now?.status === 401) location.assign("login");
+  }, 30_000);
+  return answer.json();
+}
 
 function buildLayout({ devices, domains, hosts, unplaced, tiers }) {
   const count = devices.name.length;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import logging
 import os
@@ -9,6 +10,7 @@ import signal
 import subprocess  # noqa: TID251 - the real program is what is tested
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +62,13 @@ class Serving:
             found: health_pb2.HealthCheckResponse = check(asked, timeout=SOON_S)
             return found.status
 
+    def read_page(self, path: str) -> bytes:
+        """Return what the page answers."""
+        (address,) = [line["address"] for line in self.log if line.get("what") == "page"]
+        with closing(http.client.HTTPConnection(address, timeout=SOON_S)) as client:
+            client.request("GET", f"/{path}")
+            return client.getresponse().read()
+
     def wait_ready(self) -> None:
         wait_until(self._why_not_ready, deadline_s=SOON_S, what="ready file")
 
@@ -96,7 +105,7 @@ def scene(tmp_path: Path) -> Scene:
 def serving(scene: Scene) -> Iterator[Serving]:
     ready, log = scene.root / "ready", scene.root / "log"
     words = ["serve", "--store", scene.root / "store", "--period", "100ms", "--insecure-loopback"]
-    words += ["--listen", "127.0.0.1:0", "--ready-file", ready]
+    words += ["--listen", "127.0.0.1:0", "--web", "127.0.0.1:0", "--ready-file", ready]
     with log.open("wb") as stream:
         program = subprocess.Popen(
             [sys.executable, "-m", "generator", *map(str, words)],
@@ -129,9 +138,21 @@ def test_it_serves_once_the_first_tree_is_known(scene: Scene, serving: Serving) 
     assert ready == [serving.address]
 
 
+def test_it_serves_the_page_of_its_fabric(scene: Scene, serving: Serving) -> None:
+    scene.store()
+    serving.wait_serving()
+    wait_until(
+        lambda: scene.hosts[0] not in str(serving.read_page("document.json")),
+        deadline_s=SOON_S,
+        what="document of the page",
+    )
+    assert b"<title>Toponaut" in serving.read_page("")
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_stops_cleanly_on(serving: Serving, number: signal.Signals) -> None:
     serving.wait_ready()
+    assert b"<title>Toponaut" in serving.read_page("")
     assert serving.stop(number) == ExitCode.OK
     assert not serving.ready_file.exists()
     # A round that runs when the signal comes is let finish, and may log between the two.
@@ -168,6 +189,8 @@ def test_it_refuses_to_serve_without_the_explicit_flag(scene: Scene) -> None:
     [
         pytest.param(["--listen", "0.0.0.0:0"], "is not a loopback address", id="another address"),
         pytest.param(["--listen", "nonsense"], "is not an address", id="no address"),
+        pytest.param(["--web", "0.0.0.0:0"], "is not a loopback address", id="an open page"),
+        pytest.param(["--web", "nonsense"], "is not an address", id="no address of the page"),
         pytest.param(["--period", "60"], "is not a duration", id="a period without a unit"),
         pytest.param(["--ready-file", "/nowhere/file"], "is no folder", id="an unwritable file"),
         pytest.param(["--nodes", "absent"], "does not exist", id="no such inventory"),

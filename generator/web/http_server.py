@@ -1,0 +1,119 @@
+"""The port of the page: its connections, their deadlines, and its certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from threading import Thread
+from typing import Any, Final
+
+import uvicorn
+from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from generator.rpc.auth.tls import TlsFiles
+from generator.web.tls_context import build_renewed_context
+from runtime.http import open_listener
+from runtime.values import Address
+from topology.model.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+MAX_CONNECTIONS: Final = 64
+"""Further connections get status 503."""
+MAX_HEAD_BYTES: Final = 32 << 10
+"""Of a request: its first line and its headers."""
+SILENT_S: Final = 10.0
+"""The longest time from a connection to its first request, and of a TLS handshake."""
+CONNECTION_S: Final = 120.0
+"""The longest life of a connection; a browser opens another one."""
+_GRACE_S: Final = 3
+_JOIN_S: Final = 5.0
+
+
+class _BoundedProtocol(H11Protocol):
+    """A connection that ends after some time, whatever its client does."""
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the library's
+        super().connection_made(transport)
+        self._timers = (
+            self.loop.call_later(SILENT_S, self._drop_silent),
+            self.loop.call_later(CONNECTION_S, transport.abort),
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        for timer in self._timers:
+            timer.cancel()
+        super().connection_lost(exc)
+
+    def _drop_silent(self) -> None:
+        if getattr(self, "cycle", None) is None:  # its type leaves out that there may be none
+            self.transport.abort()
+
+
+class _BoundedLoop(asyncio.SelectorEventLoop):
+    """Gives each TLS handshake a short deadline: the library's is 60 s."""
+
+    def create_server(self, *args: Any, **options: Any) -> Any:  # noqa: ANN401 - as the library's
+        """Listen, with the deadline."""
+        if options.get("ssl") is not None:
+            options.setdefault("ssl_handshake_timeout", SILENT_S)
+        return super().create_server(*args, **options)
+
+
+class PageHttpServer:
+    """Serves an application from its construction until `stop`, in a thread of its own."""
+
+    def __init__(self, address: Address, app: ASGIApp, tls: TlsFiles | None) -> None:
+        """Bind and start.
+
+        Args:
+            address: the address to listen on; port 0 takes a free port.
+            app: answers requests.
+            tls: None: without TLS.
+
+        Raises:
+            ConfigError: the address cannot be bound, or a file cannot be used.
+        """
+        context = build_renewed_context(tls) if tls else None
+        try:
+            listener = open_listener(address)
+        except OSError as error:
+            raise ConfigError(f"cannot listen on {address}: {error.strerror or error}") from error
+        host, port = listener.getsockname()[:2]
+        self.address = Address(str(host), int(port))
+        """The bound address, with the real port."""
+        config = uvicorn.Config(
+            app,
+            http=_BoundedProtocol,
+            loop=f"{__name__}:{_BoundedLoop.__name__}",
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="error",  # a client cannot fill the log with requests that are refused
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_graceful_shutdown=_GRACE_S,
+            ssl_context_factory=(lambda _config, _default: context) if context else None,
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = Thread(target=self._run, args=(listener,), name="page", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Accept no more connections, and end the open ones within some seconds."""
+        self._server.should_exit = True
+        self._thread.join(_JOIN_S)
+
+    def _run(self, listener: socket.socket) -> None:
+        try:
+            self._server.run(sockets=[listener])
+        except Exception as error:
+            log.exception("page server ended", extra={"error": str(error)})
+        finally:
+            listener.close()

@@ -1,0 +1,137 @@
+"""The port of the page: its limits, deadlines and certificates."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from generator.server.page_port import PagePort
+from generator.web import http_server
+from generator.web.http_server import MAX_CONNECTIONS, MAX_HEAD_BYTES
+from tests.generator.rpc.credentials import Pki, Tokens
+from tests.generator.web.sites import ANY_PORT, SOON_S, TREE, Site, outcome_of, serving, sources_of
+from tests.lab.certificates import Authority
+from topology.model.errors import ConfigError
+
+
+@pytest.fixture
+def pki(tmp_path: Path) -> Pki:
+    return Pki(tmp_path)
+
+
+def connect(site: Site) -> socket.socket:
+    return socket.create_connection(site.host_port, SOON_S)
+
+
+def read_all(connection: socket.socket) -> bytes:
+    """Return what comes until the server closes the connection, or resets it."""
+    found = b""
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            found += piece
+    return found
+
+
+def context_for(pki: Pki, name: str = "") -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=pki.ca)
+    context.check_hostname = False
+    if name:
+        context.load_cert_chain(*pki.client(name))
+    return context
+
+
+def test_a_silent_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SILENT_S", 0.1)
+    with serving() as site, connect(site) as connection:
+        assert read_all(connection) == b""
+
+
+def test_a_connection_that_never_ends_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "CONNECTION_S", 0.3)
+    with serving() as site, connect(site) as connection:
+        connection.sendall(b"GET /login HTTP/1.1\r\nHost: localhost\r\n\r\nGET /")
+        assert b" 303 " in read_all(connection)
+
+
+def test_a_tls_handshake_has_a_deadline(pki: Pki, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_server, "SILENT_S", 0.1)
+    with serving(tls=pki.files) as site, connect(site) as connection:
+        assert read_all(connection) == b""
+
+
+def test_the_head_of_a_request_is_bounded() -> None:
+    with serving() as site, connect(site) as connection:
+        line = b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "
+        connection.sendall(line + b"x" * (2 * MAX_HEAD_BYTES))
+        assert b" 400 " in connection.recv(65536)
+
+
+def test_further_connections_get_an_answer_and_the_rest_go_on() -> None:
+    with serving() as site, ExitStack() as stack:
+        open_ones = [stack.enter_context(connect(site)) for _ in range(MAX_CONNECTIONS)]
+        statuses = set()
+        for connection in open_ones:
+            connection.sendall(b"GET /page.css HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            statuses.add(connection.recv(12))
+        assert statuses <= {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+        assert site.ask("/page.css").status == 503
+
+
+def test_a_certificate_that_was_renewed_is_used(pki: Pki) -> None:
+    with serving(tls=pki.files, context=context_for(pki)) as site:
+        site.show(outcome_of(TREE))
+        before = ssl.get_server_certificate(site.host_port)
+        pki.renew()
+        assert ssl.get_server_certificate(site.host_port) != before
+        assert site.ask("/document.json").status == 200
+        renewed = ssl.get_server_certificate(site.host_port)
+        pki.write("tls.crt", b"damaged")
+        assert ssl.get_server_certificate(site.host_port) == renewed
+
+
+def test_with_an_authority_of_clients_it_needs_both_certificate_and_token(pki: Pki) -> None:
+    files = pki.files._replace(client_ca=pki.ca)
+    tokens = Tokens({"alice": None})
+    with serving(tokens, tls=files, context=context_for(pki, "anna")) as site:
+        site.show(outcome_of(TREE))
+        assert site.ask("/document.json").status == 401
+        assert site.ask("/document.json", Authorization="Bearer alice").status == 200
+        stranger = Site(site.port, context_for(pki))
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            stranger.ask("/document.json", Authorization="Bearer alice")
+
+
+def test_an_authority_of_clients_that_was_replaced_is_no_longer_trusted(pki: Pki) -> None:
+    other = Authority("other")
+    authorities = pki.write("clients.crt", pki.authority.pem)
+    files = pki.files._replace(client_ca=authorities)
+    with serving(tls=files, context=context_for(pki, "anna")) as site:
+        site.show(outcome_of(TREE))
+        assert site.ask("/document.json").status == 200
+        pki.write("clients.crt", other.pem)
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            site.ask("/document.json")
+
+
+@pytest.mark.parametrize("broken", ["tls.crt", "tls.key", "ca.crt"])
+def test_a_file_that_cannot_be_used_is_a_clear_error(pki: Pki, broken: str) -> None:
+    files = pki.files._replace(client_ca=pki.ca)
+    pki.write(broken, b"damaged")
+    with pytest.raises(ConfigError):
+        PagePort(ANY_PORT, sources_of(), tls=files, tokens=None)
+
+
+def test_an_address_in_use_is_a_clear_error() -> None:
+    with serving() as site, pytest.raises(ConfigError, match="cannot listen"):
+        PagePort(site.port.address, sources_of(), tls=None, tokens=None)
+
+
+def test_after_its_end_it_accepts_nothing() -> None:
+    with serving() as site:
+        assert site.ask("/login").status == 303
+    with pytest.raises(ConnectionRefusedError):
+        connect(site)
