@@ -166,3 +166,28 @@ def test_it_listens_where_nobody_else_can_ask_when_it_has_no_certificate(
     secured = arguments["placement-over-the-network"]
     assert "--insecure-loopback" not in secured
     assert {"--listen=:9810", "--tls-cert=/etc/toponaut/tls/tls.crt"} <= set(secured)
+
+
+def test_it_serves_the_page_only_where_callers_are_known(renderings: Renderings) -> None:
+    cases = {"page-on-loopback": "--web=127.0.0.1:9811", "page-behind-an-ingress": "--web=:9811"}
+    for case, option in cases.items():
+        (container,) = pods_of(case, renderings)["generator"]["containers"]
+        ports = {one["name"] for one in container["ports"]}
+        assert option in container["args"]
+        is_open = option == "--web=:9811"
+        assert ("web" in ports) == is_open
+        assert ("--token-audience=toponaut" in container["args"]) == is_open
+        assert ("--insecure-loopback" in container["args"]) != is_open
+    services = [one for one in renderings.of("page-on-loopback") if one["kind"] == "Service"]
+    assert services == []
+
+
+def test_an_ingress_reaches_the_page_and_not_the_placement(renderings: Renderings) -> None:
+    documents = renderings.of("page-behind-an-ingress")
+    (ingress,) = (one for one in documents if one["kind"] == "Ingress")
+    (service,) = (one for one in documents if one["kind"] == "Service")
+    (path,) = ingress["spec"]["rules"][0]["http"]["paths"]
+    backend = path["backend"]["service"]
+    assert backend["name"] == service["metadata"]["name"]
+    ports = {one["name"]: one["targetPort"] for one in service["spec"]["ports"]}
+    assert ports[backend["port"]["name"]] == "web"

@@ -28,6 +28,8 @@ BAD = {
     ),
     "a certificate of nobody": ("grpc.certManager.enabled=true", "issuerRef"),
     "no audience": ("grpc.tokenAudience=", "tokenAudience"),
+    "an Ingress without a host": ("web.ingress.enabled=true", "host"),
+    "a host that is an address": ("web.ingress.host=https://x", "host"),
     "a link that is none": ("monitoring.rules.runbookBase=docs", "runbookBase"),
     "a resource kind that is none": ("agent.resources.request.cpu=1", "request"),
 }
@@ -62,6 +64,15 @@ def test_it_says_how_sweepers_reach_the_fabric(setting: str, advice: str, tmp_pa
     assert answer.returncode != 0
     assert advice in answer.stderr
     assert "oneOf" not in answer.stderr
+
+
+def test_an_ingress_needs_certificates_and_tokens(tmp_path: Path) -> None:
+    setting = "web.enabled=true,web.ingress.enabled=true,web.ingress.host=toponaut.example.org"
+    answer = render(settings=[setting], home=tmp_path)
+    assert answer.returncode != 0
+    assert "web.ingress.enabled needs grpc.enabled=true" in answer.stderr
+    answer = render(settings=[f"{setting},grpc.enabled=true"], home=tmp_path)
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_it_says_what_can_be_said_for_every_default(tmp_path: Path) -> None:
