@@ -52,7 +52,12 @@ def build_change_view(held: HeldChange | None, past: Past | None) -> dict[str, A
 
 
 def _render_held(held: HeldChange) -> dict[str, Any]:
-    changes = compare_trees(held.before, held.after)
+    """Return a held plan; HyperNodes have neither switches nor nodes outside of every domain."""
+    changes = [
+        change
+        for change in compare_trees(held.before, held.after)
+        if change.part is not TreePart.SWITCH and (change.before or change.after)
+    ]
     return {
         "plan": held.plan.hash,
         "since": str(held.plan.since),

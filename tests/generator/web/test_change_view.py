@@ -15,6 +15,7 @@ from generator.web.change_view import (
 )
 from generator.web.page_document import build_page_document
 from tests.generator.history.test_changes import BEFORE, finding_of, tree_of
+from topology.model.tree import DomainSpec, build_tree
 
 AFTER = tree_of({"a": ("n1",), "b": ("n2", "n3")}, unplaced=("n4",))
 PLAN = HeldPlan(hash="0123456789abcdef", since="2026-11-01T00:00:00Z", moved_nodes=1)
@@ -24,7 +25,18 @@ def test_a_held_plan_shows_what_it_moves_and_the_command_that_approves_it() -> N
     command = "toponaut approve --kube 0123456789abcdef"
     held = build_change_view(HeldChange(PLAN, BEFORE, AFTER, command), None)["held"]
     assert (held["plan"], held["movedNodes"], held["command"]) == (PLAN.hash, 1, command)
-    assert held["changes"] == [["node", "n2", "a", "b"], ["node", "n4", "-", "unplaced"]]
+    assert held["changes"] == [["node", "n2", "a", "b"]]
+
+
+def test_a_held_plan_changes_no_switch_and_no_node_outside_because_hypernodes_have_none() -> None:
+    specs = [
+        DomainSpec("a", 1, "spine", nodes=("n1", "n2")),
+        DomainSpec("b", 1, "spine", nodes=("n3",)),
+        DomainSpec("spine", 2, None),
+    ]
+    written = build_tree(specs, tiers=("leaf", "spine"))
+    held = build_change_view(HeldChange(PLAN, written, AFTER, "approve"), None)["held"]
+    assert (held["changes"], held["numChanges"]) == ([["node", "n2", "a", "b"]], 1)
 
 
 def test_each_step_shows_the_changes_since_the_generation_before() -> None:
