@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
+from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import (
     FABRICS,
     HYPERNODES,
@@ -18,7 +19,6 @@ from generator.kube.resources import (
 )
 from generator.objects.outputs import OutputType
 from generator.publish.kinds import KAI_POD_GROUPS, KINDS, NAMESPACED
-from generator.server.replica import LEASE_NAME
 from generator.telemetry.events import EVENTS
 from generator.telemetry.events import NAMESPACE as EVENTS_NAMESPACE
 
