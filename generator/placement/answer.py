@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar, overload
+from typing import Any
 
 from topology.model.errors import show
-
-Item = TypeVar("Item")
-Value = TypeVar("Value")
 
 NO_DETAILS: Mapping[str, Any] = MappingProxyType({})
 
@@ -73,74 +70,12 @@ class Alternative:
     is_feasible: bool
 
 
-class _Deferred(Generic[Value]):
-    """A value that is computed when it is first read: most callers need only the nodes.
-
-    It depends on frozen values alone, so the time does not matter. Two threads that read at once
-    may both compute it, with equal results.
-    """
-
-    def __init__(self, make: Callable[[], Value]) -> None:
-        """Store the function that computes the value, until it is read."""
-        self._make = make
-
-    def _read(self) -> Value:
-        value = self._make()
-        self._make = lambda: value
-        return value
-
-
-class LazyMapping(_Deferred[Mapping[str, Item]], Mapping[str, Item]):
-    """A mapping that is computed when it is first read."""
-
-    def __getitem__(self, key: str) -> Item:
-        """Return the value of a key."""
-        return self._read()[key]
-
-    def __iter__(self) -> Iterator[str]:
-        """Yield the keys in order."""
-        return iter(self._read())
-
-    def __len__(self) -> int:
-        """Return the number of keys."""
-        return len(self._read())
-
-    def __repr__(self) -> str:
-        """Return the text of the computed mapping."""
-        return repr(dict(self._read()))
-
-
-class LazySequence(_Deferred[Sequence[Item]], Sequence[Item]):
-    """A sequence that is computed when it is first read."""
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        """Return an item, or a slice."""
-        return self._read()[index]
-
-    def __len__(self) -> int:
-        """Return the number of items."""
-        return len(self._read())
-
-    def __eq__(self, other: object) -> bool:
-        """Return whether another sequence has equal items."""
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
-
-    def __hash__(self) -> int:
-        """Return the hash of the items."""
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        """Return the text of the computed sequence."""
-        return repr(tuple(self))
-
-
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The answer to one request; explanations may be computed when they are first read."""
+    """The answer to one request.
+
+    A feasible answer without an explanation has no objective, verdicts or details of its preset.
+    """
 
     is_feasible: bool
     assignment: Mapping[str, tuple[str | None, ...]]
@@ -154,24 +89,9 @@ class Placement:
     victims: tuple[str, ...] = ()
     reason: Reason | None = None
     alternatives: tuple[Alternative, ...] = ()
-    domain_verdicts: Sequence[DomainVerdict] = ()
+    domain_verdicts: tuple[DomainVerdict, ...] = ()
     preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
     """Details that only one preset computes: buckets, the sequence of pods, scores of nodes."""
-
-    def detached(self, *, explains: bool) -> Placement:
-        """Return the answer so that it no longer refers to the snapshot.
-
-        Args:
-            explains: whether to compute the explanation now; else it is left out, unless there is
-                no placement: then it is the answer.
-        """
-        if self.is_feasible and not explains:
-            return replace(
-                self, objective=NO_DETAILS, domain_verdicts=(), preset_details=NO_DETAILS
-            )
-        for details in (self.objective, self.domain_verdicts, self.preset_details):
-            len(details)
-        return self
 
 
 def render_placement(placement: Placement) -> dict[str, Any]:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -18,8 +17,6 @@ from generator.placement.answer import (
     NO_DETAILS,
     Alternative,
     DomainVerdict,
-    LazyMapping,
-    LazySequence,
     Placement,
     Reason,
     ReasonKind,
@@ -84,7 +81,7 @@ class _QueryTime:
         return self.budget
 
     def end(self) -> None:
-        """Lift all limits, for explanations that are read later."""
+        """Lift all limits: an explanation is always complete."""
         self.budget.steps, self.budget.clock = sys.maxsize, None
 
 
@@ -93,6 +90,7 @@ def place(
     request: PlacementRequest,
     *,
     clock: Callable[[], float] | None = None,
+    explains: bool = True,
 ) -> Placement:
     """Return the best placement, or the reason why there is none.
 
@@ -104,12 +102,13 @@ def place(
         request: the gang's request.
         clock: seconds of a monotonic clock, for `deadline_s`; without a clock only the number of
             steps is bounded.
+        explains: whether a placement is explained; a refusal always is.
     """
-    key = _cache_key(snapshot, request)
+    key = (explains, *_cache_key(snapshot, request))
     cached = snapshot.answers.get(key)
     if isinstance(cached, Placement):
         return cached
-    placement = _compute_answer(snapshot, request, clock)
+    placement = _compute_answer(snapshot, request, clock, explains=explains)
     if placement.is_proved:
         if len(snapshot.answers) >= MAX_CACHED_ANSWERS:
             snapshot.answers.clear()
@@ -126,14 +125,18 @@ def _cache_key(snapshot: Snapshot, request: PlacementRequest) -> tuple[object, .
 
 
 def _compute_answer(
-    snapshot: Snapshot, request: PlacementRequest, clock: Callable[[], float] | None
+    snapshot: Snapshot,
+    request: PlacementRequest,
+    clock: Callable[[], float] | None,
+    *,
+    explains: bool,
 ) -> Placement:
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return _infeasible_answer(refusal)
     query_time = _QueryTime(request, clock)
     try:
-        return _solve_in_time(snapshot, request, query_time)
+        return _solve_in_time(snapshot, request, query_time, explains=explains)
     except BudgetExhausted:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
     finally:
@@ -141,7 +144,7 @@ def _compute_answer(
 
 
 def _solve_in_time(
-    snapshot: Snapshot, request: PlacementRequest, query_time: _QueryTime
+    snapshot: Snapshot, request: PlacementRequest, query_time: _QueryTime, *, explains: bool
 ) -> Placement:
     """Return the answer.
 
@@ -166,10 +169,11 @@ def _solve_in_time(
         if candidate is not None and not needs_victims:
             candidate = replace(candidate, is_proved=False)
     if candidate is not None:
-        return build_answer(problem, candidate)
+        query_time.end()
+        return build_answer(problem, candidate, explains=explains)
     if not is_proved:
         return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
-    return _explain_infeasible(problem, query_time.renew(EXPLANATION_STEPS))
+    return _explain_infeasible(problem, query_time)
 
 
 def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
@@ -258,7 +262,7 @@ def _infeasible_answer(
     *,
     is_proved: bool = True,
     alternatives: tuple[Alternative, ...] = (),
-    domains: Sequence[DomainVerdict] = (),
+    domains: tuple[DomainVerdict, ...] = (),
     working: Mapping[str, Any] = NO_DETAILS,
 ) -> Placement:
     return Placement(
@@ -274,22 +278,24 @@ def _infeasible_answer(
     )
 
 
-def _explain_infeasible(problem: Problem, budget: Budget) -> Placement:
-    is_proved = True
+def _explain_infeasible(problem: Problem, query_time: _QueryTime) -> Placement:
+    budget, is_proved = query_time.renew(EXPLANATION_STEPS), True
     try:
         reason = find_reason(problem, budget)
     except BudgetExhausted:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
+    alternatives = find_alternatives(problem, budget)
+    query_time.end()
     return _infeasible_answer(
         reason,
         is_proved=is_proved,
-        alternatives=find_alternatives(problem, budget),
-        domains=LazySequence(partial(judge_domains, problem, problem.highest_job_tier, None)),
+        alternatives=alternatives,
+        domains=judge_domains(problem, problem.highest_job_tier, None),
         working=describe_candidates(problem),
     )
 
 
-def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
+def build_answer(problem: Problem, candidate: PlacementCandidate, *, explains: bool) -> Placement:
     """Return the answer for a placement of a problem, once every rule of it is checked.
 
     Raises:
@@ -308,9 +314,9 @@ def build_answer(problem: Problem, candidate: PlacementCandidate) -> Placement:
         is_feasible=True,
         assignment=MappingProxyType(assignment),
         tier=problem.snapshot.levels.tiers[tier],
-        objective=LazyMapping(partial(render_objective, problem, candidate.objective)),
+        objective=render_objective(problem, candidate.objective) if explains else NO_DETAILS,
         is_proved=candidate.is_proved and (eviction is None or eviction.is_exact),
         victims=eviction.victim_names(problem.evictable) if eviction and problem.evictable else (),
-        domain_verdicts=LazySequence(partial(judge_domains, problem, tier, candidate)),
-        preset_details=candidate.preset_details,
+        domain_verdicts=judge_domains(problem, tier, candidate) if explains else (),
+        preset_details=candidate.make_details() if explains else NO_DETAILS,
     )

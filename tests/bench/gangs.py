@@ -143,7 +143,7 @@ def admit(preset: Preset, mix: Sequence[Class]) -> Rate:
         placing = 0.0
         while True:
             since = _now()
-            found = place(snapshot, request)
+            found = place(snapshot, request, explains=False)
             if found.is_feasible:
                 snapshot = with_running(snapshot, as_running_gang(request, found))
             placing += _now() - since

@@ -197,7 +197,7 @@ def _placed(
 ) -> tuple[float, bool]:
     """Return how long a placement takes, its report included."""
     begun = _now()
-    found = place(snapshot, request)
+    found = place(snapshot, request, explains=report is not None)
     if report is not None:
         report(found)
     took = _now() - begun
@@ -220,7 +220,7 @@ def _each(
 def _repeated(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
     """Time requests that were answered before."""
     for request in asked:
-        place(snapshot, request)
+        place(snapshot, request, explains=False)
         yield _placed(snapshot, request)
 
 
@@ -228,7 +228,7 @@ def _started(snapshot: Snapshot, asked: Sequence[PlacementRequest]) -> Timed:
     """Time requests each on the snapshot on which the gang before runs; starting it counts."""
     for number, request in enumerate(asked):
         begun = _now()
-        found = place(snapshot, request)
+        found = place(snapshot, request, explains=False)
         snapshot = with_running(
             snapshot, as_running_gang(replace(request, gang=f"g{number}"), found)
         )

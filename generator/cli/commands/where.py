@@ -228,7 +228,7 @@ def _add_better_placement(
     free = _subtract_other_pods(job_input, capacity)
     snapshot = build_snapshot(job_input.tree, build_node_specs(free, job_input.tree.nodes))
     snapshot = with_nominations(snapshot, job_input.nominated)
-    placement = place(snapshot, request, clock=time.monotonic)
+    placement = place(snapshot, request, clock=time.monotonic, explains=False)
     return replace(
         location, better_placement=find_better_placement(job_input.tree, job_input.job, placement)
     )

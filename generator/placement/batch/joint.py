@@ -177,17 +177,10 @@ def _apply_moves(
         snapshot = without_running(snapshot, sequential.requests[index].gang)
     for index, place in places.items():
         request = sequential.requests[index]
-        answer = _joint_answer(snapshot, request, place.positions)
-        placements[index] = answer.detached(explains=explains)
+        problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
+        # Alone, the gang might do better.
+        objective = measure(problem, place.positions, 0)
+        candidate = PlacementCandidate(place.positions, objective, is_proved=False)
+        placements[index] = build_answer(problem, candidate, explains=explains)
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
     return snapshot, tuple(placements)
-
-
-def _joint_answer(
-    snapshot: Snapshot, request: PlacementRequest, pods: tuple[tuple[int, ...], ...]
-) -> Placement:
-    """Return a jointly found place as an answer; not proved, as the gang alone may do better."""
-    problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
-    return build_answer(
-        problem, PlacementCandidate(pods, measure(problem, pods, 0), is_proved=False)
-    )

@@ -69,7 +69,7 @@ def place_sequentially(
         if answer is None:
             before = cluster.snapshot
             bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
-            answer = place(before, bounded, clock=clock).detached(explains=explains)
+            answer = place(before, bounded, clock=clock, explains=explains)
             if answer.is_feasible:
                 base = without_victims(base, answer.victims, priority=request.priority)
                 cluster.start(request, answer)

@@ -190,9 +190,7 @@ def place_by_buckets(problem: Problem, budget: Budget) -> PlacementCandidate | N
         if pods is not None and satisfies_rules(problem, pods):
             rows = tuple(tuple(positions) for positions in pods)
             objective = measure(problem, rows, 0)
-            return PlacementCandidate(
-                rows, objective, is_proved=True, preset_details=attempt.details()
-            )
+            return PlacementCandidate(rows, objective, is_proved=True, make_details=attempt.details)
     return None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from generator.placement.answer import NO_DETAILS, LazyMapping
+from generator.placement.answer import NO_DETAILS
 from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
@@ -63,9 +63,9 @@ def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None
     if pods is None:
         return None
     rows = tuple(tuple(sorted(positions)) for positions in pods)
-    details = _candidate_details(walker)
+    objective = measure(problem, rows, 0)
     return PlacementCandidate(
-        rows, measure(problem, rows, 0), is_proved=True, preset_details=details
+        rows, objective, is_proved=True, make_details=walker.describe_candidates
     )
 
 
@@ -74,11 +74,7 @@ def describe_candidates(problem: Problem) -> Mapping[str, Any]:
     walk = PRESETS[problem.request.preset].walk
     if walk is None or not _is_walkable(problem):
         return NO_DETAILS
-    return _candidate_details(Walker(problem, walk))
-
-
-def _candidate_details(walker: Walker) -> Mapping[str, Any]:
-    return LazyMapping(lambda: {"candidates": walker.candidate_names()})
+    return Walker(problem, walk).describe_candidates()
 
 
 def _is_walkable(problem: Problem) -> bool:
@@ -100,8 +96,8 @@ class Walker:
         self._scope = ScopeBuilder(problem).job_scope()
         self._candidates = CandidateDomains(problem, walk, self._scope)
 
-    def candidate_names(self) -> list[str]:
-        """Return the names of the domains that are tried for the job, in order."""
+    def describe_candidates(self) -> Mapping[str, Any]:
+        """Return the names of the domains that are tried for the job, in order, as details."""
         groups = self._problem.request.groups
         uses_minimum = self._walk.starts_with_minimum
         counts = [group.least or 1 if uses_minimum else group.count for group in groups]
@@ -112,7 +108,7 @@ class Walker:
         places = islice(
             self._candidates.in_order(self._scope, counts, free, root), MAX_SHOWN_DOMAINS
         )
-        return [unit_name(self._problem, place.tier, place.unit) for place in places]
+        return {"candidates": [unit_name(self._problem, *place) for place in places]}
 
     def place_most(self, budget: Budget) -> PositionsPerGroup | None:
         """Return the placement of the first choice of pods per group that can be placed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any
@@ -46,8 +46,8 @@ class PlacementCandidate:
     """Per group the positions of its placed pods, in index order."""
     objective: Objective
     is_proved: bool
-    preset_details: Mapping[str, Any] = field(default_factory=lambda: NO_DETAILS)
-    """Details that the preset's own rules computed, as the answer shows them."""
+    make_details: Callable[[], Mapping[str, Any]] = lambda: NO_DETAILS
+    """Returns details that the preset's own rules computed, as the answer shows them."""
     is_checked: bool = False
     """Whether every rule has been checked on these positions; only the engine's gate sets it."""
 

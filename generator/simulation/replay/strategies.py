@@ -140,7 +140,7 @@ class EngineStrategy:
     def choose(self, gang: str, pods: UniformPods) -> Ints | None:
         """Return the nodes of the best placement."""
         request = self._build_request(pods).with_gang(gang)
-        placement = place(self._snapshot, request)
+        placement = place(self._snapshot, request, explains=False)
         if not placement.is_feasible:
             return None
         return self._find_nodes(placement)
