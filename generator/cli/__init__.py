@@ -19,7 +19,7 @@
 - request_input: reads a placement request, or another system's manifest
 - input_files: reads a file or stdin, and lists of running gangs
 - output: documents, tables, skipped input and counts
-- placement_text: a placement answer as text
+- placement_text: a placement answer as text, and as host lists
 
 May import every package of `generator`, and `topology` and `runtime`. No other package imports it.
 """

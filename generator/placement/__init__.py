@@ -5,12 +5,11 @@ Pure: no I/O, no logging, no random source; a clock is passed in.
 `wire`: the pydantic models of a PlacementRequest document.
 `groups`: groups of pods and sets of groups; flattens nested groups.
 `request`: the frozen request, and the parser of its document.
-`presets`: the order of the objective vector of each scheduler system, as data.
+`presets`: the order of the objective vector of each scheduler system, and how it tries domains
+    and fills nodes, as data.
 `quantities`: Kubernetes quantities, and the units in which the engine counts each resource.
 `budget`: the steps and the deadline of a query.
-`walk_rules`: how a preset tries domains and fills nodes, as data.
 `answer`: the placement, the reason, verdicts and alternatives, and their JSON form.
-`host_lists`: the placement as host lists of MPI, Slurm and scripts.
 `engine`: answers one request on a snapshot.
 `preset_comparison`: answers one request under several presets.
 `cluster`: the snapshot of a cluster, and how many pods fit each node and domain.

@@ -23,11 +23,10 @@ from generator.cli.cluster_input import (
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.output import WIDE, build_output_option, list_nodes, print_document, show_count
-from generator.cli.placement_text import render_placement_text
+from generator.cli.placement_text import HostListFormat, render_host_list, render_placement_text
 from generator.cli.source_options import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
-from generator.placement.host_lists import HostListFormat, render_host_list
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 

@@ -9,6 +9,5 @@
 `balanced`: Kueue's balanced placement: even shares over few domains.
 `task_topology`: places pods by buckets and node scores, as Volcano's plugin does.
 
-May import `answer`, `cluster`, `explain`, `presets`, `problem`, `request`, `solve` and
-`walk_rules`.
+May import `answer`, `cluster`, `explain`, `presets`, `problem`, `request` and `solve`.
 """

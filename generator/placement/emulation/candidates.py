@@ -14,6 +14,7 @@ import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import FloatArray, IntArray
+from generator.placement.presets import CandidateTiers, DomainSort, PlacementWalk, SortKey
 from generator.placement.problem.domain_capacity import (
     NONE_FITS,
     GroupCapacity,
@@ -21,7 +22,6 @@ from generator.placement.problem.domain_capacity import (
     units_inside,
 )
 from generator.placement.problem.problem import Problem
-from generator.placement.walk_rules import CandidateTiers, DomainSort, PlacementWalk, SortKey
 
 
 class Scope(NamedTuple):

@@ -20,8 +20,8 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
 from generator.placement.emulation.pod_shares import PodsPerNode
+from generator.placement.presets import DomainSort, PlacementWalk, SortKey
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, sum_beside_leader
-from generator.placement.walk_rules import DomainSort, PlacementWalk, SortKey
 
 
 class _Share(NamedTuple):

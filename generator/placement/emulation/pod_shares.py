@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from generator.placement.cluster.levels import IntArray
+from generator.placement.presets import DomainSort, FlatFill, PlacementWalk
 from generator.placement.problem.domain_capacity import GroupCapacity, units_inside
-from generator.placement.walk_rules import DomainSort, FlatFill, PlacementWalk
 
 PodsPerNode = dict[int, int]
 """Number of pods per node position."""

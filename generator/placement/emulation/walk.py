@@ -1,6 +1,6 @@
 """Placement by a walk, as another scheduler does it: try domains in order, fill each in order.
 
-The order is data (`walk_rules.PlacementWalk`). Groups are placed one after the other inside the
+The order is data (`presets.PlacementWalk`). Groups are placed one after the other inside the
 first domain of the job that holds them all. Inside it, a group is placed by the tiers that it names
 itself. The result of a walk satisfies every rule. If the walk finds nothing, the exact search
 decides.
@@ -21,7 +21,7 @@ from generator.placement.emulation.candidates import CandidateDomains, Scope, Sc
 from generator.placement.emulation.level_descent import LevelDescent, can_descend
 from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
 from generator.placement.explain import unit_name
-from generator.placement.presets import PRESETS
+from generator.placement.presets import PRESETS, PlacementWalk
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import (
     GroupCapacity,
@@ -29,7 +29,6 @@ from generator.placement.problem.domain_capacity import (
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.pod_counts import pod_count_choices
-from generator.placement.walk_rules import PlacementWalk
 
 PositionsPerGroup = list[list[int]]
 """Per group the positions of its pods."""

@@ -10,5 +10,5 @@
 `preemption`: what a placement evicts in all.
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
 
-May import `cluster`, `groups`, `presets`, `request` and `walk_rules`.
+May import `cluster`, `groups`, `presets` and `request`.
 """

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
+from generator.placement.presets import AncestorOrder, DomainSort, SortKey
 from generator.placement.problem.problem import Problem
 from generator.placement.request import SortRule
-from generator.placement.walk_rules import AncestorOrder, DomainSort, SortKey
 
 DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
 NONE_FITS = -1

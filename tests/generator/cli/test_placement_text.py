@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from generator.cli.placement_text import HostListFormat, list_ranks, render_host_list
 from generator.placement.answer import Placement
-from generator.placement.host_lists import HostListFormat, list_ranks, render_host_list
 from topology.model.errors import ConfigError
 from topology.model.name_ranges import expand_names
 
