@@ -322,13 +322,8 @@ def _count_shape(
                 snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
             )
     slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
-    slots_by_tier = [slots]
-    for first in snapshot.levels.first_child[1:]:
-        slots_by_tier.append(
-            np.add.reduceat(slots_by_tier[-1], first[:-1]) if len(slots) else slots
-        )
     misses: IntArray | None = None
     if group.wishes:
         carried = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
         misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
-    return PodShape(dict(group.request), allowed, tuple(slots_by_tier), misses)
+    return PodShape(dict(group.request), allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, UnknownTier
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_after, replace_fields
+from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_after
 
 MAX_VIEWS = 16
 """Views that a snapshot caches; the cache is then cleared, which needs no lock."""
@@ -46,24 +47,24 @@ def view_for(
         view = (
             _with_nominations_running(snapshot, binding_nominations.values())
             if binding_nominations
-            else replace_fields(snapshot)
+            else replace(snapshot)
         )
         if is_closed:
             closed = _find_closed_nodes(view, gang, priority, exclusive=exclusive)
-            view = replace_fields(view, closed=closed, shape_cache={})
+            view = replace(view, closed=closed, shape_cache={})
         snapshot.views[key] = view
     return view
 
 
 def _with_nominations_running(snapshot: Snapshot, gangs: Iterable[RunningGang]) -> Snapshot:
     """Return the snapshot as if nominated gangs ran."""
-    return replace_fields(snapshot, free=free_after(snapshot, gangs, sign=-1))
+    return replace(snapshot, free=free_after(snapshot, gangs, sign=-1))
 
 
 def reopen_view(view: Snapshot, gang: str, priority: int) -> Snapshot:
     """Return the view of a gang that can share domains with other gangs."""
     closed = _find_closed_nodes(view, gang, priority, exclusive=None)
-    return replace_fields(view, closed=closed, shape_cache={})
+    return replace(view, closed=closed, shape_cache={})
 
 
 def _binding_nominations(snapshot: Snapshot, gang: str, priority: int) -> dict[str, RunningGang]:

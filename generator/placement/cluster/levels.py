@@ -7,7 +7,7 @@ nodes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -73,6 +73,21 @@ class TreeLevels:
         """Return the units one tier below a unit."""
         first = self.first_child[tier]
         return range(int(first[unit]), int(first[unit + 1]))
+
+    def sum_by_tier(
+        self, per_node: IntArray, adjust: Callable[[IntArray, int], IntArray] | None = None
+    ) -> list[IntArray]:
+        """Return the sums of values per tier and unit, the nodes first; O(nodes).
+
+        Args:
+            per_node: the values.
+            adjust: changes the sums of a tier before they are added up further.
+        """
+        sums = [per_node if adjust is None else adjust(per_node, 0)]
+        for tier, first in enumerate(self.first_child[1:], start=1):
+            total = np.add.reduceat(sums[-1], first[:-1]) if len(per_node) else per_node
+            sums.append(total if adjust is None else adjust(total, tier))
+        return sums
 
     def common_tier(self, low: int, high: int) -> int:
         """Return the height of the lowest unit that holds two nodes, and so all nodes between."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
 from generator.placement.presets import AncestorOrder, DomainSort, SortKey
-from generator.placement.problem.problem import Problem
+from generator.placement.problem.problem import Problem, build_sort_column
 from generator.placement.request import SortRule
 
 DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
@@ -31,7 +31,7 @@ class GroupCapacity:
         Args:
             problem: the request and the cluster.
             group: index of the group.
-            slots_by_tier: pods of the group that fit, per tier and unit, or per node only.
+            slots_by_tier: pods of the group that fit, per tier and unit.
             leader: for a group with a leader: its pods that fit each node beside one leader,
                 `NONE_FITS` where no leader fits.
 
@@ -42,15 +42,10 @@ class GroupCapacity:
         self.problem, self.group = problem, group
         levels = problem.snapshot.levels
         self._unit_multiples = _unit_multiples(problem, group)
-        self.slots_by_tier = list(slots_by_tier)
-        for first in levels.first_child[len(slots_by_tier) :]:
-            self.slots_by_tier.append(np.add.reduceat(self.slots_by_tier[-1], first[:-1]))
-        self.usable_slots = list(self.slots_by_tier)
+        self.slots_by_tier = slots_by_tier
+        self.usable_slots = slots_by_tier
         if self._unit_multiples:
-            self.usable_slots = [self._round_down(slots_by_tier[0], 0)]
-            for tier, first in enumerate(levels.first_child[1:], start=1):
-                child_slots = np.add.reduceat(self.usable_slots[-1], first[:-1])
-                self.usable_slots.append(self._round_down(child_slots, tier))
+            self.usable_slots = levels.sum_by_tier(slots_by_tier[0], self._round_down)
         self.slots_beside_leader = (
             self.usable_slots if leader is None else self._count_beside_leader(leader)
         )
@@ -85,7 +80,8 @@ class GroupCapacity:
         """Return the capacity after pods of the group are placed, by node; O(tiers × nodes)."""
         slots = self.slots_by_tier[0].copy()
         slots[list(pods)] -= list(pods.values())
-        return GroupCapacity(self.problem, self.group, [slots], self.slots_of_leader_nodes)
+        slots_by_tier = self.problem.snapshot.levels.sum_by_tier(slots)
+        return GroupCapacity(self.problem, self.group, slots_by_tier, self.slots_of_leader_nodes)
 
     def units_with_most_preferred(self, tier: int, units: IntArray) -> IntArray:
         """Return the units of a tier with the most preferred labels on nodes with a free slot."""
@@ -162,22 +158,19 @@ class GroupCapacity:
 
     def _offer(self, tier: int, num_pods: int) -> IntArray:
         """Return the usable slots of the units of a tier, of each node at most the gang's pods."""
-        offer = self._round_down(np.minimum(self.slots_by_tier[0], num_pods), 0)
-        for outer in range(1, tier + 1):
-            first = self.problem.snapshot.levels.first_child[outer][:-1]
-            offer = self._round_down(np.add.reduceat(offer, first), outer)
-        return offer
+        per_node = np.minimum(self.slots_by_tier[0], num_pods)
+        return self.problem.snapshot.levels.sum_by_tier(per_node, self._round_down)[tier]
 
     def _slots_of_inner_slices(self, tier: int) -> IntArray:
         """Return the slots of the units of a tier; below the coarsest slices only whole slices."""
-        slots = self.slots_by_tier[0]
         if len(self._unit_multiples) <= 1:
             return self.slots_by_tier[tier]
-        for outer in range(1, tier + 1):
-            whole = self._round_down(slots, outer - 1) if outer <= self.slice_tier else slots
-            first = self.problem.snapshot.levels.first_child[outer][:-1]
-            slots = np.add.reduceat(whole, first)
-        return slots
+        below = min(tier, self.slice_tier)
+
+        def round_below(counts: IntArray, inner: int) -> IntArray:
+            return self._round_down(counts, inner) if inner < below else counts
+
+        return self.problem.snapshot.levels.sum_by_tier(self.slots_by_tier[0], round_below)[tier]
 
     def negated_preferred_slots(self, tier: int) -> IntArray:
         """Return per unit the negated count of preferred labels on nodes with a free slot."""
@@ -190,7 +183,7 @@ class GroupCapacity:
 
     def _user_sort_columns(self) -> tuple[tuple[IntArray, ...], ...]:
         columns = self.problem.sort_columns
-        return columns or (self.problem.sort_column(DEFAULT_SORT_RULE),)
+        return columns or (build_sort_column(self.problem.snapshot, DEFAULT_SORT_RULE),)
 
 
 def sum_beside_leader(

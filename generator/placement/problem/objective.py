@@ -309,7 +309,10 @@ def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[
     if not shape.allowed[node]:
         return 0
     unbounded = int(shape.slots[node])
-    return problem.snapshot.count_slots_at(node, shape.request, unbounded=unbounded, used=used)
+    left = problem.snapshot.count_slots(
+        shape.request, unbounded=unbounded, nodes=slice(node, node + 1), used=used
+    )
+    return int(left[0])
 
 
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:

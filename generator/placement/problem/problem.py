@@ -178,10 +178,6 @@ class Problem:
         group = request.groups[index]
         return self.shape_of[index], replace(group, name="") if is_alike else index
 
-    def sort_column(self, rule: SortRule) -> tuple[IntArray, ...]:
-        """Return per tier the values by which a rule sorts its units."""
-        return _build_sort_column(self.snapshot, rule)
-
     @property
     def uses_buckets(self) -> bool:
         """Whether pods are placed by buckets of roles."""
@@ -302,7 +298,7 @@ def build_problem(
         exclusive_rules=build_exclusive_rules(snapshot, request),
         strategies=_strategies(snapshot, request),
         traffic_pairs=_find_traffic_pairs(request, shape_of),
-        sort_columns=tuple(_build_sort_column(snapshot, rule) for rule in request.sort),
+        sort_columns=tuple(build_sort_column(snapshot, rule) for rule in request.sort),
         node_weights=_build_node_weights(snapshot, request),
         evictable=evictable,
         is_growth=bool(running),
@@ -387,7 +383,7 @@ def _build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWe
     return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
 
 
-def _build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
+def build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
     """Return per tier the values by which a rule sorts its units; an unknown resource counts 0."""
     quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
     sign = -1 if rule.is_descending else 1
