@@ -78,13 +78,13 @@ class Placement:
     """
 
     is_feasible: bool
-    assignment: Mapping[str, tuple[str | None, ...]]
+    assignment: Mapping[str, tuple[str | None, ...]] = field(default_factory=lambda: NO_DETAILS)
     """Per group: the node of each pod by index; None for a pod that stays pending."""
-    tier: str | None
+    tier: str | None = None
     """Tier of the whole job; None if there is no placement."""
-    objective: Mapping[str, object]
+    objective: Mapping[str, object] = field(default_factory=lambda: NO_DETAILS)
     """Values by key, in the order in which the preset compares them."""
-    is_proved: bool
+    is_proved: bool = True
     """Whether no better placement exists; False if the search ended early."""
     victims: tuple[str, ...] = ()
     reason: Reason | None = None

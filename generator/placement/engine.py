@@ -7,16 +7,13 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
 
 from generator.placement.alternatives import find_alternatives
 from generator.placement.answer import (
     NO_DETAILS,
-    Alternative,
-    DomainVerdict,
     Placement,
     Reason,
     ReasonKind,
@@ -61,6 +58,9 @@ MAX_CACHED_ANSWERS = 64
 """Answers that a snapshot caches; the cache is then cleared, which needs no lock."""
 EXPLANATION_STEPS = 500_000
 """Step budget for the reason and the alternatives of an infeasible request."""
+
+_UNPROVED = Placement(is_feasible=False, is_proved=False, reason=Reason(ReasonKind.NO_FIT))
+"""The answer if the time is over before a placement is found."""
 
 
 class _QueryTime:
@@ -133,12 +133,12 @@ def _compute_answer(
 ) -> Placement:
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
-        return _infeasible_answer(refusal)
+        return Placement(is_feasible=False, reason=refusal)
     query_time = _QueryTime(request, clock)
     try:
         return _solve_in_time(snapshot, request, query_time, explains=explains)
     except BudgetExhausted:
-        return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
+        return _UNPROVED
     finally:
         query_time.end()
 
@@ -155,7 +155,8 @@ def _solve_in_time(
     budget = query_time.renew(SEARCH_STEPS, has_grace=True)
     problem = build_problem(snapshot, request, budget=budget)
     if snapshot.num_nodes == 0:
-        return _infeasible_answer(no_domain_reason(problem) or Reason(ReasonKind.NO_FIT))
+        reason = no_domain_reason(problem) or Reason(ReasonKind.NO_FIT)
+        return Placement(is_feasible=False, reason=reason)
     candidate, is_proved = _find_best(problem, query_time)
     evictable = None
     if candidate is None:
@@ -172,7 +173,7 @@ def _solve_in_time(
         query_time.end()
         return build_answer(problem, candidate, explains=explains)
     if not is_proved:
-        return _infeasible_answer(Reason(ReasonKind.NO_FIT), is_proved=False)
+        return _UNPROVED
     return _explain_infeasible(problem, query_time)
 
 
@@ -257,27 +258,6 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
     return RunningGang(request.gang, tuple(pods), request.priority, exclusive=request.exclusive)
 
 
-def _infeasible_answer(
-    reason: Reason,
-    *,
-    is_proved: bool = True,
-    alternatives: tuple[Alternative, ...] = (),
-    domains: tuple[DomainVerdict, ...] = (),
-    working: Mapping[str, Any] = NO_DETAILS,
-) -> Placement:
-    return Placement(
-        is_feasible=False,
-        assignment=MappingProxyType({}),
-        tier=None,
-        objective=MappingProxyType({}),
-        is_proved=is_proved,
-        reason=reason,
-        alternatives=alternatives,
-        domain_verdicts=domains,
-        preset_details=working,
-    )
-
-
 def _explain_infeasible(problem: Problem, query_time: _QueryTime) -> Placement:
     budget, is_proved = query_time.renew(EXPLANATION_STEPS), True
     try:
@@ -286,12 +266,13 @@ def _explain_infeasible(problem: Problem, query_time: _QueryTime) -> Placement:
         reason, is_proved = Reason(ReasonKind.NO_FIT), False
     alternatives = find_alternatives(problem, budget)
     query_time.end()
-    return _infeasible_answer(
-        reason,
+    return Placement(
+        is_feasible=False,
         is_proved=is_proved,
+        reason=reason,
         alternatives=alternatives,
-        domains=judge_domains(problem, problem.highest_job_tier, None),
-        working=describe_candidates(problem),
+        domain_verdicts=judge_domains(problem, problem.highest_job_tier, None),
+        preset_details=describe_candidates(problem),
     )
 
 

@@ -234,16 +234,9 @@ class _SearchPlacer:
 def _is_packable(problem: Problem) -> bool:
     """Return whether the only bound on the pods of a gang is their common tier."""
     request, snapshot = problem.request, problem.snapshot
-    has_no_rules = not (
-        problem.running_positions
-        or problem.unit_rules
-        or problem.domain_limits
-        or problem.spread_rules
-        or problem.exclusive_rules
-        or problem.traffic_pairs
-    )
-    has_other_bounds = request.strategies or request.sort or request.sets or problem.node_weights
-    if not has_no_rules or has_other_bounds or problem.evictable is not None:
+    if problem.running_positions or problem.has_domain_rules or problem.traffic_pairs:
+        return False
+    if request.strategies or request.sort or request.sets or problem.node_weights:
         return False
     has_one_group = len(request.groups) == 1
     return all(

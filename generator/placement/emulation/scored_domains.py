@@ -48,10 +48,8 @@ def place_by_score(problem: Problem, budget: Budget) -> PlacementCandidate | Non
         BudgetExhausted: the time is over.
     """
     request = problem.request
-    has_rules = bool(problem.unit_rules or problem.short_slice_rules or problem.domain_limits)
-    has_rules |= bool(problem.spread_rules or problem.exclusive_rules)
-    has_slices = any(group.slices for group in request.groups)
-    if has_rules or has_slices or request.strategies or problem.evictable is not None:
+    has_rules = problem.has_domain_rules or any(group.slices for group in request.groups)
+    if has_rules or request.strategies or problem.evictable is not None:
         return None
     found = _ScoredDomains(problem, budget).place()
     if found is None:

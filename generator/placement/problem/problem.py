@@ -107,6 +107,12 @@ class Problem:
         return self.snapshot.levels.root
 
     @property
+    def has_domain_rules(self) -> bool:
+        """Whether more than tiers bounds the pods per domain."""
+        slices = self.unit_rules, self.short_slice_rules
+        return any((*slices, self.domain_limits, self.spread_rules, self.exclusive_rules))
+
+    @property
     def spares_islands(self) -> bool:
         """Whether a job spares whole islands before it spares the domains in them."""
         return self.request.options.spares_islands and self.root > 1

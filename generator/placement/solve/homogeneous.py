@@ -45,18 +45,8 @@ def is_homogeneous(problem: Problem, part_types: Mapping[PartType, int]) -> bool
         part_types: the number of parts of each type.
     """
     compares_histogram = any(term.key is ObjectiveKey.HISTOGRAM for term in problem.objective_order)
-    bounds = (
-        problem.running_positions,
-        problem.unit_rules,
-        problem.short_slice_rules,
-        problem.domain_limits,
-        problem.spread_rules,
-        problem.exclusive_rules,
-        problem.traffic_pairs,
-    )
-    is_free = not any(bounds)
     is_plain = (
-        is_free
+        not (problem.running_positions or problem.has_domain_rules or problem.traffic_pairs)
         and problem.shapes[0].missing_labels is None
         and problem.evictable is None
         and problem.node_weights is None
