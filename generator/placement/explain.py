@@ -22,13 +22,14 @@ from generator.placement.answer import DomainVerdict, Reason, ReasonKind, Verdic
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import IntArray, UnknownTier
 from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.groups import GangGroup, SliceLayer
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.domain_capacity import GroupCapacity
 from generator.placement.problem.objective import PlacementCandidate
 from generator.placement.problem.problem import Problem, without_running_pods
 from generator.placement.problem.rules import all_slices
 from generator.placement.quantities import render_quantity
-from generator.placement.request import GangGroup, PlacementRequest, SliceLayer
+from generator.placement.request import PlacementRequest
 from generator.placement.solve.solver import solve
 from topology.model.errors import list_some, show
 

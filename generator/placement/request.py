@@ -17,22 +17,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from generator.placement import wire
-from generator.placement.groups import FlatGroups, GangGroup, GroupSet, SliceLayer, flatten_groups
+from generator.placement.groups import FlatGroups, GangGroup, GroupSet, flatten_groups
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 from topology.model.validation import describe_fault
-
-__all__ = [
-    "EvictionPolicy",
-    "GangGroup",
-    "GroupSet",
-    "PlacementRequest",
-    "PresetOptions",
-    "RoleAffinity",
-    "SliceLayer",
-    "SortRule",
-    "parse_request",
-]
 
 
 class EvictionPolicy(StrEnum):

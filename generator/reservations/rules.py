@@ -23,8 +23,9 @@ from typing import Any, Final
 
 from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
+from generator.placement.groups import GangGroup
 from generator.placement.quantities import render_quantity
-from generator.placement.request import EvictionPolicy, GangGroup, PlacementRequest, PresetOptions
+from generator.placement.request import EvictionPolicy, PlacementRequest, PresetOptions
 from generator.reservations.records import (
     HeldGroup,
     RankRun,

@@ -23,8 +23,9 @@ from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, 
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
+from generator.placement.groups import GangGroup
 from generator.placement.presets import Preset
-from generator.placement.request import GangGroup, PlacementRequest
+from generator.placement.request import PlacementRequest
 from generator.placement.solve.homogeneous import cut_parts
 from topology.model.errors import InvariantError
 

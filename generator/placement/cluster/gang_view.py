@@ -23,8 +23,7 @@ def view_for(
 
     Nominations of lower priority, and the gang's own, do not count. Nodes in exclusive domains of
     other gangs are closed, and so are the domains that others use if the gang wants its own to be
-    exclusive. The view is a separate value without cached answers, so that an answer may keep a
-    reference to it.
+    exclusive. Without any of these it is the snapshot itself.
 
     Args:
         snapshot: the cluster.
@@ -39,16 +38,16 @@ def view_for(
         or not snapshot.exclusive_gangs <= {gang}
         or any(nomination.exclusive for nomination in binding_nominations.values())
     )
+    if not binding_nominations and not is_closed:
+        return snapshot
     key = tuple(binding_nominations), (own, exclusive) if is_closed else None
     view = snapshot.views.get(key)
     if view is None:
         if len(snapshot.views) >= MAX_VIEWS:
             snapshot.views.clear()
-        view = (
-            _with_nominations_running(snapshot, binding_nominations.values())
-            if binding_nominations
-            else replace(snapshot)
-        )
+        view = snapshot
+        if binding_nominations:
+            view = _with_nominations_running(snapshot, binding_nominations.values())
         if is_closed:
             closed = _find_closed_nodes(view, gang, priority, exclusive=exclusive)
             view = replace(view, closed=closed, shape_cache={})

@@ -12,9 +12,9 @@ from itertools import count, islice
 from typing import NamedTuple
 
 from generator.placement.cluster.snapshot import Snapshot
-from generator.placement.groups import SliceLayer
+from generator.placement.groups import GangGroup, SliceLayer
 from generator.placement.presets import PRESETS
-from generator.placement.request import GangGroup, PlacementRequest
+from generator.placement.request import PlacementRequest
 
 IndexedPods = tuple[tuple[int, int], ...]
 """(index, position of its node) per running pod whose index is known."""
