@@ -242,31 +242,17 @@ def _traffic(problem: Problem, pods: Sequence[Sequence[int]]) -> int:
     Counted as the pairs that each tier separates: a pair at tier t is separate at the t tiers
     below.
     """
-    levels = problem.snapshot.levels
     rows = zip(problem.shape_of, pods, strict=True)
     positions_of_shape = {shape: np.array(positions, dtype=np.int64) for shape, positions in rows}
     total = 0
     for first, second, weight in problem.traffic_pairs:
-        for unit_of in levels.unit_of_node[:-1]:
-            units, counts = np.unique(unit_of[positions_of_shape[first]], return_counts=True)
-            together = _pairs_together(
-                unit_of[positions_of_shape[second]], units, counts, is_same_shape=first == second
-            )
-            num_first, num_second = len(positions_of_shape[first]), len(positions_of_shape[second])
-            total += weight * (
-                (num_first * (num_first - 1) // 2 if first == second else num_first * num_second)
-                - together
-            )
+        for unit_of in problem.snapshot.levels.unit_of_node[:-1]:
+            of_first = Counter(unit_of[positions_of_shape[first]].tolist())
+            of_second = Counter(unit_of[positions_of_shape[second]].tolist())
+            together = sum(num * of_second[unit] for unit, num in of_first.items())
+            num_pairs = of_first.total() * of_second.total() - together
+            total += weight * (num_pairs // 2 if first == second else num_pairs)
     return total
-
-
-def _pairs_together(
-    others: IntArray, units: IntArray, counts: IntArray, *, is_same_shape: bool
-) -> int:
-    if is_same_shape:
-        return int((counts * (counts - 1) // 2).sum())
-    number = dict(zip(units.tolist(), counts.tolist(), strict=True))
-    return sum(number.get(unit, 0) for unit in others.tolist())
 
 
 def part_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> list[int]:

@@ -18,18 +18,6 @@ from generator.placement.problem.objective import slots_after_use
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartType
 
-SINGLE_VALUE_KEYS = frozenset(
-    {
-        ObjectiveKey.PREFERRED_MISSES,
-        ObjectiveKey.NODE_MISSES,
-        ObjectiveKey.SURPLUS,
-        ObjectiveKey.TRAFFIC,
-        ObjectiveKey.VICTIM_PODS,
-        ObjectiveKey.NAMES,
-    }
-)
-"""Additive keys with one value."""
-
 
 class CostEncoding:
     """The additive keys of a preset as one integer: one base-2^b digit per key and tier."""
@@ -204,7 +192,14 @@ class CostEncoding:
 def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
     """Return the tiers of a key in the order of comparison; empty if the key is not additive."""
     root, eviction, weights = problem.root, problem.evictable, problem.node_weights
-    tiers_by_key = {
+    single, no_tiers = range(1), range(0)
+    tiers_by_key: dict[ObjectiveKey, Iterable[int]] = {
+        ObjectiveKey.PREFERRED_MISSES: single,
+        ObjectiveKey.NODE_MISSES: single,
+        ObjectiveKey.SURPLUS: single,
+        ObjectiveKey.TRAFFIC: single,
+        ObjectiveKey.VICTIM_PODS: single,
+        ObjectiveKey.NAMES: single,
         ObjectiveKey.EXISTING: reversed(range(root)),
         ObjectiveKey.ISLANDS: range(2),
         ObjectiveKey.DOMAINS: reversed(range(root)),
@@ -215,7 +210,7 @@ def _tiers_of(problem: Problem, key: ObjectiveKey) -> Iterable[int]:
         ObjectiveKey.SORT: range(len(problem.sort_columns)),
         ObjectiveKey.VICTIM_PRIORITIES: range(len(eviction.priorities) if eviction else 0),
     }
-    return tiers_by_key.get(key, range(1) if key in SINGLE_VALUE_KEYS else range(0))
+    return tiers_by_key.get(key, no_tiers)
 
 
 def _digit_width(problem: Problem, num_pods: int) -> int:
