@@ -81,19 +81,26 @@ def _list_free(snapshot: Snapshot, resource: str) -> list[int]:
 
 
 def _locate(snapshot: Snapshot, cluster: SlotCluster, nodes: Sequence[str]) -> dict[str, Any]:
-    """Return the nodes of a gang, the tier around them, and its domains per tier."""
+    """Return the nodes of a gang, the tier around them, and its domains per tier.
+
+    No tier is around a gang with nodes outside of the tree.
+    """
     num = snapshot.num_tree_nodes
-    found = [snapshot.position_of.get(node, num) for node in nodes if node]
-    positions = np.array(sorted({at for at in found if at < num}), dtype=np.int64)
+    place_of = {node: snapshot.position_of.get(node, num) for node in nodes if node}
+    positions = np.array(sorted(at for at in place_of.values() if at < num), dtype=np.int64)
+    num_outside = len(place_of) - len(positions)
     spread = {"node": len(positions)}
     for tier in cluster.tiers:
         domains = tier.domain_of[positions]
         spread[show(tier.name)] = len(np.unique(domains[domains >= 0]))
     tiers = ("node", *snapshot.tree.tiers)
     height = cluster.find_height(positions) if len(positions) else 0
+    if num_outside:
+        height = len(tiers)
     return {
         "pods": len(nodes),
         "nodes": positions.tolist(),
+        "numOutside": num_outside,
         "tier": show(tiers[height]) if height < len(tiers) else "cluster",
         "spread": spread,
     }

@@ -17,7 +17,9 @@ function listNodes(numbers) {
 }
 
 function describeSpread(row) {
-  return Object.entries(row.spread).filter(([, count]) => count).map(([tier, count]) => `${count} ${tier}`).join(", ");
+  const parts = Object.entries(row.spread).filter(([, count]) => count).map(([tier, count]) => `${count} ${tier}`);
+  if (row.numOutside) parts.push(`${row.numOutside} outside of the tree`);
+  return parts.join(", ");
 }
 
 // The free quantity of a domain, its free whole nodes, and how many gangs of whole nodes fit in it.
@@ -50,7 +52,7 @@ function showWanted(parent, jobs, quantity) {
   if (!row.verdicts.length) return;
   addText(parent, "p", "What the engine says of each domain:");
   const list = addText(parent, "ul", "");
-  for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${name}: ${verdict}${needs ? `, ${needs}` : ""}`);
+  for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${verdict}: ${needs.startsWith(name) ? "" : `${name} `}${needs}`);
 }
 
 function showCapacity(jobs, tier, quantity) {

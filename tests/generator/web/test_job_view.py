@@ -32,6 +32,7 @@ def test_a_gang_has_the_tier_around_its_nodes_and_its_domains_per_tier() -> None
             "ml/two-leaves": ["node-2-1-1", "node-2-2-1"],
             "ml/two-spines": ["node-1-2-1", "node-2-2-2"],
             "ml/elsewhere": ["gone"],
+            "ml/half": ["node-1-1-1", "gone"],
         }
     )
     leaf, spine = TREE.tiers[:2]
@@ -42,7 +43,10 @@ def test_a_gang_has_the_tier_around_its_nodes_and_its_domains_per_tier() -> None
     assert rows["ml/two-leaves"]["tier"] == spine
     assert rows["ml/two-spines"]["spread"][spine] == 2
     assert (rows["ml/elsewhere"]["pods"], rows["ml/elsewhere"]["nodes"]) == (1, [])
-    assert view["numGangs"] == 4
+    assert rows["ml/elsewhere"]["numOutside"] == 1
+    assert (rows["ml/half"]["tier"], rows["ml/half"]["numOutside"]) == ("cluster", 1)
+    assert rows["ml/one-leaf"]["numOutside"] == 0
+    assert view["numGangs"] == 5
 
 
 def test_what_is_free_excludes_what_runs_and_nodes_where_no_pod_may_start() -> None:
