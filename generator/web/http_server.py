@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from generator.rpc.auth.tls import TlsFiles
 from generator.web.tls_context import build_renewed_context
@@ -47,8 +47,19 @@ class _BoundedProtocol(H11Protocol):
             timer.cancel()
         super().connection_lost(exc)
 
+    def shutdown(self) -> None:
+        """End at once if no answer is on its way: a silent client would delay a closing by TLS."""
+        super().shutdown()
+        if self._cycle is None or self._cycle.response_complete:
+            self.transport.abort()
+
+    @property
+    def _cycle(self) -> RequestResponseCycle | None:
+        """The last request; the type of the library leaves out that there may be none."""
+        return getattr(self, "cycle", None)
+
     def _drop_silent(self) -> None:
-        if getattr(self, "cycle", None) is None:  # its type leaves out that there may be none
+        if self._cycle is None:
             self.transport.abort()
 
 
