@@ -52,7 +52,7 @@ function showWanted(parent, jobs, quantity) {
   if (!row.verdicts.length) return;
   addText(parent, "p", "What the engine says of each domain:");
   const list = addText(parent, "ul", "");
-  for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${verdict}: ${needs.startsWith(name) ? "" : `${name} `}${needs}`);
+  for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${verdict}: ${needs.startsWith(`${name}:`) ? "" : `${name}: `}${needs}`);
 }
 
 function showCapacity(jobs, tier, quantity) {
