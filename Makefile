@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs fuzz quality referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs screenshots fuzz quality referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ docs: .venv/.docs ## Build the site and the man pages in build/docs; a broken li
 	@$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b dirhtml docs build/docs/site
 	@$(BIN)/sphinx-build --quiet --fail-on-warning -b man docs build/docs/man
 	@echo "build/docs/site/index.html and build/docs/man"
+
+screenshots: $(SETUP) ## Draw each view of the page for the docs, in Chromium
+	@$(BIN)/python -m tests.lab.page.screenshots
 
 .venv/.docs: requirements/docs.txt $(SETUP)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/docs.txt

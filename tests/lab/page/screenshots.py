@@ -1,0 +1,34 @@
+"""Draw each view of the scene for the docs: `make screenshots`."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tests.lab.page.browser import chromium
+from tests.lab.page.scene import PageScene
+from tests.repository import ROOT
+
+FOLDER: Final = ROOT / "docs" / "images"
+VIEWS: Final = {
+    "fabric": "device={swapped}&gang=ml/llm-pretrain",
+    "findings": "since=2026-11-02",
+    "jobs": "size=64&tier=1",
+    "changes": "",
+}
+"""By view, the rest of the address."""
+
+
+def draw_views(folder: Path) -> None:
+    """Write one picture per view."""
+    with tempfile.TemporaryDirectory() as root:
+        scene = PageScene(Path(root) / "scene")
+        with scene.serve() as address, chromium(Path(root)) as browser:
+            for view, rest in VIEWS.items():
+                browser.open(f"{address}#view={view}&{rest.format(swapped=scene.swapped[0])}")
+                (folder / f"page-{view}.png").write_bytes(browser.take_picture())
+
+
+if __name__ == "__main__":
+    draw_views(FOLDER)
