@@ -221,6 +221,16 @@ def test_hostile_names_are_data_of_the_document_and_never_markup() -> None:
         assert answer.document["findings"][0]["device"].startswith("</script>")
 
 
+def test_every_address_of_the_page_is_relative_so_that_a_proxy_may_add_a_path(
+    guarded: Site,
+) -> None:
+    pages = [guarded.ask("/", Authorization="Bearer alice").text, guarded.ask("/login").text]
+    links = re.findall(r'(?:href|src|action)="([^"]*)"', "".join(pages))
+    assert {"page.js", "page.css", "login", "logout"} <= set(links)
+    assert not [link for link in links if link.startswith("/") or ":" in link]
+    assert not re.search(r"""fetch\(["'`]/""", guarded.ask("/page.js").text)
+
+
 def test_the_problem_of_a_login_is_escaped(pki: Pki) -> None:
     problem = CallFailure(FailureKind.FORBIDDEN, "<img src=x> may not")
     with serving(Tokens({"eve": problem}), tls=pki.files, context=trust(pki)) as site:
