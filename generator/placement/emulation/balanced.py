@@ -8,7 +8,7 @@ Slices of the preferred tier itself are never shared evenly, unless that tier is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log2
 from typing import NamedTuple
 
@@ -104,9 +104,13 @@ class BalancedShares:
     def _shares_of(self, plan: _BalancedPlan) -> list[DomainShare] | None:
         units = plan.shared
         if self._shared_tier != self._preferred_tier:
-            outer = self._select_fewest(
-                self._preferred_tier, plan.preferred, self._by_capacity_and_entropy(plan)
+            # Of domains that hold as much, those with more alike parts come first.
+            order = self._largest_beside_leader(
+                self._preferred_tier,
+                plan.preferred,
+                lambda unit: self._negated_entropy(unit, plan.shared),
             )
+            outer = self._select_fewest(self._preferred_tier, plan.preferred, order)
             if outer is None:
                 return None
             starts, domain = self._levels.starts[self._shared_tier], self._levels.unit_of_node
@@ -200,14 +204,18 @@ class BalancedShares:
             any(part.holds_leader for part in parts),
         )
 
-    def _largest_beside_leader(self, tier: int, counts: _Counts) -> list[int]:
+    def _largest_beside_leader(
+        self, tier: int, counts: _Counts, third: Callable[[int], float] | None = None
+    ) -> list[int]:
+        """Return domains: larger beside the leader first, then by a third key, or fewer pods."""
         ranks = name_ranks(self._problem, tier)
+        third = third or (lambda unit: counts[unit].pods_beside_leader)
         return sorted(
             counts,
             key=lambda unit: (
                 not counts[unit].holds_leader,
                 -counts[unit].slices_beside_leader,
-                counts[unit].pods_beside_leader,
+                third(unit),
                 int(ranks[unit]),
             ),
         )
@@ -229,20 +237,6 @@ class BalancedShares:
                 break
             number, last, missing = number + 1, counts[unit], missing - counts[unit].slices
         return _Greedy(number, leader_slices, last) if missing <= 0 and number else None
-
-    def _by_capacity_and_entropy(self, plan: _BalancedPlan) -> list[int]:
-        """Return domains of the preferred tier: larger first, then those with more alike parts."""
-        ranks = name_ranks(self._problem, self._preferred_tier)
-        counts = plan.preferred
-        return sorted(
-            counts,
-            key=lambda unit: (
-                not counts[unit].holds_leader,
-                -counts[unit].slices_beside_leader,
-                self._negated_entropy(unit, plan.shared),
-                int(ranks[unit]),
-            ),
-        )
 
     def _negated_entropy(self, unit: int, shared: _Counts) -> float:
         """Return the negated entropy of the pods that the parts of a domain hold."""

@@ -23,9 +23,7 @@ from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
 from generator.placement.explain import unit_name
 from generator.placement.presets import PRESETS, PlacementWalk
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.domain_capacity import (
-    GroupCapacity,
-)
+from generator.placement.problem.domain_capacity import GroupCapacity
 from generator.placement.problem.objective import PlacementCandidate, measure
 from generator.placement.problem.problem import Problem
 from generator.placement.solve.pod_counts import pod_count_choices
@@ -39,9 +37,12 @@ MAX_SHOWN_DOMAINS = 100
 
 
 class _WalkTarget(NamedTuple):
-    """Where pods are placed."""
+    """Which pods are placed, and where."""
 
     place: UnitRef
+    counts: Sequence[int]
+    """Pods to place per group."""
+    free: FreeCapacity
     pods: PositionsPerGroup
     """Pods placed so far; more are added."""
     ranks: IntArray | None = None
@@ -100,13 +101,10 @@ class Walker:
         groups = self._problem.request.groups
         uses_minimum = self._walk.starts_with_minimum
         counts = [group.least or 1 if uses_minimum else group.count for group in groups]
-        root, free = (
-            UnitRef(self._levels.root, 0),
-            FreeCapacity(self._problem.snapshot, self._problem.shapes),
-        )
-        places = islice(
-            self._candidates.in_order(self._scope, counts, free, root), MAX_SHOWN_DOMAINS
-        )
+        root = UnitRef(self._levels.root, 0)
+        free = self._target(root, counts).free
+        order = self._candidates.in_order(self._scope, counts, free, root)
+        places = islice(order, MAX_SHOWN_DOMAINS)
         return {"candidates": [unit_name(self._problem, *place) for place in places]}
 
     def place_most(self, budget: Budget) -> PositionsPerGroup | None:
@@ -123,11 +121,11 @@ class Walker:
         scope = self._scope
         if scope.members or scope.required is not None or not scope.preferred:
             return None
-        free, pods = (
-            FreeCapacity(self._problem.snapshot, self._problem.shapes),
-            [list[int]() for _ in counts],
+        start = self._target(UnitRef(self._levels.root, 0), counts)
+        capacity, num_pods = (
+            self._candidates.capacity_of(scope, start.free),
+            counts[scope.groups[-1]],
         )
-        capacity, num_pods = self._candidates.capacity_of(scope, free), counts[scope.groups[-1]]
         counted = LevelDescent(capacity, self._walk, starts_small=False)
         shares = BalancedShares(capacity, counted, min(scope.preferred), num_pods, budget)
         for share in shares.find_shares() or ():
@@ -136,18 +134,17 @@ class Walker:
                 share.num_pods if group == scope.groups[-1] else count
                 for group, count in enumerate(counts)
             ]
-            if not self._place_group(
-                inner,
-                share_counts,
-                free,
-                _WalkTarget(UnitRef(share.tier, share.unit), pods),
-                is_pooled=False,
-            ):
+            place = UnitRef(share.tier, share.unit)
+            target = start._replace(place=place, counts=share_counts)
+            if not self._place_group(inner, target, is_pooled=False):
                 return None
-        is_whole = all(
-            len(positions) == count for positions, count in zip(pods, counts, strict=True)
-        )
-        return pods if is_whole and satisfies_rules(self._problem, pods) else None
+        is_whole = [len(positions) for positions in start.pods] == list(counts)
+        return start.pods if is_whole and satisfies_rules(self._problem, start.pods) else None
+
+    def _target(self, place: UnitRef, counts: Sequence[int]) -> _WalkTarget:
+        """Return a domain in which no pod is placed yet."""
+        free = FreeCapacity(self._problem.snapshot, self._problem.shapes)
+        return _WalkTarget(place, counts, free, [list[int]() for _ in counts])
 
     def place_minimum(self) -> PositionsPerGroup | None:
         """Place the minimum number of pods, then add as many as fit."""
@@ -178,89 +175,62 @@ class Walker:
     ) -> PositionsPerGroup | None:
         """Return a placement of these pods per group in the first domain that holds them."""
         root = UnitRef(self._levels.root, 0)
-        empty = FreeCapacity(self._problem.snapshot, self._problem.shapes)
-        ranks = self._ranks(self._scope, counts, empty, _WalkTarget(root, []))
-        for place in self._candidates.in_order(self._scope, counts, empty, root):
-            free, pods = (
-                FreeCapacity(self._problem.snapshot, self._problem.shapes),
-                [list[int]() for _ in counts],
-            )
-            if not self._place_scope(self._scope, counts, free, _WalkTarget(place, pods, ranks)):
+        empty = self._target(root, counts)
+        ranks = self._ranks(self._scope, empty)
+        for place in self._candidates.in_order(self._scope, counts, empty.free, root):
+            target = self._target(place, counts)._replace(ranks=ranks)
+            if not self._place_scope(self._scope, target):
                 continue
-            if satisfies_rules(self._problem, pods):
+            if satisfies_rules(self._problem, target.pods):
                 if grown_counts is not None:
-                    self._grow(grown_counts, free, _WalkTarget(place, pods, ranks))
-                return pods
+                    self._grow(grown_counts, target)
+                return target.pods
         return None
 
-    def _ranks(
-        self, scope: Scope, counts: Sequence[int], free: FreeCapacity, target: _WalkTarget
-    ) -> IntArray | None:
+    def _ranks(self, scope: Scope, target: _WalkTarget) -> IntArray | None:
         """Return the ranks of nodes for a scope: its own if it prefers a tier, or else those above.
 
         None if the walk ranks no nodes.
         """
         if not (self._walk.spreads_from_emptiest and scope.preferred):
             return target.ranks
-        return self._candidates.ranks_from_emptiest(scope, counts, free, target.place)
+        return self._candidates.ranks_from_emptiest(scope, target.counts, target.free, target.place)
 
-    def _place_scope(
-        self,
-        scope: Scope,
-        counts: Sequence[int],
-        free: FreeCapacity,
-        target: _WalkTarget,
-    ) -> bool:
+    def _place_scope(self, scope: Scope, target: _WalkTarget) -> bool:
         """Place the members of a scope in a domain, one after the other."""
         if not scope.members:
-            return self._place_group(scope, counts, free, target)
+            return self._place_group(scope, target)
         for member in scope.members:
-            if not any(counts[group] for group in member.groups):
+            if not any(target.counts[group] for group in member.groups):
                 continue
-            if not self._place_member(member, counts, free, target):
+            if not self._place_member(member, target):
                 return False
         return True
 
-    def _place_member(
-        self,
-        scope: Scope,
-        counts: Sequence[int],
-        free: FreeCapacity,
-        target: _WalkTarget,
-    ) -> bool:
+    def _place_member(self, scope: Scope, target: _WalkTarget) -> bool:
         """Place one member in the first inner domain that holds it."""
-        place, pods, _ = target
+        place, counts, free, pods, _ = target
         if not (scope.required is not None or scope.preferred or scope.members):
-            return self._place_group(scope, counts, free, target)
-        ranks = self._ranks(scope, counts, free, target)
+            return self._place_group(scope, target)
+        ranks = self._ranks(scope, target)
         for inner in self._candidates.in_order(scope, counts, free, place):
             mark, lengths = len(free.changes), [len(positions) for positions in pods]
-            if self._place_scope(scope, counts, free, _WalkTarget(inner, pods, ranks)):
+            if self._place_scope(scope, target._replace(place=inner, ranks=ranks)):
                 return True
             free.undo(mark)
             for positions, old_length in zip(pods, lengths, strict=True):
                 del positions[old_length:]
         return False
 
-    def _place_group(
-        self,
-        scope: Scope,
-        counts: Sequence[int],
-        free: FreeCapacity,
-        target: _WalkTarget,
-        *,
-        is_pooled: bool = True,
-    ) -> bool:
+    def _place_group(self, scope: Scope, target: _WalkTarget, *, is_pooled: bool = True) -> bool:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
-        place, pods, _ = target
+        place, counts, free, pods, _ = target
         *leaders, group = scope.groups
         capacity = self._candidates.capacity_of(scope, free)
         num_pods = counts[group]
         if int(capacity.slots_beside_leader[place.tier][place.unit]) < num_pods:
             return False
-        shares, leader_position = self._share_pods(
-            scope, capacity, target, num_pods, is_pooled=is_pooled
-        )
+        shares, leader_position = self._share_pods(scope, capacity, target, is_pooled=is_pooled)
         if shares is None:
             return False
         for node, count in shares.items():
@@ -278,12 +248,11 @@ class Walker:
         scope: Scope,
         capacity: GroupCapacity,
         target: _WalkTarget,
-        num_pods: int,
         *,
         is_pooled: bool,
     ) -> tuple[PodsPerNode | None, int | None]:
         """Return pods per node in a domain, and the leader's node."""
-        place = target.place
+        place, num_pods = target.place, target.counts[scope.groups[-1]]
         is_open = not scope.named_tiers and not self._scope.named_tiers
         has_slices = bool(self._problem.request.groups[capacity.group].slices)
         scatters = is_open and bool(self._walk.untiered_node_order) and not has_slices
@@ -305,17 +274,15 @@ class Walker:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
         return min(scope.named_tiers or self._scope.named_tiers or [self._levels.root])
 
-    def _grow(self, counts: Sequence[int], free: FreeCapacity, target: _WalkTarget) -> None:
+    def _grow(self, counts: Sequence[int], target: _WalkTarget) -> None:
         """Add pods up to the counts: inside the domain, then around it if the walk allows that."""
-        place, pods, ranks = target
-        domains = [place]
+        domains = [target.place]
         if self._walk.may_leave_domain:
-            domains += self._ancestors(place)
+            domains += self._ancestors(target.place)
         for group, count in enumerate(counts):
             for domain in domains:
-                self._add_pods(
-                    group, count - len(pods[group]), free, _WalkTarget(domain, pods, ranks)
-                )
+                missing = count - len(target.pods[group])
+                self._add_pods(group, missing, target._replace(place=domain))
 
     def _ancestors(self, place: UnitRef) -> Iterator[UnitRef]:
         """Yield the units around one to which the job may spread."""
@@ -325,9 +292,9 @@ class Walker:
         for tier in range(place.tier + 1, highest + 1):
             yield UnitRef(tier, int(self._levels.unit_of_node[tier][start]))
 
-    def _add_pods(self, group: int, missing: int, free: FreeCapacity, target: _WalkTarget) -> None:
+    def _add_pods(self, group: int, missing: int, target: _WalkTarget) -> None:
         """Add as many pods of a group as fit a domain and satisfy its rules."""
-        place, pods, _ = target
+        place, _, free, pods, _ = target
         scope = Scope((group,), (), None, ())
         max_count = int(
             self._candidates.capacity_of(scope, free).usable_slots[place.tier][place.unit]
@@ -336,9 +303,8 @@ class Walker:
         step = self._problem.pod_count_step(group)
         for count in range(min(missing, max_count) // step * step, 0, -step):
             counts = [count if other == group else 0 for other in range(len(pods))]
-            if self._place_group(scope, counts, free, target) and satisfies_rules(
-                self._problem, pods
-            ):
+            is_placed = self._place_group(scope, target._replace(counts=counts))
+            if is_placed and satisfies_rules(self._problem, pods):
                 return
             free.undo(mark)
             del pods[group][length:]
