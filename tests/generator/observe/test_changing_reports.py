@@ -50,6 +50,7 @@ def test_names_of_earlier_rounds_are_forgotten() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(400)
 def test_shapes_of_earlier_rounds_take_bounded_memory() -> None:
-    held = observe_rounds(lambda turn: report_changing_shapes(8, turn), 36)
+    held = observe_rounds(lambda turn: report_changing_shapes(8, turn), 24)
     assert max(held) - held[SETTLED] < CACHE_BYTES, held
