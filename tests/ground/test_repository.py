@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,10 @@ REGISTRIES = re.compile(
     )
 )
 MACHINE_PATHS = re.compile(r"(?<![\w./-])/(?:root|home|Users|work|opt/wheels)/[\w.-]+")
-LOCKED = re.compile(r"(?P<name>[a-z0-9.-]+)==(?P<version>[\w.]+)(?: ; .+)? \\\Z")
+LOCKED = re.compile(
+    r"(?P<name>[a-z0-9.-]+)(?:\[(?P<extras>[a-z0-9,-]+)\])?==(?P<version>[\w.]+)(?: ; .+)? \\\Z"
+)
+LOCKS = sorted(path.stem for path in (ROOT / "requirements").glob("*.txt"))
 HASH = re.compile(r"    --hash=sha256:[0-9a-f]{64}( \\)?\Z")
 
 
@@ -54,10 +58,24 @@ def lines_with(pattern: re.Pattern[str]) -> list[str]:
     ]
 
 
+def lock_lines(name: str) -> list[str]:
+    return (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+
+
+def required_by_installed(name: str) -> list[Requirement]:
+    """Return what an installed distribution requires here; nothing where it is not installed."""
+    try:
+        wanted = metadata.requires(name) or []
+    except metadata.PackageNotFoundError:
+        return []
+    requirements = [Requirement(text) for text in wanted]
+    return [each for each in requirements if not each.marker or each.marker.evaluate({"extra": ""})]
+
+
 def locked(name: str) -> dict[str, list[Version]]:
     """Return the versions of each locked distribution; several where Python's version decides."""
     found: dict[str, list[Version]] = {}
-    for line in (ROOT / "requirements" / f"{name}.txt").read_text().splitlines():
+    for line in lock_lines(name):
         pin = LOCKED.match(line)
         if pin:
             found.setdefault(pin["name"], []).append(Version(pin["version"]))
@@ -112,11 +130,27 @@ def test_it_deploys_the_versions_that_it_tests(use: str) -> None:
     assert {name: tested.get(name) for name in locked(use)} == locked(use)
 
 
-@pytest.mark.parametrize(
-    "name", ["agent", "agent-frames", "chart", "generator", "dev", "fuzz", "lock"]
-)
+@pytest.mark.parametrize("name", LOCKS)
+def test_it_pins_each_extra_that_a_locked_distribution_asks_for(name: str) -> None:
+    """pip takes the newest version of `coverage[toml]` where only `coverage` is pinned.
+
+    It then refuses to install it without a hash, from the day on which a newer one is published.
+    Only distributions that are installed here can be asked for what they require.
+    """
+    pins = [pin for pin in map(LOCKED.match, lock_lines(name)) if pin]
+    extras = {pin["name"]: set((pin["extras"] or "").split(",")) for pin in pins}
+    unpinned = [
+        f"{asker} requires {requirement}"
+        for asker in extras
+        for requirement in required_by_installed(asker)
+        if not requirement.extras <= extras.get(canonicalize_name(requirement.name), set())
+    ]
+    assert not unpinned, "tools/lock must keep the extras"
+
+
+@pytest.mark.parametrize("name", LOCKS)
 def test_it_locks_by_hash_and_nothing_else(name: str) -> None:
-    lines = (ROOT / "requirements" / f"{name}.txt").read_text().splitlines()
+    lines = lock_lines(name)
     odd = [
         line
         for line in lines
