@@ -46,6 +46,7 @@ REFERENCE: Final = "reference: best fit"
 REPEATED: Final = "cached shape, question asked before"
 COUNTED: Final = "cached shape, another count"
 WHOLE: Final = "cached shape, 60 to 100 whole nodes"
+LARGEST: Final = "cached shape, 985 to 1,024 whole nodes"
 UNEVEN: Final = "cached shape, beyond a leaf, pods share nodes"
 CHANGED: Final = "cached shape, once a gang has started"
 EXPLAINED: Final = "cached shape, another count, explained"
@@ -57,6 +58,7 @@ GROWING: Final = (REPEATED, COUNTED, WHOLE, CHANGED)
 BARS: Final[dict[tuple[str, int], float]] = {
     **{(name, nodes): KNOWN for name in (REPEATED, COUNTED, WHOLE) for nodes in (1_000, 10_000)},
     **{(name, 100_000): 5e-3 for name in (REPEATED, COUNTED, WHOLE)},
+    (LARGEST, 100_000): 5e-3,
     (FRESH, 10_000): 3e-3,
     (FRESH, 100_000): 15e-3,
     (GROUPS, 1_000): 20e-3,
@@ -103,6 +105,9 @@ def measure(nodes: int, calls: int) -> list[Figure]:
     ]
     rows.append(_timed(MIXED, nodes, _each(snapshot, [_several(row) for row in SIZES_OF_PODS])))
     rows.append(_timed(LED, nodes, _each(_used_cluster(nodes), [_led(num) for num in range(4, 9)])))
+    if nodes == max(SHAPES):  # no domain of the smaller clusters holds as many
+        asked = [_whole(1024 - at % 40) for at in range(calls)]
+        rows.append(_timed(LARGEST, nodes, _each(snapshot, asked)))
     if nodes == min(SHAPES):
         rows.append(_timed(GROUPS, nodes, (_placed(_leaves(), _sub_groups()) for _ in range(9))))
     return rows
