@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from generator.objects.inventory import Inventory
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice
@@ -56,6 +57,8 @@ class Inputs:
     """What speaks against the sweeps that are used."""
     unknown_settings: tuple[UnknownSetting, ...] = ()
     """The settings of the tree of which no good value is known."""
+    fabric: Mapping[str, Any] | None = None
+    """The Fabric object of the cluster; None if there is none, or no cluster was read."""
 
     @property
     def cuts(self) -> tuple[CutInput, ...]:

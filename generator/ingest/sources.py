@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from generator.ingest.claims import build_claims
 from generator.ingest.dump_formats import parse_dump
@@ -107,7 +107,7 @@ def read_inputs(
     """
     policies = read_planes(sources.planes) if sources.planes else ()
     now = now or utc_now()
-    inventory, stored, tree_spec, problems, named = _read_store(sources, now, progress)
+    inventory, stored, tree_spec, problems, named, fabric = _read_store(sources, now, progress)
     if sources.planes or sources.plane:
         tree_spec = tree_spec.with_planes(PlaneChoice(policies, sources.plane or COMPUTE))
     problems += inventory.problems if inventory else ()
@@ -117,6 +117,7 @@ def read_inputs(
         tier_names=tree_spec.tier_names,
         problems=problems,
         unknown_settings=tree_spec.unknown,
+        fabric=fabric,
     )
     if stored is not None:
         listed = frozenset(node.name for node in inventory.nodes) if inventory else frozenset()
@@ -158,6 +159,8 @@ class _StoreContents(NamedTuple):
     """Wrong values in the Fabric object."""
     named: NamedSweepers = EVERY_SWEEPER
     """The nodes whose sweeps count."""
+    fabric: Mapping[str, Any] | None = None
+    """The Fabric object of a cluster."""
 
 
 def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreContents:
@@ -185,7 +188,8 @@ def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreCo
             status = FabricStatus()
             problems += (ParseError(str(error), source=f"{FABRIC_KIND} {FABRIC_NAME}"),)
         named = NamedSweepers(status, tree_spec.sweepers, has_agent_tokens=True)
-        return _StoreContents(inventory, store.read_reports(), tree_spec, problems, named)
+        reports = store.read_reports()
+        return _StoreContents(inventory, reports, tree_spec, problems, named, document)
 
 
 def read_nodes(sources: Sources) -> Inventory:

@@ -1,6 +1,6 @@
 """The commands that read a fabric and print what it shows.
 
-- tree: the tree; tree_text: its domains as lines with marks
+- tree: the tree; tree_text: its domains as lines with marks; output_text: the state of the outputs
 - findings: what is wrong; finding_text: the summary and the rows
 - describe: all that is known about one device, port or domain; descriptions: the documents
 - planes: the networks, and the ports of each

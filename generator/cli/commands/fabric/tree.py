@@ -7,13 +7,19 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.commands.fabric.output_text import render_outputs_text
 from generator.cli.commands.fabric.tree_text import (
     TreeView,
     choose_view,
     count_findings,
     render_tree_text,
 )
-from generator.cli.observation import exit_with_problems, read_observation, refuse_without_hosts
+from generator.cli.observation import (
+    LoadedObservation,
+    exit_with_problems,
+    read_observation,
+    refuse_without_hosts,
+)
 from generator.cli.option_types import WholeNumber
 from generator.cli.options import watchable
 from generator.cli.output import (
@@ -73,7 +79,8 @@ def command(
 
     Reads the reports of agents, or output that your own scripts collect: toponaut tree
     --ibnetdiscover dump.txt --nodes nodes.json. Text marks domains with findings. Unplaced nodes
-    are listed with the reason.
+    are listed with the reason. With --kube, text also lists which outputs are written, held, or in
+    conflict with another writer.
     """
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
@@ -88,13 +95,16 @@ def command(
         print_csv(_CSV_HEADER, _build_csv_rows(tree, view))
     else:
         print_document(
-            _select_domains(tree, view),
-            output,
-            text=lambda: render_tree_text(
-                tree, view, count_findings(tree, read.observation.findings), output
-            ),
+            _select_domains(tree, view), output, text=lambda: _render_text(read, view, output)
         )
     exit_with_problems(ctx, read.problems)
+
+
+def _render_text(read: LoadedObservation, view: TreeView, output: str) -> str:
+    tree = read.observation.tree
+    text = render_tree_text(tree, view, count_findings(tree, read.observation.findings), output)
+    fabric = read.inputs.fabric
+    return text if fabric is None else f"{text}\n\n{render_outputs_text(fabric)}"
 
 
 def _choose_domains(
