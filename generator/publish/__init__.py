@@ -3,6 +3,7 @@
 - kinds: the kinds of objects of each output, and the names of the field managers
 - rendered: the objects of each output, rendered from the tree that was decided last
 - request: what the outputs should be in a round
+- takeover: which labels of other writers become Toponaut's
 - blocked_writes: which writes wait, because they were refused or are repeated
 - plan: which objects to apply, to leave and to remove
 - outcome: the result of each output, and the conditions that say so

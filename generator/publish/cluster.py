@@ -128,7 +128,13 @@ class ClusterPublisher:
         versions = OLDER_VERSIONS.get(objects.resource, ())
         observed = self._objects.read(objects.resource, versions)
         if objects.resource == NODES:
-            return plan_nodes(objects.objects, observed, manager=objects.manager, busy=request.busy)
+            return plan_nodes(
+                objects.objects,
+                observed,
+                manager=objects.manager,
+                busy=request.busy,
+                takeover=request.takeover,
+            )
         return plan_objects(objects.objects, observed, manager=objects.manager)
 
     def _carry_out(
@@ -198,6 +204,7 @@ class ClusterPublisher:
             return
         document = {} if action.desired is None else action.desired.document
         is_ours = is_known or (observed is not None and manager in observed.parts)
+        is_ours = is_ours or action.op is ObjectOp.TAKE_OVER
         try:
             self._apply(objects, document, action, is_forced=is_ours)
         except KubeError as error:

@@ -10,10 +10,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from generator.publish.rendered import DesiredObject
+from generator.publish.takeover import LabelOwner, Takeover
 from generator.store.output_objects import ObservedObject
+
+_NO_TAKEOVER: Final = Takeover()
 
 
 class ObjectOp(StrEnum):
@@ -21,6 +24,8 @@ class ObjectOp(StrEnum):
 
     CREATE = "create"
     UPDATE = "update"
+    TAKE_OVER = "take over"
+    """Write labels of a node although another writer has set them."""
     DELETE = "delete"
     RELEASE = "release"
     """Take our labels and annotations from a node."""
@@ -55,6 +60,7 @@ def plan_nodes(
     *,
     manager: str,
     busy: Collection[str] = (),
+    takeover: Takeover = _NO_TAKEOVER,
 ) -> KindPlan:
     """Return the writes of labels or annotations to nodes. Cost: O(nodes).
 
@@ -63,6 +69,7 @@ def plan_nodes(
         observed: all nodes by name.
         manager: the field manager that owns these parts.
         busy: nodes on which gangs run; none of their labels changes its value.
+        takeover: the labels of other writers that become Toponaut's.
     """
     actions: list[ObjectAction] = []
     deferred: list[str] = []
@@ -74,8 +81,12 @@ def plan_nodes(
         part = seen.parts.get(manager)
         if part == row.part:
             num_current += 1
-        elif row.key in busy and part is not None and changes_label(part, row.part):
+        elif LabelOwner(manager, row.key) in takeover.waiting or (
+            row.key in busy and part is not None and changes_label(part, row.part)
+        ):
             deferred.append(row.key)
+        elif LabelOwner(manager, row.key) in takeover.ready:
+            actions.append(ObjectAction(ObjectOp.TAKE_OVER, row.key, row, seen))
         else:
             op = ObjectOp.CREATE if part is None else ObjectOp.UPDATE
             actions.append(ObjectAction(op, row.key, row, seen))

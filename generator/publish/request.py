@@ -10,6 +10,7 @@ from generator.objects.pods import Gang
 from generator.objects.tree_spec import TreeSpec
 from generator.publish.kinds import KINDS
 from generator.publish.outcome import OutputsOutcome
+from generator.publish.takeover import Takeover
 from topology.model.tree import TopologyTree
 
 
@@ -26,6 +27,8 @@ class PublishRequest(NamedTuple):
     """Nodes on which gangs run."""
     is_writing: bool = True
     """False: the outputs are compared and not written."""
+    takeover: Takeover = Takeover()
+    """The labels of other writers that become Toponaut's."""
 
 
 def build_request(

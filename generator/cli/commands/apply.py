@@ -38,7 +38,8 @@ from runtime.clock import utc_now
 from runtime.program import noting_interruption
 from topology.model.errors import KubeError, KubeForbidden, StoreError
 
-_GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
+GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
+"""The states of an output after a command that did its work."""
 
 
 @click.command(name="apply")
@@ -100,7 +101,7 @@ def command(
     if plan.outputs is not None and not policy.is_paused:
         with open_publisher(store, cluster, namespace=namespace) as publisher:
             published = publish(publisher, plan.outputs._replace(is_writing=True))
-    is_refused = any(row.state not in _GOOD_STATES for row in published.rows)
+    is_refused = any(row.state not in GOOD_STATES for row in published.rows)
     exit_with_problems(ctx, plan.problems, ExitCode.INTERNAL if is_refused else ExitCode.OK)
 
 

@@ -11,6 +11,7 @@ import click
 
 from generator.cli.commands.apply import hold_writes, write_plan
 from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
+from generator.cli.commands.hypernodes.label_adoption import adopt_labels, find_kept_names
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import (
@@ -52,7 +53,7 @@ from generator.reconcile.guard import HoldKind, HoldReason, hash_plan
 from generator.reconcile.plan import Action, Op, render_action
 from generator.store.base import StoredHyperNodes, StoredRecord
 from topology.model.errors import ConfigError, ParseError
-from topology.model.tree import API_VERSION, TopologyTree
+from topology.model.tree import API_VERSION
 
 
 class _AdoptionPlan(NamedTuple):
@@ -118,6 +119,12 @@ class _TakeOverStore:
     help="Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
     "--node-labels) instead of the names of the HyperNodes.",
 )
+@click.option(
+    "--labels",
+    metavar="KEYS",
+    help="Take over these labels of the nodes of a cluster instead of HyperNodes (keys, coarsest "
+    "first, or a preset of --node-labels), with their values as the names of domains.",
+)
 @namespace_option
 @click.option("--approve", metavar="HASH", help="Take over as the plan with this hash says.")
 @output_option
@@ -131,16 +138,23 @@ def command(
     namespace: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Take over the HyperNodes that people or other tools wrote.
+    """Take over the HyperNodes, or the labels of nodes, that people or other tools wrote.
 
     Prints how they differ from the cables, and the plan: each one gets Toponaut's label, and its
     patterns and labels become lists of nodes; then the plan of `toponaut apply` follows. A domain
     keeps the name of the HyperNode that has most of its nodes. Nothing is written, and the exit
     code is 5, until you approve the hash of the plan here or with `toponaut approve`. The set of
     HyperNodes is valid after every write.
+
+    With --labels, Toponaut becomes the owner of the labels that its output `labels` writes. A node
+    gets its new values in one write, and none while a gang runs on it.
     """
-    names_in = options.pop("names_in")
+    names_in, labels = options.pop("names_in"), options.pop("labels")
     sources = parse_sources(options)
+    if labels:
+        if store or names_in:
+            raise click.UsageError("--labels excludes --store and --names-in")
+        adopt_labels(ctx, sources, labels, approve=approve, namespace=namespace, output=output)
     cluster = None if store else sources.cluster
     with hold_folder(store), open_plan_store(store, cluster) as opened:
         observed = read_observed(store, None, sources.cluster)
@@ -213,7 +227,7 @@ def _plan_adoption(
         plan._replace(problems=problems),
         adoption,
         compare_witness(read.observation.tree, old),
-        _find_kept(read.observation.tree, previous),
+        find_kept_names(read.observation.tree, previous),
         witness,
     )
 
@@ -240,11 +254,6 @@ def _build_plan(read: LoadedObservation, observed: ObservedHyperNodes, adoption:
 
 def _build_claim(hypernode: HyperNode) -> Action:
     return Action(Op.UPDATE, hypernode.name, hypernode.tier, "take over", hypernode)
-
-
-def _find_kept(tree: TopologyTree, previous: TopologyTree) -> tuple[str, ...]:
-    before = {domain.name for domain in previous.domains}
-    return tuple(domain.name for domain in tree.domains if domain.name in before)
 
 
 def _render_document(adopted: _AdoptionPlan) -> dict[str, Any]:
