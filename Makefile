@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist loadgroup
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs screenshots fuzz quality referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets chart-tools manifests image wheel clean
+.PHONY: help setup demo test test-long test-all verify cover check fmt bench docs screenshots fuzz quality referee referee-live golden proto proto-check proto-lint lock lab-deps kube-assets live-schedulers chart-tools manifests image wheel clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ lab-deps: ## Install what the lab tests need (Debian, Ubuntu; root)
 
 kube-assets: ## Build what the API-server lab runs: 10 to 25 minutes, once (Go 1.26)
 	@tools/kube-assets
+
+live-schedulers: ## Build Kueue's manager and Volcano's scheduler, for make referee-live (Go 1.26)
+	@tools/kube-assets kueue volcano
 
 chart-tools: ## Provide what checks the chart: 4 to 10 minutes, once (Go 1.26)
 	@tools/chart-tools

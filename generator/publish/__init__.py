@@ -5,6 +5,7 @@
 - request: what the outputs should be in a round
 - takeover: which labels of other writers become Toponaut's
 - blocked_writes: which writes wait, because they were refused or are repeated
+- users: what uses an object that its scheduler does not let change
 - plan: which objects to apply, to leave and to remove
 - outcome: the result of each output, and the conditions that say so
 - cluster: applies the plans to a cluster, a bounded number of writes a round

@@ -31,6 +31,7 @@ class _Blocked(NamedTuple):
     retry_at_s: float
     wait_s: float
     refusal: RefusedWrite
+    is_in_use: bool = False
 
 
 class BlockedWrites:
@@ -54,6 +55,11 @@ class BlockedWrites:
             return None
         return blocked.refusal
 
+    def is_in_use(self, key: WriteKey, part: str | None) -> bool:
+        """Return whether the same write was refused because other objects use the object."""
+        blocked = self._blocked.get(key)
+        return blocked is not None and blocked.part == part and blocked.is_in_use
+
     def compute_wait_s(self, key: WriteKey, part: str | None, now_s: float) -> float:
         """Return the seconds until an edited object may be restored; 0 for any other write."""
         if part is None or self._written.get(key) != part:
@@ -71,13 +77,22 @@ class BlockedWrites:
         self._written[key] = part
 
     def record_refusal(
-        self, key: WriteKey, part: str | None, refusal: RefusedWrite, now_s: float
+        self,
+        key: WriteKey,
+        part: str | None,
+        refusal: RefusedWrite,
+        now_s: float,
+        *,
+        is_in_use: bool = False,
     ) -> None:
-        """Record a write that the server refused."""
+        """Record a write that was refused: by the server, or because the object is in use.
+
+        Whether it is still in use is a question and no write, so it is asked every minute.
+        """
         last = self._blocked.get(key)
-        is_again = last is not None and last.part == part
+        is_again = last is not None and last.part == part and not is_in_use
         wait_s = min(2 * last.wait_s, MAX_RETRY_S) if last is not None and is_again else RETRY_S
-        self._blocked[key] = _Blocked(part, now_s + wait_s, wait_s, refusal)
+        self._blocked[key] = _Blocked(part, now_s + wait_s, wait_s, refusal, is_in_use)
 
     def keep(self, keys: set[WriteKey]) -> None:
         """Forget the refusals of all other writes: they are no longer planned."""

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from generator.kube.resources import NODES, Resource
 from generator.publish.blocked_writes import BlockedWrites, WriteKey
-from generator.publish.kinds import KAI_POD_GROUPS, KAI_TOPOLOGIES, NAMESPACED, OLDER_VERSIONS
+from generator.publish.kinds import NAMESPACED, OLDER_VERSIONS
 from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
 from generator.publish.plan import KindPlan, ObjectAction, ObjectOp, plan_nodes, plan_objects
 from generator.publish.rendered import (
@@ -22,11 +22,13 @@ from generator.publish.rendered import (
     render_outputs,
 )
 from generator.publish.request import PublishRequest
+from generator.publish.users import REPLACEABLE, require_unused
 from generator.store.output_objects import OutputObjects
 from topology.model.errors import (
     KubeConflict,
     KubeError,
     KubeFenced,
+    KubeInUse,
     KubeNotFound,
 )
 
@@ -40,6 +42,9 @@ _NEXT_ROUND_S: Final = 0.1
 _AFTER_STOP_S: Final = 5.0
 """The same after the server did not answer."""
 _INVALID: Final = 422
+_DELETION_S: Final = 60.0
+"""For how long a deleted object may stay, until others have removed their finalizers."""
+_DELETION_PAUSE_S: Final = 1.0
 _STATUS_OF_NO_SERVER: Final = frozenset({0, 429, 503, 504})
 """No answer, or one that concerns every write. Any other status is about one object: also 500,
 which is the answer to an apply with a field that an older CRD does not have."""
@@ -69,6 +74,8 @@ class ClusterPublisher:
         """Writes that are left, and that were sent, in this round."""
         self._waits_s: list[float] = []
         """Seconds until writes that had to wait in this round may be tried."""
+        self._replaced_at_s: dict[WriteKey, float] = {}
+        """When objects were deleted that are to be created again."""
         self._next_round_s = _NEXT_ROUND_S
 
     def update(self, request: PublishRequest) -> OutputsOutcome:
@@ -112,6 +119,10 @@ class ClusterPublisher:
                 return outcome._replace(problem=str(error), is_served=False)
             except KubeError as error:
                 return outcome._replace(problem=str(error), is_known=False)
+            if outcome.refusals and objects.resource != NODES:  # it names what was refused
+                num_pending = outcome.num_pending + len(plan.actions)
+                outcome = outcome._replace(num_pending=num_pending)
+                continue
             outcome = self._carry_out(localized, plan, outcome)
         return outcome
 
@@ -174,22 +185,35 @@ class ClusterPublisher:
             return False
         self._num_left -= 1
         try:
-            self._send(objects, action, is_known=self._limits.has_written(key))
+            self._send(objects, action, key, part)
         except KubeError as error:
-            if isinstance(error, KubeFenced) or error.status in _STATUS_OF_NO_SERVER:
-                log.warning("writing outputs stopped", extra={"error": str(error)})
-                self._num_left, self._next_round_s = 0, _AFTER_STOP_S
-                self._waits_s.append(_AFTER_STOP_S)
-                return False
-            refusal = RefusedWrite(action.key, str(error), isinstance(error, KubeConflict))
-            self._limits.record_refusal(key, part, refusal, now_s)
-            log.warning("output refused", extra={"object": action.key, "error": str(error)})
-            return refusal
+            return self._record_failure(key, part, error)
         self._limits.record_write(key, part, now_s)
         self._num_written += 1
         return True
 
-    def _send(self, objects: ObjectSet, action: ObjectAction, *, is_known: bool) -> None:
+    def _record_failure(
+        self, key: WriteKey, part: str | None, error: KubeError
+    ) -> RefusedWrite | bool:
+        """Return the refusal of one write, or False if it should be tried again soon."""
+        now_s = self._clock()
+        if isinstance(error, KubeFenced) or error.status in _STATUS_OF_NO_SERVER:
+            log.warning("writing outputs stopped", extra={"error": str(error)})
+            self._num_left, self._next_round_s = 0, _AFTER_STOP_S
+            self._waits_s.append(_AFTER_STOP_S)
+            return False
+        if now_s < self._replaced_at_s.get(key, -_DELETION_S) + _DELETION_S:
+            self._waits_s.append(_DELETION_PAUSE_S)
+            return False
+        refusal = RefusedWrite(key.name, str(error), isinstance(error, KubeConflict))
+        is_in_use = isinstance(error, KubeInUse)
+        self._limits.record_refusal(key, part, refusal, now_s, is_in_use=is_in_use)
+        log.warning("output refused", extra={"object": key.name, "error": str(error)})
+        return refusal
+
+    def _send(
+        self, objects: ObjectSet, action: ObjectAction, key: WriteKey, part: str | None
+    ) -> None:
         """Send one write.
 
         Raises:
@@ -203,15 +227,18 @@ class ClusterPublisher:
             self._objects.delete(resource, observed, manager=manager)
             return
         document = {} if action.desired is None else action.desired.document
-        is_ours = is_known or (observed is not None and manager in observed.parts)
-        is_ours = is_ours or action.op is ObjectOp.TAKE_OVER
+        is_ours = self._limits.has_written(key) or action.op is ObjectOp.TAKE_OVER
+        is_ours = is_ours or (observed is not None and manager in observed.parts)
+        if self._limits.is_in_use(key, part):
+            require_unused(self._objects, resource, action.key)
         try:
             self._apply(objects, document, action, is_forced=is_ours)
         except KubeError as error:
-            if resource != KAI_TOPOLOGIES or error.status != _INVALID or observed is None:
+            if resource not in REPLACEABLE or error.status != _INVALID or observed is None:
                 raise
-            self._check_unused(action.key)
+            require_unused(self._objects, resource, action.key)
             self._objects.delete(resource, observed, manager=manager)
+            self._replaced_at_s[key] = self._clock()
             self._apply(objects, document, action._replace(observed=None), is_forced=False)
 
     def _apply(
@@ -229,22 +256,6 @@ class ClusterPublisher:
             observed=action.observed,
             is_forced=is_forced,
         )
-
-    def _check_unused(self, name: str) -> None:
-        """Refuse to replace a Topology of KAI that pod groups name.
-
-        Raises:
-            KubeError: a pod group names it, or pod groups cannot be listed.
-        """
-        for group in self._objects.list_once(KAI_POD_GROUPS):
-            spec = group.get("spec")
-            constraint = spec.get("topologyConstraint") if isinstance(spec, Mapping) else None
-            if isinstance(constraint, Mapping) and constraint.get("topology") == name:
-                user = group.get("metadata", {}).get("name", "")
-                raise KubeError(
-                    f"its levels cannot change while pod groups such as {user} use it",
-                    status=_INVALID,
-                )
 
 
 def _render_bare_node(name: str) -> dict[str, Any]:

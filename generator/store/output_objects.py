@@ -184,19 +184,27 @@ class OutputObjects:
         self._find_applier(manager).delete(kind.resource, {"metadata": metadata})
         kind.own_writes.record(observed.name, version, None)
 
-    def list_once(self, resource: Resource) -> tuple[Mapping[str, Any], ...]:
-        """Return the objects of a kind that is not followed; none if the server has no such kind.
+    def list_once(
+        self, resource: Resource, older_versions: tuple[str, ...] = ()
+    ) -> tuple[Mapping[str, Any], ...]:
+        """Return the whole objects of a kind now; none if the server has no such kind.
+
+        Args:
+            resource: the kind, in its newest version.
+            older_versions: that are used where the server does not serve the newest.
 
         Raises:
             KubeError: the objects cannot be listed.
         """
-        request = KubeRequest("GET", resource.path())
-        try:
-            body = self._transport.ask(request, timeout_s=_RETRY_POLICY.request_timeout_s)
-        except KubeNotFound:
-            return ()
-        items = decode_object(str(request), body).get("items")
-        return tuple(item for item in items or () if isinstance(item, Mapping))
+        for version in (resource.version, *older_versions):
+            request = KubeRequest("GET", resource._replace(version=version).path())
+            try:
+                body = self._transport.ask(request, timeout_s=_RETRY_POLICY.request_timeout_s)
+            except KubeNotFound:
+                continue
+            items = decode_object(str(request), body).get("items")
+            return tuple(item for item in items or () if isinstance(item, Mapping))
+        return ()
 
     def _follow(self, resource: Resource, older_versions: tuple[str, ...]) -> _FollowedKind:
         known = self._kinds.get(resource)

@@ -16,8 +16,9 @@ import yaml
 
 from generator.outputs.node_labels import build_tier_keys
 from generator.placement import NodeSpec, Placement, Snapshot, parse_request, place
+from generator.placement.presets import Preset
 from tests.generator.scenes import Scene, run
-from tests.live.kube_cluster import HOST_LABEL, NODE_BYTES, NODE_MILLICORES, Gang, KubeCluster
+from tests.live.gangs import HOST_LABEL, NODE_BYTES, NODE_MILLICORES, Gang, GangCluster
 from topology.model.tree import TopologyTree, parse_tree
 from topology.synthetic import FabricKind, SyntheticSpec
 
@@ -42,19 +43,20 @@ class Comparison(NamedTuple):
     scheduler_tier: int | None
     """The lowest tier at which the scheduler placed the gang."""
     is_accepted: bool | None
-    """Whether the scheduler binds each pod to the node of the engine; None without an answer."""
+    """Whether the scheduler takes the nodes of the engine; None without an answer."""
     is_predicted: bool | None
-    """Whether the domain of the scheduler scores as the domain of the preset `kubernetes`.
+    """Whether the preset of the scheduler predicts its choice: each node's number of pods, or, for
+    `kubernetes`, the score of the domain.
 
-    None for one node, for pods of several sizes, whose order differs from try to try, and if the
-    scheduler refuses the gang.
+    None for pods of several sizes, whose order differs from try to try, and if the scheduler
+    refuses the gang.
     """
 
 
 class GangDay:
     """A cluster with the labels of a fabric, and its gangs."""
 
-    def __init__(self, cluster: KubeCluster, scene: Scene) -> None:
+    def __init__(self, cluster: GangCluster, scene: Scene) -> None:
         """Add the hosts of a fabric as nodes, with the labels of `toponaut export labels`."""
         self._cluster = cluster
         self._used = dict.fromkeys(scene.hosts, 0)
@@ -68,20 +70,23 @@ class GangDay:
         exported = run("export", "labels", *sources).out
         for document in yaml.safe_load_all(exported):
             cluster.add_node(document["metadata"]["name"], document["metadata"]["labels"])
+        read = run("export", *cluster.exports, *sources).out if cluster.exports else ""
+        cluster.install(read, self.keys)
 
     def compare(self, gang: Gang) -> Comparison:
         """Place a gang by both; the gang stays where the engine has placed it."""
         found = self._place(gang)
-        tier = self._tiers.index(found.tier) if found.tier is not None else None
+        tier = None
+        if found.tier is not None:
+            tier = max(self._tiers.index(found.tier), self._cluster.lowest_tier)
         scheduled, where = self._schedule(gang)
         is_equal = len(set(gang.millicores)) == 1
         predicted = self._predict(gang, scheduled, where) if scheduled and is_equal else None
         accepted = None
         if found.is_feasible:
             nodes = _order_nodes(gang, found)
-            key = self.keys[tier] if tier is not None else None
-            name, bound = self._cluster.submit(gang, key=key, nodes=nodes)
-            accepted = bound == nodes
+            name, bound = self._cluster.submit(gang, tier=tier, nodes=nodes)
+            accepted = bound is not None and set(bound) <= set(nodes)
             self._keep(name, gang, bound or ())
         return Comparison(gang, tier, found.is_proved, scheduled, accepted, predicted)
 
@@ -110,19 +115,21 @@ class GangDay:
 
         The gang is removed again.
         """
-        for tier, key in enumerate(self.keys):
-            name, bound = self._cluster.submit(gang, key=key)
+        for tier in range(self._cluster.lowest_tier, len(self.keys)):
+            name, bound = self._cluster.submit(gang, tier=tier)
             self._cluster.remove(name)
             if bound is not None:
                 return tier, bound
         return None, ()
 
     def _predict(self, gang: Gang, tier: int, nodes: Sequence[str]) -> bool:
-        """Return whether the preset `kubernetes` takes a domain with the same score."""
-        spec = {"preset": "kubernetes", "required": self._tiers[tier]}
-        placement = self._place(gang, **spec)
-        ours = next(node for pods in placement.assignment.values() for node in pods if node)
-        return self._score(gang, tier, ours) == self._score(gang, tier, nodes[0])
+        """Return whether the preset of the scheduler predicts its choice."""
+        preset = self._cluster.preset
+        placement = self._place(gang, preset=preset, required=self._tiers[tier])
+        ours = [node for pods in placement.assignment.values() for node in pods if node]
+        if preset is not Preset.KUBERNETES:
+            return Counter(ours) == Counter(nodes)
+        return self._score(gang, tier, ours[0]) == self._score(gang, tier, nodes[0])
 
     def _score(self, gang: Gang, tier: int, node: str) -> int:
         """Return the score of the domain of a node with the gang: its CPU in use, 0 to 50.
@@ -155,19 +162,28 @@ def _order_nodes(gang: Gang, placement: Placement) -> tuple[str, ...]:
     return tuple(node or "" for node in found)
 
 
-def draw_gangs(num: int, num_nodes: int, *, seed: int) -> Sequence[Gang]:
-    """Return random gangs; together, some of them need more than the cluster has."""
+def draw_gangs(
+    num: int, num_nodes: int, *, seed: int, num_kinds: Sequence[int] = (1, 1, 2, 3)
+) -> Sequence[Gang]:
+    """Return random gangs; together, some of them need more than the cluster has.
+
+    Args:
+        num: of gangs.
+        num_nodes: of the cluster.
+        seed: of the random numbers.
+        num_kinds: how many sizes of pods a gang may have.
+    """
     source = random.Random(seed)  # noqa: S311 - the same gangs each time
     sizes = [size for size in (*_SIZES, num_nodes // 2, num_nodes + 1) if size <= _MAX_PODS]
     gangs = []
     for _ in range(num):
         num_pods = source.choice(sizes)
-        kinds = source.sample(_PARTS, source.choice((1, 1, 2, 3)))
+        kinds = source.sample(_PARTS, source.choice(num_kinds))
         gangs.append(Gang(tuple(source.choice(kinds) for _ in range(num_pods))))
     return gangs
 
 
-def run_day(cluster: KubeCluster, scene: Scene, gangs: Sequence[Gang]) -> list[Comparison]:
+def run_day(cluster: GangCluster, scene: Scene, gangs: Sequence[Gang]) -> list[Comparison]:
     """Return the comparison of each gang, in order."""
     day = GangDay(cluster, scene)
     return [day.compare(gang) for gang in gangs]

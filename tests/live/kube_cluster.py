@@ -1,7 +1,4 @@
-"""A cluster with the scheduler of Kubernetes and its topology-aware gangs (alpha in 1.36).
-
-No kubelet and no controllers run: a pod that is bound uses its node until it is deleted.
-"""
+"""A cluster with the scheduler of Kubernetes and its topology-aware gangs (alpha in 1.36)."""
 
 from __future__ import annotations
 
@@ -9,70 +6,55 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from generator.placement.presets import Preset
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.programs import Program
 from tests.lab.wait import wait_until
+from tests.live.gangs import HOST_LABEL, Gang, add_ready_node
 
 _FEATURES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
 GATES = f"--feature-gates={','.join(f'{name}=true' for name in _FEATURES)}"
 GROUPS = "scheduling.k8s.io/v1alpha2"
-NODE_MILLICORES = 64_000
-NODE_BYTES = 1 << 40
 DEADLINE_S = 60
-HOST_LABEL = "kubernetes.io/hostname"
 _GANG_LABEL = "gang"
-
-
-class Gang(NamedTuple):
-    """Pods that run together or not at all."""
-
-    millicores: tuple[int, ...]
-    """Of each pod, in the order in which the pods are created."""
 
 
 class KubeCluster:
     """Nodes, and the gangs that the scheduler of Kubernetes places on them."""
+
+    preset = Preset.KUBERNETES
+    lowest_tier = 0
+    exports: Sequence[str] = ()
 
     def __init__(self, api: ApiServer) -> None:
         """Create a namespace for the pods."""
         self.api = api
         self._namespace = api.namespace()
         self._numbers = itertools.count()
+        self._keys: Sequence[str] = ()
         # No controller creates the account that every pod has.
         account = {"metadata": {"name": "default"}}
         api.expect("POST", f"/api/v1/namespaces/{self._namespace}/serviceaccounts", account)
 
     def add_node(self, name: str, labels: Mapping[str, str]) -> None:
         """Add a node that is ready."""
-        metadata = {"name": name, "labels": {HOST_LABEL: name, **labels}}
-        self.api.expect("POST", "/api/v1/nodes", {"metadata": metadata})
-        path = f"/api/v1/nodes/{name}"
-        node = self.api.expect("GET", path)
-        node["spec"]["taints"] = []  # the server adds `not-ready`
-        node = self.api.expect("PUT", path, node)
-        room = {"cpu": f"{NODE_MILLICORES}m", "memory": str(NODE_BYTES), "pods": "256"}
-        ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
-        node["status"] = {"capacity": room, "allocatable": room, "conditions": [ready]}
-        self.api.expect("PUT", f"{path}/status", node)
+        add_ready_node(self.api, name, labels)
+
+    def install(self, exported: str, keys: Sequence[str]) -> None:
+        """Take the label keys of the tiers."""
+        assert not exported
+        self._keys = keys
 
     def submit(
-        self, gang: Gang, *, key: str | None = None, nodes: Sequence[str] = ()
+        self, gang: Gang, *, tier: int | None = None, nodes: Sequence[str] = ()
     ) -> tuple[str, tuple[str, ...] | None]:
-        """Let the scheduler place a gang; return its name, and the node of each pod.
-
-        Args:
-            gang: the pods.
-            key: the label key whose value all nodes share; None for any nodes.
-            nodes: by pod: the only node that it may use; empty for any nodes.
-
-        Returns None in place of the nodes if the scheduler refuses the gang.
-        """
+        """Let the scheduler place a gang, as `GangCluster` says."""
         name = f"gang-{next(self._numbers)}"
         spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": len(gang.millicores)}}}
-        if key is not None:
-            spec["schedulingConstraints"] = {"topology": [{"key": key}]}
+        if tier is not None:
+            spec["schedulingConstraints"] = {"topology": [{"key": self._keys[tier]}]}
         self.api.expect("POST", self._groups, {"metadata": {"name": name}, "spec": spec})
         for pod, millicores in enumerate(gang.millicores):
             document = _render_pod(f"{name}-{pod}", name, millicores)
@@ -82,7 +64,7 @@ class KubeCluster:
         return name, self._await_verdict(name)
 
     def remove(self, gang: str) -> None:
-        """Delete a gang; the scheduler learns of it before it learns of the next gang."""
+        """Delete a gang."""
         selected = f"labelSelector={_GANG_LABEL}%3D{gang}"
         options = {"gracePeriodSeconds": 0}
         self.api.expect("DELETE", f"{self._pods}?{selected}", options)

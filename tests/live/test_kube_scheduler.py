@@ -7,7 +7,8 @@ import pytest
 
 from tests.effort import examples
 from tests.live.gang_days import draw_gangs, find_faults, run_day, scene_of
-from tests.live.kube_cluster import Gang, KubeCluster, kube_cluster
+from tests.live.gangs import Gang
+from tests.live.kube_cluster import KubeCluster, kube_cluster
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("live")]
 NUM_NODES = 64

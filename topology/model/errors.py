@@ -183,6 +183,10 @@ class KubeConflict(KubeError):  # noqa: N818 - reads as what happened
     """The object changed since it was read, exists already, or another manager owns a field."""
 
 
+class KubeInUse(KubeError):  # noqa: N818 - reads as what happened
+    """The object cannot be replaced while another object refers to it."""
+
+
 class KubeForbidden(KubeError):  # noqa: N818 - reads as what happened
     """The server does not know us, or does not let us."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -72,7 +73,7 @@ def test_a_node_with_a_further_key_of_the_output_stays(rendered: RenderedOutput)
 
 
 def test_labels_that_are_toponauts_are_not_taken_over_again(rendered: RenderedOutput) -> None:
-    fields = {"f:metadata": {"f:labels": {f"f:{LEAF}": {}}}}
+    fields: dict[str, Any] = {"f:metadata": {"f:labels": {f"f:{LEAF}": {}}}}
     row = {
         "manager": OWN,
         "operation": "Apply",
