@@ -12,8 +12,7 @@ import click
 
 from generator.cli.input_files import read_running_gangs
 from generator.cli.observation import read_observation, read_tree
-from generator.cli.option_types import InputFile
-from generator.cli.options import combine_options, parse_duration, parse_level_names
+from generator.cli.options.values import parse_level_names
 from generator.cli.request_input import (
     LoadedRequest,
     find_unused_fields,
@@ -22,7 +21,6 @@ from generator.cli.request_input import (
     print_notes,
     print_translation,
 )
-from generator.cli.source_options import source_options
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory, build_node_specs
@@ -43,49 +41,6 @@ class ClusterInput(NamedTuple):
     problems: tuple[ParseError, ...]
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
     """The reserved nodes, by reservation."""
-
-
-request_options: Final = combine_options(
-    click.option(
-        "-f",
-        "--file",
-        help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML "
-        "or JSON, or an sbatch script; - is stdin.",
-    ),
-    click.option(
-        "--sbatch",
-        metavar="OPTIONS",
-        help='Options of sbatch instead of a file, such as "--nodes=16 --switches=1".',
-    ),
-    click.option(
-        "--level",
-        multiple=True,
-        metavar="NAME=TIER",
-        help="Tier to use for the level NAME in a manifest of another system. Repeatable.",
-    ),
-)
-cluster_options: Final = combine_options(
-    source_options,
-    click.option(
-        "--tree",
-        type=InputFile(),
-        help="TopologyTree to place in: output of `toponaut tree -o json`.",
-    ),
-    click.option(
-        "--running",
-        type=InputFile(),
-        help="Running gangs: [{gang, priority, min, exclusive, "
-        "pods: [{node, request, count, group}]}].",
-    ),
-)
-timeout_option = click.option(
-    "--timeout",
-    type=parse_duration,
-    metavar="DURATION",
-    default="10s",
-    show_default=True,
-    help="Time limit of the search; deadline_s in the request can shorten it.",
-)
 
 
 def read_request(options: dict[str, Any]) -> LoadedRequest:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from threading import Lock, Timer
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 import yaml
@@ -41,11 +41,9 @@ MAX_CELL: Final = 32_000
 """Characters of a cell: a spreadsheet holds 32,767."""
 MAX_MESSAGE: Final = 2000
 """Characters of one message on stderr, enough for a path and an excerpt."""
-
 PROGRESS_DELAY_S: Final = 2.0
 """Work that is shorter shows nothing: a line that flashes helps nobody."""
 _UPDATES_PER_S: Final = 4.0
-
 WIDE: Final = "wide"
 """The output that lists every node by its full name."""
 NAME: Final = "name"
@@ -54,24 +52,6 @@ CSV: Final = "csv"
 """The output format for spreadsheets."""
 _FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 """A spreadsheet runs a cell that starts with one of these as a formula. Names are untrusted."""
-
-
-def build_output_option(*formats: str, note: str = "") -> Callable[..., Any]:
-    """Return the option `--output` with text, JSON, YAML and further formats."""
-    return click.option(
-        "--output",
-        "-o",
-        type=click.Choice(["text", *formats, "json", "yaml"]),
-        default="text",
-        show_default=True,
-        help=f"Format of the output.{note}",
-    )
-
-
-output_option: Final = build_output_option()
-wide_output_option: Final = build_output_option(
-    WIDE, note=" text prints nodes as ranges, wide lists every node."
-)
 
 
 def print_document(document: object, output: str, *, text: Callable[[], str]) -> None:

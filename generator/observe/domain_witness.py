@@ -21,6 +21,13 @@ _EQUAL_SHARE: Final = 0.9
 """From this share on, two tiers count as equally fine, so a domain of its own is a difference."""
 
 
+class Witness(StrEnum):
+    """What the cables are compared with."""
+
+    LABELS = "labels"
+    HYPERNODES = "hypernodes"
+
+
 class WitnessKind(StrEnum):
     """How a node differs."""
 

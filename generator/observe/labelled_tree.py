@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from generator.outputs.hypernode import is_object_name
 from generator.outputs.node_labels import DEFAULT_PREFIX
 from generator.outputs.node_labels.keys import HOSTNAME_KEY
+from generator.outputs.object_names import is_object_name
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import (
     DomainSpec,

@@ -8,6 +8,7 @@
 - graph: the tree as a document or a drawing
 - catalog: every format by name
 - domain_names: the domain of each node in each tier, with padding
+- object_names: the names that Kubernetes accepts for objects
 - owned_object: a Kubernetes object with the fields that Toponaut owns
 
 Imports `topology` only.

@@ -16,7 +16,7 @@ from generator.outputs.graph import (
     render_tree_config_map,
 )
 from generator.outputs.grove import render_grove_objects
-from generator.outputs.hypernode import is_object_name, render_hypernodes, render_manifest
+from generator.outputs.hypernode import render_hypernodes, render_manifest
 from generator.outputs.kai import render_kai_objects
 from generator.outputs.koordinator import render_koordinator_objects
 from generator.outputs.kueue import FlavorSpec, render_kueue_objects
@@ -29,6 +29,7 @@ from generator.outputs.node_labels import (
     render_label_objects,
 )
 from generator.outputs.node_labels.values import MAX_VALUE
+from generator.outputs.object_names import is_object_name
 from generator.outputs.owned_object import OwnedObject, render_object
 from generator.outputs.slinky import render_slinky_objects
 from generator.outputs.slurm import (

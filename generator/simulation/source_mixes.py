@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from enum import StrEnum
 from typing import Final
 
+from generator.simulation.run_names import SourceMix
 from topology.model.claims import Claim, Origin, SweptClaims
 from topology.model.errors import ConfigError
 from topology.model.facts import Device, DeviceKind, Medium
@@ -26,20 +26,6 @@ from topology.synthetic import (
     report_claims,
     sweep_devices,
 )
-
-
-class SourceMix(StrEnum):
-    """Sources that are read together."""
-
-    SWEEP = "sweep"
-    """The sweeps of all subnets."""
-    LISTED_SWEEP = "sweep+nodes"
-    """The sweeps of all subnets and the node list."""
-    LISTED_REPORTS = "reports+nodes"
-    """The reports of hosts and Ethernet switches, and the node list."""
-    ALL = "all"
-    """The sweeps of all subnets, the reports and the node list."""
-
 
 MIXES: Final = {
     Medium.INFINIBAND: (SourceMix.LISTED_SWEEP, SourceMix.SWEEP, SourceMix.ALL),

@@ -12,12 +12,8 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from generator.simulation.source_mixes import (
-    SourceMix,
-    check_mix,
-    collect_sources,
-    derive_visible_truth,
-)
+from generator.simulation.run_names import SourceMix
+from generator.simulation.source_mixes import check_mix, collect_sources, derive_visible_truth
 from topology.inference.tree_inference import Inference, infer_tree
 from topology.join.fabric_join import build_fabric
 from topology.model.facts import Finding, FindingKind, PortName

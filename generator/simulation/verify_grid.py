@@ -8,10 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from generator.simulation.source_mixes import MIXES, SourceMix
+from generator.simulation.run_names import SIZES, GridSize, LossTarget, SourceMix
+from generator.simulation.source_mixes import MIXES
 from generator.simulation.verify import RunScore, TreeVerdict
 from topology.model.facts import Medium
 from topology.synthetic import (
@@ -25,16 +25,10 @@ from topology.synthetic import (
 )
 
 
-class LossTarget(StrEnum):
-    """Devices that are lost one after the other, one in each run."""
-
-    SWITCH = "switch"
-    HOST = "host"
-
-    def find_names(self, wiring: Wiring) -> list[str]:
-        """Return the names of all such devices."""
-        devices = wiring.switches if self is LossTarget.SWITCH else wiring.hosts
-        return [device.name for device in devices]
+def list_targets(target: LossTarget, wiring: Wiring) -> list[str]:
+    """Return the names of all devices that can be lost."""
+    devices = wiring.switches if target is LossTarget.SWITCH else wiring.hosts
+    return [device.name for device in devices]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +53,7 @@ class Scenario:
         """Return the seeds of its runs: `num` seeds, or one for each lost device."""
         if self.loss_target is None:
             return range(first, first + num)
-        return range(len(self.loss_target.find_names(build_wiring(self.spec))))
+        return range(len(list_targets(self.loss_target, build_wiring(self.spec))))
 
     def find_mix(self, seed: int) -> SourceMix:
         """Return the sources of the run with a seed."""
@@ -70,21 +64,10 @@ class Scenario:
         if self.loss_target is None:
             return self.faults
         return replace(
-            self.faults, lost=(*self.faults.lost, self.loss_target.find_names(wiring)[seed])
+            self.faults, lost=(*self.faults.lost, list_targets(self.loss_target, wiring)[seed])
         )
 
 
-class GridSize(StrEnum):
-    """Sizes of the grid."""
-
-    QUICK = "quick"
-    FULL = "full"
-    ODD = "odd"
-    """Fabrics that are not a regular Clos, at the two smaller sizes."""
-
-
-SIZES: Final = (512, 8192, 65536)
-"""Approximate numbers of HCAs: hosts with three rails have slightly fewer."""
 _HCAS: Final = {GridSize.QUICK: (512,), GridSize.FULL: SIZES, GridSize.ODD: (512, 8192)}
 _RAILS: Final = {GridSize.QUICK: (1, 3, 8), GridSize.FULL: tuple(range(1, 9))}
 _PLANE_RAILS: Final = {GridSize.QUICK: (1, 4), GridSize.FULL: (1, 2, 4, 8)}

@@ -26,7 +26,7 @@ from threading import Thread
 from typing import Any, Final, NamedTuple
 
 from generator.simulation.fabric_words import render_fabric_options, render_fault_options
-from generator.simulation.source_mixes import SourceMix
+from generator.simulation.run_names import SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict, run_scenario
 from generator.simulation.verify_grid import Scenario
 from runtime.program import noting_interruption

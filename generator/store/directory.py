@@ -31,13 +31,8 @@ from generator.objects.tree_record import (
 )
 from generator.objects.write_policy import parse_write_policy, with_approval, without_approval
 from generator.objects.yaml_document import YamlDocument, parse_documents
-from generator.outputs.hypernode import (
-    HyperNode,
-    build_unreadable,
-    is_object_name,
-    parse_manifest,
-    render_manifest,
-)
+from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest, render_manifest
+from generator.outputs.object_names import is_object_name
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.folder_lock import hold_lock
 from generator.store.object_files import (

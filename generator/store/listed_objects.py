@@ -9,7 +9,8 @@ from generator.kube.cache import Cache
 from generator.kube.resources import NODES, RECORDS, Resource
 from generator.objects.inventory import ListedNode, parse_node
 from generator.objects.tree_record import RECORD_NAME, parse_tree_record
-from generator.outputs.hypernode import HyperNode, build_unreadable, is_object_name, parse_manifest
+from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest
+from generator.outputs.object_names import is_object_name
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from topology.model.errors import ConfigError, ParseError
 from topology.reports.compact_reports import CompactReport

@@ -15,7 +15,8 @@ from typing import Any, Final, TypeVar
 import yaml
 
 from generator.objects.yaml_document import ends_within_a_line, parse_documents
-from generator.outputs.hypernode import HyperNode, is_object_name
+from generator.outputs.hypernode import HyperNode
+from generator.outputs.object_names import is_object_name
 from generator.store.folder_lock import open_temporary
 from generator.store.packed_bytes import PACKED_SUFFIX, unpack_bytes
 from topology.model.errors import (

@@ -32,7 +32,7 @@ from topology.sources.lldp_mib.tables import (
 from topology.sources.lldp_mib.walk import parse_walk
 
 MAX_ROWS: Final = 100_000  # a switch with 4096 ports has half as many
-MAX_PARALLEL: Final = 32
+_MAX_PARALLEL: Final = 32
 _REMOTE_TABLE: Final = (*LLDP, 4, 1, 1)
 
 
@@ -92,7 +92,7 @@ async def walk_all(
     *,
     walk: Callable[[Target], Awaitable[SwitchWalk]],
     frontier: Frontier,
-    parallel: int = MAX_PARALLEL,
+    parallel: int = _MAX_PARALLEL,
 ) -> AsyncIterator[SwitchWalk]:
     """Yield the walks of switches and of their neighbors, each as soon as it ends.
 

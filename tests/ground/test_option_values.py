@@ -14,7 +14,13 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from generator.cli.option_types import InputFile, InputFolder, OutputFile, Quantity, WholeNumber
+from generator.cli.options.value_types import (
+    InputFile,
+    InputFolder,
+    OutputFile,
+    Quantity,
+    WholeNumber,
+)
 from tests.effort import first_of
 from tests.ground.exit_rows import PROGRAMS, ROWS, commands, write_inputs
 

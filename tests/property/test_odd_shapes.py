@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from generator.simulation.source_mixes import SourceMix
+from generator.simulation.run_names import SourceMix
 from generator.simulation.verify import TreeVerdict, run_scenario
 from tests.effort import first_of
 from tests.topology.odd_shapes import SHAPES

@@ -1,4 +1,4 @@
-"""The subcommands of `toponaut`: one module per subcommand, each with the click command `command`.
+"""What each command does: one module per word that users type, with the function `run`.
 
 - fabric: the commands that read a fabric and print it: tree, planes, findings, describe
 - diff, inspect: compare a fabric with a plan, and show the content of files
@@ -12,6 +12,6 @@
 - doctor: checks of a cluster
 - reference: explanations of findings and fields, JSON schemas, completion of shells
 
-`generator.cli.group` imports a module when its subcommand is called. May import `generator.cli` and
-what it imports. `apply` also prints with `plan`.
+`generator.cli.syntax` has their options, and imports a module when its command is called. May
+import `generator.cli` and what it imports. `apply` also prints with `plan`.
 """

@@ -11,8 +11,7 @@ import click
 from generator.cli.commands.plan import print_verdict, publish, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.option_types import OutputFolder
-from generator.cli.output import open_progress, output_option, print_document, show_count
+from generator.cli.output import open_progress, print_document, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,
     Plan,
@@ -20,14 +19,8 @@ from generator.cli.plan_input import (
     build_plan,
     read_observed,
 )
-from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import (
-    PlanStore,
-    hold_folder,
-    namespace_option,
-    open_plan_store,
-    open_publisher,
-)
+from generator.cli.source_values import parse_sources
+from generator.cli.store_access import PlanStore, hold_folder, open_plan_store, open_publisher
 from generator.objects.outputs import OutputState
 from generator.objects.write_policy import parse_write_policy
 from generator.publish.outcome import OutputsOutcome
@@ -42,19 +35,7 @@ GOOD_STATES: Final = frozenset({OutputState.WRITTEN, OutputState.PENDING})
 """The states of an output after a command that did its work."""
 
 
-@click.command(name="apply")
-@source_options
-@click.option(
-    "--store",
-    type=OutputFolder(),
-    help="Folder to write: hypernodes/ is written, and neighborreports/ is read if no source is "
-    "given. Without --store, the cluster of --kube is written.",
-)
-@click.option("--approve", metavar="HASH", help="Apply the plan with this hash even if it is held.")
-@namespace_option
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -63,16 +44,7 @@ def command(
     namespace: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Apply the plan: write the HyperNodes of the tree, and never change HyperNodes of others.
-
-    The other outputs in the spec of the Fabric object follow, with a line on stderr for each.
-
-    Stops at the first write that fails. The set of HyperNodes is valid after every write, and the
-    next run continues. A plan that exceeds the change budget is held: nothing is written, and the
-    exit code is 5, until you approve its hash here or with `toponaut approve`. While the Fabric
-    object pauses writing, nothing is written either. While `toponaut serve` runs on a folder or a
-    cluster, it alone writes there: then a plan that is not empty is refused.
-    """
+    """Run `toponaut apply` with the values of its options."""
     sources = parse_sources(options)
     cluster = None if store else sources.cluster
     with hold_folder(store), open_plan_store(store, cluster) as opened:

@@ -8,23 +8,13 @@ from typing import Any
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.kube_options import kube_options, parse_access
-from generator.cli.option_types import InputFolder
+from generator.cli.kube_values import parse_access
 from generator.cli.output import MAX_MESSAGE
-from generator.cli.store_options import open_plan_store
+from generator.cli.store_access import open_plan_store
 from topology.model.errors import KubeError, StoreError, show
 
 
-@click.command(name="approve")
-@click.argument("plan", metavar="HASH")
-@click.option(
-    "--store",
-    type=InputFolder(),
-    help="Folder whose HyperNodes the plan changes.",
-)
-@kube_options("Approve a plan of a cluster instead of a folder.")
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     plan: str,
@@ -32,12 +22,7 @@ def command(
     store: Path | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Approve the held plan with this hash.
-
-    `toponaut plan` and condition ChangeBlocked of the Fabric object show the hash. `serve` or
-    `apply` carries out the approved plan once. A plan that has changed since has a different hash
-    and needs a new approval.
-    """
+    """Run `toponaut approve` with the values of its options."""
     with open_plan_store(store, parse_access(options)) as opened:
         try:
             opened.approve(plan)

@@ -11,39 +11,19 @@ import click
 
 from generator.cli.cluster_input import (
     build_input_snapshot,
-    cluster_options,
     fit_to_inventory,
     read_cluster_input,
     read_request,
-    request_options,
-    timeout_option,
 )
 from generator.cli.observation import exit_with_problems
 from generator.cli.output import print_document, render_table, show_count
-from generator.cli.source_options import parse_sources
+from generator.cli.source_values import parse_sources
 from generator.placement.preset_comparison import PresetResult, compare_presets, render_comparison
 from generator.placement.presets import Preset
 from topology.model.errors import show
 
 
-@click.command(name="compare")
-@request_options
-@click.option(
-    "--preset",
-    multiple=True,
-    type=click.Choice([preset.value for preset in Preset]),
-    help="Only this preset. Repeatable.",
-)
-@cluster_options
-@timeout_option
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json", "yaml"]),
-    help="Format of the output.  [default: text on a terminal, else json]",
-)
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str | None,
@@ -52,10 +32,7 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Place a gang under each preset, and compare tiers, domains, free slots and victims.
-
-    Each preset may take the full --timeout. Nothing is written.
-    """
+    """Run `toponaut compare` with the values of its options."""
     tree, running = options.pop("tree"), options.pop("running")
     sources = parse_sources(options)
     loaded = read_request(options)

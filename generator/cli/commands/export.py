@@ -16,118 +16,31 @@ from generator.cli.observation import (
     read_observation,
     refuse_without_hosts,
 )
-from generator.cli.option_types import (
-    KubernetesName,
-    LabelPrefix,
-    NamespaceName,
-    OutputFolder,
-    is_label,
-)
+from generator.cli.options.value_types import is_label
 from generator.cli.output import show_count
-from generator.cli.source_options import name_options, parse_sources, source_options
+from generator.cli.source_values import parse_sources
 from generator.outputs.catalog import Export, ExportFormat, ExportSettings, render_export
 from generator.outputs.kueue import FlavorSpec
-from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
+from generator.outputs.node_labels import LabelFamily
 from generator.store.object_files import YAML_DUMPER, write_file
 from generator.web import build_page_document, render_page
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ParseError, list_some, show
 
 _MAX_NAMES: Final = 5
-_PAGE: Final = "html"
+PAGE: Final = "html"
 _TEXT_FORMATS: Final = "a format of its own: give no --output"
 
 
-@click.command(name="export")
-@click.argument("chosen", metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE]))
-@source_options
-@name_options
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["yaml", "json"]),
-    help="Format of Kubernetes objects.  [default: yaml]",
-)
-@click.option(
-    "--out",
-    type=OutputFolder(),
-    help="Folder to write one file to, under the name that its reader expects, instead of stdout.",
-)
-@click.option(
-    "--name",
-    type=KubernetesName(),
-    default="toponaut",
-    show_default=True,
-    help="Name of the written object.",
-)
-@click.option(
-    "--namespace",
-    type=NamespaceName(),
-    default="toponaut",
-    show_default=True,
-    help="Namespace of objects that have one: nfd, configmap.",
-)
-@click.option(
-    "--label-prefix",
-    type=LabelPrefix(),
-    default=DEFAULT_PREFIX,
-    show_default=True,
-    help="Prefix of the label keys; the name of the tier follows.",
-)
-@click.option(
-    "--compat",
-    type=click.Choice([family.value for family in LabelFamily]),
-    multiple=True,
-    help="Write the label keys of this tool as well. Repeatable.",
-)
-@click.option(
-    "--flavor",
-    type=KubernetesName(),
-    metavar="NAME",
-    help="Write a ResourceFlavor of this name (kueue).",
-)
-@click.option(
-    "--flavor-label",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Node label that the nodes of the ResourceFlavor have. Repeatable.",
-)
-@click.option(
-    "--no-aliases",
-    is_flag=True,
-    help="Write levels of KAI without the names of the tiers, for KAI before 0.17.",
-)
-@click.pass_context
-def command(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    r"""Print the tree in the FORMAT of a scheduler or another tool.
-
-    \b
-    hypernodes       HyperNodes of Volcano
-    labels           labels of nodes, one key per tier
-    kueue            Topology, and a ResourceFlavor with --flavor
-    kai              Topology of KAI
-    koordinator      ClusterNetworkTopology
-    grove            ClusterTopologyBinding for the Topology of KAI
-    slurm-tree       topology.conf of topology/tree
-    slurm-block      topology.conf of topology/block
-    slurm-yaml       topology.yaml of Slurm 25.05 and newer, with both
-    slinky           node annotations of Slinky
-    nfd              NodeFeatures of Node Feature Discovery
-    configmap        the TopologyTree in a ConfigMap
-    topograph        topograph's graph in JSON
-    dot, graphml     a drawing of the tree
-    html             a page with the fabric and the findings, for a browser: one file, no network
-
-    Kubernetes objects have only the fields that Toponaut owns: apply them with kubectl apply
-    --server-side --field-manager=toponaut-export -f -.
-    """
+def run(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Run `toponaut export` with the values of its options."""
     settings, output, folder = _parse_settings(options), options.pop("output"), options.pop("out")
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
     refuse_without_hosts(read)
     export = (
         _render_page(read)
-        if chosen == _PAGE
+        if chosen == PAGE
         else render_export(read.observation.tree, ExportFormat(chosen), settings)
     )
     if export.text is not None and output is not None:

@@ -7,12 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import click
-
-from generator.cli.option_types import WholeNumber
-from generator.cli.options import parse_since
-from generator.cli.output import CSV, build_output_option, print_csv, print_document, render_table
-from generator.cli.store_options import history_options, open_given_history, show_time
+from generator.cli.output import CSV, print_csv, print_document, render_table
+from generator.cli.store_access import open_given_history, show_time
 from generator.history.history_file import Generation
 from generator.history.tree_changes import (
     ChangeCounts,
@@ -40,23 +36,7 @@ class _ListedGeneration(NamedTuple):
     """None: nothing is known of what was before."""
 
 
-@click.command(name="history")
-@history_options
-@click.option(
-    "--since",
-    type=parse_since,
-    metavar="DATE",
-    help="Only generations since this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
-)
-@click.option(
-    "--limit",
-    type=WholeNumber(1, 10_000),
-    default=20,
-    show_default=True,
-    help="Number of generations, the newest ones.",
-)
-@build_output_option(CSV)
-def command(
+def run(
     *,
     store: Path | None,
     history: Path | None,
@@ -64,11 +44,7 @@ def command(
     limit: int,
     output: str,
 ) -> None:
-    """List the generations of the tree, newest first, and how many parts changed in each.
-
-    `toponaut serve` keeps the newest generation of each minute for a day, of each hour for 31 days,
-    and of each day for 400 days. `toponaut diff --since` names what changed.
-    """
+    """Run `toponaut history` with the values of its options."""
     since_s = 0 if since is None else int(since.timestamp())
     with open_given_history(store, history) as opened:
         steps = _list_steps(opened.read_generations(limit=limit + 1, since_s=since_s), limit)

@@ -9,10 +9,8 @@ from typing import Any
 import click
 
 from generator.cli.exit_codes import ExitCode, code_for
-from generator.cli.option_types import InputFile
 from generator.cli.output import (
     MAX_PROBLEMS_SHOWN,
-    output_option,
     print_document,
     print_problems,
     shorten_names,
@@ -30,20 +28,8 @@ _CONTENT_COUNTS = (
 """A file is usable if at least one of these counts is above zero."""
 
 
-@click.command(name="inspect")
-@click.argument("files", nargs=-1, required=True, type=InputFile())
-@click.option(
-    "--strict", is_flag=True, help="Refuse a file that has any problem, and list all its problems."
-)
-@output_option
-@click.pass_context
-def command(ctx: click.Context, /, output: str, files: tuple[Path, ...], *, strict: bool) -> None:
-    """Show the format of each file, the number of devices, ports and links in it, and its problems.
-
-    Recognizes, by content, output of ibnetdiscover, ibdiagnet, opensm, lldpcli, snmpwalk and
-    nvidia-smi, reports, HyperNodes, Fabrics, node lists, cabling plans, trees and placement
-    requests. A bad line is skipped, and the rest is read, unless --strict is given.
-    """
+def run(ctx: click.Context, /, output: str, files: tuple[Path, ...], *, strict: bool) -> None:
+    """Run `toponaut inspect` with the values of its options."""
     inspect = inspect_strictly if strict else inspect_bytes
     rows = [(file, _inspect_file(file, inspect)) for file in files]
     limit = None if strict else _MAX_PROBLEMS_PER_FILE

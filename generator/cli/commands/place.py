@@ -8,51 +8,26 @@ from typing import Any
 
 import click
 
-from generator.cli.client_options import ServerEndpoint, parse_server_endpoint, server_options
+from generator.cli.client_values import ServerEndpoint, parse_server_endpoint
 from generator.cli.cluster_input import (
     ClusterInput,
     build_input_snapshot,
-    cluster_options,
     fit_to_inventory,
     note_missing_capacity,
     read_cluster_input,
     read_request,
-    request_options,
-    timeout_option,
 )
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.output import WIDE, build_output_option, list_nodes, print_document, show_count
+from generator.cli.output import list_nodes, print_document, show_count
 from generator.cli.placement_text import HostListFormat, render_host_list, render_placement_text
-from generator.cli.source_options import parse_sources
+from generator.cli.source_values import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
-from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest
 
 
-@click.command(name="place")
-@request_options
-@click.option(
-    "--translate", is_flag=True, help="Print the request as a PlacementRequest; place nothing."
-)
-@click.option(
-    "--preset",
-    type=click.Choice([preset.value for preset in Preset]),
-    help="Order of preferences, instead of the preset in the request.",
-)
-@cluster_options
-@server_options("that places the gang, instead of this command")
-@timeout_option
-@click.option("--check", is_flag=True, help="Exit with 5 if there is no placement.")
-@build_output_option(
-    WIDE,
-    *(row.value for row in HostListFormat),
-    note=" text prints nodes as ranges, wide lists every node; hostfile is for Open MPI, "
-    "hostfile-mpich for MPICH, nodelist for Slurm, ranks has RANK NODE per line.",
-)
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -61,13 +36,7 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the best placement of a gang, and why no better one exists.
-
-    Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
-    leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
-    code is still 0, unless --check is given. hostfile, nodelist and ranks are then empty, and the
-    exit code is 5: mpirun takes an empty hostfile as this machine.
-    """
+    """Run `toponaut place` with the values of its options."""
     tree, running = options.pop("tree"), options.pop("running")
     server, preset = parse_server_endpoint(options), options.pop("preset")
     sources = parse_sources(options)

@@ -10,18 +10,10 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.option_types import OutputFolder
-from generator.cli.options import watchable
-from generator.cli.output import (
-    open_progress,
-    output_option,
-    print_document,
-    render_table,
-    show_count,
-)
+from generator.cli.output import open_progress, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
-from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import namespace_option, open_publisher
+from generator.cli.source_values import parse_sources
+from generator.cli.store_access import open_publisher
 from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.publish.once import publish_once
 from generator.publish.outcome import OutputsOutcome
@@ -30,21 +22,8 @@ from generator.reconcile.guard import PlanVerdict
 from generator.reconcile.plan import render_action
 from topology.model.errors import show
 
-_FOLDER = OutputFolder()
 
-
-@click.command(name="plan")
-@source_options
-@click.option("--store", type=_FOLDER, help="Folder with neighborreports/ and hypernodes/.")
-@click.option(
-    "--observed", type=_FOLDER, help="Folder of HyperNodes to compare with, instead of --store."
-)
-@namespace_option
-@click.option("--check", is_flag=True, help="Exit with 5 if anything would change.")
-@output_option
-@watchable
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -55,11 +34,7 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the actions, in order, that change the observed HyperNodes into the desired ones.
-
-    stderr shows the hash of the plan, whether the plan is held because it is too large, and how
-    many objects of each other output would be written.
-    """
+    """Run `toponaut plan` with the values of its options."""
     sources = parse_sources(options)
     existing = read_observed(store, observed, sources.cluster)
     policy = parse_write_policy(existing.fabric)

@@ -8,11 +8,9 @@ from typing import Any
 
 import click
 
-from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.kube_values import parse_access
 from generator.cli.observation import exit_with_problems
-from generator.cli.option_types import InputFolder
-from generator.cli.options import watchable
-from generator.cli.output import list_nodes, print_document, render_table, wide_output_option
+from generator.cli.output import list_nodes, print_document, render_table
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation
 from generator.reservations.records import Reservation
@@ -20,29 +18,15 @@ from generator.reservations.rules import expire_if_due
 from runtime.clock import utc_now
 from topology.model.errors import ParseError, show
 
-_FOLDER = InputFolder()
 
-
-@click.command(name="reservations")
-@click.option("--store", type=_FOLDER, help="Folder that `toponaut serve --store` serves.")
-@kube_options("Read a cluster instead of a folder.")
-@click.option("--all", is_flag=True, help="Also list reservations that have ended.")
-@wide_output_option
-@watchable
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     store: Path | None,
     output: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """List the nodes that are reserved for gangs whose pods do not run yet.
-
-    The gRPC calls Reserve, Confirm and Release change reservations; try `toponaut rpc Reserve`.
-    Listing them changes nothing and does not disturb a running server. In JSON, reservations are
-    objects of kind PlacementReservation.
-    """
+    """Run `toponaut reservations` with the values of its options."""
     access = parse_access(options)
     if (store is None) == (access is None):
         raise click.UsageError("give the store to read: either --store or --kube")

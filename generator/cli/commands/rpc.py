@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.client_options import parse_server_endpoint, server_options
+from generator.cli.client_values import parse_server_endpoint
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
-from generator.cli.option_types import WholeNumber
-from generator.cli.options import parse_duration
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError, show
 
@@ -23,28 +21,7 @@ if TYPE_CHECKING:
     from generator.rpc.client.methods import RpcMethod
 
 
-@click.command(name="rpc")
-@click.argument("method")
-@click.option(
-    "-f",
-    "--file",
-    help="Request as JSON or YAML; - is stdin. Without a file, all fields have their defaults. "
-    "PlaceBatch takes several documents. A PlacementRequest document becomes the spec of "
-    "the request.",
-)
-@server_options("to call")
-@click.option(
-    "--timeout",
-    type=parse_duration,
-    metavar="DURATION",
-    default="10s",
-    show_default=True,
-    help="Deadline of the call; a watch ends then.",
-)
-@click.option(
-    "--count", type=WholeNumber(1, 1_000_000_000), metavar="N", help="End a stream after N answers."
-)
-def command(
+def run(
     method: str,
     file: str | None,
     *,
@@ -52,15 +29,7 @@ def command(
     count: int | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Call METHOD of a `toponaut serve`, and print its answer as JSON.
-
-    A stream prints one line for each answer.
-
-    METHOD is one of Place, PlaceBatch, Candidates, Capacity, Reserve, Confirm, Release,
-    GetTopology, WatchTopology, WatchFeasible and ListFindings. The proto files in
-    generator/rpc/toponaut/v1 define the requests, such as {spec: {groups: [{name: w,
-    count: 4}]}} for Place.
-    """
+    """Run `toponaut rpc` with the values of its options."""
     from generator.rpc.client.connection import Connection  # noqa: PLC0415 - loads gRPC
     from generator.rpc.client.methods import METHODS, call_method  # noqa: PLC0415 - the same
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import click
-
-from generator.cli.serve_options import (
-    endpoint_options,
-    parse_endpoint_settings,
-    parse_server_settings,
-    serve_options,
-)
+from generator.cli.serve_values import parse_endpoint_settings, parse_server_settings
 from generator.server.endpoints import Endpoints, build_metrics
 from generator.server.server import Backend, FolderBackend, serve
 from generator.server.settings import EndpointSettings, ServerSettings
@@ -21,30 +14,12 @@ from runtime.memory import tune_for_server
 from runtime.stop import stop_signals
 
 
-@click.command(name="serve")
-@serve_options
-@endpoint_options
-@click.option(
-    "--log-format",
-    type=click.Choice(["text", "json"]),
-    help="Format of the log.  [default: text on a terminal, else json]",
-)
-def command(
+def run(
     *,
     log_format: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Read reports, write HyperNodes and answer placement queries until SIGTERM or SIGINT.
-
-    HyperNodes are written only if the fabric changed, and never without usable reports. A change
-    that exceeds the change budget of the Fabric object is held until you approve it (`toponaut
-    approve`); the conditions of that object show it. With --kube, the server watches the cluster,
-    and only one of several replicas writes: the holder of the Lease toponaut-generator. With
-    --switches, the server also walks switches and writes their reports to the store. A switch
-    that does not answer keeps its last report and becomes a finding; the server tries it again at
-    growing intervals, up to an hour. Health (grpc.health.v1) is SERVING once the first tree is
-    known.
-    """
+    """Run `toponaut serve` with the values of its options."""
     settings = parse_server_settings(options)
     ports = parse_endpoint_settings(options, is_cluster=settings.cluster is not None)
     start_logging(log_format)

@@ -13,11 +13,8 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
-from generator.cli.option_types import InputFile, OutputFolder, WholeNumber
-from generator.cli.options import parse_duration
 from generator.cli.output import (
     open_progress,
-    output_option,
     print_document,
     print_problems,
     render_table,
@@ -28,44 +25,14 @@ from generator.switches.config import read_targets
 from generator.switches.discovery import Frontier
 from generator.switches.reports import build_reports, is_complete
 from generator.switches.targets import Target, TargetList
-from generator.switches.walk import MAX_PARALLEL, SwitchWalk, WalkOutcome, walk_all, walk_switch
+from generator.switches.walk import SwitchWalk, WalkOutcome, walk_all, walk_switch
 from runtime.clock import utc_now
 from runtime.program import noting_interruption
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
 
 
-@click.command(name="switches")
-@click.option(
-    "--config",
-    required=True,
-    type=InputFile(),
-    help="YAML file with the switches, the files of their credentials, and networks to discover "
-    "more in.",
-)
-@click.option(
-    "--out",
-    type=OutputFolder(),
-    help="Folder for the reports; other commands read it with --reports.",
-)
-@click.option(
-    "--deadline",
-    type=parse_duration,
-    metavar="DURATION",
-    default="60s",
-    show_default=True,
-    help="Time limit for one switch.",
-)
-@click.option(
-    "--parallel",
-    type=WholeNumber(1, 256),
-    default=MAX_PARALLEL,
-    show_default=True,
-    help="Switches that are walked at the same time.",
-)
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     *,
@@ -75,23 +42,7 @@ def command(
     parallel: int,
     output: str,
 ) -> None:
-    """Walk the switches once by SNMP (LLDP-MIB, LLDP-V2-MIB, CDP), and report their neighbors.
-
-    Each switch becomes a report `switch-MAC`. If a switch does not answer, or stops answering
-    during the walk, its last report is kept, and the other switches are walked. The config:
-
-    \b
-      switches:
-        - addresses: [10.0.0.1, leaf02.example.org, 10.0.1.0/28]
-          communityFile: community
-        - addresses: [10.0.2.1]
-          version: 3
-          user: reader
-          authKeyFile: auth-key
-          privKeyFile: priv-key
-      discover:
-        networks: [10.0.0.0/16]
-    """  # noqa: D301 - click's mark for lines that stay as they are
+    """Run `toponaut switches` with the values of its options."""
     targets, warnings = read_targets(config)
     walks = asyncio.run(_walk_switches(targets, deadline_s=deadline, parallel=parallel))
     reports = build_reports(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")

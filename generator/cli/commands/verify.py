@@ -13,27 +13,13 @@ from typing import Any, Final
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.fabric_options import (
-    MAX_SEED,
-    fabric_options,
-    parse_fabric_spec,
-    parse_fault_spec,
-)
-from generator.cli.option_types import OutputFile, Quantity, WholeNumber
-from generator.cli.output import (
-    open_progress,
-    output_option,
-    print_document,
-    render_table,
-    show_count,
-)
+from generator.cli.fabric_values import parse_fabric_spec, parse_fault_spec
+from generator.cli.output import open_progress, print_document, render_table, show_count
 from generator.simulation.fabric_words import render_fault_options
-from generator.simulation.source_mixes import MIXES, SourceMix
+from generator.simulation.run_names import GridSize, LossTarget, SourceMix
+from generator.simulation.source_mixes import MIXES
 from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
-    SIZES,
-    GridSize,
-    LossTarget,
     Scenario,
     ScenarioResult,
     build_grid,
@@ -43,7 +29,6 @@ from generator.simulation.verify_grid import (
 from generator.simulation.verify_runs import Journal, RunResult, RunTask, render_command, run_tasks
 
 _GIB: Final = 1 << 30
-_MAX_GIB: Final = float(1 << 20)
 _FREE_MEMORY_SHARE: Final = 0.8
 _FALLBACK_BYTES: Final = 4 << 30
 _PROGRESS_PERIOD_S: Final = 60.0
@@ -53,71 +38,7 @@ _HEADER: Final = (
 )  # fmt: skip
 
 
-@click.command(name="verify")
-@click.option(
-    "--grid",
-    "grid",
-    type=click.Choice([size.value for size in GridSize]),
-    help=(
-        "Many fabrics and faults instead of one: with 512 HCAs (quick), with up to 65,536 HCAs, "
-        "which takes hours (full), or fabrics that are not regular Clos networks (odd)."
-    ),
-)
-@click.option(
-    "--hcas",
-    type=click.Choice([str(num) for num in SIZES]),
-    multiple=True,
-    help="Only the fabrics of this size in the grid. Repeatable.",
-)
-@fabric_options
-@click.option(
-    "--lose-each",
-    type=click.Choice([each.value for each in LossTarget]),
-    help="Remove each switch or each host in turn, one per run, instead of using seeds.",
-)
-@click.option(
-    "--sources",
-    type=click.Choice([mix.value for mix in SourceMix]),
-    multiple=True,
-    help=(
-        "Sources that the tree follows from. Repeatable: each seed takes the next.  [default: all "
-        "mixes that show the cables]"
-    ),
-)
-@click.option(
-    "--seeds",
-    type=WholeNumber(1, 100_000),
-    default=5,
-    show_default=True,
-    help="Number of runs of each fabric, each with different random faults.",
-)
-@click.option(
-    "--first-seed",
-    type=WholeNumber(-MAX_SEED, MAX_SEED),
-    default=0,
-    show_default=True,
-    help="Seed of the first run.",
-)
-@click.option(
-    "--journal",
-    type=OutputFile(),
-    help="File to which each run appends a line of JSON; runs in the file are not repeated.",
-)
-@click.option(
-    "--jobs",
-    type=WholeNumber(1, 1024),
-    help="Maximum number of processes.  [default: one per core]",
-)
-@click.option(
-    "--memory",
-    type=Quantity(_MAX_GIB),
-    metavar="GIB",
-    help="Memory limit of all processes; at least one runs.  [default: 80 % of the free memory]",
-)
-@click.option("--markdown", is_flag=True, help="Print tables in Markdown.")
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -126,18 +47,7 @@ def command(
     first_seed: int,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Simulate fabrics with faults, infer their trees, and compare them with the true trees.
-
-    An exact tree is right at every tier. A flagged tree is wrong, but every wrong node is listed
-    as unplaced, or a finding questions its place. A silent tree is wrong without such a warning;
-    then the exit code is 5. Swapped cables count only if the cabling makes them detectable. The
-    sources are read in random order.
-
-    Each seed draws new faults, and reads the next mix of sources: of InfiniBand, the sweep with the
-    node list, the sweep alone, or both with the reports; of Ethernet, the reports with the list.
-    With --grid full, use --journal: the grid takes hours, and about
-    1.4 GiB of memory for each run with 65,536 HCAs.
-    """
+    """Run `toponaut verify` with the values of its options."""
     bounds = {name: options.pop(name) for name in ("journal", "jobs", "memory")}
     as_markdown = options.pop("markdown")
     tasks = [

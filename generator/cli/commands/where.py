@@ -15,17 +15,9 @@ import click
 
 from generator.cli.input_files import MAX_RUNNING_BYTES, read_input, read_running_gangs
 from generator.cli.observation import exit_with_problems, read_observation, read_tree
-from generator.cli.option_types import InputFile
-from generator.cli.options import parse_duration
-from generator.cli.output import (
-    list_nodes,
-    print_document,
-    render_table,
-    show_count,
-    wide_output_option,
-)
+from generator.cli.output import list_nodes, print_document, render_table, show_count
 from generator.cli.request_input import find_max_resources
-from generator.cli.source_options import parse_sources, source_options
+from generator.cli.source_values import parse_sources
 from generator.ingest.sources import Sources
 from generator.jobs.job_location import (
     JobLocation,
@@ -72,36 +64,7 @@ class JobInput(NamedTuple):
     """The reserved nodes, by reservation."""
 
 
-@click.command(name="where")
-@click.argument("job")
-@source_options
-@click.option(
-    "--tree",
-    type=InputFile(),
-    help="TopologyTree to look in: output of `toponaut tree -o json`.",
-)
-@click.option(
-    "--pods",
-    metavar="FILE",
-    help="Output of `kubectl get pods -A -o json`, or the pods of the job as `pod: node`; - is "
-    "stdin.",
-)
-@click.option(
-    "--running",
-    type=InputFile(),
-    help="Running gangs, in the format of `toponaut place --running`.",
-)
-@click.option(
-    "--timeout",
-    type=parse_duration,
-    metavar="DURATION",
-    default="10s",
-    show_default=True,
-    help="Time limit of the search for a better place.",
-)
-@wide_output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     job: str,
@@ -110,11 +73,7 @@ def command(
     timeout: float,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print where the pods of JOB run: their domains and tier, and a better place.
-
-    JOB is the name of the job's group, of its batch object or of the owner of its pods, or
-    NAMESPACE/NAME. Pods come from --pods, from --running or, with --kube, from the cluster.
-    """
+    """Run `toponaut where` with the values of its options."""
     job_input = _read_input(job, options)
     location = locate_job(job_input.tree, job_input.job)
     location = _add_better_placement(location, job_input, timeout)

@@ -1,7 +1,7 @@
 """The command `toponaut`: the command group, its errors and its exit codes.
 
-Each command is a module of `generator.cli.commands`. It is imported when it is called, so that
-`--help` and small commands load neither numpy nor gRPC.
+The options of each command are a module of `generator.cli.syntax`. It is imported when the command
+is called.
 
 - config_file: values of options from a file
 """
@@ -24,7 +24,7 @@ from generator.cli.group.config_file import (
     read_config_file,
     show_file,
 )
-from generator.cli.option_types import InputFile
+from generator.cli.options.value_types import InputFile
 from generator.cli.output import print_error
 from runtime.program import interruptible, start_command
 from topology.model.errors import (
@@ -92,7 +92,7 @@ class _CommandGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         path = ".".join(filter(None, (_PACKAGES.get(cmd_name), cmd_name)))
-        module = importlib.import_module(f"generator.cli.commands.{path}")
+        module = importlib.import_module(f"generator.cli.syntax.{path}")
         command: click.Command = module.command
         return command
 

@@ -12,14 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
-from generator.outputs.hypernode.model import (
-    MAX_MEMBER_NAME,
-    PLACEHOLDER,
-    HyperNode,
-    is_object_name,
-)
+from generator.outputs.hypernode.model import MAX_MEMBER_NAME, PLACEHOLDER, HyperNode
 from generator.outputs.hypernode.problems import HyperNodeProblem
 from generator.outputs.hypernode.problems import ProblemKind as Kind
+from generator.outputs.object_names import is_object_name
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 

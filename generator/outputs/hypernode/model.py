@@ -7,13 +7,13 @@ HyperNodes; `lint` does.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from generator.outputs.hypernode.selectors import MemberSelector, parse_selector
+from generator.outputs.object_names import MAX_OBJECT_NAME, is_object_name
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
 from topology.model.validation import check_object
@@ -27,11 +27,8 @@ PADDING_LABEL: Final = "toponaut.io/padding"
 """Label of HyperNodes without a domain, which only make every branch equally deep."""
 PLACEHOLDER: Final = "toponaut-placeholder"
 """A node member that matches no node; stands for an empty list, which the API server refuses."""
-MAX_OBJECT_NAME = 253
 MAX_MEMBER_NAME = 63
 """Volcano's optional admission policy refuses longer member names, although the CRD allows 253."""
-
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z")
 
 
 class MemberType(StrEnum):
@@ -117,15 +114,6 @@ def build_unreadable(name: str) -> HyperNode:
 
 def _select_managed(labels: Labels) -> list[tuple[str, str]]:
     return sorted(pair for pair in labels if pair[0] in _MANAGED_KEYS)
-
-
-def is_object_name(text: str) -> bool:
-    """Return whether Kubernetes accepts the text as the name of an object (DNS-1123 subdomain).
-
-    Such a name has no slash and no blank and starts with a letter or digit, so it is safe in a
-    path.
-    """
-    return len(text) <= MAX_OBJECT_NAME and _SUBDOMAIN.match(text) is not None
 
 
 def sort_members(members: Iterable[Member]) -> tuple[Member, ...]:

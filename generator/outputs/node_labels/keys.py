@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Final
 
-from generator.outputs.hypernode import is_object_name
+from generator.outputs.object_names import is_object_name
 from topology.model.errors import ConfigError, show
 
 DEFAULT_PREFIX: Final = "topology.toponaut.io"

@@ -3,6 +3,7 @@
 - trace: parses and scales a trace of jobs
 - philly: draws a synthetic trace with the statistics of Microsoft's Philly clusters
 - fabrics: builds a regular tree from a shape such as `8x5x16`
+- run_names: names of strategies and of rules for waiting jobs
 - strategies: the placement strategies to compare
 - replay: runs a trace on a cluster with a strategy, event by event
 - statistics: the numbers of a replay

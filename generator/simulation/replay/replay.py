@@ -8,24 +8,15 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from generator.jobs.cluster import Ints, SlotCluster, UniformPods, split_into_pods, sum_by_domain
+from generator.simulation.replay.run_names import Backfill
 from generator.simulation.replay.strategies import Strategy
 from generator.simulation.replay.trace import Job
 
 BACKFILL_DEPTH: Final = 100
 """Waiting jobs that are tried for backfill each time, like Slurm's bf_max_job_test."""
-
-
-class Backfill(StrEnum):
-    """Which waiting jobs may start before the first job of the queue."""
-
-    NONE = "none"
-    EASY = "easy"
-    """Jobs that do not delay the first one."""
-    ANY = "any"
 
 
 class JobStart(NamedTuple):

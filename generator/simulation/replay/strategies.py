@@ -22,13 +22,11 @@ from generator.placement.cluster.snapshot import (
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request
+from generator.simulation.replay.run_names import BEST_FIT, FIRST_FIT
 from topology.model.tree import API_VERSION
 
-FIRST_FIT: Final = "first-fit"
-BEST_FIT: Final = "best-fit"
 BATCH_OPTIONS: Final = BatchOptions(steps=1000, keeps_tiers=True, explains=False)
 """For the gangs of one instant: the step limit keeps joint planning far cheaper than placing."""
-STRATEGY_NAMES: Final = (*(preset.value for preset in Preset), BEST_FIT, FIRST_FIT)
 
 
 class OptimalOptions(NamedTuple):

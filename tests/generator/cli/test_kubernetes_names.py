@@ -6,7 +6,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.group import cli
-from generator.cli.option_types import KubernetesName, LabelPrefix, NamespaceName
+from generator.cli.options.value_types import KubernetesName, LabelPrefix, NamespaceName
 from tests.generator.scenes import RAILS, Scene, run
 
 TYPES = {

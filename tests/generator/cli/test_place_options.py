@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from generator.cli.options import parse_duration, parse_share
+from generator.cli.options.values import parse_duration, parse_share
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from generator.cli.commands.reference.completion import COMPLETE_VARIABLE, SHELLS
+from generator.cli.commands.reference.completion import COMPLETE_VARIABLE
 from generator.cli.commands.reference.schema import SCHEMAS, build_schema
 from generator.cli.exit_codes import ExitCode
+from generator.cli.syntax.reference.completion import SHELLS
 from tests.generator.scenes import run
 from tests.repository import ROOT
 from topology.findings.kind_descriptions import KIND_DESCRIPTIONS

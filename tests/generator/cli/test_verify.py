@@ -10,7 +10,7 @@ import pytest
 
 from generator.cli.exit_codes import ExitCode
 from generator.simulation import verify_runs
-from generator.simulation.source_mixes import SourceMix
+from generator.simulation.run_names import SourceMix
 from generator.simulation.verify import RunScore, TreeVerdict
 from tests.generator.scenes import run
 from topology.synthetic import FaultSpec, RandomSource, Wiring

@@ -2,14 +2,8 @@ from typing import Any
 
 import pytest
 
-from generator.outputs.hypernode import (
-    SOURCE_LABEL,
-    HyperNode,
-    Member,
-    MemberType,
-    is_object_name,
-    parse_manifest,
-)
+from generator.outputs.hypernode import SOURCE_LABEL, HyperNode, Member, MemberType, parse_manifest
+from generator.outputs.object_names import is_object_name
 from topology.model.errors import ConfigError
 
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from generator.simulation.run_names import SourceMix
 from generator.simulation.source_mixes import (
     MIXES,
-    SourceMix,
     check_mix,
     collect_sources,
     derive_visible_truth,

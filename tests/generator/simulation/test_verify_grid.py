@@ -6,14 +6,14 @@ from collections import Counter
 
 import pytest
 
-from generator.simulation.source_mixes import MIXES, SourceMix
+from generator.simulation.run_names import GridSize, LossTarget, SourceMix
+from generator.simulation.source_mixes import MIXES
 from generator.simulation.verify import RunScore, TreeVerdict
 from generator.simulation.verify_grid import (
-    GridSize,
-    LossTarget,
     Scenario,
     ScenarioResult,
     build_grid,
+    list_targets,
     render_markdown,
     render_rows,
 )
@@ -96,7 +96,7 @@ def test_it_names_another_device_in_each_run(each: LossTarget) -> None:
     scenario = Scenario("rail", "each", SPEC, FaultSpec(lose_links=0.1), each)
     wiring = build_wiring(SPEC)
     faults = [scenario.build_faults(seed, wiring) for seed in scenario.find_seeds(3, 2)]
-    assert [found.lost for found in faults] == [(name,) for name in each.find_names(wiring)]
+    assert [found.lost for found in faults] == [(name,) for name in list_targets(each, wiring)]
     assert {found.lose_links for found in faults} == {0.1}
 
 

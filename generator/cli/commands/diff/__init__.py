@@ -13,21 +13,14 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.commands.diff.since import print_tree_diff
-from generator.cli.commands.diff.witness import Witness, print_witness_diff
+from generator.cli.commands.diff.witness import print_witness_diff
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, exit_without_data
-from generator.cli.option_types import InputFile
-from generator.cli.output import (
-    open_progress,
-    output_option,
-    print_document,
-    render_table,
-    show_count,
-)
-from generator.cli.silence import print_expired_silences, read_silences, silence_option
-from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import history_options, since_option
+from generator.cli.output import open_progress, print_document, render_table, show_count
+from generator.cli.silence_file import print_expired_silences, read_silences
+from generator.cli.source_values import parse_sources
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
+from generator.observe.domain_witness import Witness
 from generator.store.local_files import read_whole_file
 from runtime.clock import utc_now
 from topology.cabling.plan_diff import (
@@ -60,28 +53,7 @@ class _DiffResult(NamedTuple):
     """Moves that repair the rows that are not silenced."""
 
 
-@click.command(name="diff")
-@source_options
-@click.option(
-    "--cabling",
-    type=InputFile(),
-    help="Cabling plan: CSV with device_a,port_a,device_b,port_b, a NetBox cable export (CSV or "
-    "JSON), an ibdm topology file, or a topology.dot.",
-)
-@click.option(
-    "--against",
-    type=click.Choice([row.value for row in Witness]),
-    help="Compare the cables with the labels of --node-labels, or with the HyperNodes of "
-    "--hypernodes or --kube, instead of a plan.",
-)
-@since_option
-@history_options
-@silence_option
-@click.option("--check", is_flag=True, help="Exit with 5 if anything differs.")
-@click.option("--all", is_flag=True, help="Print every row, not the first 100 of a table.")
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -92,14 +64,7 @@ def command(
     all: bool,  # noqa: A002 - the option's name, which its variable has too
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Compare the fabric with a cabling plan, with labels or HyperNodes, or with its past.
-
-    Prints cables that are swapped, in a wrong port, missing or extra, and the shortest list of
-    moves that repairs them. Cables that are not in the plan are listed separately; they
-    are not faults. With --against, prints the nodes that are labelled, or listed in HyperNodes,
-    into another domain than their cables say. With --since, prints the nodes, switches and
-    domains that came, went or moved since then; without a source, up to the last generation.
-    """
+    """Run `toponaut diff` with the values of its options."""
     against, since = options.pop("against"), options.pop("since")
     if sum(given is not None for given in (cabling, against, since)) != 1:
         raise click.UsageError("give one thing to compare with: --cabling, --against or --since")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import click
@@ -20,10 +19,11 @@ from generator.cli.observation import (
     refuse_without_hosts,
 )
 from generator.cli.output import print_document, render_table, show_count
-from generator.cli.source_options import parse_sources
+from generator.cli.source_values import parse_sources
 from generator.ingest.sources import Sources, read_nodes
 from generator.kube.access import ClusterAccess
 from generator.observe.domain_witness import (
+    Witness,
     WitnessDiff,
     WitnessKind,
     WitnessRow,
@@ -36,13 +36,6 @@ from topology.model.errors import ParseError, show
 from topology.model.tree import API_VERSION, TopologyTree
 
 _MESSAGE_CHARS: Final = 600
-
-
-class Witness(StrEnum):
-    """What the cables are compared with."""
-
-    LABELS = "labels"
-    HYPERNODES = "hypernodes"
 
 
 class _LoadedWitness(NamedTuple):

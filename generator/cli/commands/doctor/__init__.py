@@ -16,9 +16,8 @@ from typing import Any, Final
 import click
 
 from generator.cli.exit_codes import ExitCode
-from generator.cli.kube_options import kube_options, parse_access
-from generator.cli.option_types import NamespaceName
-from generator.cli.output import output_option, paint, print_document
+from generator.cli.kube_values import parse_access
+from generator.cli.output import paint, print_document
 from generator.kube.access import ClusterAccess
 from runtime.checks import Outcome, document_of_checks, render_checks
 from runtime.clock import utc_now
@@ -31,22 +30,7 @@ _COLORS: Final = {
 }
 
 
-@click.command(name="doctor")
-@kube_options("Read a cluster. This is the default, and the only source.")
-@click.option(
-    "--namespace",
-    type=NamespaceName(),
-    default="toponaut-system",
-    show_default=True,
-    help="Namespace of Toponaut.",
-)
-@click.option(
-    "--volcano-namespace", default="volcano-system", show_default=True, help="Namespace of Volcano."
-)
-@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -56,12 +40,7 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Check that a cluster has all that Toponaut needs, and print what to do.
-
-    Checks kinds, the Fabric object, the generator with its rights and its certificate, agents,
-    sweeps, the schedulers that are installed, and Volcano's settings. On a node, run
-    toponaut-agent doctor.
-    """
+    """Run `toponaut doctor` with the values of its options."""
     from generator.cli.commands.doctor.cluster_checks import check_cluster  # noqa: PLC0415 - models
     from generator.cli.commands.doctor.cluster_reads import (  # noqa: PLC0415 - loads the client
         fetch_cluster_facts,

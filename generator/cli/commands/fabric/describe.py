@@ -9,29 +9,18 @@ import click
 
 from generator.cli.commands.fabric.descriptions import FabricDescriber
 from generator.cli.observation import exit_with_problems, read_observation
-from generator.cli.output import WIDE, list_nodes, print_document, render_table, wide_output_option
-from generator.cli.source_options import parse_sources, source_options
+from generator.cli.output import WIDE, list_nodes, print_document, render_table
+from generator.cli.source_values import parse_sources
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError, show
 
-_KINDS: Final = ("node", "switch", "port", "domain")
 _PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "CONNECTED TO", "NOTE")
 _GBPS: Final = 1_000_000_000
 _MAX_IDS: Final = 8
 
 
-@click.command(name="describe")
-@click.argument("kind", type=click.Choice(_KINDS))
-@click.argument("name")
-@source_options
-@wide_output_option
-@click.pass_context
-def command(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Print all that is known about a node, a switch, a port or a domain.
-
-    NAME is a name, or an id such as a GUID or a MAC; of a port it is DEVICE:PORT, such as
-    node-0001:mlx5_0/1. To see where a gang runs, use toponaut where.
-    """
+def run(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Run `toponaut describe` with the values of its options."""
     sources = parse_sources(options)
     if sources.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")

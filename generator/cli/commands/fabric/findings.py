@@ -20,11 +20,9 @@ from generator.cli.commands.fabric.finding_history import (
 from generator.cli.commands.fabric.finding_text import render_findings_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
-from generator.cli.options import parse_duration, watchable
-from generator.cli.output import CSV, WIDE, build_output_option, print_csv, print_document
-from generator.cli.silence import print_expired_silences, read_silences, silence_option
-from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import history_options, since_option
+from generator.cli.output import CSV, print_csv, print_document
+from generator.cli.silence_file import print_expired_silences, read_silences
+from generator.cli.source_values import parse_sources
 from generator.history.finding_changes import FindingAge
 from generator.observe.freshness import Periods, derive_report_findings
 from runtime.clock import utc_now
@@ -39,7 +37,6 @@ from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import (
     Finding,
-    FindingKind,
     PortName,
     Severity,
     render_finding,
@@ -50,51 +47,7 @@ _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", 
 _MAX_NAMES_SHOWN: Final = 5
 
 
-@click.command(name="findings")
-@source_options
-@click.option(
-    "--kind",
-    multiple=True,
-    type=click.Choice([kind.value for kind in FindingKind]),
-    help="Only findings of this kind. Repeatable.",
-)
-@click.option(
-    "--severity",
-    multiple=True,
-    type=click.Choice([severity.value for severity in reversed(Severity)]),
-    help="Only findings of this severity. Repeatable.",
-)
-@click.option(
-    "--device",
-    "--node",
-    "--switch",
-    multiple=True,
-    metavar="NAME",
-    help="Only findings about this node or switch, or with a port of it. Repeatable.",
-)
-@click.option(
-    "--period",
-    type=parse_duration,
-    metavar="DURATION",
-    help="Collection period of the agents, such as 1m: reports older than three periods are "
-    "stale. Without it, the age of reports is ignored.",
-)
-@since_option
-@history_options
-@click.option(
-    "--age",
-    multiple=True,
-    type=click.Choice([age.value for age in FindingAge]),
-    help="Only findings that are new, lasting or gone since --since. Repeatable.",
-)
-@silence_option
-@click.option("--check", is_flag=True, help="Exit with 5 if there are warnings or errors.")
-@build_output_option(
-    WIDE, CSV, note=" text prints findings that say the same as one row; wide prints each."
-)
-@watchable
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -104,12 +57,7 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print contradictions, missing data, and cables in the wrong port.
-
-    Text begins with a summary if there are many. toponaut describe shows what is connected where.
-    With --since, prints what is new, lasting and gone since then, by the history of `toponaut
-    serve`; without a source, up to its last record.
-    """
+    """Run `toponaut findings` with the values of its options."""
     chosen_by = _FindingFilter(*(options.pop(key) for key in ("kind", "severity", "device")))
     printed = _PrintOptions(output, read_silences(silence), check=check)
     since = options.pop("since")

@@ -9,14 +9,8 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.observation import check_plane, exit_with_problems, exit_without_data
-from generator.cli.output import (
-    open_progress,
-    output_option,
-    print_document,
-    render_table,
-    shorten_names,
-)
-from generator.cli.source_options import parse_sources, source_options
+from generator.cli.output import open_progress, print_document, render_table, shorten_names
+from generator.cli.source_values import parse_sources
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
 from topology.join.fabric_join import build_fabric
 from topology.model.fabric import Fabric
@@ -38,16 +32,8 @@ class _PlaneRow(NamedTuple):
     """(switch, switch port) by linked host port; all are indexes of the fabric."""
 
 
-@click.command(name="planes")
-@source_options
-@output_option
-@click.pass_context
-def command(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
-    """Print the networks, the host ports in each, and why they are there.
-
-    The tree describes the compute network, unless you choose another with --plane. If ports are
-    in the wrong network, write rules to a file and pass it with --planes.
-    """
+def run(ctx: click.Context, /, output: str, **options: Any) -> None:  # noqa: ANN401 - click's
+    """Run `toponaut planes` with the values of its options."""
     sources = parse_sources(options)
     if sources.is_empty:
         raise click.UsageError(NO_SOURCE_MESSAGE)

@@ -20,22 +20,11 @@ from generator.cli.observation import (
     read_observation,
     refuse_without_hosts,
 )
-from generator.cli.option_types import WholeNumber
-from generator.cli.options import watchable
-from generator.cli.output import (
-    CSV,
-    NAME,
-    WIDE,
-    build_output_option,
-    list_nodes,
-    print_csv,
-    print_document,
-)
-from generator.cli.source_options import name_options, parse_sources, source_options
+from generator.cli.output import CSV, NAME, WIDE, list_nodes, print_csv, print_document
+from generator.cli.source_values import parse_sources
 from topology.model.errors import ConfigError, show
 from topology.model.tree import Domain, TopologyTree, render_tree
 
-MAX_DEPTH: Final = 1_000
 _NAMES_BY_OPTION: Final[Mapping[str, Callable[[Domain], tuple[str, ...]]]] = {
     "--domain": lambda domain: (domain.name,),
     "--node": lambda domain: domain.nodes,
@@ -45,26 +34,7 @@ _NAMES_BY_OPTION: Final[Mapping[str, Callable[[Domain], tuple[str, ...]]]] = {
 _CSV_HEADER: Final = ("tier", "domain", "parent", "num_nodes", "nodes", "switches", "margin")
 
 
-@click.command(name="tree")
-@source_options
-@name_options
-@click.option(
-    "--depth",
-    type=WholeNumber(1, MAX_DEPTH),
-    help="Levels to print, 1 for the top domains only.  [default: as many as fit a screen]",
-)
-@click.option("--domain", metavar="NAME", help="Only this domain, and those around and inside it.")
-@click.option("--node", metavar="NAME", help="Only the domains of this node.")
-@click.option("--switch", metavar="NAME", help="Only the domain of this switch, and those inside.")
-@build_output_option(
-    WIDE,
-    NAME,
-    CSV,
-    note=" text prints nodes as ranges; wide lists every domain and node; name lists domains.",
-)
-@watchable
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -75,13 +45,7 @@ def command(
     switch: str | None,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Print the tree of the compute network.
-
-    Reads the reports of agents, or output that your own scripts collect: toponaut tree
-    --ibnetdiscover dump.txt --nodes nodes.json. Text marks domains with findings. Unplaced nodes
-    are listed with the reason. With --kube, text also lists which outputs are written, held, or in
-    conflict with another writer.
-    """
+    """Run `toponaut tree` with the values of its options."""
     names, previous = options.pop("tier_names"), options.pop("previous")
     read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
     refuse_without_hosts(read)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from generator.cli.commands.apply import hold_writes, write_plan
-from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
+from generator.cli.commands.diff.witness import render_witness_rows, render_witness_text
 from generator.cli.commands.hypernodes.label_adoption import adopt_labels, find_kept_names
 from generator.cli.commands.plan import print_verdict, render_plan_text
 from generator.cli.exit_codes import ExitCode
@@ -20,8 +20,7 @@ from generator.cli.observation import (
     list_node_labels,
     read_observation,
 )
-from generator.cli.option_types import OutputFolder
-from generator.cli.output import list_nodes, output_option, print_document, show_count
+from generator.cli.output import list_nodes, print_document, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,
     Plan,
@@ -29,18 +28,13 @@ from generator.cli.plan_input import (
     plan_observation,
     read_observed,
 )
-from generator.cli.source_options import parse_sources, source_options
-from generator.cli.store_options import (
-    PlanStore,
-    hold_folder,
-    namespace_option,
-    open_plan_store,
-)
+from generator.cli.source_values import parse_sources
+from generator.cli.store_access import PlanStore, hold_folder, open_plan_store
 from generator.ingest.sources import Sources, read_nodes
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import parse_tree_spec
 from generator.objects.write_policy import parse_write_policy
-from generator.observe.domain_witness import WitnessDiff, compare_witness
+from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
 from generator.outputs.hypernode import (
     Adoption,
@@ -105,31 +99,7 @@ class _TakeOverStore:
         return self._store.consume_approval(plan)
 
 
-@click.command(name="adopt")
-@source_options
-@click.option(
-    "--store",
-    type=OutputFolder(),
-    help="Folder whose hypernodes/ are taken over; neighborreports/ is read if no source is "
-    "given. Without --store, the cluster of --kube.",
-)
-@click.option(
-    "--names-in",
-    metavar="KEYS",
-    help="Keep the names in these labels of the nodes (keys, coarsest first, or a preset of "
-    "--node-labels) instead of the names of the HyperNodes.",
-)
-@click.option(
-    "--labels",
-    metavar="KEYS",
-    help="Take over these labels of the nodes of a cluster instead of HyperNodes (keys, coarsest "
-    "first, or a preset of --node-labels), with their values as the names of domains.",
-)
-@namespace_option
-@click.option("--approve", metavar="HASH", help="Take over as the plan with this hash says.")
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -138,17 +108,7 @@ def command(
     namespace: str,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Take over the HyperNodes, or the labels of nodes, that people or other tools wrote.
-
-    Prints how they differ from the cables, and the plan: each one gets Toponaut's label, and its
-    patterns and labels become lists of nodes; then the plan of `toponaut apply` follows. A domain
-    keeps the name of the HyperNode that has most of its nodes. Nothing is written, and the exit
-    code is 5, until you approve the hash of the plan here or with `toponaut approve`. The set of
-    HyperNodes is valid after every write.
-
-    With --labels, Toponaut becomes the owner of the labels that its output `labels` writes. A node
-    gets its new values in one write, and none while a gang runs on it.
-    """
+    """Run `toponaut adopt` with the values of its options."""
     names_in, labels = options.pop("names_in"), options.pop("labels")
     sources = parse_sources(options)
     if labels:

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 import click
 
 from generator.cli.commands.apply import GOOD_STATES, hold_writes, write_plan
-from generator.cli.commands.diff.witness import Witness, render_witness_rows, render_witness_text
+from generator.cli.commands.diff.witness import render_witness_rows, render_witness_text
 from generator.cli.commands.plan import print_verdict, publish, render_plan_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems, read_observation
@@ -25,13 +25,13 @@ from generator.cli.plan_input import (
     plan_observation,
     read_observed,
 )
-from generator.cli.store_options import open_plan_store, open_publisher
+from generator.cli.store_access import open_plan_store, open_publisher
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.kube.resources import NODES
 from generator.objects.outputs import OutputType
 from generator.objects.write_policy import parse_write_policy
-from generator.observe.domain_witness import WitnessDiff, compare_witness
+from generator.observe.domain_witness import Witness, WitnessDiff, compare_witness
 from generator.observe.labelled_tree import build_labelled_tree, parse_label_keys
 from generator.publish.rendered import RenderedOutput, render_outputs
 from generator.publish.request import PublishRequest

@@ -12,10 +12,9 @@ import click
 
 from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import read_input
-from generator.cli.kube_options import kube_options, parse_access
+from generator.cli.kube_values import parse_access
 from generator.cli.observation import exit_with_problems, exit_without_data, list_node_labels
-from generator.cli.option_types import InputFile
-from generator.cli.output import output_option, print_document, render_table, show_count
+from generator.cli.output import print_document, render_table, show_count
 from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
@@ -43,19 +42,7 @@ class _HyperNodeSet(NamedTuple):
     inventory: Inventory | None = None
 
 
-@click.command(name="lint")
-@click.argument("paths", nargs=-1, metavar="[PATH]...")
-@click.option(
-    "--nodes",
-    type=InputFile(),
-    help="Nodes of the cluster, to see what patterns and labels select: output of `kubectl get "
-    "nodes -o json`, or an inventory.",
-)
-@kube_options("Check the HyperNodes of the cluster, with its nodes.")
-@click.option("--check", is_flag=True, help="Exit with 5 if there is any problem.")
-@output_option
-@click.pass_context
-def command(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -65,12 +52,7 @@ def command(
     check: bool,
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """List what makes Volcano crash, stall or place wrongly in a set of HyperNodes.
-
-    PATH is a YAML or JSON file, a folder of them, or - for stdin. Together they are one set:
-    kubectl get hypernodes -o yaml | toponaut lint - --nodes nodes.json. Without --nodes, patterns
-    and labels are only checked for errors.
-    """
+    """Run `toponaut lint` with the values of its options."""
     access = parse_access(options)
     if bool(paths) == (access is not None):
         raise click.UsageError("give the HyperNodes to check: files, folders, - or --kube")

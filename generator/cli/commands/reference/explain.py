@@ -20,15 +20,8 @@ _NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
 """Defaults that mean that nothing is set."""
 
 
-@click.command(name="explain")
-@click.argument("topic")
-def command(topic: str) -> None:
-    """Explain a kind of finding, or a field of an object or file.
-
-    TOPIC is a kind of finding such as missing-link, or the path of a field such as
-    fabric.spec.changeBudget, request.spec.groups or tree. Paths begin with fabric, planes, report,
-    request, reservation or tree.
-    """
+def run(topic: str) -> None:
+    """Run `toponaut explain` with the values of its options."""
     if topic in set(FindingKind):
         click.echo("\n".join(_explain_kind(FindingKind(topic))))
         return

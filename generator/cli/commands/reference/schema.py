@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from generator.cli.commands.reference.field_docs import add_field_docs
-
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -64,6 +62,8 @@ SCHEMAS: Final[Mapping[str, Callable[[], type[BaseModel]]]] = {
 
 def build_schema(name: str) -> dict[str, Any]:
     """Return a schema, with the descriptions of its fields."""
+    from generator.cli.commands.reference.field_docs import add_field_docs  # noqa: PLC0415 - loads pydantic
+
     model = SCHEMAS[name]()
     return add_field_docs(model.model_json_schema(by_alias=True), model)
 
@@ -73,8 +73,6 @@ def render_schema(name: str) -> str:
     return json.dumps({"$schema": DIALECT, **build_schema(name)}, indent=2, sort_keys=True) + "\n"
 
 
-@click.command(name="schema")
-@click.argument("name", type=click.Choice(sorted(SCHEMAS)))
-def command(name: str) -> None:
-    """Print the JSON schema of a kind of document."""
+def run(name: str) -> None:
+    """Run `toponaut schema` with the values of its options."""
     click.echo(render_schema(name), nl=False)

@@ -12,32 +12,17 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.exit_codes import code_for
-from generator.cli.fabric_options import MAX_SEED
 from generator.cli.observation import read_tree
-from generator.cli.option_types import OutputFile, WholeNumber
-from generator.cli.options import parse_share
-from generator.cli.output import (
-    open_progress,
-    output_option,
-    print_document,
-    print_problems,
-    render_table,
-)
+from generator.cli.output import open_progress, print_document, print_problems, render_table
 from generator.jobs.cluster import SlotCluster
 from generator.placement.presets import Preset
 from generator.simulation.replay.fabrics import build_tree_of_shape, is_shape
 from generator.simulation.replay.page import HEADER, render_page, render_table_row
 from generator.simulation.replay.philly import draw_philly_jobs
-from generator.simulation.replay.replay import Backfill, run_replay
+from generator.simulation.replay.replay import run_replay
+from generator.simulation.replay.run_names import BEST_FIT, FIRST_FIT, Backfill
 from generator.simulation.replay.statistics import ReplayStatistics, compute_statistics
-from generator.simulation.replay.strategies import (
-    BEST_FIT,
-    FIRST_FIT,
-    STRATEGY_NAMES,
-    OptimalOptions,
-    Strategy,
-    make_strategy,
-)
+from generator.simulation.replay.strategies import OptimalOptions, Strategy, make_strategy
 from generator.simulation.replay.trace import Job, Trace, parse_trace, scale_jobs
 from generator.store.local_files import read_whole_file, write_whole_file
 from topology.model.errors import ConfigError, ParseError, show
@@ -45,22 +30,9 @@ from topology.model.tree import TopologyTree
 
 SYNTHETIC_TRACE: Final = "philly"
 _MAX_TRACE_BYTES: Final = 256 << 20
-_MIN_LOAD: Final = 0.001
 _STEP: Final = 200
 _PROGRESS_PERIOD_S: Final = 10.0
 _GZIP: Final = b"\x1f\x8b"
-
-
-def _parse_load(text: str) -> float:
-    """Return a load; one close to 0 would stretch the clock of the trace without limit.
-
-    Raises:
-        click.BadParameter: the text is not a share, or is below 0.001.
-    """
-    load = parse_share(text)
-    if load < _MIN_LOAD:
-        raise click.BadParameter(f"'{show(text)}' is less than {_MIN_LOAD:g}")
-    return load
 
 
 class ReplayInput(NamedTuple):
@@ -73,93 +45,7 @@ class ReplayInput(NamedTuple):
     backfill: Backfill
 
 
-@click.command(name="jobs")
-@click.option(
-    "--trace",
-    default=SYNTHETIC_TRACE,
-    show_default=True,
-    metavar="FILE",
-    help="CSV with submit_time_s, gpus and duration_s, plain or gzipped; philly generates a trace.",
-)
-@click.option("--num-jobs", type=WholeNumber(1, 1_000_000), help="Number of jobs to replay.")
-@click.option(
-    "--seed",
-    type=WholeNumber(-MAX_SEED, MAX_SEED),
-    default=0,
-    show_default=True,
-    help="Random seed of a generated trace.",
-)
-@click.option(
-    "--fabric",
-    default="8x5x16",
-    show_default=True,
-    metavar="FILE|SHAPE",
-    help="TopologyTree (output of `toponaut tree -o json`), or top domains x leaves x nodes.",
-)
-@click.option(
-    "--slots",
-    type=WholeNumber(1, 1024),
-    default=8,
-    show_default=True,
-    help="GPUs of each node.",
-)
-@click.option(
-    "--preset",
-    "presets",
-    multiple=True,
-    type=click.Choice(STRATEGY_NAMES),
-    help="Preset to replay, or best-fit or first-fit, to compare with. Repeatable.  [default: "
-    "optimal, best-fit, first-fit]",
-)
-@click.option(
-    "--wish",
-    metavar="TIER",
-    help="Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
-)
-@click.option(
-    "--scale-sizes",
-    type=WholeNumber(1, 10_000),
-    default=1,
-    show_default=True,
-    help="Factor for the number of GPUs of each job.",
-)
-@click.option(
-    "--load",
-    type=_parse_load,
-    metavar="SHARE",
-    help="Requested GPU time divided by available GPU time, such as 0.9. Submit times are "
-    "stretched to reach it.",
-)
-@click.option(
-    "--backfill",
-    type=click.Choice([kind.value for kind in Backfill]),
-    default=Backfill.EASY.value,
-    show_default=True,
-    help="Jobs that can start before the first waiting job: none, those that do not delay it "
-    "(easy), or any.",
-)
-@click.option(
-    "--joint/--one-by-one",
-    "is_joint",
-    default=True,
-    show_default=True,
-    help="Whether optimal plans jobs that start at the same time jointly, or one by one.",
-)
-@click.option(
-    "--spare-islands/--no-spare-islands",
-    "spares_islands",
-    default=True,
-    show_default=True,
-    help="Whether optimal fills the tightest top domains first, or uses fewer leaves first.",
-)
-@click.option(
-    "--html",
-    type=OutputFile(),
-    help="HTML file to write, with the table and charts.",
-)
-@output_option
-@click.pass_context
-def jobs(
+def run(
     ctx: click.Context,
     /,
     output: str,
@@ -168,12 +54,7 @@ def jobs(
     presets: tuple[str, ...],
     **options: Any,  # noqa: ANN401 - click's
 ) -> None:
-    """Replay a trace of jobs on a fabric, and compare presets.
-
-    Prints, for each preset, the tiers of the gangs, the leaves that they use, the largest gang
-    that would still fit, utilization and waiting times. The same options always give the same
-    results.
-    """
+    """Run `toponaut simulate jobs` with the values of its options."""
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     replay_input = _build_input(trace, options)
     _check_preferred_tier(options["wish"], replay_input.tree)

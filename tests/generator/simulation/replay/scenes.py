@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from generator.jobs.cluster import SlotCluster
 from generator.simulation.replay.fabrics import build_tree_of_shape
-from generator.simulation.replay.replay import Backfill, ReplayResult, run_replay
-from generator.simulation.replay.strategies import FIRST_FIT, make_strategy
+from generator.simulation.replay.replay import ReplayResult, run_replay
+from generator.simulation.replay.run_names import FIRST_FIT, Backfill
+from generator.simulation.replay.strategies import make_strategy
 from generator.simulation.replay.trace import Job
 
 SLOTS = 8

@@ -17,8 +17,8 @@ from generator.simulation.replay.charts import (
     render_lines,
 )
 from generator.simulation.replay.page import HEADER, render_duration, render_page, render_table_row
+from generator.simulation.replay.run_names import FIRST_FIT, STRATEGY_NAMES
 from generator.simulation.replay.statistics import NUM_POINTS, ReplayStatistics, compute_statistics
-from generator.simulation.replay.strategies import FIRST_FIT, STRATEGY_NAMES
 from tests.generator.simulation.replay.scenes import cluster, jobs, replayed
 
 # Eight nodes in leaves of two: three nodes for 10 s, then, after 5 s, three more for 10 s; the

@@ -1,14 +1,13 @@
-"""The option `--silence` of `findings` and `diff`, and the file that it names."""
+"""The file that `--silence` names: known problems to leave out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from generator.cli.option_types import InputFile
 from generator.objects.yaml_document import parse_documents
 from generator.store.local_files import read_whole_file
 from topology.cabling.plan_diff import DifferenceKind
@@ -18,13 +17,6 @@ from topology.model.facts import FindingKind
 
 MAX_SILENCE_BYTES: Final = 16 << 20
 _KINDS: Final = frozenset([*(kind.value for kind in (*FindingKind, *DifferenceKind))])
-
-silence_option: Final[Callable[..., Any]] = click.option(
-    "--silence",
-    type=InputFile(),
-    help="YAML file that lists known problems to silence: {kind, device, port, reason, "
-    "until: YYYY-MM-DD}. Only port is optional.",
-)
 
 
 def read_silences(file: Path | None) -> tuple[Silence, ...]:

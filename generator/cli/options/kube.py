@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import click
 
-from generator.cli.options import CommandT, combine_options
-from generator.kube.access import ClusterAccess
+from generator.cli.options.decorators import CommandT, combine_options
 
 
 def kube_options(purpose: str) -> Callable[[CommandT], CommandT]:
@@ -28,19 +26,3 @@ def kube_options(purpose: str) -> Callable[[CommandT], CommandT]:
             "--context", help="Context in the kubeconfig file.  [default: the current context]"
         ),
     )
-
-
-def parse_access(options: dict[str, Any]) -> ClusterAccess | None:
-    """Remove the options of `kube_options` from a command's parameters, and return the cluster.
-
-    Returns None without --kube.
-
-    Raises:
-        click.UsageError: --kubeconfig or --context is given without --kube.
-    """
-    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
-    if options.pop("kube"):
-        return access
-    if any(access):
-        raise click.UsageError("--kubeconfig and --context need --kube")
-    return None

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from generator.cli.option_types import InputFile, InputFolder, NamespaceName
-from generator.cli.options import combine_options, parse_since
 from generator.kube.access import ClusterAccess
 from generator.objects.tree_record import TreeRecord
 from generator.outputs.hypernode import HyperNode
@@ -28,29 +26,6 @@ from topology.model.errors import StoreError
 
 if TYPE_CHECKING:
     from generator.history.history_file import Generation, History
-
-namespace_option = click.option(
-    "--namespace",
-    type=NamespaceName(),
-    default="toponaut-system",
-    show_default=True,
-    help="Namespace of objects of outputs that have one: where `toponaut serve` runs.",
-)
-
-history_options = combine_options(
-    click.option("--store", type=InputFolder(), help="Folder that `toponaut serve` serves."),
-    click.option(
-        "--history",
-        type=InputFile(),
-        help="File with the history, instead of the one in --store.",
-    ),
-)
-since_option = click.option(
-    "--since",
-    type=parse_since,
-    metavar="DATE",
-    help="Compare with the fabric of this date or time: 2026-11-01, or 2026-11-01T08:00:00Z.",
-)
 
 
 class ApprovalStore(Protocol):

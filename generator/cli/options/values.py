@@ -1,68 +1,20 @@
-"""Options that several commands share, and parsers of option values with a form of their own."""
+"""Parsers of option values with a form of their own: durations, times, shares, levels."""
 
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from datetime import datetime
-from functools import reduce, wraps
-from typing import Any, TypeVar
 
 import click
 
-from generator.cli.output import print_error
 from runtime import values
-from runtime.watch import watch_output
-from topology.model.errors import ConfigError, TopologyError, show
+from topology.model.errors import ConfigError, show
 from topology.reports.observed_time import parse_observed_at
 
-CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 _DATE = re.compile(r"\d{4}-\d\d-\d\d\Z", re.ASCII)
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d{1,9})?)%\Z", re.ASCII)
 _FRACTION = re.compile(r"0(?:\.\d{1,12})?\Z", re.ASCII)
-
-
-def combine_options(*options: Callable[[Any], Any]) -> Callable[[CommandT], CommandT]:
-    """Return a decorator that adds options to a click command; --help lists them in this order."""
-
-    def decorate(command: CommandT) -> CommandT:
-        return reduce(lambda made, option: option(made), reversed(options), command)
-
-    return decorate
-
-
-def watchable(command: CommandT) -> CommandT:
-    """Add `--watch` and `--interval` to a command that reads its sources and prints once.
-
-    Errors of a run, such as a source that cannot be read for a while, do not end the watch.
-    """
-
-    @click.option("--watch", is_flag=True, help="Print again when the output changes; Ctrl-C ends.")
-    @click.option(
-        "--interval",
-        type=parse_duration,
-        metavar="DURATION",
-        default="5s",
-        show_default=True,
-        help="Time between two reads with --watch.",
-    )
-    @wraps(command)
-    def watched(*args: Any, watch: bool, interval: float, **options: Any) -> object:  # noqa: ANN401 - click's
-        def run_once() -> None:
-            with suppress(click.exceptions.Exit):
-                try:
-                    command(*args, **options)
-                except TopologyError as error:
-                    print_error(error)
-
-        if not watch:
-            return command(*args, **options)
-        watch_output(run_once, interval_s=interval, pause=time.sleep)
-        return None
-
-    return watched  # type: ignore[return-value] # the options are keyword arguments
 
 
 def parse_duration(text: str) -> float:

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import click
 
-from generator.outputs.hypernode import is_object_name
 from generator.outputs.node_labels import check_label_prefix
+from generator.outputs.object_names import is_object_name
 from runtime.values import parse_number, parse_whole_number
 from topology.model.errors import ConfigError, show
 

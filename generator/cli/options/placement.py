@@ -1,0 +1,54 @@
+"""The options of `place` and `compare`: the request, the cluster, and the time limit."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from generator.cli.options.decorators import combine_options
+from generator.cli.options.source import source_options
+from generator.cli.options.value_types import InputFile
+from generator.cli.options.values import parse_duration
+
+request_options: Final = combine_options(
+    click.option(
+        "-f",
+        "--file",
+        help="PlacementRequest, or manifests of Volcano, Kueue, KAI, Koordinator or Godel, as YAML "
+        "or JSON, or an sbatch script; - is stdin.",
+    ),
+    click.option(
+        "--sbatch",
+        metavar="OPTIONS",
+        help='Options of sbatch instead of a file, such as "--nodes=16 --switches=1".',
+    ),
+    click.option(
+        "--level",
+        multiple=True,
+        metavar="NAME=TIER",
+        help="Tier to use for the level NAME in a manifest of another system. Repeatable.",
+    ),
+)
+cluster_options: Final = combine_options(
+    source_options,
+    click.option(
+        "--tree",
+        type=InputFile(),
+        help="TopologyTree to place in: output of `toponaut tree -o json`.",
+    ),
+    click.option(
+        "--running",
+        type=InputFile(),
+        help="Running gangs: [{gang, priority, min, exclusive, "
+        "pods: [{node, request, count, group}]}].",
+    ),
+)
+timeout_option = click.option(
+    "--timeout",
+    type=parse_duration,
+    metavar="DURATION",
+    default="10s",
+    show_default=True,
+    help="Time limit of the search; deadline_s in the request can shorten it.",
+)

@@ -1,0 +1,1 @@
+"""The options and the help of `tree`, `planes`, `findings` and `describe`."""

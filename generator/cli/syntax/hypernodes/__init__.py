@@ -1,0 +1,1 @@
+"""The options and the help of `adopt` and `lint`."""

@@ -1,0 +1,1 @@
+"""The options and the help of `explain`, `schema` and `completion`."""
