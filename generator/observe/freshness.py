@@ -9,7 +9,7 @@ from typing import NamedTuple
 from generator.ingest.inputs import Inputs
 from generator.ingest.subnets import derive_refusal_findings
 from generator.observe.inventory_findings import derive_inventory_findings
-from generator.switches.reports import COLLECTOR, is_switch_report
+from generator.switches.report_kind import COLLECTOR, is_switch_report
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity
 from topology.reports.compact_reports import Report

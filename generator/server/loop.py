@@ -55,7 +55,7 @@ from generator.store.base import (
     ServedStore,
 )
 from generator.switches.poller import SwitchPoller
-from generator.switches.reports import is_switch_report
+from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.memory import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from generator.store.base import StoredReports
+from generator.switches.report_kind import is_switch_report
 from generator.switches.reports import (
     build_failed_report,
     build_report_name,
     build_reports,
     has_lost_lldp,
-    is_switch_report,
 )
 from generator.switches.targets import Target
 from generator.switches.walk import SwitchWalk, WalkOutcome

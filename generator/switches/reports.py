@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from typing import Final
 
+from generator.switches.report_kind import COLLECTOR
 from generator.switches.walk import SwitchWalk, WalkOutcome
 from topology.model.errors import show
 from topology.model.facts import Device, Finding, FindingKind, Severity
 from topology.model.ids import IdKind
-from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import (
     CollectorOutcome,
     NeighborReport,
     ReportStatus,
     build_report,
 )
-
-COLLECTOR: Final = "snmp"
 
 
 def build_report_name(device: Device) -> str:
@@ -75,11 +72,6 @@ def has_lost_lldp(last: NeighborReport, walk: SwitchWalk) -> bool:
         return False
     had_chassis_id = any(id_.type is IdKind.CHASSIS_ID for id_ in before.ids)
     return had_chassis_id and all(id_.kind is not IdKind.CHASSIS_ID for id_ in now.ids)
-
-
-def is_switch_report(report: Report) -> bool:
-    """Return whether a report comes from a walk, not from an agent."""
-    return any(row.name == COLLECTOR for row in report.status.collectors)
 
 
 def is_complete(report: NeighborReport) -> bool:

@@ -1,0 +1,14 @@
+"""Which reports come from walks of switches. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from topology.reports.compact_reports import Report
+
+COLLECTOR: Final = "snmp"
+
+
+def is_switch_report(report: Report) -> bool:
+    """Return whether a report comes from a walk, not from an agent."""
+    return any(row.name == COLLECTOR for row in report.status.collectors)
