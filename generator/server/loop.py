@@ -59,9 +59,9 @@ from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
 from runtime.memory import freeze_gc
 from topology.model.errors import KubeUnavailable, ParseError
-from topology.model.fabric import Fabric
 from topology.model.facts import Finding
 from topology.model.tree import TopologyTree
+from topology.planes.plane import PlaneSplit, split_planes
 
 log = logging.getLogger(__name__)
 
@@ -135,10 +135,13 @@ class ReconcileLoop:
         self._is_in_sync = False
         """Whether the HyperNodes agree with the tree of this round."""
 
-    @property
-    def fabric(self) -> Fabric | None:
-        """The cables of the last observation; None without one. Any thread may read it."""
-        return self._observer.fabric
+    def find_planes(self) -> PlaneSplit | None:
+        """Return the cables of the last observation and their planes; None without one.
+
+        Any thread may call it. Cost: O(ports + links).
+        """
+        fabric = self._observer.fabric
+        return split_planes(fabric, self._tree_spec.planes.policies) if fabric else None
 
     def tick(self) -> float | None:
         """Run one round; an error is logged, and the next round tries again.

@@ -21,7 +21,7 @@ from generator.web.http_server import PageHttpServer
 from generator.web.live_document import LiveDocument, PageSources
 from generator.web.site import PageSite
 from runtime.values import parse_address
-from topology.model.fabric import Fabric
+from topology.planes.plane import PlaneSplit
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class PagePort:
 
 
 def build_page_sources(
-    find_fabric: Callable[[], Fabric | None],
+    find_planes: Callable[[], PlaneSplit | None],
     find_snapshot: Callable[[], Snapshot | None],
     history: Path | None,
     *,
@@ -70,12 +70,12 @@ def build_page_sources(
     """Return the sources of the page of a server.
 
     Args:
-        find_fabric: returns the cables of the last observation.
+        find_planes: returns the cables of the last observation and their planes.
         find_snapshot: returns the cluster with its reservations.
         history: the file; None: there is none.
         approve_command: the command that approves a plan, without its hash.
     """
-    return PageSources(find_fabric, find_snapshot, lambda: read_past(history), approve_command)
+    return PageSources(find_planes, find_snapshot, lambda: read_past(history), approve_command)
 
 
 def read_past(file: Path | None) -> Past | None:

@@ -267,7 +267,7 @@ class GeneratorServer:
 
         where = "--kube" if settings.cluster else f"--store {shlex.quote(str(settings.folder))}"
         sources = build_page_sources(
-            lambda: self._loop.fabric if self._loop else None,
+            lambda: self._loop.find_planes() if self._loop else None,
             lambda: published.snapshot,
             _find_history_file(settings),
             approve_command=f"toponaut approve {where}",

@@ -24,7 +24,7 @@ from generator.web.job_view import build_job_view
 from generator.web.page_document import build_page_document
 from runtime.clock import Monotonic
 from topology.model.errors import StoreError
-from topology.model.fabric import Fabric
+from topology.planes.plane import PlaneSplit
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +43,8 @@ class PackedDocument(NamedTuple):
 class PageSources(NamedTuple):
     """Where the parts of the document come from; each is called in the thread of a reader."""
 
-    find_fabric: Callable[[], Fabric | None]
-    """Returns the cables of the last observation."""
+    find_planes: Callable[[], PlaneSplit | None]
+    """Returns the cables of the last observation and their planes."""
     find_snapshot: Callable[[], Snapshot | None]
     """Returns the cluster with its reservations."""
     read_past: Callable[[], Past | None]
@@ -105,7 +105,7 @@ class LiveDocument:
         past = self._read_past()
         document = build_page_document(
             outcome.tree,
-            self._sources.find_fabric(),
+            self._sources.find_planes(),
             outcome.findings,
             jobs=build_job_view(snapshot, _group_pods(pods)) if snapshot else None,
             changes=build_change_view(self._find_held(outcome), past),

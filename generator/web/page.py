@@ -23,6 +23,7 @@ _SCRIPTS: Final = (
     "picture.js",
     "findings.js",
     "jobs.js",
+    "held.js",
     "changes.js",
     "page.js",
 )

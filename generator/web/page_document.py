@@ -11,14 +11,17 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
+
 from generator.history.finding_changes import build_fault_key
 from topology.model.errors import show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, render_finding
 from topology.model.ids import IdKind
 from topology.model.tree import TopologyTree
+from topology.planes.plane import PlaneSplit
 
-PAGE_FORMAT: Final = 2
+PAGE_FORMAT: Final = 3
 _MAX_NAME: Final = 200
 _MAX_MESSAGE: Final = 600
 LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
@@ -37,6 +40,8 @@ _ID_KINDS: Final = frozenset(
     {IdKind.NODE_GUID, IdKind.SYSTEM_IMAGE_GUID, IdKind.PORT_GUID, IdKind.MAC, IdKind.CHASSIS_ID}
 )
 _ENDS_OF_A_CABLE: Final = 2
+_MAX_PLANES: Final = 31
+"""Planes that the page can show one by one: JavaScript has 31 bits in a positive number."""
 
 
 @dataclass(slots=True)
@@ -60,7 +65,7 @@ class _Devices:
 
 def build_page_document(
     tree: TopologyTree,
-    fabric: Fabric | None,
+    split: PlaneSplit | None,
     findings: Sequence[Finding],
     *,
     jobs: Mapping[str, Any] | None = None,
@@ -70,20 +75,24 @@ def build_page_document(
 
     Args:
         tree: the domains and the order of the hosts.
-        fabric: the cables; None where only a tree is known, as from HyperNodes.
+        split: the cables and their planes; None where only a tree is known, as from HyperNodes.
         findings: of the same observation.
         jobs: as `build_job_view` returns them; None: they are unknown.
         changes: as `build_change_view` returns them; None: they are unknown.
     """
     began = (changes or {}).get("began", {})
+    fabric = split.fabric if split else None
     devices = _list_devices(fabric)
     links, link_by_port = _list_links(fabric)
+    planes = split.names[:_MAX_PLANES] if split else ()
+    links["planes"] = _list_link_planes(split, planes) if split else []
     _mark_links(links["state"], findings, link_by_port)
     hosts = [devices.number_of(name) for name in tree.nodes]
     unplaced = [[devices.number_of(row.node), show(row.reason, _MAX_NAME)] for row in tree.unplaced]
     return {
         "format": PAGE_FORMAT,
         "plane": show(tree.plane),
+        "planes": [show(name, _MAX_NAME) for name in planes],
         "tiers": [show(name) for name in tree.tiers],
         "domains": _list_domains(tree, devices),
         "hosts": hosts,
@@ -136,6 +145,19 @@ def _list_links(fabric: Fabric | None) -> tuple[dict[str, Any], Mapping[PortName
     links["state"] = [int(row) for row in columns.links.is_one_sided.tolist()]
     links["ports"] = [show(name) for name in codes]
     return links, link_by_port
+
+
+def _list_link_planes(split: PlaneSplit, planes: Sequence[str]) -> list[int]:
+    """Return the planes of each link as bits, the first plane lowest; 0: in no plane."""
+    links = columns_of(split.fabric).links
+    bits = np.zeros(len(links.a), np.int64)
+    for number, name in enumerate(planes):
+        plane = split.plane(name)
+        is_used = np.zeros(len(split.fabric.ports), bool)
+        for edges in (plane.host_edges.columns, plane.switch_edges.columns):
+            is_used[edges.a_port] = is_used[edges.b_port] = True
+        bits[is_used[links.a] & is_used[links.b]] |= 1 << number
+    return [int(row) for row in bits.tolist()]
 
 
 def _mark_links(

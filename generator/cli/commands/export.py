@@ -26,6 +26,7 @@ from generator.store.object_files import YAML_DUMPER, write_file
 from generator.web import build_page_document, render_page
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ParseError, list_some, show
+from topology.planes.plane import split_planes
 
 _MAX_NAMES: Final = 5
 PAGE: Final = "html"
@@ -86,7 +87,8 @@ def _parse_settings(options: dict[str, Any]) -> ExportSettings:
 def _render_page(read: LoadedObservation) -> Export:
     """Return the page. The fabric is joined again: an observation has no cables."""
     fabric = build_fabric(read.inputs.all_claims) if read.inputs.claims else None
-    document = build_page_document(read.observation.tree, fabric, read.observation.findings)
+    split = split_planes(fabric, read.inputs.planes.policies) if fabric else None
+    document = build_page_document(read.observation.tree, split, read.observation.findings)
     return Export("fabric.html", text=render_page(document))
 
 

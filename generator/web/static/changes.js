@@ -1,6 +1,8 @@
 // The changes: the plan that is held as before and after, and what moved when.
 function showTime(seconds) { return seconds ? new Date(seconds * 1000).toISOString().replace(".000Z", "Z") : ""; }
 
+let heldPicture = null; // is drawn again when the window or the colors change
+
 function addChangeTable(parent, step) {
   if (!step.changes.length) return;
   const table = document.createElement("table");
@@ -18,10 +20,20 @@ function addChangeTable(parent, step) {
 
 function showHeld(parent, held) {
   parent.replaceChildren();
+  heldPicture = null;
   if (!held) { addText(parent, "p", "No plan is held."); return; }
   addText(parent, "p", `The plan ${held.plan} is held since ${held.since}: ${held.movedNodes} nodes would leave a domain; ${held.creates} HyperNodes would be created, ${held.updates} changed and ${held.deletes} deleted.`);
   addText(parent, "p", "This command approves it:");
   addText(parent, "pre", held.command).tabIndex = 0;
+  if (held.drawing.before.length + held.drawing.after.length) {
+    const canvas = document.createElement("canvas");
+    canvas.id = "held-picture";
+    parent.append(canvas);
+    const { numOthers } = held.drawing;
+    if (numOthers) addText(parent, "p", `${numOthers} more domains that the plan touches are not drawn.`);
+    heldPicture = new HeldPicture(canvas, held.drawing);
+    heldPicture.draw();
+  }
   addChangeTable(parent, held);
 }
 

@@ -75,7 +75,6 @@ function sortLinks(links, layout) {
   }
   const sorted = Uint32Array.from({ length: count }, (_, link) => link);
   sorted.sort((one, other) => layout.x[low[one]] - layout.x[low[other]]);
-  const starts = Float64Array.from(sorted, (link) => layout.x[low[link]]);
   const faulty = [];
   for (let link = 0; link < count; link++) if (links.state[link]) faulty.push(link);
   const linksOf = new Map();
@@ -87,7 +86,20 @@ function sortLinks(links, layout) {
   }
   const half = layout.order.length / 2;
   const rails = [...perPort].filter(([, uses]) => uses >= half).map(([port]) => port);
-  return { low, high, lowPort, sorted, starts, faulty, linksOf, rails };
+  return { low, high, lowPort, sorted, faulty, linksOf, rails };
+}
+
+// One line from the middle of a domain to a switch stands for all links of its hosts to it.
+function bundleLinks(shown, links, layout) {
+  const bundles = new Map();
+  for (const link of shown) {
+    if (layout.row[links.low[link]] !== layout.last) continue;
+    const number = layout.domainOf[links.low[link]];
+    const domain = page.domains[number];
+    const middle = domain ? (domain.start + domain.stop) / 2 : layout.x[links.low[link]];
+    bundles.set(`${number} ${links.high[link]}`, [middle, links.high[link]]);
+  }
+  return [...bundles.values()];
 }
 
 function findFirst(values, wanted) {

@@ -16,12 +16,14 @@ function writeAddress() {
   if (picture.chosen >= 0) address.set("device", page.devices.name[picture.chosen]);
   if (gang) address.set("gang", gang.name);
   if (picture.span < layout.width) address.set("at", `${picture.left.toFixed(2)},${picture.span.toFixed(2)}`);
+  if (picture.plane >= 0) address.set("plane", page.planes[picture.plane]);
   if (picture.rail >= 0) address.set("rail", page.links.ports[picture.rail]);
   for (const id of KEPT) if (find(id).value) address.set(id, find(id).value);
   history.replaceState(null, "", `#${address}`);
 }
 
 function drawPicture() {
+  if (!find("changes").hidden) heldPicture?.draw();
   if (find("fabric").hidden) return;
   document.body.dataset.drawMs = picture.draw().toFixed(1);
 }
@@ -76,7 +78,8 @@ function showView() {
     find(`to-${name}`).setAttribute("aria-current", name === view ? "page" : "false");
   }
   for (const id of KEPT) find(id).value = address.get(id) ?? find(id).dataset.first ?? "";
-  picture.rail = links.rails.find((port) => page.links.ports[port] === address.get("rail")) ?? -1;
+  picture.chooseLinks(page.planes.indexOf(address.get("plane")), links.rails.find((port) => page.links.ports[port] === address.get("rail")) ?? -1);
+  find("plane").value = picture.plane;
   find("rail").value = picture.rail;
   gang = page.jobs?.gangs.find((row) => row.name === address.get("gang")) ?? null;
   picture.marked = gang ? gang.nodes.map((number) => page.hosts[number]) : [];
@@ -97,6 +100,8 @@ function fillLists() {
   page.tiers.forEach((name, index) => addOption(find("tier"), index + 1, name));
   find("tier").dataset.first = 1;
   if (page.jobs) find("size").dataset.first = 8 * page.jobs.perNode;
+  addOption(find("plane"), -1, "all");
+  page.planes.forEach((name, index) => addOption(find("plane"), index, name));
   addOption(find("rail"), -1, "all");
   for (const port of links.rails) addOption(find("rail"), port, `rail ${page.links.ports[port]}`);
   for (const id of ["kind", "severity"]) {
@@ -144,7 +149,7 @@ function listen() {
   find("nearer").addEventListener("click", () => change(() => picture.zoom(0.5)));
   find("farther").addEventListener("click", () => change(() => picture.zoom(2)));
   find("whole").addEventListener("click", () => change(() => picture.showAll()));
-  find("rail").addEventListener("change", () => change(() => { picture.rail = Number(find("rail").value); }));
+  for (const id of ["plane", "rail"]) find(id).addEventListener("change", () => change(() => picture.chooseLinks(Number(find("plane").value), Number(find("rail").value))));
   for (const id of ["kind", "severity", "device", "since", "age"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
   for (const id of ["size", "tier"]) find(id).addEventListener("input", () => { showJobs(); writeAddress(); });
   find("csv").addEventListener("click", () => saveFile("findings.csv", renderCsv(showFindings())));

@@ -53,10 +53,23 @@ function drawLine(context, name, from, to) {
 
 class Picture {
   constructor(canvas, layout, links) {
-    Object.assign(this, { canvas, layout, links, rail: -1, chosen: -1, marked: [] });
+    Object.assign(this, { canvas, layout, links, rail: -1, plane: -1, chosen: -1, marked: [] });
     this.context = canvas.getContext("2d");
     this.showAll();
+    this.chooseLinks(-1, -1);
   }
+
+  // Only links of one plane and one rail are drawn; -1: of all. They stay in the order of their lower ends.
+  chooseLinks(plane, rail) {
+    Object.assign(this, { plane, rail });
+    const { links, layout } = this;
+    this.shown = links.sorted.filter((link) => this.isShown(link));
+    this.starts = Float64Array.from(this.shown, (link) => layout.x[links.low[link]]);
+    this.bundles = this.isTreePlane() ? [] : bundleLinks(this.shown, links, layout);
+  }
+
+  // Whether the domains are those of the chosen plane: then one line per domain stands for its links.
+  isTreePlane() { return this.plane < 0 || page.planes[this.plane] === page.plane; }
 
   showAll() { this.left = 0; this.span = this.layout.width; }
 
@@ -96,7 +109,10 @@ class Picture {
 
   placeOf(device) { return { x: this.atX(this.layout.x[device]), y: this.atRow(this.layout.row[device]) }; }
 
-  isShown(link) { return this.rail < 0 || this.layout.row[this.links.low[link]] !== this.layout.last || this.links.lowPort[link] === this.rail; }
+  isShown(link) {
+    if (this.plane >= 0 && !((page.links.planes[link] >> this.plane) & 1)) return false;
+    return this.rail < 0 || this.layout.row[this.links.low[link]] !== this.layout.last || this.links.lowPort[link] === this.rail;
+  }
 
   draw() {
     const begun = performance.now();
@@ -143,24 +159,29 @@ class Picture {
 
   drawLinks() {
     const { links, context } = this;
-    const from = findFirst(links.starts, this.left);
-    const to = findFirst(links.starts, this.left + this.span);
-    this.isDetailed = to - from <= MAX_LINKS * (this.rail < 0 ? 1 : Math.max(1, links.rails.length / 2));
+    const from = findFirst(this.starts, this.left);
+    const to = findFirst(this.starts, this.left + this.span);
+    this.isDetailed = to - from <= MAX_LINKS;
     context.strokeStyle = this.isDetailed ? colorOf("good") : this.colors.line;
     context.lineWidth = this.isDetailed ? 0.6 : 1;
     context.setLineDash([]);
     context.beginPath();
     if (this.isDetailed) {
       for (let at = from; at < to; at++) {
-        const link = links.sorted[at];
-        if (page.links.state[link] || !this.isShown(link)) continue;
+        const link = this.shown[at];
+        if (page.links.state[link]) continue;
         const low = this.placeOf(links.low[link]);
         const high = this.placeOf(links.high[link]);
         context.moveTo(low.x, low.y);
         context.lineTo(high.x, high.y);
       }
-    } else {
+    } else if (this.isTreePlane()) {
       for (const domain of page.domains) this.addBranch(domain);
+    } else {
+      for (const [low, high] of this.bundles) {
+        context.moveTo(this.atX(low), this.atRow(this.layout.last));
+        context.lineTo(this.atX(this.layout.x[high]), this.atRow(this.layout.row[high]));
+      }
     }
     context.stroke();
   }
@@ -245,7 +266,7 @@ class Picture {
     for (const link of this.links.faulty) {
       if (this.isShown(link)) this.drawFault(page.states[page.links.state[link]], this.links.low[link], this.links.high[link]);
     }
-    for (const [one, other] of page.absent) this.drawFault("missing", one, other);
+    if (this.isTreePlane()) for (const [one, other] of page.absent) this.drawFault("missing", one, other);
     for (const [one, other] of page.exchanges) {
       if (!this.isShown(one) && !this.isShown(other)) continue;
       this.drawFault("exchange", this.links.low[one], this.links.high[other]);

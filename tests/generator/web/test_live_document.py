@@ -29,7 +29,7 @@ class BuildClock:
 
 def live(clock: BuildClock, snapshot: Snapshot | None = None) -> LiveDocument:
     sources = sources_of(snapshot=lambda: snapshot)
-    return LiveDocument(sources._replace(find_fabric=clock.build), clock=clock)
+    return LiveDocument(sources._replace(find_planes=clock.build), clock=clock)
 
 
 def unpack(packed: PackedDocument | None) -> Any:  # noqa: ANN401 - a document

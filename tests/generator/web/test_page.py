@@ -95,3 +95,20 @@ def test_it_writes_the_file(tmp_path: Path) -> None:
     ran = run("export", "html", "--reports", folder / "reports", "--out", tmp_path / "out")
     assert (ran.code, ran.out) == (0, "")
     assert (tmp_path / "out/fabric.html").read_text().startswith("<!doctype html>")
+
+
+def test_each_link_is_in_the_planes_of_its_ports(tmp_path: Path) -> None:
+    folder = tmp_path / "fabric"
+    words = ("--hosts", "32", "--rails", "4", "--radix", "16", "--medium", "ethernet")
+    more = ("--storage-leaves", "2", "--out", folder)
+    assert run("simulate", "fabric", *words, *more).code == 0
+    document = read_document(run("export", "html", "--reports", folder / "reports").out)
+    links, kinds = document["links"], document["devices"]["kind"]
+    assert document["planes"] == ["compute", "storage"]
+    assert set(links["planes"]) == {1, 2}
+    of_hosts = [
+        bits
+        for a, b, bits in zip(links["a"], links["b"], links["planes"], strict=True)
+        if "host" in (kinds[a], kinds[b])
+    ]
+    assert sorted(of_hosts) == [1] * 32 * 4 + [2] * 32 * 2

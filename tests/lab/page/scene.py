@@ -115,7 +115,7 @@ class PageScene:
     ) -> Iterator[str]:
         """Serve the page, and yield its address."""
         sources = build_page_sources(
-            lambda: self.loop.fabric,
+            self.loop.find_planes,
             lambda: self.snapshot,
             self.history,
             approve_command="toponaut approve --kube",

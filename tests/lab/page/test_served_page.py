@@ -60,10 +60,10 @@ def text_of(browser: Browser, selector: str) -> str:
     return str(browser.run(f"document.querySelector({json.dumps(selector)}).innerText"))
 
 
-def count_colored(browser: Browser, color: str) -> int:
+def count_colored(browser: Browser, color: str, picture: str = "picture") -> int:
     """Return how many pixels of the picture have a color, such as #0a56b0."""
     script = """(() => {
-        const canvas = document.getElementById("picture");
+        const canvas = document.getElementById("PICTURE");
         const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
         const wanted = COLOR;
         let found = 0;
@@ -72,7 +72,7 @@ def count_colored(browser: Browser, color: str) -> int:
         return found;
     })()"""
     rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
-    return int(browser.run(script.replace("COLOR", json.dumps(rgb))))
+    return int(browser.run(script.replace("COLOR", json.dumps(rgb)).replace("PICTURE", picture)))
 
 
 def test_the_login_opens_the_page_and_the_logout_closes_it(
@@ -153,6 +153,9 @@ def test_the_changes_show_the_held_plan_and_its_command(
     assert f"{NUM_LOST} nodes would leave a domain" in text
     assert f"toponaut approve --kube {held.hash}" in text
     assert re.search(rf"node\t{scene.hosts[-1]}\tleaf-\S+\tunplaced", text)
+    drawn = browser.run("document.getElementById('held-picture').ariaLabel")
+    assert re.search(r"The held plan: \d+ nodes from leaf-\S+ to no drawn domain", drawn)
+    assert count_colored(browser, "#cf222e", "held-picture") > 0, "nodes that leave are drawn"
     browser.focus_by_tab("#steps summary")
     browser.press("Enter")
     browser.wait_for("document.querySelector('#steps details').open")
