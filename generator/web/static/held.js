@@ -2,10 +2,10 @@
 const HELD_HEIGHT = 320;
 const BOX = { height: 54, top: 26 };
 
-// The place of each box of one side, from the left to the right.
-function placeBoxes(boxes, width, top) {
-  const room = width / Math.max(boxes.length, 1);
-  return boxes.map((box, index) => ({ ...box, x: index * room + 4, width: Math.max(room - 8, 4), top }));
+// The place of each box of one side. A domain that is on both sides has the same column.
+function placeBoxes(boxes, columns, width, top) {
+  const room = Math.min(width / Math.max(columns.length, 1), 300);
+  return boxes.map((box) => ({ ...box, x: columns.indexOf(box.name) * room + 4, width: Math.max(room - 8, 4), top }));
 }
 
 function styleOfFlow([from, to]) { return from < 0 ? "exchange" : to < 0 ? "missing" : "swapped"; }
@@ -32,8 +32,9 @@ class HeldPicture {
     context.font = "12px system-ui, sans-serif";
     const style = getComputedStyle(document.documentElement);
     this.color = (name) => style.getPropertyValue(`--${name}`).trim();
-    const before = placeBoxes(drawing.before, width, BOX.top);
-    const after = placeBoxes(drawing.after, width, HELD_HEIGHT - BOX.height - 8);
+    const columns = [...new Set([...drawing.before, ...drawing.after].map((box) => box.name))];
+    const before = placeBoxes(drawing.before, columns, width, BOX.top);
+    const after = placeBoxes(drawing.after, columns, width, HELD_HEIGHT - BOX.height - 8);
     this.write("Before", 4, 16, 80);
     this.write("After", 4, HELD_HEIGHT - BOX.height - 16, 80);
     for (const box of [...before, ...after]) this.drawBox(box);
