@@ -72,6 +72,7 @@ bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one
 	@$(BIN)/python -m tests.bench.placing
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
+	@$(BIN)/python -m tests.bench.page
 
 # Of each parser.
 SECONDS ?= 20
