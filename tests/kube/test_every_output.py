@@ -32,7 +32,6 @@ Content = Mapping[str, object]
 FLAVOR = {"name": "gpu", "nodeLabels": {"kubernetes.io/os": "linux"}}
 SETTINGS: Mapping[OutputType, Mapping[str, object]] = {
     OutputType.LABELS: {"compat": ["topograph", "nvidia"]},
-    OutputType.KUEUE: {"flavor": FLAVOR},
     OutputType.KAI: {"aliases": False},
 }
 EVERY = [{"type": str(kind), **SETTINGS.get(kind, {})} for kind in OutputType]
@@ -122,6 +121,7 @@ def states(cluster: OutputCluster) -> dict[str, str]:
     return {row.split()[0]: row.split()[1] for row in table}
 
 
+@pytest.mark.long
 def test_every_output_is_applied_held_approved_and_removed(
     cluster: OutputCluster, tmp_path: Path
 ) -> None:
@@ -186,6 +186,7 @@ def test_plan_and_apply_write_every_output_once(cluster: OutputCluster) -> None:
     assert cluster.writes(before) == [], "a second apply writes nothing"
 
 
+@pytest.mark.long
 def test_kueue_gets_the_older_version_where_only_that_is_served(
     tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
 ) -> None:

@@ -1,4 +1,4 @@
-"""Compare the engine with the real scheduler for longer: python -m tests.live."""
+"""Compare the engine with the real schedulers for longer: python -m tests.live."""
 
 from __future__ import annotations
 
@@ -8,33 +8,48 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import click
+import pytest
 
 from tests.live.gang_days import Comparison, GangDay, draw_gangs, find_faults, scene_of
-from tests.live.kube_cluster import kube_cluster
+from tests.live.schedulers import SCHEDULERS, Scheduler
 
 
 @click.command()
+@click.option(
+    "--scheduler",
+    "names",
+    type=click.Choice([*SCHEDULERS]),
+    default=tuple(SCHEDULERS),
+    multiple=True,
+    help="Default: all.",
+)
 @click.option("--nodes", default=(64, 1_000), multiple=True, show_default=True)
 @click.option("--gangs", default=60, show_default=True, help="Gangs for each number of nodes.")
 @click.option("--seed", default=1, show_default=True)
-def main(nodes: Sequence[int], gangs: int, seed: int) -> None:
-    """Print what was compared; fail if the scheduler contradicts the engine."""
+def main(names: Sequence[str], nodes: Sequence[int], gangs: int, seed: int) -> None:
+    """Print what was compared; fail if a scheduler contradicts the engine."""
     faults = []
-    for num_nodes in nodes:
-        rows = compare(num_nodes, gangs, seed=seed)
-        click.echo(f"{num_nodes} nodes, {len(rows)} gangs, seed {seed}: {summarise(rows)}")
-        faults += find_faults(rows)
+    for name in names:
+        for num_nodes in nodes:
+            try:
+                rows = compare(SCHEDULERS[name], num_nodes, gangs, seed=seed)
+            except pytest.skip.Exception as missing:
+                click.echo(f"{name}: not run: {missing}")
+                break
+            counts = summarise(rows)
+            click.echo(f"{name}: {num_nodes} nodes, {len(rows)} gangs, seed {seed}: {counts}")
+            faults += find_faults(rows)
     for fault in faults:
         click.echo(fault)
     raise SystemExit(bool(faults))
 
 
-def compare(num_nodes: int, num_gangs: int, *, seed: int) -> list[Comparison]:
+def compare(scheduler: Scheduler, num_nodes: int, num_gangs: int, *, seed: int) -> list[Comparison]:
     """Return the comparison of each gang of a day; each is printed on stderr."""
     rows = []
-    with tempfile.TemporaryDirectory() as folder, kube_cluster(Path(folder)) as cluster:
+    with tempfile.TemporaryDirectory() as folder, scheduler.start(Path(folder)) as cluster:
         day = GangDay(cluster, scene_of(Path(folder) / "scene", num_nodes))
-        for gang in draw_gangs(num_gangs, num_nodes, seed=seed):
+        for gang in draw_gangs(num_gangs, num_nodes, seed=seed, num_kinds=scheduler.num_kinds):
             row = day.compare(gang)
             pods = ", ".join(f"{num} x {size}m" for size, num in Counter(gang.millicores).items())
             tiers = f"engine {row.engine_tier}, scheduler {row.scheduler_tier}"
@@ -53,7 +68,7 @@ def summarise(rows: Sequence[Comparison]) -> str:
         f"same tier {counts['same']}, refused by both {counts['refused']}, "
         f"scheduler at a higher tier {counts['higher']}, not placed by the scheduler alone "
         f"{counts['unplaced']}, scheduler at a lower tier {counts['lower']}; "
-        f"domain predicted {sum(predicted)} of {len(predicted)}; "
+        f"choice predicted {sum(predicted)} of {len(predicted)}; "
         f"nodes of the engine accepted {accepted} of {len(placed)}"
     )
 

@@ -25,7 +25,7 @@ from topology.synthetic import FabricKind, SyntheticSpec
 PREFIX = "topology.toponaut.io"
 NODE_TIER = "node"
 _MAX_GANGS = 8
-"""More gangs than these are not kept: the oldest ones end."""
+"""More gangs than these are not kept, unless a load is given: the oldest ones end."""
 _SIZES = (2, 4, 7, 8, 12, 16, 24, 32, 48, 96, 192)
 _MAX_PODS = 192
 _PARTS = (4_000, 7_900, 8_000, 15_500, 16_000, 24_000, 32_000, 60_000, NODE_MILLICORES)
@@ -44,21 +44,32 @@ class Comparison(NamedTuple):
     """The lowest tier at which the scheduler placed the gang."""
     is_accepted: bool | None
     """Whether the scheduler takes the nodes of the engine; None without an answer."""
+    num_leaves: int | None
+    """Leaves that the scheduler uses; None if it refuses the gang."""
+    least_leaves: int | None
+    """Leaves that the engine uses."""
     is_predicted: bool | None
     """Whether the preset of the scheduler predicts its choice: each node's number of pods, or, for
     `kubernetes`, the score of the domain.
 
-    None for pods of several sizes, whose order differs from try to try, and if the scheduler
-    refuses the gang.
+    None for pods of several sizes, whose order differs from try to try, if the scheduler refuses
+    the gang, and under `kubernetes` for one node.
     """
 
 
 class GangDay:
     """A cluster with the labels of a fabric, and its gangs."""
 
-    def __init__(self, cluster: GangCluster, scene: Scene) -> None:
-        """Add the hosts of a fabric as nodes, with the labels of `toponaut export labels`."""
+    def __init__(self, cluster: GangCluster, scene: Scene, *, load: float | None = None) -> None:
+        """Add the hosts of a fabric as nodes, with the labels of `toponaut export labels`.
+
+        Args:
+            cluster: without nodes.
+            scene: the fabric.
+            load: share of the cluster that running gangs may use; the oldest ones end before.
+        """
         self._cluster = cluster
+        self._load = load
         self._used = dict.fromkeys(scene.hosts, 0)
         self._gangs: dict[str, tuple[Gang, Sequence[str]]] = {}
         """The gangs that run, by name, and the node of each pod."""
@@ -67,6 +78,12 @@ class GangDay:
         self._tiers = (NODE_TIER, *self._tree.tiers)
         self.keys = (HOST_LABEL, *build_tier_keys(self._tree.tiers, PREFIX))
         """By tier, from the node itself: the label key."""
+        self._leaf_of = {
+            node: domain.name
+            for domain in self._tree.domains
+            if domain.tier == 1
+            for node in self._tree.nodes_of(domain)
+        }
         exported = run("export", "labels", *sources).out
         for document in yaml.safe_load_all(exported):
             cluster.add_node(document["metadata"]["name"], document["metadata"]["labels"])
@@ -75,20 +92,35 @@ class GangDay:
 
     def compare(self, gang: Gang) -> Comparison:
         """Place a gang by both; the gang stays where the engine has placed it."""
+        self._make_room(gang)
         found = self._place(gang)
         tier = None
         if found.tier is not None:
             tier = max(self._tiers.index(found.tier), self._cluster.lowest_tier)
         scheduled, where = self._schedule(gang)
-        is_equal = len(set(gang.millicores)) == 1
-        predicted = self._predict(gang, scheduled, where) if scheduled and is_equal else None
-        accepted = None
+        predicted = None if scheduled is None else self._predict(gang, scheduled, where)
+        accepted: bool | None = None
+        nodes: tuple[str, ...] = ()
         if found.is_feasible:
             nodes = _order_nodes(gang, found)
             name, bound = self._cluster.submit(gang, tier=tier, nodes=nodes)
             accepted = bound is not None and set(bound) <= set(nodes)
             self._keep(name, gang, bound or ())
-        return Comparison(gang, tier, found.is_proved, scheduled, accepted, predicted)
+        leaves, least = self._count_leaves(where), self._count_leaves(nodes)
+        return Comparison(
+            gang, tier, found.is_proved, scheduled, accepted, leaves, least, predicted
+        )
+
+    def _count_leaves(self, nodes: Sequence[str]) -> int | None:
+        return len({self._leaf_of[node] for node in nodes}) or None
+
+    def _make_room(self, gang: Gang) -> None:
+        """End the oldest gangs until the cluster has the load with this gang."""
+        if self._load is None:
+            return
+        limit = self._load * NODE_MILLICORES * len(self._used) - sum(gang.millicores)
+        while self._gangs and sum(self._used.values()) > limit:
+            self._end(next(iter(self._gangs)))
 
     def _place(self, gang: Gang, **spec: str) -> Placement:
         nodes = [
@@ -122,9 +154,12 @@ class GangDay:
                 return tier, bound
         return None, ()
 
-    def _predict(self, gang: Gang, tier: int, nodes: Sequence[str]) -> bool:
+    def _predict(self, gang: Gang, tier: int, nodes: Sequence[str]) -> bool | None:
         """Return whether the preset of the scheduler predicts its choice."""
         preset = self._cluster.preset
+        is_one_node = preset is Preset.KUBERNETES and tier == 0
+        if len(set(gang.millicores)) > 1 or is_one_node:
+            return None
         placement = self._place(gang, preset=preset, required=self._tiers[tier])
         ours = [node for pods in placement.assignment.values() for node in pods if node]
         if preset is not Preset.KUBERNETES:
@@ -145,7 +180,7 @@ class GangDay:
         self._gangs[name] = gang, nodes
         for node, millicores in zip(nodes, gang.millicores, strict=bool(nodes)):
             self._used[node] += millicores
-        while len(self._gangs) > _MAX_GANGS:
+        while self._load is None and len(self._gangs) > _MAX_GANGS:
             self._end(next(iter(self._gangs)))
 
     def _end(self, name: str) -> None:
@@ -183,9 +218,11 @@ def draw_gangs(
     return gangs
 
 
-def run_day(cluster: GangCluster, scene: Scene, gangs: Sequence[Gang]) -> list[Comparison]:
+def run_day(
+    cluster: GangCluster, scene: Scene, gangs: Sequence[Gang], *, load: float | None = None
+) -> list[Comparison]:
     """Return the comparison of each gang, in order."""
-    day = GangDay(cluster, scene)
+    day = GangDay(cluster, scene, load=load)
     return [day.compare(gang) for gang in gangs]
 
 
