@@ -9,9 +9,9 @@ import pytest
 from generator.cli.exit_codes import ExitCode
 from tests.generator.rpc.credentials import Pki
 from tests.generator.scenes import PAIRS, Scene, run
+from tests.kube.accounts import Accounts
 from tests.kube.proxy import FaultProxy
 from tests.kube.servers import PORT_OPTIONS, Cluster, Ports, serving
-from tests.kube.test_tokens import Accounts
 from tests.lab.api_server import ApiServer
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
