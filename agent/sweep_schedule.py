@@ -70,7 +70,8 @@ class SweepSchedule:
     fabric: ElectionSource | None = None
     """Reads elections; None if the node sweeps, or does not sweep, without an election."""
     handed_over: frozenset[str] = frozenset()
-    """Subnets for which another node's sweep counts, and that this node is not elected to sweep."""
+    """Subnets for which another node's sweep counts, and that this node neither is elected to sweep
+    nor is a witness for."""
     _last: CollectorRun | None = None
     _swept_at_s: float = 0.0
     _targets: tuple[SweepTarget, ...] | None = None
@@ -89,6 +90,7 @@ class SweepSchedule:
             if sweeper.node == name
         )
         own = {target.subnet for target in targets}
+        own |= {witness.subnet for witness in status.witnesses if witness.node == name}
         # The predecessor's sweep counts until the first sweep of a new sweeper counts.
         others = {sweep.subnet for sweep in status.sweeps if sweep.node != name}
         self.handed_over = frozenset(others - own)

@@ -4,7 +4,8 @@
 - `sources`: reads them for commands, from files or a cluster.
 - `claims`: reports to claims; the sweep of each subnet that counts. Pure.
 - `reported_sweep`: a sweep that a node reports, and its claims. Pure.
-- `sweep_choice`: which sweep of a subnet counts, and what speaks against it. Pure.
+- `sweep_choice`: which sweep of a subnet counts. Pure.
+- `sweep_verdicts`: what speaks against a sweep: other sweeps of its subnet, and hosts. Pure.
 - `named_sweepers`: the nodes whose sweeps count, and the subnets that need one. Pure.
 - `host_evidence`: a sweep compared with what hosts report about themselves. Pure.
 - `sweep_views`: the cables of a sweep as arrays, and how two sweeps differ. Pure.

@@ -29,11 +29,11 @@ from generator.ingest.reported_sweep import ReportedSweep
 from generator.ingest.sweep_budget import SweepParser
 from generator.ingest.sweep_choice import (
     SweepChooser,
-    SweepEvidence,
     UsedSweep,
     find_lone_participants,
 )
 from generator.ingest.sweep_findings import derive_ignored_findings
+from generator.ingest.sweep_verdicts import SweepEvidence
 from generator.ingest.unusable_reports import derive_excess_findings
 from topology.model.bounded_cache import BoundedCache
 from topology.model.claims import Claim, SweptClaims

@@ -28,9 +28,12 @@ class SweepRank(IntEnum):
     SPARE = 1
     COUNTED = 2
     """The predecessor of a new sweeper: its sweep counts until its successor's is confirmed."""
-    LISTED = 3
+    WITNESS = 3
+    """It was compared with the used sweep last. It is compared until another sweeper has swept, and
+    never used."""
+    LISTED = 4
     """A person lists the node in the spec of the Fabric object."""
-    UNNAMED = 4
+    UNNAMED = 5
     """Any node of a folder."""
 
 
@@ -59,6 +62,8 @@ class NamedSweepers:
                 return SweepRank.ELECTED if is_elected else SweepRank.SPARE
         if any((sweep.subnet, sweep.node) == key for sweep in self.status.sweeps):
             return SweepRank.COUNTED
+        if self.witness_node(subnet) == node:
+            return SweepRank.WITNESS
         if self.listed:
             return SweepRank.LISTED
         return None if self.has_agent_tokens else SweepRank.UNNAMED
@@ -67,6 +72,11 @@ class NamedSweepers:
         """Return the node whose sweep of a subnet is confirmed; None if there is none."""
         sweeps = (sweep.node for sweep in self.status.sweeps if sweep.subnet == subnet)
         return next(sweeps, None)
+
+    def witness_node(self, subnet: str) -> str | None:
+        """Return the node whose sweep was compared with the used one last; None if none was."""
+        nodes = (one.node for one in self.status.witnesses if one.subnet == subnet)
+        return next((node for node in nodes if not self.listed or node in self.listed), None)
 
 
 EVERY_SWEEPER: Final = NamedSweepers()

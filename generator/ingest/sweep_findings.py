@@ -120,10 +120,27 @@ def describe_difference(difference: SweepDifference) -> str:
 
 
 def build_disagreement_finding(
-    nodes: tuple[str, str], subnet: str, difference: SweepDifference
+    nodes: tuple[str, str], subnet: str, difference: SweepDifference, *, silent: str | None
 ) -> Finding:
-    """Return the finding about two sweeps that differ; it names both nodes."""
+    """Return the finding about two sweeps that differ; it names both nodes.
+
+    Args:
+        nodes: the node whose sweep is used, and the other one.
+        subnet: that both swept.
+        difference: how they differ.
+        silent: the node of the two that does not sweep any longer.
+    """
     first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
+    advice = (
+        "After a change of cables this ends with their next sweeps. If it does not, run "
+        "ibnetdiscover on both, and list only the nodes that you trust in spec.sweepers."
+    )
+    if silent is not None:
+        advice = (
+            f"{show(silent, 253)} does not sweep any longer, so this ends when a third node has "
+            "swept and sees the same. If there is none, run ibnetdiscover on another node, and "
+            "list only the nodes that you trust in spec.sweepers."
+        )
     return finding_about(
         FindingKind.SWEEPS_DISAGREE,
         [first, second],
@@ -131,14 +148,18 @@ def build_disagreement_finding(
         message=(
             f"The sweeps of subnet {subnet} by {first} and {second} disagree: "
             f"{describe_difference(difference)}. Nothing is moved that follows from only one of "
-            "them. After a change of cables this ends with their next sweeps. If it does not, run "
-            "ibnetdiscover on both, and list only the nodes that you trust in spec.sweepers."
+            f"them. {advice}"
         ),
     )
 
 
 def build_disagreement_doubt(
-    nodes: tuple[str, str], subnet: str, difference: SweepDifference, *, hosts: frozenset[str]
+    nodes: tuple[str, str],
+    subnet: str,
+    difference: SweepDifference,
+    *,
+    hosts: frozenset[str],
+    silent: str | None,
 ) -> SweepDoubt:
     """Return the doubt about a sweep from which another named node's sweep differs.
 
@@ -147,12 +168,15 @@ def build_disagreement_doubt(
         subnet: that both swept.
         difference: how they differ.
         hosts: the nodes in question.
+        silent: the node of the two that does not sweep any longer.
     """
     first, second = (show(node, 253) for node in sorted(nodes, key=natural_key))
     message = (
         f"the sweeps of subnet {subnet} by {first} and {second} disagree: "
         f"{describe_difference(difference)}"
     )
+    if silent is not None:
+        message += f"; {show(silent, 253)} does not sweep any longer, and no other node has swept"
     return SweepDoubt(DoubtKind.SWEEPS_DISAGREE, message, hosts)
 
 
@@ -162,5 +186,14 @@ def build_unconfirmed_doubt(node: str, subnet: str, predecessor: str | None) -> 
     message = (
         f"node {show(node, 253)} sweeps subnet {subnet} {before}, and no other sweep confirms what "
         "it found"
+    )
+    return SweepDoubt(DoubtKind.SWEEP_UNCONFIRMED, message)
+
+
+def build_lost_witness_doubt(node: str, subnet: str, witness: str) -> SweepDoubt:
+    """Return the doubt about a sweep that was compared with another one, which is unusable now."""
+    message = (
+        f"the sweep of subnet {subnet} by {show(witness, 253)} is missing or unusable, and no "
+        f"other sweep confirms what {show(node, 253)} found"
     )
     return SweepDoubt(DoubtKind.SWEEP_UNCONFIRMED, message)

@@ -21,7 +21,13 @@ from generator.ingest.sweep_choice import UsedSweep
 from generator.observe.freshness import STALE_PERIODS, is_fresh
 from topology.model.ids import natural_key
 from topology.reports.compact_reports import Report
-from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
+from topology.reports.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    SweepWitness,
+)
 
 _ROLE_ORDER: Final = (SweepRole.ELECTED, SweepRole.SPARE)
 _NUMBER: Final = re.compile(r"[1-9][0-9]?\Z")
@@ -54,7 +60,7 @@ def elect_sweepers(
     period: timedelta | None,
     unready: Collection[str] = (),
 ) -> FabricStatus:
-    """Return the sweepers of each subnet; the nodes whose sweeps count stay.
+    """Return the sweepers of each subnet; the nodes whose sweeps count, and the witnesses, stay.
 
     The order of the reports does not matter. A subnet whose nodes are all silent keeps its
     sweepers. Cost: O(ports).
@@ -96,7 +102,8 @@ def elect_sweepers(
         for sweeper in _elect_for_subnet(candidates.get(subnet, ())) or before[subnet]
     ]
     sweeps = (sweep for sweep in named.status.sweeps if sweep.subnet in known)
-    return FabricStatus(sweepers=tuple(sweepers), sweeps=tuple(sweeps))
+    witnesses = (one for one in named.status.witnesses if one.subnet in known)
+    return FabricStatus(sweepers=tuple(sweepers), sweeps=tuple(sweeps), witnesses=tuple(witnesses))
 
 
 def confirm_sweeps(
@@ -105,7 +112,8 @@ def confirm_sweeps(
     """Return the status with the nodes whose sweeps count after a round.
 
     The sweep of a new node counts if another sweep confirms it, or if the HyperNodes agree with it:
-    it changed nothing, or a person approved what it changed.
+    it changed nothing, or a person approved what it changed. A witness whose sweep is gone stays
+    recorded until the HyperNodes agree: then nothing is left that it could have contradicted.
 
     Args:
         status: the elected sweepers, and the nodes whose sweeps counted so far.
@@ -113,14 +121,17 @@ def confirm_sweeps(
         is_in_sync: whether the HyperNodes agree with the tree of this round.
     """
     swept = {sweeper.subnet for sweeper in status.sweepers}
+    used = [sweep for sweep in used if sweep.subnet in swept]
     counted = {sweep.subnet: sweep.node for sweep in status.sweeps}
-    counted |= {
-        sweep.subnet: sweep.node
-        for sweep in used
-        if sweep.subnet in swept and (sweep.is_confirmed or is_in_sync)
-    }
+    counted |= {sweep.subnet: sweep.node for sweep in used if sweep.is_confirmed or is_in_sync}
     sweeps = (CountedSweep(subnet=subnet, node=node) for subnet, node in sorted(counted.items()))
-    return status.model_copy(update={"sweeps": tuple(sweeps)})
+    compared = {one.subnet: one.node for one in status.witnesses} | {
+        sweep.subnet: sweep.witness for sweep in used if sweep.witness or is_in_sync
+    }
+    witnesses = (
+        SweepWitness(subnet=subnet, node=node) for subnet, node in sorted(compared.items()) if node
+    )
+    return status.model_copy(update={"sweeps": tuple(sweeps), "witnesses": tuple(witnesses)})
 
 
 def _is_allowed(node: str, named: NamedSweepers) -> bool:

@@ -22,6 +22,7 @@ from topology.reports.fabric_status import (
     FabricStatus,
     Sweeper,
     SweepRole,
+    SweepWitness,
     render_fabric,
 )
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
@@ -234,8 +235,13 @@ class Elections:
         self.file = root / "fabrics" / "default.yaml"
         self.file.parent.mkdir()
 
-    def tell(self, *rows: tuple[str, str, str], counted: dict[str, str] | None = None) -> None:
-        """Write the sweepers as rows of subnet, node and role, and the sweeps that count."""
+    def tell(
+        self,
+        *rows: tuple[str, str, str],
+        counted: dict[str, str] | None = None,
+        witnesses: dict[str, str] | None = None,
+    ) -> None:
+        """Write the sweepers as rows of subnet, node and role, and the other nodes by subnet."""
         sweepers = tuple(
             Sweeper(subnet=subnet, node=name, device="mlx5_0", port=1, role=SweepRole(role))
             for subnet, name, role in rows
@@ -243,7 +249,10 @@ class Elections:
         sweeps = tuple(
             CountedSweep(subnet=subnet, node=name) for subnet, name in (counted or {}).items()
         )
-        status = FabricStatus(sweepers=sweepers, sweeps=sweeps)
+        compared = tuple(
+            SweepWitness(subnet=subnet, node=name) for subnet, name in (witnesses or {}).items()
+        )
+        status = FabricStatus(sweepers=sweepers, sweeps=sweeps, witnesses=compared)
         self.file.write_text(json.dumps(render_fabric(status)))
 
 
@@ -276,6 +285,22 @@ def test_it_sweeps_while_elected_and_withdraws_once_another_node_has_swept(
         rounds.tick()
     agent.start(is_sweeping=True, store=elections.store).tick()
     assert agent.swept == {1: B}
+
+
+def test_it_keeps_its_last_sweep_while_it_is_a_witness(agent: Agent, elections: Elections) -> None:
+    agent.answers["ibnetdiscover"] = FABRIC
+    rounds = agent.start(is_sweeping=True, store=elections.store, interval_s=1000.0)
+    elections.tell((A, "node01", "spare"), counted={A: "node02"})
+    rounds.tick()
+    others = [(A, "node02", "elected"), (A, "node03", "spare")]
+    elections.tell(*others, counted={A: "node02"}, witnesses={A: "node01"})
+    rounds.tick()
+    agent.start(is_sweeping=True, store=elections.store).tick()
+    assert agent.swept == {0: A}
+    elections.tell(*others, counted={A: "node02"}, witnesses={A: "node03"})
+    for _ in range(2):
+        rounds.tick()
+    assert agent.swept == {}
 
 
 @pytest.mark.parametrize("role", ["elected", "spare"])

@@ -65,12 +65,24 @@ class CountedSweep(_Model):
     node: Name
 
 
+class SweepWitness(_Model):
+    """The node whose sweep of a subnet the sweep that counts was last compared with.
+
+    It keeps its sweep, also if it is elected no longer, until another sweeper has swept.
+    """
+
+    subnet: Subnet
+    node: Name
+
+
 class FabricStatus(_Model):
     """The part of the Fabric status that agents read."""
 
     sweepers: Annotated[tuple[Sweeper, ...], Field(max_length=MAX_SWEEPERS)] = ()
     """Sorted by subnet and role: per subnet one elected node, and a spare if there is another."""
     sweeps: Annotated[tuple[CountedSweep, ...], Field(max_length=MAX_SWEEPERS)] = ()
+    """Sorted by subnet."""
+    witnesses: Annotated[tuple[SweepWitness, ...], Field(max_length=MAX_SWEEPERS)] = ()
     """Sorted by subnet."""
 
 

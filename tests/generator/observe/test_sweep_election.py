@@ -14,7 +14,7 @@ from generator.observe.sweep_election import confirm_sweeps, elect_sweepers
 from tests.generator.sweep_reports import ABLE, NOW, PERIOD, A, B, hca, node
 from topology.model.facts import DeviceKind, Port, PortState
 from topology.model.ids import Id, IdKind
-from topology.reports.fabric_status import CountedSweep, FabricStatus
+from topology.reports.fabric_status import CountedSweep, FabricStatus, SweepWitness
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
 
 STALE = timedelta(minutes=4)
@@ -171,9 +171,36 @@ def test_the_sweep_of_a_new_node_counts_if_it_is(
     assert status.sweepers == COUNTED.sweepers
 
 
-def test_it_keeps_the_nodes_whose_sweeps_count() -> None:
-    found, _ = elected(node("n1"), previous=COUNTED)
-    assert found.sweeps == COUNTED.sweeps
+WITNESSED = COUNTED.model_copy(update={"witnesses": (SweepWitness(subnet=A, node="n7"),)})
+
+
+@pytest.mark.parametrize(
+    ("witness", "is_in_sync", "kept"),
+    [
+        pytest.param("n8", False, ["n8"], id="is replaced by one that was compared"),
+        pytest.param(None, False, ["n7"], id="stays although its sweep is gone"),
+        pytest.param(
+            None, True, [], id="ends when its sweep is gone and nothing is left to change"
+        ),
+    ],
+)
+def test_a_witness(
+    witness: str | None,
+    is_in_sync: bool,  # noqa: FBT001 - a table's column
+    kept: list[str],
+) -> None:
+    used = UsedSweep(A, "n1", is_confirmed=True, witness=witness)
+    status = confirm_sweeps(WITNESSED, [used], is_in_sync=is_in_sync)
+    assert [one.node for one in status.witnesses] == kept
+
+
+def test_a_witness_stays_while_no_sweep_is_used() -> None:
+    assert confirm_sweeps(WITNESSED, [], is_in_sync=True).witnesses == WITNESSED.witnesses
+
+
+def test_it_keeps_the_nodes_whose_sweeps_count_and_the_witnesses() -> None:
+    found, _ = elected(node("n1"), previous=WITNESSED)
+    assert (found.sweeps, found.witnesses) == (WITNESSED.sweeps, WITNESSED.witnesses)
 
 
 def in_cluster(
