@@ -1,5 +1,6 @@
 """What the generator's token can do on a real API server: change nothing that is not its own."""
 
+import contextlib
 import secrets
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from generator.kube.resources import (
+    CONFIG_MAPS,
     FABRICS,
     HYPERNODES,
     LEASES,
@@ -17,7 +19,7 @@ from generator.kube.resources import (
     RESERVATIONS,
 )
 from generator.objects.tree_record import RecentChanges, TreeRecord, render_tree_record
-from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
+from tests.daemonset.callers import APPLY, MERGE, Caller, make_node, named, on_node
 from tests.daemonset.tools import NAMESPACE
 from tests.kube.examples import made
 from tests.lab.api_server import ApiServer
@@ -28,6 +30,8 @@ GENERATOR: Final = "toponaut-generator"
 SOURCE: Final = "volcano.sh/network-topology-source"
 OURS: Final = {SOURCE: "toponaut"}
 _ROLES: Final = "/apis/rbac.authorization.k8s.io/v1"
+_EVENTS: Final = "/apis/events.k8s.io/v1/namespaces/default/events"
+_MANAGED: Final = "fieldManager=toponaut-configmap&force=true"
 
 
 def hypernode(labels: Mapping[str, str]) -> dict[str, Any]:
@@ -72,16 +76,39 @@ def generator(cluster: ApiServer) -> Caller:
     return caller
 
 
-@pytest.fixture
-def may_write_nodes(cluster: ApiServer, generator: Caller) -> Iterator[None]:
-    """Give the generator every right on nodes, as a careless edit of its role would."""
-    name = fresh("nodes")
-    rule = {"apiGroups": [""], "resources": ["nodes", "nodes/status"], "verbs": ["*"]}
+@contextlib.contextmanager
+def every_right_on(cluster: ApiServer, group: str, *resources: str) -> Iterator[None]:
+    """Give the generator every right on some kinds, as a careless edit of its role would."""
+    name = fresh("careless")
+    rule = {"apiGroups": [group], "resources": resources, "verbs": ["*"]}
     cluster.expect("POST", f"{_ROLES}/clusterroles", {"metadata": {"name": name}, "rules": [rule]})
     subject = {"kind": "ServiceAccount", "name": GENERATOR, "namespace": NAMESPACE}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
     binding = {"metadata": {"name": name}, "roleRef": role, "subjects": [subject]}
     cluster.expect("POST", f"{_ROLES}/clusterrolebindings", binding)
+    yield
+    cluster.expect("DELETE", f"{_ROLES}/clusterrolebindings/{name}")
+
+
+@pytest.fixture
+def may_write_configmaps(cluster: ApiServer, generator: Caller) -> Iterator[None]:
+    with every_right_on(cluster, "", "configmaps"):
+        wait_until(
+            lambda: generator.ask("GET", CONFIG_MAPS.path(namespace=NAMESPACE)).status != 200,
+            deadline_s=30,
+            what="the right is in force",
+        )
+        yield
+
+
+@pytest.fixture
+def may_write_nodes(cluster: ApiServer, generator: Caller) -> Iterator[None]:
+    with every_right_on(cluster, "", "nodes", "nodes/status"):
+        wait_for_the_policy_of_nodes(cluster, generator)
+        yield
+
+
+def wait_for_the_policy_of_nodes(cluster: ApiServer, generator: Caller) -> None:
     node = NODES.path(make_node(cluster)["metadata"]["name"])
     own = {"metadata": {"labels": {"toponaut.io/leaf": "a"}}}
     foreign = {"metadata": {"labels": {"rack": "r2"}}}
@@ -94,8 +121,6 @@ def may_write_nodes(cluster: ApiServer, generator: Caller) -> Iterator[None]:
         deadline_s=30,
         what="the right and the policy are in force",
     )
-    yield
-    cluster.expect("DELETE", f"{_ROLES}/clusterrolebindings/{name}")
 
 
 def test_it_writes_its_own_hypernodes(generator: Caller) -> None:
@@ -208,6 +233,75 @@ def test_it_deletes_reservations_that_have_ended_and_no_others(
     assert cluster.request("GET", path).status == 404
 
 
+def test_it_writes_no_lease_but_its_own(generator: Caller) -> None:
+    owner = {"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "1"}
+    for metadata in (
+        {"name": fresh("election-of-others")},
+        {"name": "kube-scheduler"},
+        {"name": GENERATOR, "finalizers": ["a.org/b"]},
+        {"name": GENERATOR, "ownerReferences": [owner]},
+    ):
+        lease = {"metadata": metadata, "spec": {"holderIdentity": "pod-1"}}
+        answer = generator.ask("POST", f"{LEASES.path(namespace=NAMESPACE)}?dryRun=All", lease)
+        assert (answer.status, "no Lease but its own" in answer.message) == (403, True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"reportingController": "kubelet"}, {"finalizers": ["a.org/b"]}],
+    ids=["in the name of others", "with a finalizer"],
+)
+def test_it_creates_no_event(change: dict[str, Any], generator: Caller) -> None:
+    event = make_event()
+    event["metadata"] |= {key: change[key] for key in change if key == "finalizers"}
+    event |= {key: change[key] for key in change if key != "finalizers"}
+    answer = generator.ask("POST", _EVENTS, event)
+    assert (answer.status, "Events of its own" in answer.message) == (403, True)
+
+
+@pytest.mark.usefixtures("may_write_configmaps")
+def test_it_keeps_outputs_of_its_own(generator: Caller) -> None:
+    path = CONFIG_MAPS.path(fresh("own"), namespace=NAMESPACE)
+    own = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
+    own["metadata"] = {"name": path.rpartition("/")[2]}
+    for status in (201, 200):
+        answer = generator.ask("PATCH", f"{path}?{_MANAGED}", own, form=APPLY)
+        assert answer.status == status, answer.message
+    marked = {"metadata": {"finalizers": ["a.org/b"]}}
+    answer = generator.ask("PATCH", path, marked, form=MERGE)
+    assert (answer.status, "finalizers and owners" in answer.message) == (403, True)
+    assert generator.ask("DELETE", path).status == 200
+
+
+@pytest.mark.usefixtures("may_write_configmaps")
+def test_it_leaves_objects_of_others_alone(generator: Caller, cluster: ApiServer) -> None:
+    path = CONFIG_MAPS.path(fresh("foreign"), namespace=NAMESPACE)
+    name = {"name": path.rpartition("/")[2]}
+    foreign = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}, "metadata": name}
+    cluster.apply(f"{path}?fieldManager=other", foreign)
+    ours = foreign | {"data": {"c": "d"}}
+    for answer in (
+        generator.ask("PATCH", f"{path}?{_MANAGED}", ours, form=APPLY),
+        generator.ask("PATCH", path, {"data": {"c": "d"}}, form=MERGE),
+        generator.ask("DELETE", path),
+    ):
+        assert (answer.status, "no outputs but its own" in answer.message) == (403, True)
+    assert cluster.expect("GET", path)["data"] == {"a": "b"}
+
+
+def make_event() -> dict[str, Any]:
+    return {
+        "metadata": {"generateName": "toponaut-generator-", "namespace": "default"},
+        "eventTime": "2026-11-05T10:00:00.000000Z",
+        "reportingController": "toponaut.io/generator",
+        "reportingInstance": "pod-1",
+        "action": "Held",
+        "reason": "ChangeBlocked",
+        "type": "Normal",
+        "regarding": {"apiVersion": FABRICS.api_version, "kind": "Fabric", "name": "default"},
+    }
+
+
 def test_it_has_what_its_work_needs(generator: Caller) -> None:
     followed = (NODES, PODS, REPORTS, FABRICS, HYPERNODES, RECORDS, RESERVATIONS)
     for path in (one.path() for one in followed):
@@ -219,17 +313,7 @@ def test_it_has_what_its_work_needs(generator: Caller) -> None:
     lease = {"metadata": {"name": GENERATOR}, "spec": {"holderIdentity": "pod-1"}}
     made_lease = generator.ask("POST", LEASES.path(namespace=NAMESPACE), lease)
     assert made_lease.status in (201, 409), made_lease.message
-    event = {
-        "metadata": {"generateName": "toponaut-generator-", "namespace": "default"},
-        "eventTime": "2026-11-05T10:00:00.000000Z",
-        "reportingController": "toponaut.io/generator",
-        "reportingInstance": "pod-1",
-        "action": "Held",
-        "reason": "ChangeBlocked",
-        "type": "Normal",
-        "regarding": {"apiVersion": FABRICS.api_version, "kind": "Fabric", "name": "default"},
-    }
-    answer = generator.ask("POST", "/apis/events.k8s.io/v1/namespaces/default/events", event)
+    answer = generator.ask("POST", _EVENTS, make_event())
     assert answer.status == 201, answer.message
     review = {"spec": {"token": "nobody's", "audiences": ["toponaut"]}}
     asked = generator.ask("POST", "/apis/authentication.k8s.io/v1/tokenreviews", review)

@@ -75,10 +75,10 @@ def _iterate_rights(outputs: Collection[str], namespace: str) -> Iterator[Right]
     yield from _rights_of(RECORDS, (*_READ, "create", "patch"))
     yield from _rights_of(RESERVATIONS, ("list", "watch", "create", "delete"))
     yield from _rights_of(RESERVATIONS, ("patch",), subresource="status")
-    yield from _rights_of(HYPERNODES, (*_KEEP, "update"))
+    yield from _rights_of(HYPERNODES, _KEEP)
     yield from _rights_of(LEASES, ("create",), namespace=namespace)
-    yield from _rights_of(LEASES, ("get", "patch", "update"), namespace=namespace, name=LEASE_NAME)
-    yield from _rights_of(EVENTS, ("create", "patch"), namespace=EVENTS_NAMESPACE)
+    yield from _rights_of(LEASES, ("get", "update"), namespace=namespace, name=LEASE_NAME)
+    yield from _rights_of(EVENTS, ("create",), namespace=EVENTS_NAMESPACE)
     for output, kinds in KINDS.items():
         for kind in kinds if output in outputs else ():
             if kind == NODES:
