@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Annotated, Final, Literal, NamedTuple, Self
 
 from pydantic import (
+    AfterValidator,
     Field,
     StringConstraints,
     ValidationError,
@@ -33,6 +34,7 @@ from pydantic import (
 from generator.objects.yaml_document import parse_document
 from topology.model.errors import ConfigError, show
 from topology.model.facts import GpuDistance, Medium
+from topology.model.globs import find_glob_fault
 from topology.model.ids import parse_guid
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
@@ -44,7 +46,19 @@ _GIGA: Final = 10**9
 PlaneName = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
 ]
-Pattern = Annotated[str, StringConstraints(min_length=1, max_length=253)]
+
+
+def _check_glob(pattern: str) -> str:
+    """Refuse a pattern with a fault: it would match nothing, and nobody would see why."""
+    fault = find_glob_fault(pattern)
+    if fault is not None:
+        raise ValueError(f"pattern '{show(pattern)}' {fault}")
+    return pattern
+
+
+Pattern = Annotated[
+    str, StringConstraints(min_length=1, max_length=253), AfterValidator(_check_glob)
+]
 Patterns = Annotated[tuple[Pattern, ...], Field(min_length=1, max_length=256)]
 SubnetText = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Gbps = Annotated[float, Field(gt=0, le=1_000_000, strict=True)]

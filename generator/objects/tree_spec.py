@@ -15,9 +15,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from generator.objects.fabric import NodeName, TierName, check_tier_names
 from generator.objects.outputs import MAX_OUTPUTS, Output, OutputType, check_outputs
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.validation import describe_validation
-from topology.planes.policy import COMPUTE, PlanePolicy
+from topology.planes.policy import COMPUTE, DEFAULT_PLANE_NAMES, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 FABRIC_SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
@@ -28,6 +28,8 @@ _PLANE_FIELD: Final = "planes"
 _WHOLE_SPEC: Final = ""
 _TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
 _OUTPUTS_FIELD: Final = "outputs"
+_PLANE_OF_OUTPUTS: Final = "outputs.plane"
+_MAX_SHOWN: Final = 10
 _SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
 _OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)])
 
@@ -59,7 +61,8 @@ class TreeSpec(NamedTuple):
 
     def with_planes(self, planes: PlaneChoice) -> TreeSpec:
         """Return a copy with the planes of an option, which replace those of the object."""
-        unknown = tuple(setting for setting in self.unknown if setting.field != _PLANE_FIELD)
+        replaced = {_PLANE_FIELD, _PLANE_OF_OUTPUTS}
+        unknown = tuple(setting for setting in self.unknown if setting.field not in replaced)
         return self._replace(planes=planes, unknown=unknown)
 
 
@@ -92,7 +95,8 @@ def parse_tree_spec(
         others = tuple(row for row in outputs if row.type is not OutputType.HYPERNODE)
         # Only an explicit list without HyperNodes removes them: `outputs:` alone is null in YAML.
         has_hypernodes = len(others) < len(outputs) or spec.get(_OUTPUTS_FIELD) is None
-        plane = outputs[0].plane if outputs else COMPUTE
+        wanted = outputs[0].plane if outputs else COMPUTE
+        plane = _take_plane(wanted, policies, last=plane, faults=faults)
     tier_names = good.tier_names if names is None else names
     nodes = good.sweepers if sweepers is None else sweepers
     found = TreeSpec(PlaneChoice(policies, plane), tier_names, has_hypernodes, others, nodes)
@@ -158,6 +162,22 @@ def _parse_policies(
     except ConfigError as error:
         faults[_PLANE_FIELD] = _explain(error)
         return last
+
+
+def _take_plane(
+    wanted: str, policies: tuple[PlanePolicy, ...], *, last: str, faults: dict[str, str]
+) -> str:
+    """Return the plane of the outputs; the last one if no plane has this name."""
+    names = [policy.name for policy in policies]
+    known = [*names, *(name for name in DEFAULT_PLANE_NAMES if name not in names)]
+    if wanted in known:
+        return wanted
+    if _PLANE_FIELD not in faults:
+        expected = list_some(map(show, known), _MAX_SHOWN)
+        faults[_PLANE_OF_OUTPUTS] = (
+            f"no plane is named '{show(wanted)}'; expected {expected}, or a name in spec.planes"
+        )
+    return last
 
 
 def _get_name(item: PlaneModel | Output | str) -> str:

@@ -6,7 +6,7 @@ status compares equal, and nothing is written.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeVar
 
@@ -63,10 +63,16 @@ def build_ready(*, reason: str = "", message: str = "") -> ConditionChange:
 
 
 _MAX_NODES_SHOWN: Final = 5
+_MAX_SETTINGS_SHOWN: Final = 3
+_MAX_SETTING: Final = 250
 
 
 def build_degraded(
-    kinds: Collection[str], *, num_problems: int, unusable: Collection[str] = ()
+    kinds: Collection[str],
+    *,
+    num_problems: int,
+    unusable: Collection[str] = (),
+    wrong_settings: Sequence[str] = (),
 ) -> ConditionChange:
     """Return the Degraded condition: data is missing or contradictory.
 
@@ -74,14 +80,19 @@ def build_degraded(
         kinds: of the findings that are warnings or errors.
         num_problems: number of inputs, or parts of them, that cannot be used.
         unusable: nodes whose reports or sweeps cannot be used.
+        wrong_settings: what is wrong in the spec of the Fabric object, one line each.
     """
     parts = [f"findings: {', '.join(sorted(kinds))}"] if kinds else []
     if unusable:
         nodes = list_some((show(node, 253) for node in sorted(unusable)), _MAX_NODES_SHOWN)
         parts.append(f"reports cannot be used from {nodes}")
+    parts += [show(text, _MAX_SETTING) for text in wrong_settings[:_MAX_SETTINGS_SHOWN]]
     if num_problems:
         parts.append("some input cannot be used; the log says which")
-    reason = "FindingsStand" if kinds else "InputSkipped" if num_problems else "EvidenceWhole"
+    other = (
+        "SettingWrong" if wrong_settings else "InputSkipped" if num_problems else "EvidenceWhole"
+    )
+    reason = "FindingsStand" if kinds else other
     return ConditionChange(ConditionType.DEGRADED, bool(parts), reason, "; ".join(parts))
 
 

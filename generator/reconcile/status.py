@@ -48,7 +48,9 @@ class RoundSummary(NamedTuple):
     """None while the fabric is unknown."""
     findings: tuple[Finding, ...] = ()
     num_problems: int = 0
-    """Inputs, or parts of them, that could not be used."""
+    """Inputs, or parts of them, that could not be used, except for settings."""
+    wrong_settings: tuple[str, ...] = ()
+    """What is wrong in the spec of the Fabric object."""
     outputs: OutputSummary | None = None
     """The result of the outputs other than HyperNodes; None: unknown, the status stays."""
 
@@ -136,6 +138,7 @@ class FabricStatusWriter:
                 for finding in summary.findings
                 if finding.kind is FindingKind.UNUSABLE_REPORT
             },
+            wrong_settings=summary.wrong_settings,
         )
         outputs = summary.outputs
         written = () if outputs is None or outputs.condition is None else (outputs.condition,)

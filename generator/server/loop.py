@@ -168,7 +168,8 @@ class ReconcileLoop:
             # Not every kind is listed yet (the reflectors log that): draw no conclusion.
             return None, RoundOutcome(self._config.writing.clock() - started_s, is_failed=True)
         fabric = self._status.read()
-        problems: list[ParseError] = [*self._writer.read_policy(fabric)]
+        wrong_settings = self._writer.read_policy(fabric)
+        problems: list[ParseError] = []
         spec = self._writer.tree_spec
         # Without the listed sweepers, an election could choose a node that is not among them.
         is_elected = self._election.read(fabric, spec.sweepers) and not spec.unknown
@@ -191,10 +192,11 @@ class ReconcileLoop:
         tree = observation.tree if observation is not None and observation.tree.nodes else None
         num_problems = len(problems) + len(state.store_problems)
         outputs = summarise_outputs(published)
-        summary = RoundSummary(tree, findings, num_problems, outputs)
+        settings = tuple(map(str, wrong_settings))
+        summary = RoundSummary(tree, findings, num_problems, settings, outputs)
         status = self._status.update(summary, self._writer.state)
         outcome = self._build_outcome(state, summary, status, started_s=started_s)
-        problems += status.problems
+        problems += [*wrong_settings, *status.problems]
         return wait_s, replace(outcome, problems=tuple(problems), why_unknown=self._why_unknown())
 
     def _observe(self, state: ClusterState) -> Observation | None:
@@ -234,7 +236,9 @@ class ReconcileLoop:
                 self._publish_state(observation.tree, state)
             return self._remove_hypernodes(state)
         if observation is None or not observation.tree.nodes:
-            self._writer.record_not_ready("no node could be placed in the tree")
+            self._writer.record_not_ready(
+                explain_unknown(observation, self._tree_spec.planes.plane_name)
+            )
             return self._restore(state), ()
         if not self._tree_spec.unknown:
             self._publish_state(observation.tree, state)

@@ -20,6 +20,8 @@ from topology.model.facts import GpuDistance, Medium
 COMPUTE: Final = "compute"
 STORAGE: Final = "storage"
 MANAGEMENT: Final = "management"
+DEFAULT_PLANE_NAMES: Final = (COMPUTE, STORAGE, MANAGEMENT)
+"""The planes that exist without a policy."""
 DISTANCE_ORDER: Final = (GpuDistance.SWITCH, GpuDistance.NUMA, GpuDistance.OTHER)
 """Nearest first."""
 

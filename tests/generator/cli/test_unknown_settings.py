@@ -15,11 +15,17 @@ from tests.generator.server.test_loop import Loop
 
 WRONG_SPECS: dict[str, object] = {
     "planes": {"planes": [{"name": "compute", "any": [{"ports": "mlx5_0*"}]}]},
+    "planes.pattern": {"planes": [{"name": "compute", "any": [{"hosts": ["node-[0-"]}]}]},
+    "outputs.plane": {"outputs": [{"type": "hypernode", "plane": "compue"}]},
     "tierNames": {"tierNames": ["1"]},
     "outputs": {"outputs": [{"type": "slurm"}]},
     "sweepers": {"sweepers": "node-0001"},
     "spec": ["planes"],
 }
+
+
+def name_of(field: str) -> str:
+    return field if field == "spec" else f"spec.{field.removesuffix('.pattern')}"
 
 
 def write_spec(scene: Scene, spec: object) -> None:
@@ -55,7 +61,7 @@ def test_commands_plan_nothing_and_name_the_field(scene: Scene, field: str) -> N
     for command in ("plan", "apply"):
         ran = run(command, "--store", scene.root / "store", "-o", "json")
         assert (ran.code, ran.document) == (ExitCode.SKIPPED, [])
-        assert f"{'spec' if field == 'spec' else f'spec.{field}'}: " in ran.err
+        assert f"{name_of(field)}: " in ran.err
         assert "no earlier good value is known" in ran.err
     assert sorted((scene.root / "store" / "hypernodes").iterdir()) == before
 
@@ -97,7 +103,24 @@ def test_a_server_that_knows_a_good_value_keeps_it(tmp_path: Path, field: str) -
     assert loop.files() == before
     conditions = read_conditions(scene)
     assert conditions["Ready"]["status"] == "True"
-    assert conditions["Degraded"]["status"] == "True"
+    degraded = conditions["Degraded"]
+    assert degraded["status"] == "True"
+    assert f"{name_of(field)}: " in degraded["message"]
+    assert "the last good value counts" in degraded["message"]
+    write_spec(scene, {})
+    loop.tick()
+    assert name_of(field) not in read_conditions(scene)["Degraded"]["message"]
+
+
+def test_a_plane_without_ports_is_named_with_the_planes_that_have_some(tmp_path: Path) -> None:
+    scene = Scene.of(tmp_path, RAILS)
+    scene.store()
+    write_spec(scene, {"outputs": [{"type": "hypernode", "plane": "storage"}]})
+    loop = Loop(scene, planes=None)
+    loop.tick()
+    ready = read_conditions(scene)["Ready"]
+    message = "no port is in plane storage; planes with ports: compute"
+    assert (ready["status"], ready["message"]) == ("False", message)
 
 
 def test_planes_of_an_option_need_no_planes_of_the_object(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ FIELDS = {
     "planes": "planes",
     "tierNames": "tier_names",
     "outputs": "has_hypernodes",
+    "outputs.plane": "planes",
     "sweepers": "sweepers",
 }
 WRONG_VALUES = [
@@ -51,6 +52,21 @@ WRONG_VALUES = [
     pytest.param({"planes": [STORAGE, STORAGE]}, "planes", id="a network twice"),
     pytest.param(
         {"planes": [{"name": "x", "any": [{"subnets": ["?"]}]}]}, "planes", id="no subnet"
+    ),
+    pytest.param(
+        {"planes": [{"name": "x", "any": [{"ports": ["mlx5_[0-3/1"]}]}]},
+        "planes",
+        id="a pattern with an open bracket",
+    ),
+    pytest.param(
+        {"planes": [{"name": "x", "any": [{"hosts": ["rack[9-1]*"]}]}]},
+        "planes",
+        id="a pattern with an empty range",
+    ),
+    pytest.param(
+        {"outputs": [{"type": "hypernode", "plane": "compue"}]},
+        "outputs.plane",
+        id="an unknown network",
     ),
     pytest.param({"tierNames": ["1"]}, "tierNames", id="a tier that is a number"),
     pytest.param({"tierNames": ["a", "a"]}, "tierNames", id="a tier twice"),
@@ -67,10 +83,32 @@ def test_it_keeps_the_last_good_value_where_there_is(spec: dict[str, Any], field
     found, (problem,) = parse_tree_spec(fabric(**spec), LAST)
     assert problem.problem.startswith(f"spec.{field}: ")
     kept = FIELDS[field]
-    assert getattr(found, kept) == (
-        LAST.planes._replace(plane_name="compute") if field == "planes" else getattr(LAST, kept)
-    )
+    expected = {
+        "planes": LAST.planes._replace(plane_name="compute"),
+        "outputs.plane": LAST.planes._replace(policies=()),
+    }
+    assert getattr(found, kept) == expected.get(field, getattr(LAST, kept))
     assert found.unknown == ()
+
+
+def test_it_names_the_unknown_plane_of_outputs_and_those_that_exist() -> None:
+    found, (problem,) = parse_tree_spec(
+        fabric(
+            planes=[STORAGE, STORAGE | {"name": "gpu"}],
+            outputs=[{"type": "labels", "plane": "gpus"}],
+        )
+    )
+    assert "no plane is named 'gpus'; expected storage, gpu, compute, management" in str(problem)
+    assert found.outputs, "what else is wanted is known"
+    replaced = found.with_planes(PlaneChoice(plane_name="gpu"))
+    assert (replaced.planes.plane_name, replaced.unknown) == ("gpu", ())
+
+
+def test_wrong_planes_are_one_fault_also_if_an_output_names_one_of_them() -> None:
+    broken = [{"name": "gpu", "any": [{"ports": ["mlx5_[0-3"]}]}]
+    outputs = [{"type": "hypernode", "plane": "gpu"}]
+    _, (problem,) = parse_tree_spec(fabric(planes=broken, outputs=outputs), LAST)
+    assert "pattern 'mlx5_[0-3' has a [ without a ]" in str(problem)
 
 
 @pytest.mark.parametrize(("spec", "field"), WRONG_VALUES)

@@ -58,6 +58,7 @@ def test_it_writes_the_elected_sweepers_for_agents(place: ElectionScene) -> None
         "status": {
             "sweepers": [ELECTED, ELECTED | {"node": "n2", "role": "spare"}],
             "sweeps": [],
+            "witnesses": [],
         },
     }
 
