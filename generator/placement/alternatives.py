@@ -66,14 +66,18 @@ def without_limits(problem: Problem) -> Iterator[tuple[str, str, Problem]]:
     Each problem lacks one kind of bound.
     """
     levels, request = problem.snapshot.levels, problem.request
-    if problem.domain_limits:
-        tier = levels.tiers[problem.domain_limits[0][0]]
-        yield tier, "without max_domains", replace(problem, domain_limits=())
-    if problem.spread_rules:
-        tier = levels.tiers[problem.spread_rules[0].tier]
-        yield tier, "without spread", replace(problem, spread_rules=())
-    if problem.exclusive_rules or request.exclusive:
-        tier = request.exclusive or levels.tiers[problem.exclusive_rules[0].tier]
+    if problem.rules.limits:
+        tier = levels.tiers[problem.rules.limits[0][0]]
+        yield tier, "without max_domains", replace(problem, rules=problem.rules._replace(limits=()))
+    if problem.rules.spread_rules:
+        tier = levels.tiers[problem.rules.spread_rules[0].tier]
+        yield (
+            tier,
+            "without spread",
+            replace(problem, rules=problem.rules._replace(spread_rules=())),
+        )
+    if problem.rules.exclusive_rules or request.exclusive:
+        tier = request.exclusive or levels.tiers[problem.rules.exclusive_rules[0].tier]
         yield tier, "without exclusive", _without_exclusive(problem)
 
 
@@ -118,7 +122,7 @@ def _without_tier_bounds(request: PlacementRequest) -> PlacementRequest:
 
 
 def _build_alternative(change: str, problem: Problem, solution: PlacementCandidate) -> Alternative:
-    values = solution.objective.values
+    values = solution.objective
     change = change.replace(PLACED_MARK, str(values[ObjectiveKey.PLACED][0]))
     tier = values[ObjectiveKey.JOB_TIER][0]
     return Alternative(change, problem.snapshot.levels.tiers[tier], is_feasible=True)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+MAX_DELAY_S, MAX_DELAY_SHARE = 0.02, 0.2
+"""A deadline is kept within this time, or within this share of it, whichever is more."""
+GRACE_STEPS_PER_S = 50_000
+"""Steps per second of that time, to prepare a query and to place it greedily."""
 NODES_PER_STEP = 100
 """Nodes over which arrays are counted or compared in the time of one search step."""
 
@@ -46,3 +50,32 @@ class Budget:
     def spend_on_arrays(self, num_nodes: int) -> None:
         """Subtract the steps of one pass over arrays of this many nodes; raises as `spend` does."""
         self.spend(1 + num_nodes // NODES_PER_STEP)
+
+
+@dataclass
+class QueryTime:
+    """The time limit of one query, and the budget that all of its steps share."""
+
+    deadline_s: float | None
+    clock: Callable[[], float] | None
+    budget: Budget = field(init=False)
+    _started_at_s: float = field(init=False, default=0.0)
+
+    def __post_init__(self) -> None:
+        """Start the clock of the query, if it has a deadline."""
+        if self.deadline_s is None or self.clock is None:
+            self.budget = Budget()
+            return
+        self._started_at_s = self.clock()
+        delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * self.deadline_s)
+        self.budget = Budget(clock=self.clock, grace_steps=round(GRACE_STEPS_PER_S * delay_s))
+
+    def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
+        """Allow this many steps until this share of the time has passed, or the grace is spent."""
+        self.budget.steps, self.budget.has_grace = steps, has_grace
+        self.budget.deadline_at_s = self._started_at_s + share * (self.deadline_s or 0.0)
+        return self.budget
+
+    def end(self) -> None:
+        """Lift all limits: an explanation is always complete."""
+        self.budget.steps, self.budget.clock = sys.maxsize, None

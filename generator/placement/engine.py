@@ -5,7 +5,6 @@ Pure: the only clock is the one that the caller passes for the request's deadlin
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +17,7 @@ from generator.placement.answer import (
     Reason,
     ReasonKind,
 )
-from generator.placement.budget import Budget, BudgetExhausted
+from generator.placement.budget import BudgetExhausted, QueryTime
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot
 from generator.placement.emulation.leaf_rows import refill_leaves
@@ -34,14 +33,9 @@ from generator.placement.explain import (
 from generator.placement.presets import PRESETS, ObjectiveKey
 from generator.placement.problem.constraints import is_allowed, require_allowed
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
-from generator.placement.problem.objective import (
-    PlacementCandidate,
-    eviction_of,
-    render_objective,
-)
+from generator.placement.problem.objective import PlacementCandidate, render_objective
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.pod_counts import max_gang_pods
 from generator.placement.solve.solver import solve_greedily, solve_with_eviction
 
 SEARCH_STEPS = 1_000_000
@@ -50,10 +44,6 @@ GREEDY_STEPS = 200_000
 """Step budget of the greedy finder."""
 EXACT_TIME_SHARE = 0.7
 """Share of a deadline for the walk and the exact search; the rest is for the greedy finder."""
-MAX_DELAY_S, MAX_DELAY_SHARE = 0.02, 0.2
-"""A deadline is kept within this time, or within this share of it, whichever is more."""
-GRACE_STEPS_PER_S = 50_000
-"""Steps per second of that time, to prepare a query and to place it greedily."""
 MAX_CACHED_ANSWERS = 64
 """Answers that a snapshot caches; the cache is then cleared, which needs no lock."""
 EXPLANATION_STEPS = 500_000
@@ -61,28 +51,6 @@ EXPLANATION_STEPS = 500_000
 
 _UNPROVED = Placement(is_feasible=False, is_proved=False, reason=Reason(ReasonKind.NO_FIT))
 """The answer if the time is over before a placement is found."""
-
-
-class _QueryTime:
-    """The time limit of one query, and the budget that all of its steps share."""
-
-    def __init__(self, request: PlacementRequest, clock: Callable[[], float] | None) -> None:
-        """Start the clock of a query, if it has a deadline."""
-        self._deadline_s = request.deadline_s or 0.0
-        self._started_at_s = 0.0 if clock is None else clock()
-        clock = None if request.deadline_s is None else clock
-        delay_s = max(MAX_DELAY_S, MAX_DELAY_SHARE * self._deadline_s)
-        self.budget = Budget(clock=clock, grace_steps=round(GRACE_STEPS_PER_S * delay_s))
-
-    def renew(self, steps: int, *, share: float = 1.0, has_grace: bool = False) -> Budget:
-        """Allow this many steps until this share of the time has passed, or the grace is spent."""
-        self.budget.steps, self.budget.has_grace = steps, has_grace
-        self.budget.deadline_at_s = self._started_at_s + share * self._deadline_s
-        return self.budget
-
-    def end(self) -> None:
-        """Lift all limits: an explanation is always complete."""
-        self.budget.steps, self.budget.clock = sys.maxsize, None
 
 
 def place(
@@ -134,26 +102,25 @@ def _compute_answer(
     refusal = find_refusal(snapshot, request)
     if refusal is not None:
         return Placement(is_feasible=False, reason=refusal)
-    query_time = _QueryTime(request, clock)
+    query_time = QueryTime(request.deadline_s, clock)
+    budget = query_time.renew(SEARCH_STEPS, has_grace=True)
     try:
-        return _solve_in_time(snapshot, request, query_time, explains=explains)
+        view = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)
+        problem = build_problem(view, request, budget=budget)
+        return _solve_in_time(problem, query_time, explains=explains)
     except BudgetExhausted:
         return _UNPROVED
     finally:
         query_time.end()
 
 
-def _solve_in_time(
-    snapshot: Snapshot, request: PlacementRequest, query_time: _QueryTime, *, explains: bool
-) -> Placement:
+def _solve_in_time(problem: Problem, query_time: QueryTime, *, explains: bool) -> Placement:
     """Return the answer.
 
     Raises:
-        BudgetExhausted: the time was over before the request was prepared.
+        BudgetExhausted: the time was over before the eviction was prepared.
     """
-    snapshot = view_for(snapshot, request.gang, request.priority, exclusive=request.exclusive)
-    budget = query_time.renew(SEARCH_STEPS, has_grace=True)
-    problem = build_problem(snapshot, request, budget=budget)
+    snapshot, request = problem.snapshot, problem.request
     if snapshot.num_nodes == 0:
         reason = no_domain_reason(problem) or Reason(ReasonKind.NO_FIT)
         return Placement(is_feasible=False, reason=reason)
@@ -177,16 +144,14 @@ def _solve_in_time(
     return _explain_infeasible(problem, query_time)
 
 
-def _find_best(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _find_best(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement, or any when the budget ends; and whether None is proved.
 
     A placement is proved only if both the steps of the preset's scheduler and the search ended.
     """
-    emulated, is_complete = _emulate(problem, query_time)
     rules = PRESETS[problem.request.preset]
-    starts_with_minimum = rules.walk is not None and rules.walk.starts_with_minimum
-    is_final = starts_with_minimum or rules.scores_domains
-    if emulated is not None and (is_final or _places_all(problem, emulated)):
+    emulated, is_complete = _emulate(problem, query_time) if rules.has_steps else (None, True)
+    if emulated is not None and (rules.is_final or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
     searched, is_proved = _search(problem, query_time)
     if searched is not None and rules.refills_leaves:
@@ -207,22 +172,22 @@ def _places_all(problem: Problem, candidate: PlacementCandidate) -> bool:
     """Return whether no more pods of the gang can be placed; a bound is built only if some wait."""
     num_placed = _num_placed(candidate)
     num_pods = sum(group.count for group in problem.request.groups)
-    return num_placed == num_pods or num_placed == max_gang_pods(problem)
+    return num_placed == num_pods or num_placed == problem.totals.bit_length() - 1
 
 
 def _num_placed(candidate: PlacementCandidate) -> int:
     return sum(map(len, candidate.positions))
 
 
-def _emulate(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _emulate(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the placement by the steps of the preset's scheduler, and whether they all were taken.
 
     None if they give no answer.
     """
+    emulate = place_by_buckets if problem.uses_buckets else place_by_walk
+    if PRESETS[problem.request.preset].scores_domains:
+        emulate = place_by_score
     try:
-        emulate = place_by_buckets if problem.uses_buckets else place_by_walk
-        if PRESETS[problem.request.preset].scores_domains:
-            emulate = place_by_score
         candidate = emulate(problem, query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE))
     except BudgetExhausted:
         return None, False
@@ -232,7 +197,7 @@ def _emulate(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandida
     return replace(candidate, is_checked=True), True
 
 
-def _search(problem: Problem, query_time: _QueryTime) -> tuple[PlacementCandidate | None, bool]:
+def _search(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandidate | None, bool]:
     """Return the best placement by the preset's order, and whether it is proved."""
     try:
         budget = query_time.renew(SEARCH_STEPS, share=EXACT_TIME_SHARE)
@@ -258,7 +223,7 @@ def as_running_gang(request: PlacementRequest, placement: Placement) -> RunningG
     return RunningGang(request.gang, tuple(pods), request.priority, exclusive=request.exclusive)
 
 
-def _explain_infeasible(problem: Problem, query_time: _QueryTime) -> Placement:
+def _explain_infeasible(problem: Problem, query_time: QueryTime) -> Placement:
     budget, is_proved = query_time.renew(EXPLANATION_STEPS), True
     try:
         reason = find_reason(problem, budget)
@@ -289,8 +254,8 @@ def build_answer(problem: Problem, candidate: PlacementCandidate, *, explains: b
     for group, positions in zip(problem.request.groups, candidate.positions, strict=True):
         names = [specs[node].name for node in positions]
         assignment[group.name] = (*names, *[None] * (group.count - len(names)))
-    tier = candidate.objective.values[ObjectiveKey.JOB_TIER][0]
-    eviction = eviction_of(problem, candidate.positions)
+    tier = candidate.objective[ObjectiveKey.JOB_TIER][0]
+    eviction = candidate.objective.eviction
     return Placement(
         is_feasible=True,
         assignment=MappingProxyType(assignment),

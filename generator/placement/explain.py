@@ -81,13 +81,13 @@ def no_domain_reason(problem: Problem) -> Reason | None:
 
 def _conflict_reason(problem: Problem) -> Reason | None:
     """Return the required tier that the gang's running pods already violate."""
-    if problem.stray_tier is not None:
-        return Reason(ReasonKind.CONFLICT, tier=problem.stray_tier)
+    if problem.own_pods.stray_tier is not None:
+        return Reason(ReasonKind.CONFLICT, tier=problem.own_pods.stray_tier)
     levels, request = problem.snapshot.levels, problem.request
-    scopes = [(request.required, problem.running_positions)]
+    scopes = [(request.required, problem.own_pods.positions)]
     scopes += [
         (group.required, running)
-        for group, running in zip(request.groups, problem.running_positions_of, strict=True)
+        for group, running in zip(request.groups, problem.own_pods.positions_of, strict=True)
     ]
     scopes += [
         (piece.tier, piece.running_positions)
@@ -114,7 +114,7 @@ def find_reason(problem: Problem, budget: Budget) -> Reason:
     reason = no_domain_reason(problem) or _conflict_reason(problem)
     if reason is not None:
         return reason
-    if problem.running_positions and solve(without_running_pods(problem), budget) is not None:
+    if problem.own_pods.positions and solve(without_running_pods(problem), budget) is not None:
         return Reason(ReasonKind.STALE, tier=_bound_tier(problem))
     for tier, _, without_limit in without_limits(problem):
         if solve(without_limit, budget) is not None:
@@ -180,9 +180,9 @@ def judge_domains(
     chosen = -1
     num_pods = sum(group.least for group in problem.request.groups)
     if candidate is not None:
-        start = candidate.objective.values[ObjectiveKey.NAMES][0]
+        start = candidate.objective[ObjectiveKey.NAMES][0]
         chosen = int(problem.snapshot.levels.unit_of_node[tier][start])
-        num_pods = candidate.objective.values[ObjectiveKey.PLACED][0]
+        num_pods = candidate.objective[ObjectiveKey.PLACED][0]
     shortage = find_shortage(problem) if candidate is None else ""
     rows = _judge_tier(problem, tier, chosen, num_pods, shortage)
     if tier > 1:

@@ -14,7 +14,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.evictable_pods import find_evictable, without_evictable
-from generator.placement.problem.objective import Objective, measure
+from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
 
@@ -52,7 +52,7 @@ def _place_with_preset(
     placement = place(snapshot, request, clock=clock)
     if not placement.is_feasible:
         return PresetResult(request.preset, placement, NO_COUNTS, NO_COUNTS)
-    values = _measure_as_optimal(snapshot, request, placement).values
+    values = _measure_as_optimal(snapshot, request, placement)
     tiers = snapshot.levels.tiers[:-1]
     domains = zip(reversed(tiers), values[ObjectiveKey.DOMAINS], strict=True)
     return PresetResult(
@@ -75,7 +75,7 @@ def _measure_as_optimal(
         [snapshot.position_of[node] for node in nodes if node is not None]
         for nodes in placement.assignment.values()
     ]
-    return measure(problem, pods, 0)
+    return Objective(problem, pods, 0)
 
 
 def render_comparison(results: Iterable[PresetResult]) -> list[dict[str, Any]]:

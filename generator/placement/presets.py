@@ -231,6 +231,19 @@ class PresetRules:
     Islands still stay separate.
     """
 
+    @property
+    def has_steps(self) -> bool:
+        """Whether a procedure places the gang before the search does."""
+        return self.walk is not None or self.uses_task_buckets or self.scores_domains
+
+    @property
+    def is_final(self) -> bool:
+        """Whether a placement of the procedure is taken even if the search would place more pods.
+
+        The scheduler chooses the domain for the fewest pods, or by a score.
+        """
+        return self.scores_domains or (self.walk is not None and self.walk.starts_with_minimum)
+
 
 def _terms(text: str) -> tuple[ObjectiveTerm, ...]:
     """Return the terms of an order by the names of their keys; + where more is better."""

@@ -23,7 +23,7 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang, build_answer
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
 from topology.model.errors import InvariantError
@@ -179,7 +179,7 @@ def _apply_moves(
         request = sequential.requests[index]
         problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
         # Alone, the gang might do better.
-        objective = measure(problem, place.positions, 0)
+        objective = Objective(problem, place.positions, 0)
         candidate = PlacementCandidate(place.positions, objective, is_proved=False)
         placements[index] = build_answer(problem, candidate, explains=explains)
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))

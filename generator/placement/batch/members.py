@@ -23,7 +23,7 @@ from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import ObjectiveKey, Preset
-from generator.placement.problem.objective import Objective, measure
+from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.solver import solve
@@ -153,7 +153,7 @@ class BatchMembers:
                 max_tier = problem.snapshot.levels.common_tier(min(placed), max(placed))
             items = tuple(map(PackItem, request_class.shapes, counts))
             return _PackPlacer(items, request_class.needs, max_tier)
-        current_objective = None if pods is None else measure(problem, pods, 0)
+        current_objective = None if pods is None else Objective(problem, pods, 0)
         return _SearchPlacer(request_class, request.with_gang(NO_GANG), current_objective)
 
 
@@ -234,7 +234,7 @@ class _SearchPlacer:
 def _is_packable(problem: Problem) -> bool:
     """Return whether the only bound on the pods of a gang is their common tier."""
     request, snapshot = problem.request, problem.snapshot
-    if problem.running_positions or problem.has_domain_rules or problem.traffic_pairs:
+    if problem.own_pods.positions or problem.has_domain_rules or problem.traffic_pairs:
         return False
     if request.strategies or request.sort or request.sets or problem.node_weights:
         return False

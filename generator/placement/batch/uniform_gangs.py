@@ -17,10 +17,11 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.answer import NO_DETAILS, Placement
-from generator.placement.cluster.capacity import FreeCapacity, NodeUse, build_shapes
+from generator.placement.cluster.capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
+from generator.placement.cluster.shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
 from generator.placement.groups import GangGroup

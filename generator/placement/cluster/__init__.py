@@ -3,8 +3,8 @@
 `snapshot`: nodes, free quantities, running gangs and nominations; how they change.
 `gang_view`: the cluster as one gang sees it, without what is kept for others.
 `levels`: the tree as contiguous ranges of nodes per tier.
-`shapes`: the pods of one shape that fit each node and each unit; a cache per snapshot.
-`capacity`: the shapes of a request, and what is left of them while pods are placed and removed.
+`shapes`: the shapes of a request, and how many pods fit each node and unit; cached.
+`capacity`: what is left of shapes while pods are placed and removed.
 `min_cover`: the fewest bins that hold a number of pods.
 
 May import `topology`, numpy, and from `placement` only `groups` and `request`.

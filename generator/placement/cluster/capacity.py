@@ -1,9 +1,7 @@
-"""The shapes of the pods of a request, and the capacity that is left while pods come and go.
+"""The capacity that is left while pods come and go.
 
-Groups whose pods look the same to a node share a shape: resources, selector, tolerations and
-preferred labels. A group has its own shape if rules on its pods per domain, or its traffic, require
-that it is counted separately. Placing pods updates the counts of every shape at the node and at the
-units around it, whatever the size of the cluster: O(shapes × tiers).
+Placing pods updates the counts of every shape at the node and at the units around it, whatever the
+size of the cluster: O(shapes × tiers).
 """
 
 from __future__ import annotations
@@ -14,12 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.budget import Budget
 from generator.placement.cluster.levels import BoolArray, IntArray
-from generator.placement.cluster.shapes import MAX_SHAPES, CountedShape, PodShape
+from generator.placement.cluster.shapes import PodShape
 from generator.placement.cluster.snapshot import Snapshot, fit_pods
-from generator.placement.groups import GangGroup
-from generator.placement.request import PlacementRequest
 from topology.model.errors import InvariantError
 
 PodNeed = tuple[tuple[int, int], ...]
@@ -195,135 +190,3 @@ class FreeCapacity:
                     slots[unit] += change
                 gains.append((counts.cells, change))
         return gains
-
-
-def build_shapes(
-    snapshot: Snapshot, request: PlacementRequest, budget: Budget | None = None
-) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
-    """Return the distinct shapes in a fixed order, and the index of each group's shape.
-
-    Cached shapes of the snapshot are reused. A shape from before some nodes changed is counted
-    again on those nodes only. Cost: O(tiers × nodes) to copy, O(resources × nodes) for a new shape.
-
-    Raises:
-        BudgetExhausted: the budget ended.
-    """
-    own_shape_groups = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
-    keys = [
-        _shape_key(group, own_shape=index if index in own_shape_groups else -1)
-        for index, group in enumerate(request.groups)
-    ]
-    group_by_key = dict(zip(reversed(keys), reversed(request.groups), strict=True))
-    distinct_keys = sorted(group_by_key)
-    job = sum(group.count for group in request.groups), request.uses_tiers
-    shapes = []
-    for key in distinct_keys:
-        if budget is not None:
-            budget.spend_on_arrays(snapshot.num_nodes)
-        shapes.append(_cached_shape(snapshot, group_by_key[key], key[:-1], job))
-    return tuple(shapes), tuple(distinct_keys.index(key) for key in keys)
-
-
-def _cached_shape(
-    snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
-) -> PodShape:
-    """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
-    total_pods, uses_tiers = job
-    cache_key = (key, uses_tiers, None if any(need for _, need in group.request) else total_pods)
-    cache = snapshot.shape_cache
-    cached = cache.get(cache_key)
-    if cached is None:
-        shape = _count_shape(snapshot, group, total_pods=total_pods, uses_tiers=uses_tiers)
-    elif cached.free is snapshot.free:
-        return cached.shape
-    else:
-        shape = _count_changes(snapshot, cached, unbounded=total_pods)
-    if len(cache) >= MAX_SHAPES and cached is None:
-        cache.clear()
-    cache[cache_key] = CountedShape(shape, snapshot.free)
-    return shape
-
-
-def _count_changes(snapshot: Snapshot, cached: CountedShape, *, unbounded: int) -> PodShape:
-    """Return a shape that was counted with other free quantities of the same nodes."""
-    shape, resources = cached.shape, snapshot.resources
-    rows = [row for row, name in enumerate(resources) if shape.request.get(name)]
-    nodes = np.flatnonzero((cached.free[rows] != snapshot.free[rows]).any(axis=0))
-    if not len(nodes):
-        return shape
-    slots = snapshot.count_slots(shape.request, unbounded=unbounded, nodes=nodes)
-    return shape.with_slots(snapshot.levels, nodes, np.where(shape.allowed[nodes], slots, 0))
-
-
-def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
-    """Return the groups whose pods must be counted separately from those of other groups."""
-    paired_groups = {name for first, second, _ in pair_weights(request) for name in (first, second)}
-    has_exclusive = any(group.exclusive for group in request.groups) or any(
-        group_set.exclusive for group_set in request.sets
-    )
-    return frozenset(
-        index
-        for index, group in enumerate(request.groups)
-        if group.name in paired_groups
-        or group.multiples
-        or group.spread
-        or has_exclusive
-        or _has_unit_rules(group, is_growth=is_growth)
-    )
-
-
-def _has_unit_rules(group: GangGroup, *, is_growth: bool) -> bool:
-    """Return whether slices bound the pods per unit, beyond what the tiers of parts require."""
-    bound = [layer for layer in group.slices if layer.tier is not None]
-    coarse = [layer for layer in group.slices[:-1] if layer.tier is not None]
-    return bool(coarse) or any(layer.is_spread for layer in bound) or (is_growth and bool(bound))
-
-
-def pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
-    """Return traffic and affinity as (group, group, weight); attraction is 1, repulsion -1."""
-    rows = list(request.traffic)
-    for weight, name_sets in ((1, request.roles.attract), (-1, request.roles.repel)):
-        for names in name_sets:
-            pairs = [(names[0], names[0])] if len(names) == 1 else _role_pairs(names)
-            rows += [(first, second, weight) for first, second in pairs]
-    return tuple(rows)
-
-
-def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(first, second) for index, first in enumerate(names) for second in names[index + 1 :]]
-
-
-def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
-    tolerations = tuple(sorted(group.tolerations))
-    tiers = tuple(sorted(_tiers_with_rules(group)))
-    return (group.request, group.selector, tolerations, group.wishes, tiers, own_shape)
-
-
-def _tiers_with_rules(group: GangGroup) -> set[str]:
-    """Return the tiers that a node must have a domain of, because a rule counts pods in it."""
-    tiers = {layer.tier for layer in group.slices if layer.tier is not None}
-    return tiers | {tier for tier, _ in group.multiples} | {bound.tier for bound in group.spread}
-
-
-def _count_shape(
-    snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
-) -> PodShape:
-    allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
-    if snapshot.closed is not None:
-        allowed &= ~snapshot.closed
-    for key, values in group.selector:
-        allowed &= snapshot.has_label(key, values)
-    if uses_tiers:
-        allowed[snapshot.num_tree_nodes :] = False
-    for tier in _tiers_with_rules(group):
-        height = snapshot.levels.height_of(tier)
-        if 0 < height < snapshot.levels.root:
-            allowed &= (
-                snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
-            )
-    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
-    misses: IntArray | None = None
-    if group.wishes:
-        carried = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
-        misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
-    return PodShape(dict(group.request), allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)

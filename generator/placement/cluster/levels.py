@@ -89,6 +89,21 @@ class TreeLevels:
             sums.append(total if adjust is None else adjust(total, tier))
         return sums
 
+    def content_key(self, values: IntArray, tier: int, unit: int) -> bytes:
+        """Return a key that is equal for units with the same tree and the same values per node.
+
+        The order of the nodes of a leaf does not matter.
+        """
+        start, stop = self.starts[tier][unit], self.stops[tier][unit]
+        if tier == LEAF_TIER:
+            return np.sort(values[start:stop]).tobytes()
+        rows = [values[start:stop].tobytes()]
+        for inner in range(1, tier):
+            unit_of = self.unit_of_node[inner]
+            first, last = unit_of[start], unit_of[stop - 1] + 1
+            rows.append((self.starts[inner][first:last] - start).tobytes())
+        return b"|".join(rows)
+
     def common_tier(self, low: int, high: int) -> int:
         """Return the height of the lowest unit that holds two nodes, and so all nodes between."""
         return next(tier for tier, unit in enumerate(self.unit_of_node) if unit[low] == unit[high])

@@ -1,4 +1,8 @@
-"""The pods of one shape that fit each node and each unit of every tier, and a cache of them.
+"""The shapes of the pods of a request: how many fit each node and each unit of every tier.
+
+Groups whose pods look the same to a node share a shape: resources, selector, tolerations and
+preferred labels. A group has its own shape if rules on its pods per domain, or its traffic, require
+that it is counted separately.
 
 A snapshot counts a cached shape again only on nodes whose free quantities differ. The cache holds
 no state of its own: a lost row is counted again. It is written without a lock; whichever of two
@@ -7,15 +11,19 @@ threads writes last, the row is right.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from generator.placement.budget import Budget
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover
+from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.groups import GangGroup
+from generator.placement.request import PlacementRequest
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,5 +97,189 @@ class CountedShape(NamedTuple):
     free: IntArray
 
 
-ShapeCache = dict[Hashable, CountedShape]
-"""Shapes by what decides them but the free quantities; shared by snapshots of the same nodes."""
+EXACT_FLOATS = 1 << 53
+"""Below it, a sum of integers in 64-bit floats is exact."""
+
+
+def build_shapes(
+    snapshot: Snapshot, request: PlacementRequest, budget: Budget | None = None
+) -> tuple[tuple[PodShape, ...], tuple[int, ...]]:
+    """Return the distinct shapes in a fixed order, and the index of each group's shape.
+
+    Cached shapes of the snapshot are reused. A shape from before some nodes changed is counted
+    again on those nodes only. Cost: O(tiers × nodes) to copy, O(resources × nodes) for a new shape.
+
+    Raises:
+        BudgetExhausted: the budget ended.
+    """
+    own_shape_groups = _groups_with_own_shape(request, is_growth=request.gang in snapshot.running)
+    keys = [
+        _shape_key(group, own_shape=index if index in own_shape_groups else -1)
+        for index, group in enumerate(request.groups)
+    ]
+    group_by_key = dict(zip(reversed(keys), reversed(request.groups), strict=True))
+    distinct_keys = sorted(group_by_key)
+    job = sum(group.count for group in request.groups), request.uses_tiers
+    shapes = []
+    for key in distinct_keys:
+        if budget is not None:
+            budget.spend_on_arrays(snapshot.num_nodes)
+        shapes.append(_cached_shape(snapshot, group_by_key[key], key[:-1], job))
+    return tuple(shapes), tuple(distinct_keys.index(key) for key in keys)
+
+
+def _cached_shape(
+    snapshot: Snapshot, group: GangGroup, key: tuple[object, ...], job: tuple[int, bool]
+) -> PodShape:
+    """Return the shape of a group by its key, the job's pods and the job's use of tiers."""
+    total_pods, uses_tiers = job
+    cache_key = (key, uses_tiers, None if any(need for _, need in group.request) else total_pods)
+    cache = snapshot.shape_cache
+    cached = cache.get(cache_key)
+    if not isinstance(cached, CountedShape):
+        shape = _count_shape(snapshot, group, total_pods=total_pods, uses_tiers=uses_tiers)
+    elif cached.free is snapshot.free:
+        return cached.shape
+    else:
+        shape = _count_changes(snapshot, cached, unbounded=total_pods)
+    if len(cache) >= MAX_SHAPES and cached is None:
+        cache.clear()
+    cache[cache_key] = CountedShape(shape, snapshot.free)
+    return shape
+
+
+def _count_changes(snapshot: Snapshot, cached: CountedShape, *, unbounded: int) -> PodShape:
+    """Return a shape that was counted with other free quantities of the same nodes."""
+    shape, resources = cached.shape, snapshot.resources
+    rows = [row for row, name in enumerate(resources) if shape.request.get(name)]
+    nodes = np.flatnonzero((cached.free[rows] != snapshot.free[rows]).any(axis=0))
+    if not len(nodes):
+        return shape
+    slots = snapshot.count_slots(shape.request, unbounded=unbounded, nodes=nodes)
+    return shape.with_slots(snapshot.levels, nodes, np.where(shape.allowed[nodes], slots, 0))
+
+
+def _groups_with_own_shape(request: PlacementRequest, *, is_growth: bool) -> frozenset[int]:
+    """Return the groups whose pods must be counted separately from those of other groups."""
+    paired_groups = {
+        name for first, second, _ in _pair_weights(request) for name in (first, second)
+    }
+    has_exclusive = any(group.exclusive for group in request.groups) or any(
+        group_set.exclusive for group_set in request.sets
+    )
+    return frozenset(
+        index
+        for index, group in enumerate(request.groups)
+        if group.name in paired_groups
+        or group.multiples
+        or group.spread
+        or has_exclusive
+        or _has_unit_rules(group, is_growth=is_growth)
+    )
+
+
+def _has_unit_rules(group: GangGroup, *, is_growth: bool) -> bool:
+    """Return whether slices bound the pods per unit, beyond what the tiers of parts require."""
+    bound = [layer for layer in group.slices if layer.tier is not None]
+    coarse = [layer for layer in group.slices[:-1] if layer.tier is not None]
+    return bool(coarse) or any(layer.is_spread for layer in bound) or (is_growth and bool(bound))
+
+
+def _pair_weights(request: PlacementRequest) -> tuple[tuple[str, str, int], ...]:
+    """Return traffic and affinity as (group, group, weight); attraction is 1, repulsion -1."""
+    rows = list(request.traffic)
+    for weight, name_sets in ((1, request.roles.attract), (-1, request.roles.repel)):
+        for names in name_sets:
+            pairs = [(names[0], names[0])] if len(names) == 1 else _role_pairs(names)
+            rows += [(first, second, weight) for first, second in pairs]
+    return tuple(rows)
+
+
+def traffic_pairs(
+    request: PlacementRequest, shape_of: Sequence[int]
+) -> tuple[tuple[int, int, int], ...]:
+    """Return (shape, shape, weight) of groups that communicate with, or repel, each other."""
+    shapes = {group.name: shape for group, shape in zip(request.groups, shape_of, strict=True)}
+    rows = _pair_weights(request)
+    return tuple((shapes[first], shapes[second], weight) for first, second, weight in rows)
+
+
+def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(first, second) for index, first in enumerate(names) for second in names[index + 1 :]]
+
+
+def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
+    tolerations = tuple(sorted(group.tolerations))
+    tiers = tuple(sorted(_tiers_with_rules(group)))
+    return (group.request, group.selector, tolerations, group.wishes, tiers, own_shape)
+
+
+def _tiers_with_rules(group: GangGroup) -> set[str]:
+    """Return the tiers that a node must have a domain of, because a rule counts pods in it."""
+    tiers = {layer.tier for layer in group.slices if layer.tier is not None}
+    return tiers | {tier for tier, _ in group.multiples} | {bound.tier for bound in group.spread}
+
+
+def _count_shape(
+    snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
+) -> PodShape:
+    allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
+    if snapshot.closed is not None:
+        allowed &= ~snapshot.closed
+    for key, values in group.selector:
+        allowed &= snapshot.has_label(key, values)
+    if uses_tiers:
+        allowed[snapshot.num_tree_nodes :] = False
+    for tier in _tiers_with_rules(group):
+        height = snapshot.levels.height_of(tier)
+        if 0 < height < snapshot.levels.root:
+            allowed &= (
+                snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
+            )
+    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
+    misses: IntArray | None = None
+    if group.wishes:
+        carried = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
+        misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
+    return PodShape(dict(group.request), allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)
+
+
+def max_pods_in_one(
+    snapshot: Snapshot, groups: Sequence[GangGroup], shapes: Sequence[PodShape], tier: int
+) -> int:
+    """Return a bound of the pods of all groups together that one domain of a tier holds.
+
+    A domain holds no more pods than it has slots for a pod that takes the least of every resource
+    that any group takes, and no more than the sum of each resource allows if the groups that take
+    least are filled first. `shapes` has one entry per group.
+    """
+    unit_of, bounds = snapshot.levels.unit_of_node[tier], [sum(group.count for group in groups)]
+    usable = np.logical_or.reduce([shape.allowed for shape in shapes])
+    requests = [shape.request for shape in shapes]
+    names = [name for name in snapshot.resources if any(row.get(name) for row in requests)]
+    smallest = {name: min(row.get(name, 0) for row in requests) for name in names}
+    if any(smallest.values()):
+        slots = np.where(usable, snapshot.count_slots(smallest, unbounded=0), 0)
+        bounds.append(int(np.bincount(unit_of, weights=slots).max(initial=0)))
+    for name in names:
+        free = np.maximum(snapshot.quantities(name, counts_free=True), 0)
+        per_unit = np.bincount(unit_of, weights=np.where(usable, free, 0))
+        quantity = float(per_unit.max(initial=0))
+        # A larger sum may be rounded down: raise it a little, so that it stays an upper bound.
+        quantity *= 1 if quantity < EXACT_FLOATS else 1 + 1e-9
+        needs = [(row.get(name, 0), group) for row, group in zip(requests, groups, strict=True)]
+        bounds.append(_pods_within(int(quantity), needs))
+    return min(bounds)
+
+
+def _pods_within(quantity: int, needs: Sequence[tuple[int, GangGroup]]) -> int:
+    """Return the most pods that a quantity of a resource allows, given what a pod of each needs."""
+    num_pods = 0
+    for need, group in needs:
+        if not group.is_optional:
+            num_pods, quantity = num_pods + group.least, quantity - need * group.least
+    for need, group in sorted(needs, key=lambda row: row[0]):
+        num_more = group.count - (0 if group.is_optional else group.least)
+        num_fitting = num_more if not need else min(num_more, max(quantity, 0) // need)
+        num_pods, quantity = num_pods + num_fitting, quantity - need * num_fitting
+    return num_pods if quantity >= 0 else 0

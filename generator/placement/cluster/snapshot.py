@@ -15,7 +15,6 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
-from generator.placement.cluster.shapes import ShapeCache
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
@@ -119,7 +118,7 @@ class Snapshot:
     """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
     """Ranks of units by name per tier, read so far; a cache of `levels`."""
-    shape_cache: ShapeCache = field(default_factory=dict, repr=False)
+    shape_cache: dict[object, object] = field(default_factory=dict, repr=False)
     """Shapes counted so far; a cache of everything but `free`, `running` and `nominated`."""
     answers: dict[object, object] = field(default_factory=dict, init=False, repr=False)
     """Proved answers by request; a cache of the whole snapshot, not copied to changed ones."""

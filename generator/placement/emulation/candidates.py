@@ -253,9 +253,9 @@ class CandidateDomains:
         """Return the units that stay inside a required tier together with the running pods."""
         top = self._levels.root
         positions = [
-            node for group in scope.groups for node in self._problem.running_positions_of[group]
+            node for group in scope.groups for node in self._problem.own_pods.positions_of[group]
         ]
-        positions = list(self._problem.running_positions) if scope == self._scope else positions
+        positions = list(self._problem.own_pods.positions) if scope == self._scope else positions
         if self._walk.candidate_tiers is CandidateTiers.NAMED_ONLY:
             positions += [self._problem.snapshot.position_of[name] for name in self._steering_nodes]
             units = (

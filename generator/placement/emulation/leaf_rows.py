@@ -16,7 +16,7 @@ from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import units_inside
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
 
 LEAF_TIER = 1
@@ -26,13 +26,13 @@ def refill_leaves(problem: Problem, candidate: PlacementCandidate) -> PlacementC
     """Return the placement in the order of leaves, or the same one if that is worse."""
     if not _is_plain(problem) or not candidate.positions[0]:
         return candidate
-    strategy = candidate.objective.values[ObjectiveKey.STRATEGY][0]
+    strategy = candidate.objective[ObjectiveKey.STRATEGY][0]
     vector = candidate.objective.vector(problem.objective_order)
     for nodes in _node_ranges(problem, candidate.positions[0]):
         positions = _fill_nodes(problem, nodes, candidate.positions[0])
         if positions is None or not satisfies_rules(problem, [positions]):
             continue
-        objective = measure(problem, (positions,), strategy)
+        objective = Objective(problem, (positions,), strategy)
         if objective.vector(problem.objective_order) == vector:
             return PlacementCandidate((positions,), objective, candidate.is_proved)
     return candidate
@@ -43,7 +43,7 @@ def _is_plain(problem: Problem) -> bool:
     request = problem.request
     is_one = len(request.groups) == 1 and problem.evictable is None
     return is_one and not (
-        request.groups[0].slices or request.groups[0].multiples or problem.running_positions
+        request.groups[0].slices or request.groups[0].multiples or problem.own_pods.positions
     )
 
 

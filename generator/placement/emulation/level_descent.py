@@ -76,7 +76,7 @@ class LevelDescent:
         layers = [
             (snapshot.levels.height_of(layer.tier), layer.size)
             for layer in capacity.problem.request.groups[capacity.group].slices
-            if layer.tier is not None and not capacity.problem.running_positions
+            if layer.tier is not None and not capacity.problem.own_pods.positions
         ]
         self.slice_tier, self.slice_size = layers[0] if layers else (0, 1)
         self._inner_sizes = {

@@ -22,8 +22,7 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
 from generator.placement.emulation.candidates import Scope, ScopeBuilder
-from generator.placement.problem.gang_members import takes_part
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
 
 _SCORED: Final = ("cpu", "memory")
@@ -58,7 +57,7 @@ def place_by_score(problem: Problem, budget: Budget) -> PlacementCandidate | Non
         tuple(sorted(node for other, node in found if other == group))
         for group in range(len(request.groups))
     )
-    return PlacementCandidate(rows, measure(problem, rows, 0), is_proved=False)
+    return PlacementCandidate(rows, Objective(problem, rows, 0), is_proved=False)
 
 
 class _ScoredDomains:
@@ -89,7 +88,7 @@ class _ScoredDomains:
         fitting = list(islice(attempts, self._sample) if is_job and self._sample else attempts)
         if not fitting:
             return None
-        num_running = sum(len(self._problem.running_positions_of[one]) for one in scope.groups)
+        num_running = sum(len(self._problem.own_pods.positions_of[one]) for one in scope.groups)
         most = max(len(attempt.pods) for attempt in fitting) + num_running
         best = max(
             fitting,
@@ -122,7 +121,7 @@ class _ScoredDomains:
         running = {
             int(unit_of[node])
             for group in scope.groups
-            for node in self._problem.running_positions_of[group]
+            for node in self._problem.own_pods.positions_of[group]
         }
         first, last = self._levels.starts[tier][unit], self._levels.stops[tier][unit] - 1
         for inner in range(int(unit_of[first]), int(unit_of[last]) + 1):
@@ -192,7 +191,7 @@ class _ScoredDomains:
             counts[group] += 1
         if not is_job:
             return all(counts[group] >= groups[group].least for group in {one for one, _ in pods})
-        return len(pods) >= self._problem.min_pods and takes_part(self._problem.gang, counts)
+        return len(pods) >= self._problem.min_pods and self._problem.gang.takes_part(counts)
 
     def _take(self, group: int, node: int) -> None:
         self._free.take(self._problem.shape_of[group], node, 1)

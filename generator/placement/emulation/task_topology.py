@@ -22,10 +22,9 @@ import numpy as np
 from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
 from generator.placement.request import RoleAffinity
-from generator.placement.solve.pod_counts import pod_count_choices
 
 
 class AffinityKind(IntEnum):
@@ -144,7 +143,7 @@ def order_pods(
 def _running_buckets(problem: Problem) -> list[Bucket]:
     """Return one bucket per node where pods of the gang run, by node name."""
     buckets: dict[int, Bucket] = {}
-    for group, positions in enumerate(problem.running_positions_of):
+    for group, positions in enumerate(problem.own_pods.positions_of):
         for node in positions:
             buckets.setdefault(node, Bucket(node=node)).pods_per_group[group] += 1
     specs = problem.snapshot.specs
@@ -184,12 +183,12 @@ def place_by_buckets(problem: Problem, budget: Budget) -> PlacementCandidate | N
     Raises:
         BudgetExhausted: there are too many choices of pods per group.
     """
-    for counts in pod_count_choices(problem, budget):
+    for counts in problem.pod_counts(budget):
         attempt = _BucketAttempt(problem, counts)
         pods = attempt.place()
         if pods is not None and satisfies_rules(problem, pods):
             rows = tuple(tuple(positions) for positions in pods)
-            objective = measure(problem, rows, 0)
+            objective = Objective(problem, rows, 0)
             return PlacementCandidate(rows, objective, is_proved=True, make_details=attempt.details)
     return None
 
@@ -209,7 +208,7 @@ class _BucketAttempt:
             if bucket.node is not None:
                 running = bucket.pods_per_group.total() - len(bucket.pods)
                 self._num_bucket_pods[id(bucket), bucket.node] = running
-        for group, positions in enumerate(problem.running_positions_of):
+        for group, positions in enumerate(problem.own_pods.positions_of):
             for node in positions:
                 self._pods_on_node.setdefault(node, Counter())[group] += 1
         self._scores: dict[str, dict[str, float]] = {}

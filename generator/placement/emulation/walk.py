@@ -24,9 +24,8 @@ from generator.placement.explain import unit_name
 from generator.placement.presets import PRESETS, PlacementWalk
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import GroupCapacity
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
-from generator.placement.solve.pod_counts import pod_count_choices
 
 PositionsPerGroup = list[list[int]]
 """Per group the positions of its pods."""
@@ -63,7 +62,7 @@ def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None
     if pods is None:
         return None
     rows = tuple(tuple(sorted(positions)) for positions in pods)
-    objective = measure(problem, rows, 0)
+    objective = Objective(problem, rows, 0)
     return PlacementCandidate(
         rows, objective, is_proved=True, make_details=walker.describe_candidates
     )
@@ -81,7 +80,7 @@ def _is_walkable(problem: Problem) -> bool:
     """Return whether pods can be counted per domain without tracking single slices."""
     layers = [layer for group in problem.request.groups for layer in group.slices]
     is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
-    grows_in_slices = bool(problem.running_positions) and any(layer.tier for layer in layers)
+    grows_in_slices = bool(problem.own_pods.positions) and any(layer.tier for layer in layers)
     is_open = not problem.request.strategies and problem.evictable is None
     return is_open and is_plain and not grows_in_slices
 
@@ -109,7 +108,7 @@ class Walker:
 
     def place_most(self, budget: Budget) -> PositionsPerGroup | None:
         """Return the placement of the first choice of pods per group that can be placed."""
-        for counts in pod_count_choices(self._problem, budget):
+        for counts in self._problem.pod_counts(budget):
             placed = self._place_evenly(counts, budget) if self._walk.shares_evenly else None
             placed = placed or self._place_counts(counts)
             if placed is not None:

@@ -2,8 +2,8 @@
 
 `problem`: the problem: tiers as heights, groups as parts, running pods as fixed positions.
 `request_parts`: part types and parts; assigns placed parts to groups.
-`rules`: the rules on pods per domain, and the cut of a group into slices by index.
-`gang_members`: the members of a gang, and the numbers of pods that each may have.
+`rules`: where the gang runs, the rules on pods per domain, and slices by index.
+`pod_counts`: the members of a gang, and the numbers of pods per group to try.
 `constraints`: checks a placement against every rule of its request.
 `objective`: measures a placement by the keys of the objective vector.
 `evictable_pods`: what may be evicted, and the cheapest victims per node.

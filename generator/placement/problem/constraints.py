@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from generator.placement.problem.gang_members import takes_part
 from generator.placement.problem.objective import resources_used
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.rules import slices_with_positions
@@ -38,25 +37,25 @@ def is_allowed(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 
 def has_allowed_counts(problem: Problem, counts: Sequence[int]) -> bool:
     """Return whether minimums, slices and members allow these pods per group; O(groups)."""
-    return sum(counts) >= problem.min_pods and takes_part(problem.gang, counts)
+    return sum(counts) >= problem.min_pods and problem.gang.takes_part(counts)
 
 
 def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether limits, rules per unit, slices and required tiers hold; O(pods × rules)."""
     levels = problem.snapshot.levels
     placed = [node for positions in pods for node in positions]
-    if problem.stray_tier is not None:
+    if problem.own_pods.stray_tier is not None:
         return False
     if any(
         len(set(levels.unit_of_node[tier][placed].tolist())) > max_units
-        for tier, max_units in problem.domain_limits
+        for tier, max_units in problem.rules.limits
     ):
         return False
-    for rule in problem.unit_rules:
+    for rule in problem.rules.unit_rules:
         counts = _pods_per_unit(problem, pods, rule.group, rule.tier)
         if any(n % rule.multiple or n > (rule.max_pods or n) for n in counts.values()):
             return False
-    for short_rule in problem.short_slice_rules:
+    for short_rule in problem.rules.short_slice_rules:
         counts = _pods_per_unit(problem, pods, short_rule.group, short_rule.tier)
         excess = sum(n % short_rule.size for n in counts.values())
         if excess > counts.total() % short_rule.size:
@@ -73,11 +72,11 @@ def satisfies_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 
 def _satisfies_domain_rules(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     """Return whether groups use as many domains as they may, and share none that is exclusive."""
-    for spread_rule in problem.spread_rules:
+    for spread_rule in problem.rules.spread_rules:
         group, tier = spread_rule.group, spread_rule.tier
         if pods[group] and not spread_rule.allows(_pods_per_unit(problem, pods, group, tier)):
             return False
-    for rule in problem.exclusive_rules:
+    for rule in problem.rules.exclusive_rules:
         units: tuple[set[int], set[int]] = (set(), set())
         for group in range(len(pods)):
             units[group in rule.groups].update(_pods_per_unit(problem, pods, group, rule.tier))
@@ -109,7 +108,7 @@ def _fits_nodes(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
 def _pods_per_unit(
     problem: Problem, pods: Sequence[Sequence[int]], group: int, tier: int
 ) -> Counter[int]:
-    positions = [*pods[group], *problem.running_positions_of[group]]
+    positions = [*pods[group], *problem.own_pods.positions_of[group]]
     return Counter(problem.snapshot.levels.unit_of_node[tier][positions].tolist())
 
 
@@ -117,14 +116,13 @@ def _satisfies_slices(problem: Problem, group: int, positions: list[int]) -> boo
     """Return whether no slice of the last layer is split; unit rules cover the other layers."""
     layers, levels = problem.request.groups[group].slices, problem.snapshot.levels
     slices = problem.indexed_slices(group, len(positions))
-    if any(
-        piece.tier is not None
-        and levels.common_tier(min(nodes), max(nodes))
-        > problem.snapshot.levels.height_of(piece.tier)
-        for piece, nodes in slices_with_positions(slices, positions)
-    ):
-        return False
-    if slices or not layers or layers[-1].tier is None or problem.running_positions:
+    if slices:
+        return all(
+            piece.tier is None
+            or levels.common_tier(min(nodes), max(nodes)) <= levels.height_of(piece.tier)
+            for piece, nodes in slices_with_positions(slices, positions)
+        )
+    if not layers or layers[-1].tier is None or problem.own_pods.positions:
         return True
     size, unit_of = layers[-1].size, levels.unit_of_node[problem.slice_tier_of(group)]
     if layers[-1].is_indexed:
@@ -136,11 +134,11 @@ def _satisfies_slices(problem: Problem, group: int, positions: list[int]) -> boo
 
 def _satisfies_tiers(problem: Problem, pods: Sequence[Sequence[int]]) -> bool:
     placed = [node for positions in pods for node in positions]
-    bounds = [([*placed, *problem.running_positions], problem.job_cap)]
+    bounds = [([*placed, *problem.own_pods.positions], problem.job_cap)]
     for index, group in enumerate(problem.request.groups):
         if group.required is not None:
             tier = problem.snapshot.levels.height_of(group.required)
-            bounds.append(([*pods[index], *problem.running_positions_of[index]], tier))
+            bounds.append(([*pods[index], *problem.own_pods.positions_of[index]], tier))
     for index, group_set in enumerate(problem.request.sets):
         if group_set.required is not None:
             in_set = [

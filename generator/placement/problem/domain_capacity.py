@@ -145,7 +145,7 @@ class GroupCapacity:
         index = np.arange(len(levels.starts[tier]))
         if by is SortKey.RUNNING:
             return -np.bincount(
-                levels.unit_of_node[tier][list(problem.running_positions)], minlength=len(index)
+                levels.unit_of_node[tier][list(problem.own_pods.positions)], minlength=len(index)
             )
         if by in {SortKey.SMALL_OFFER, SortKey.LARGE_OFFER}:
             offer = self._offer(tier, num_pods)
@@ -206,11 +206,11 @@ def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | 
     """Return (tier, multiple, maximum) of all rules on the pods of a group per domain."""
     multiples = [
         (rule.tier, rule.multiple, rule.max_pods)
-        for rule in problem.unit_rules
+        for rule in problem.rules.unit_rules
         if rule.group == group
     ]
     layers = problem.request.groups[group].slices
-    if layers and layers[-1].tier is not None and not problem.running_positions:
+    if layers and layers[-1].tier is not None and not problem.own_pods.positions:
         multiples.append((problem.slice_tier_of(group), layers[-1].size, None))
     return multiples
 

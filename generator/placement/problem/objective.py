@@ -22,66 +22,46 @@ from generator.placement.problem.preemption import EvictionResult, evict_for
 from generator.placement.problem.problem import Problem
 
 
-@dataclass(frozen=True, slots=True)
-class Objective:
-    """A measured placement; a key with several tiers has one value per tier."""
+class Objective(Mapping[ObjectiveKey, tuple[int, ...]]):
+    """A measured placement: all keys, including those that the preset does not compare.
 
-    values: Mapping[ObjectiveKey, tuple[int, ...]]
-    """All keys, including those that the preset does not compare."""
+    A key is measured when it is first read. One with several tiers has one value per tier.
+    """
+
+    def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
+        """Store the placement.
+
+        Args:
+            problem: the request and the cluster.
+            pods: per group the positions of its placed pods, in index order.
+            strategy: index of the strategy that the placement satisfies.
+        """
+        self.problem, self.pods = problem, pods
+        self._measured_keys: dict[ObjectiveKey, tuple[int, ...]] = {
+            ObjectiveKey.STRATEGY: (strategy,)
+        }
 
     def vector(self, order: Iterable[ObjectiveTerm]) -> tuple[int, ...]:
         """Return the numbers to compare: smaller is better, and the first difference decides."""
         return tuple(
             -value if term.direction is Direction.MORE else value
             for term in order
-            for value in self.values[term.key]
+            for value in self[term.key]
         )
 
-
-@dataclass(frozen=True, slots=True)
-class PlacementCandidate:
-    """A placement by node position."""
-
-    positions: tuple[tuple[int, ...], ...]
-    """Per group the positions of its placed pods, in index order."""
-    objective: Objective
-    is_proved: bool
-    make_details: Callable[[], Mapping[str, Any]] = lambda: NO_DETAILS
-    """Returns details that the preset's own rules computed, as the answer shows them."""
-    is_checked: bool = False
-    """Whether every rule has been checked on these positions; only the engine's gate sets it."""
-
-
-def measure(problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> Objective:
-    """Return the objective of a placement.
-
-    Args:
-        problem: the request and the cluster.
-        pods: per group the positions of its placed pods, in index order.
-        strategy: index of the strategy that the placement satisfies.
-    """
-    return Objective(_LazyMeasures(problem, pods, strategy))
-
-
-class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
-    """The values of one placement, each measured when it is first read."""
-
-    def __init__(self, problem: Problem, pods: Sequence[Sequence[int]], strategy: int) -> None:
-        self.problem, self.pods = problem, pods
-        self._measured_keys: dict[ObjectiveKey, tuple[int, ...]] = {
-            ObjectiveKey.STRATEGY: (strategy,)
-        }
-
     def __getitem__(self, key: ObjectiveKey) -> tuple[int, ...]:
+        """Measure a key, or return its value if it was read before."""
         value = self._measured_keys.get(key)
         if value is None:
             value = self._measured_keys[key] = _MEASURES[key](self)
         return value
 
     def __iter__(self) -> Iterator[ObjectiveKey]:
+        """Yield all keys."""
         return iter(ObjectiveKey)
 
     def __len__(self) -> int:
+        """Return the number of keys."""
         return len(ObjectiveKey)
 
     @cached_property
@@ -94,7 +74,7 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
         """Tier of the job's domain."""
         held = [
             *filter(None, self.pods),
-            *([self.problem.running_positions] if self.problem.running_positions else []),
+            *([self.problem.own_pods.positions] if self.problem.own_pods.positions else []),
         ]
         low, high = min(map(min, held)), max(map(max, held))
         return max(
@@ -127,8 +107,12 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
 
     @cached_property
     def eviction(self) -> EvictionResult | None:
-        """The eviction; None if nothing may be evicted."""
-        return eviction_of(self.problem, self.pods)
+        """What the placement evicts; None if nothing may be evicted."""
+        evictable = self.problem.evictable
+        if evictable is None:
+            return None
+        used = resources_used(self.problem, self.pods)
+        return evict_for(self.problem.snapshot, evictable, used)
 
     def slots_left_in(self, tier: int, unit: int) -> int:
         """Return the slots that stay free in a unit."""
@@ -136,12 +120,26 @@ class _LazyMeasures(Mapping[ObjectiveKey, tuple[int, ...]]):
         return int(self.node_slots_left[levels.starts[tier][unit] : levels.stops[tier][unit]].sum())
 
 
-def _existing(measures: _LazyMeasures) -> tuple[int, ...]:
+@dataclass(frozen=True, slots=True)
+class PlacementCandidate:
+    """A placement by node position."""
+
+    positions: tuple[tuple[int, ...], ...]
+    """Per group the positions of its placed pods, in index order."""
+    objective: Objective
+    is_proved: bool
+    make_details: Callable[[], Mapping[str, Any]] = lambda: NO_DETAILS
+    """Returns details that the preset's own rules computed, as the answer shows them."""
+    is_checked: bool = False
+    """Whether every rule has been checked on these positions; only the engine's gate sets it."""
+
+
+def _existing(measures: Objective) -> tuple[int, ...]:
     tiers = reversed(range(measures.problem.root))
     return tuple(_num_near_running(measures.problem, measures.positions, tier) for tier in tiers)
 
 
-def _parent_surplus(measures: _LazyMeasures) -> tuple[int, ...]:
+def _parent_surplus(measures: Objective) -> tuple[int, ...]:
     first, levels = int(measures.positions[0]), measures.problem.snapshot.levels
     tiers = range(measures.job_tier + 1, levels.root)
     return tuple(
@@ -149,7 +147,7 @@ def _parent_surplus(measures: _LazyMeasures) -> tuple[int, ...]:
     )
 
 
-def _islands(measures: _LazyMeasures) -> tuple[int, ...]:
+def _islands(measures: Objective) -> tuple[int, ...]:
     top = measures.problem.root - 1
     if measures.job_tier < top or not measures.problem.spares_islands:
         return 0, 0
@@ -157,14 +155,14 @@ def _islands(measures: _LazyMeasures) -> tuple[int, ...]:
     return len(measures.used_units[top]), int(slots[measures.used_units[top]].sum())
 
 
-def _fragmentation(measures: _LazyMeasures) -> tuple[int, ...]:
+def _fragmentation(measures: Objective) -> tuple[int, ...]:
     return tuple(
         sum(measures.slots_left_in(tier, int(unit)) for unit in units)
         for tier, units in enumerate(measures.used_units)
     )
 
 
-_MEASURES: Mapping[ObjectiveKey, Callable[[_LazyMeasures], tuple[int, ...]]] = MappingProxyType(
+_MEASURES: Mapping[ObjectiveKey, Callable[[Objective], tuple[int, ...]]] = MappingProxyType(
     {
         ObjectiveKey.PLACED: lambda row: (sum(map(len, row.pods)),),
         ObjectiveKey.NODE_WEIGHTS: lambda row: _pods_per_weight(row.problem, row.positions),
@@ -199,13 +197,6 @@ _MEASURES: Mapping[ObjectiveKey, Callable[[_LazyMeasures], tuple[int, ...]]] = M
         ),
     }
 )
-
-
-def eviction_of(problem: Problem, pods: Sequence[Sequence[int]]) -> EvictionResult | None:
-    """Return what a placement evicts; None if nothing may be evicted."""
-    if problem.evictable is None:
-        return None
-    return evict_for(problem.snapshot, problem.evictable, resources_used(problem, pods))
 
 
 def resources_used(problem: Problem, pods: Sequence[Sequence[int]]) -> dict[int, Counter[str]]:
@@ -304,8 +295,8 @@ def slots_after_use(problem: Problem, shape: PodShape, node: int, used: Mapping[
 def _num_near_running(problem: Problem, placed: IntArray, tier: int) -> int:
     unit_of = problem.snapshot.levels.unit_of_node[tier]
     return (
-        int(np.isin(unit_of[placed], unit_of[list(problem.running_positions)]).sum())
-        if problem.running_positions
+        int(np.isin(unit_of[placed], unit_of[list(problem.own_pods.positions)]).sum())
+        if problem.own_pods.positions
         else 0
     )
 
@@ -336,7 +327,7 @@ def _preferred_misses(problem: Problem, pods: Sequence[Sequence[int]], job: int)
 def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[ObjectiveKey]:
     """Return the keys for features that the request does not use."""
     irrelevant = set()
-    if not any(objective.values[ObjectiveKey.ISLANDS]):
+    if not any(objective[ObjectiveKey.ISLANDS]):
         irrelevant.add(ObjectiveKey.ISLANDS)
     if not problem.sort_columns:
         irrelevant.add(ObjectiveKey.SORT)
@@ -355,7 +346,7 @@ def render_objective(problem: Problem, objective: Objective) -> dict[str, object
     document: dict[str, object] = {}
     irrelevant = _irrelevant_keys(problem, objective)
     for term in problem.objective_order:
-        values = objective.values[term.key]
+        values = objective[term.key]
         if term.key in irrelevant:
             continue
         if term.key in {ObjectiveKey.JOB_TIER, ObjectiveKey.GROUP_TIER}:

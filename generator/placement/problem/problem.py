@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import lcm
@@ -10,9 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.budget import Budget
-from generator.placement.cluster.capacity import build_shapes, pair_weights
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
-from generator.placement.cluster.shapes import PodShape
+from generator.placement.cluster.shapes import (
+    PodShape,
+    build_shapes,
+    max_pods_in_one,
+    traffic_pairs,
+)
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.presets import (
     FEWEST_VICTIMS_TERMS,
@@ -22,30 +27,25 @@ from generator.placement.presets import (
     ObjectiveTerm,
 )
 from generator.placement.problem.evictable_pods import EvictablePods
-from generator.placement.problem.gang_members import (
+from generator.placement.problem.pod_counts import (
     GangMember,
     GroupCounts,
     build_gang_members,
+    pod_count_choices,
 )
 from generator.placement.problem.rules import (
-    ExclusiveRule,
-    IndexedPods,
-    ShortSliceRule,
+    DomainRules,
+    OwnPods,
     SlicePods,
-    SpreadRule,
-    UnitRule,
-    build_exclusive_rules,
-    build_short_slice_rules,
-    build_spread_rules,
+    build_rules,
     build_unit_rules,
     cut_slices,
-    find_running_positions,
-    find_stray_tier,
+    find_own_pods,
     innermost_slices,
 )
-from generator.placement.request import EvictionPolicy, PlacementRequest, RoleAffinity, SortRule
+from generator.placement.request import EvictionPolicy, PlacementRequest, SortRule
 
-NO_AFFINITY = RoleAffinity()
+NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 
 
 class NodeWeights(NamedTuple):
@@ -72,20 +72,9 @@ class Problem:
     """Highest tier of the job."""
     preferred: tuple[int, ...]
     """Preferred tiers of the whole job."""
-    running_positions: tuple[int, ...]
-    """Positions of the gang's running pods, one entry per pod, sorted."""
-    running_positions_of: tuple[tuple[int, ...], ...]
-    """The same per group."""
-    stray_tier: str | None
-    """A tier of slices that a running pod has no domain of: then no slice can be completed."""
-    indexed_pods: tuple[IndexedPods, ...]
-    """Per group: the running pods whose index is known."""
-    unit_rules: tuple[UnitRule, ...]
-    short_slice_rules: tuple[ShortSliceRule, ...]
-    domain_limits: tuple[tuple[int, int], ...]
-    """(tier, maximum number of units used)."""
-    spread_rules: tuple[SpreadRule, ...]
-    exclusive_rules: tuple[ExclusiveRule, ...]
+    own_pods: OwnPods
+    """Where pods of the gang run already."""
+    rules: DomainRules
     strategies: tuple[tuple[int, int], ...]
     """(highest tier of the job, of every part), in order; one entry if none is listed."""
     traffic_pairs: tuple[tuple[int, int, int], ...]
@@ -109,8 +98,7 @@ class Problem:
     @property
     def has_domain_rules(self) -> bool:
         """Whether more than tiers bounds the pods per domain."""
-        slices = self.unit_rules, self.short_slice_rules
-        return any((*slices, self.domain_limits, self.spread_rules, self.exclusive_rules))
+        return any(self.rules)
 
     @property
     def spares_islands(self) -> bool:
@@ -139,11 +127,28 @@ class Problem:
             GroupCounts(
                 self._count_range(index),
                 self._group_kind(index),
-                bool(self.running_positions_of[index]),
+                bool(self.own_pods.positions_of[index]),
             )
             for index in range(len(self.request.groups))
         ]
         return build_gang_members(self.request, rows, self.budget)
+
+    @cached_property
+    def totals(self) -> int:
+        """Totals of pods, as bits, that members and minimums allow and one domain may hold."""
+        totals = self.gang.totals
+        if self.own_pods.stray_tier is not None:
+            return 0
+        if len(self.request.groups) > 1 and totals & (totals - 1):
+            shapes = [self.shapes[shape] for shape in self.shape_of]
+            tier = self.highest_job_tier
+            most = max_pods_in_one(self.snapshot, self.request.groups, shapes, tier)
+            totals &= (1 << most + 1) - 1
+        return totals >> self.min_pods << self.min_pods
+
+    def pod_counts(self, budget: Budget) -> Iterator[tuple[int, ...]]:
+        """Yield the numbers of pods per group to try, most pods first; the budget may end."""
+        return pod_count_choices(self.gang, self.totals, len(self.request.groups), budget)
 
     @property
     def min_pods(self) -> int:
@@ -167,7 +172,7 @@ class Problem:
         tier = min(self.highest_job_tier, self.group_cap(index))
         most_slots = self.shapes[self.shape_of[index]].max_slots[tier]
         in_slices = max((layer.least * layer.size for layer in group.slices), default=0)
-        fewest = max(group.least, in_slices - len(self.running_positions_of[index]))
+        fewest = max(group.least, in_slices - len(self.own_pods.positions_of[index]))
         return range(-(-fewest // step) * step, min(group.count, most_slots) + 1, step)
 
     def _group_kind(self, index: int) -> tuple[object, ...]:
@@ -176,7 +181,7 @@ class Problem:
         if len(request.groups) == 1:
             return (self.shape_of[index],)
         is_alike = not (
-            self.running_positions_of[index]
+            self.own_pods.positions_of[index]
             or request.traffic
             or any(request.roles)
             or request.options.node_weights
@@ -204,6 +209,22 @@ class Problem:
         first = next(term.key for term in self.objective_order if term.key not in earlier_keys)
         return first is ObjectiveKey.JOB_TIER
 
+    def candidate_units(self, counts: Sequence[int], tier: int) -> IntArray:
+        """Return the units of a tier that hold the pods of every shape and all running pods."""
+        needs = [0] * len(self.shapes)
+        for num_pods, shape_index in zip(counts, self.shape_of, strict=True):
+            needs[shape_index] += num_pods
+        shape_needs = list(zip(self.shapes, needs, strict=True))
+        if any(shape.max_slots[tier] < need for shape, need in shape_needs):
+            return NO_UNITS
+        is_sufficient = self.shapes[0].slots_by_tier[tier] >= needs[0]
+        for shape, need in shape_needs[1:]:
+            is_sufficient &= shape.slots_by_tier[tier] >= need
+        unit_of = self.snapshot.levels.unit_of_node[tier]
+        for node in {*self.own_pods.positions[:1], *self.own_pods.positions[-1:]}:
+            is_sufficient &= np.arange(len(is_sufficient)) == unit_of[node]
+        return np.flatnonzero(is_sufficient)
+
     def indexed_slices(self, group: int, count: int) -> tuple[SlicePods, ...]:
         """Return the slices of this many new pods if they are cut by index, else nothing.
 
@@ -211,9 +232,9 @@ class Problem:
         """
         layers = self.request.groups[group].slices
         coarse = any(layer.is_indexed and layer.has_short for layer in layers[:-1])
-        if not (coarse or (self.running_positions and any(layer.is_indexed for layer in layers))):
+        if not (coarse or (self.own_pods.positions and any(layer.is_indexed for layer in layers))):
             return ()
-        return cut_slices(layers, self.indexed_pods[group], count)
+        return cut_slices(layers, self.own_pods.indexed[group], count)
 
     def split_group(self, group: int, count: int) -> list[tuple[int, tuple[int, ...]]]:
         """Return the parts of a group when `count` new pods are placed.
@@ -224,7 +245,7 @@ class Problem:
         if slices:
             return [(piece.size, piece.running_positions) for piece in innermost_slices(slices)]
         layers = self.request.groups[group].slices
-        running = () if layers else self.running_positions_of[group]
+        running = () if layers else self.own_pods.positions_of[group]
         size = layers[-1].size if layers else count
         whole, short = divmod(count, size) if count else (0, 0)
         return [(size, running)] * whole + ([(short, running)] if short else [])
@@ -234,7 +255,7 @@ class Problem:
         return sorted(
             node
             for group in self.request.groups_in_set(set_index)
-            for node in self.running_positions_of[group]
+            for node in self.own_pods.positions_of[group]
         )
 
     def group_cap(self, index: int) -> int:
@@ -279,8 +300,12 @@ def build_problem(
         BudgetExhausted: the budget ended.
         UnknownTier: the request names a tier that the tree lacks.
     """
-    running, running_of, indexed_pods = find_running_positions(snapshot, request)
     budget = budget or Budget()
+    job_cap, preferred = _job_cap(snapshot, request), _job_preferred(snapshot, request)
+    strategies = _strategies(snapshot, request)
+    node_weights = _build_node_weights(snapshot, request)
+    own_pods = find_own_pods(snapshot, request)
+    rules = build_rules(snapshot, request, is_growth=bool(own_pods.positions))
     shapes, shape_of = build_shapes(snapshot, request, budget)
     total_slots = [shape.total_slots for shape in shapes]
     return Problem(
@@ -289,25 +314,16 @@ def build_problem(
         shapes=shapes,
         shape_of=shape_of,
         scarcest_shape=total_slots.index(min(total_slots)),
-        job_cap=_job_cap(snapshot, request),
-        preferred=_job_preferred(snapshot, request),
-        running_positions=running,
-        running_positions_of=running_of,
-        stray_tier=find_stray_tier(snapshot, request, running_of),
-        indexed_pods=indexed_pods,
-        unit_rules=build_unit_rules(snapshot, request, is_growth=bool(running)),
-        short_slice_rules=build_short_slice_rules(snapshot, request, is_growth=bool(running)),
-        domain_limits=tuple(
-            (snapshot.levels.height_of(tier), max_units) for tier, max_units in request.limits
-        ),
-        spread_rules=build_spread_rules(snapshot, request),
-        exclusive_rules=build_exclusive_rules(snapshot, request),
-        strategies=_strategies(snapshot, request),
-        traffic_pairs=_find_traffic_pairs(request, shape_of),
+        job_cap=job_cap,
+        preferred=preferred,
+        own_pods=own_pods,
+        rules=rules,
+        strategies=strategies,
+        traffic_pairs=traffic_pairs(request, shape_of),
         sort_columns=tuple(build_sort_column(snapshot, rule) for rule in request.sort),
-        node_weights=_build_node_weights(snapshot, request),
+        node_weights=node_weights,
         evictable=evictable,
-        is_growth=bool(running),
+        is_growth=bool(own_pods.positions),
         budget=budget,
     )
 
@@ -317,18 +333,12 @@ def without_running_pods(problem: Problem) -> Problem:
 
     The new pods alone need not make up whole slices.
     """
-    no_positions: tuple[tuple[()], ...] = ((),) * len(problem.running_positions_of)
-    unanchored = replace(
-        problem,
-        running_positions=(),
-        running_positions_of=no_positions,
-        indexed_pods=no_positions,
-        stray_tier=None,
-    )
+    rows: tuple[tuple[()], ...] = ((),) * len(problem.request.groups)
     unit_rules = build_unit_rules(
         problem.snapshot, problem.request, is_growth=True, are_slices_whole=False
     )
-    return replace(unanchored, unit_rules=unit_rules, short_slice_rules=())
+    rules = problem.rules._replace(unit_rules=unit_rules, short_slice_rules=())
+    return replace(problem, own_pods=OwnPods((), rows, rows), rules=rules)
 
 
 def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
@@ -361,19 +371,6 @@ def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[in
     return tuple(
         (snapshot.levels.height_of(job), snapshot.levels.height_of(part))
         for job, part in request.strategies
-    )
-
-
-def _find_traffic_pairs(
-    request: PlacementRequest, shape_of: tuple[int, ...]
-) -> tuple[tuple[int, int, int], ...]:
-    """Return (shape, shape, weight) of groups that communicate with, or repel, each other."""
-    if not request.traffic and request.roles == NO_AFFINITY:
-        return ()
-    names = [group.name for group in request.groups]
-    shapes = dict(zip(names, shape_of, strict=True))
-    return tuple(
-        (shapes[first], shapes[second], weight) for first, second, weight in pair_weights(request)
     )
 
 

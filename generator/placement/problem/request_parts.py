@@ -107,7 +107,7 @@ def _parts_of(
     if gang_group.required is None or not gang_group.slices or len(counts) == 1:
         return parts
     return _wrap_in_tier(
-        problem, parts, problem.group_cap(group), problem.running_positions_of[group], group
+        problem, parts, problem.group_cap(group), problem.own_pods.positions_of[group], group
     )
 
 
@@ -164,7 +164,7 @@ def _wrap_set(problem: Problem, set_index: int, members: list[RequestPart]) -> l
 
 def _part_type(problem: Problem, index: int, size: int, part_cap: int) -> PartType:
     group = problem.request.groups[index]
-    running = () if group.slices else problem.running_positions_of[index]
+    running = () if group.slices else problem.own_pods.positions_of[index]
     return PartType(
         shape=problem.shape_of[index],
         size=size,
@@ -182,7 +182,7 @@ def _slice_cap(problem: Problem, group: GangGroup, size: int) -> int:
     There is no such tier if pods already run, because a new slice may complete a running one, nor
     for the pods of a short slice, unless slices are indexed. The rule for units bounds them.
     """
-    if not group.slices or group.slices[-1].tier is None or problem.running_positions:
+    if not group.slices or group.slices[-1].tier is None or problem.own_pods.positions:
         return problem.root
     layer = group.slices[-1]
     is_unbound = size < layer.size and not layer.is_indexed

@@ -167,7 +167,7 @@ def build_unit_rules(
     return tuple(rules)
 
 
-def build_short_slice_rules(
+def _build_short_slice_rules(
     snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool
 ) -> tuple[ShortSliceRule, ...]:
     """Return the layers with a short slice that the tiers of parts do not bound."""
@@ -180,35 +180,48 @@ def build_short_slice_rules(
     )
 
 
-def find_running_positions(
-    snapshot: Snapshot, request: PlacementRequest
-) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...], tuple[IndexedPods, ...]]:
-    """Return the positions of running pods: of the gang, per group, and with indices per group."""
+class OwnPods(NamedTuple):
+    """Where the pods of the gang run already."""
+
+    positions: tuple[int, ...] = ()
+    """Positions of their nodes, one entry per pod, sorted."""
+    positions_of: tuple[tuple[int, ...], ...] = ()
+    """The same per group."""
+    indexed: tuple[IndexedPods, ...] = ()
+    """Per group: the pods whose index is known."""
+    stray_tier: str | None = None
+    """A tier of slices that one of the pods has no domain of: then no slice can be completed."""
+
+
+def find_own_pods(snapshot: Snapshot, request: PlacementRequest) -> OwnPods:
+    """Return where pods of the gang run; none if the preset ignores them."""
     num_groups = len(request.groups)
     nothing: tuple[tuple[()], ...] = ((),) * num_groups
     ignores = PRESETS[request.preset].ignores_running_without_tiers and not request.uses_tiers
     gang = snapshot.running.get(request.gang)
     if gang is None or (ignores and request.across_islands):
-        return (), nothing, nothing
-    known = [pods for pods in gang.pods if pods.node in snapshot.position_of]
-    positions_by_group, indexed_by_group = [], []
+        return OwnPods((), nothing, nothing)
+    known = [
+        (snapshot.position_of[pods.node], pods)
+        for pods in gang.pods
+        if pods.node in snapshot.position_of
+    ]
+    positions_of, indexed = [], []
     for group in request.groups:
-        group_pods = [pods for pods in known if num_groups == 1 or pods.group == group.name]
-        positions = [(snapshot.position_of[pods.node], pods) for pods in group_pods]
-        positions_by_group.append(
-            tuple(sorted(node for node, pods in positions for _ in range(pods.count)))
+        rows = [row for row in known if num_groups == 1 or row[1].group == group.name]
+        positions_of.append(tuple(sorted(node for node, pods in rows for _ in range(pods.count))))
+        indexed.append(
+            tuple(sorted((index, node) for node, pods in rows for index in pods.indices))
         )
-        indexed_by_group.append(
-            tuple(sorted((index, node) for node, pods in positions for index in pods.indices))
-        )
-    all_positions = (snapshot.position_of[pods.node] for pods in known for _ in range(pods.count))
-    return tuple(sorted(all_positions)), tuple(positions_by_group), tuple(indexed_by_group)
+    positions = sorted(node for node, pods in known for _ in range(pods.count))
+    stray_tier = _find_stray_tier(snapshot, request, positions_of)
+    return OwnPods(tuple(positions), tuple(positions_of), tuple(indexed), stray_tier)
 
 
-def find_stray_tier(
+def _find_stray_tier(
     snapshot: Snapshot, request: PlacementRequest, positions_by_group: Sequence[Sequence[int]]
 ) -> str | None:
-    """Return a required tier of slices, if a running pod is outside of all domains of this tier."""
+    """Return a tier of slices, if a running pod is outside of all domains of this tier."""
     levels = snapshot.levels
     for group, positions in zip(request.groups, positions_by_group, strict=True):
         for layer in group.slices:
@@ -244,29 +257,47 @@ class ExclusiveRule(NamedTuple):
     """Sorted: one group, a leader and its workers, or all groups of a set."""
 
 
-def build_spread_rules(snapshot: Snapshot, request: PlacementRequest) -> tuple[SpreadRule, ...]:
-    """Return the bounds on the numbers of domains that the groups of a request use."""
-    return tuple(
-        SpreadRule(snapshot.levels.height_of(bound.tier), bound.least, bound.most, index)
-        for index, group in enumerate(request.groups)
-        for bound in group.spread
+class DomainRules(NamedTuple):
+    """All rules of a request on the pods in the domains of a tier."""
+
+    unit_rules: tuple[UnitRule, ...]
+    short_slice_rules: tuple[ShortSliceRule, ...]
+    limits: tuple[tuple[int, int], ...]
+    """(tier, maximum number of units used)."""
+    spread_rules: tuple[SpreadRule, ...]
+    exclusive_rules: tuple[ExclusiveRule, ...]
+
+
+def build_rules(snapshot: Snapshot, request: PlacementRequest, *, is_growth: bool) -> DomainRules:
+    """Return the rules of a request; `is_growth`: whether pods of the gang run already."""
+    height_of = snapshot.levels.height_of
+    return DomainRules(
+        unit_rules=build_unit_rules(snapshot, request, is_growth=is_growth),
+        short_slice_rules=_build_short_slice_rules(snapshot, request, is_growth=is_growth),
+        limits=tuple((height_of(tier), max_units) for tier, max_units in request.limits),
+        spread_rules=tuple(
+            SpreadRule(height_of(bound.tier), bound.least, bound.most, index)
+            for index, group in enumerate(request.groups)
+            for bound in group.spread
+        ),
+        exclusive_rules=_build_exclusive_rules(snapshot, request),
     )
 
 
-def build_exclusive_rules(
+def _build_exclusive_rules(
     snapshot: Snapshot, request: PlacementRequest
 ) -> tuple[ExclusiveRule, ...]:
     """Return the groups that share no domain with other groups; none if there are no others."""
     num_groups = len(request.groups)
     rules = [
         ExclusiveRule(snapshot.levels.height_of(tier), groups)
-        for tier, groups in exclusive_groups(request)
+        for tier, groups in _exclusive_groups(request)
         if len(groups) < num_groups
     ]
     return tuple(dict.fromkeys(rules))
 
 
-def exclusive_groups(request: PlacementRequest) -> Iterable[tuple[str, tuple[int, ...]]]:
+def _exclusive_groups(request: PlacementRequest) -> Iterable[tuple[str, tuple[int, ...]]]:
     """Yield (tier, the groups that have its domains for themselves)."""
     for index, group in enumerate(request.groups):
         if group.exclusive is not None:

@@ -1,7 +1,6 @@
 """Find the best placement of a problem: exact where the budget allows, else greedy.
 
 `solver`: tries numbers of pods, strategies, tiers and evictions in order; chooses the finder.
-`pod_counts`: the numbers of pods per group to try.
 `homogeneous`: exact placement of equal parts by counting.
 `domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.

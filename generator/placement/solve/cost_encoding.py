@@ -40,7 +40,7 @@ class CostEncoding:
             sign = -1 if term.direction is Direction.MORE else 1
             self._digits[term.key, tier] = sign << (bits * position)
         self._running_units = [
-            frozenset(int(unit_of[node]) for node in problem.running_positions)
+            frozenset(int(unit_of[node]) for node in problem.own_pods.positions)
             for unit_of in levels.unit_of_node
         ]
         self._cost_per_lost_slot = sum(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from generator.placement.budget import Budget
-from generator.placement.cluster.levels import LEAF_TIER, BoolArray, IntArray, TreeLevels
+from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import (
     choose_fewest_bins,
     fewest_bins_candidates,
@@ -92,22 +92,6 @@ class FillContext:
     """Whether slots left in used units are compared."""
     counts_islands: bool
     """Whether islands are compared."""
-
-
-def content_key(levels: TreeLevels, slots: IntArray, tier: int, unit: int) -> bytes:
-    """Return a key that is equal for units in which pods use and leave the same.
-
-    The order of the nodes of a leaf does not matter.
-    """
-    start, stop = levels.starts[tier][unit], levels.stops[tier][unit]
-    if tier == LEAF_TIER:
-        return np.sort(slots[start:stop]).tobytes()
-    rows = [slots[start:stop].tobytes()]
-    for inner in range(1, tier):
-        starts = levels.starts[inner]
-        first, last = levels.unit_of_node[inner][start], levels.unit_of_node[inner][stop - 1] + 1
-        rows.append((starts[first:last] - start).tobytes())
-    return b"|".join(rows)
 
 
 class DomainTables:
@@ -196,7 +180,7 @@ class DomainTables:
 
     def _class_of(self, tier: int, unit: int) -> bytes:
         """Return a key that is equal for units with equal tables."""
-        return bytes([tier]) + content_key(self._levels, self._bounds.slots[0], tier, unit)
+        return bytes([tier]) + self._levels.content_key(self._bounds.slots[0], tier, unit)
 
     def _combine(self, unit_costs: IntArray, other_costs: IntArray, min_pods: int) -> IntArray:
         """Return the lowest cost of x pods in both, for every x up to all pods.

@@ -46,7 +46,7 @@ def node_codes(problem: Problem, pods: Sequence[int]) -> IntArray:
     is_useful = np.logical_or.reduce([shape.slots > 0 for shape in problem.shapes])
     codes = np.where(is_useful, codes + USELESS_CODE + 1, USELESS_CODE)
     special_nodes = {
-        *problem.running_positions,
+        *problem.own_pods.positions,
         *(problem.evictable.victims_by_node if problem.evictable is not None else ()),
     }
     codes[sorted(special_nodes)] = -1 - np.arange(len(special_nodes))

@@ -40,8 +40,8 @@ class GreedyFinder:
 
     def __init__(self, problem: Problem, parts: Sequence[RequestPart], budget: Budget) -> None:
         """Store the parts of the job; inner parts are inside their set."""
-        self._problem, self._budget = problem, budget
-        self._parts = _hardest_first(parts)
+        self._problem, self.parts, self._budget = problem, parts, budget
+        self._hardest_first = _hardest_first(parts)
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return a placement whose domain is one of these units of a tier.
@@ -52,10 +52,10 @@ class GreedyFinder:
         slots = self._problem.shapes[self._problem.scarcest_shape].slots_by_tier[tier][units]
         num_shapes = len(self._problem.shapes)
         for unit in units[np.argsort(slots, kind="stable")[:MAX_DOMAINS_TRIED]]:
-            self._budget.spend(len(self._parts))
+            self._budget.spend(len(self.parts))
             self._budget.spend_on_arrays(num_shapes * self._problem.snapshot.num_nodes // 10)
             domain = _GreedyDomain(self._problem, tier, int(unit), self._budget)
-            placed = domain.place_job(self._parts, tier, int(unit))
+            placed = domain.place_job(self._hardest_first, tier, int(unit))
             if placed is not None and satisfies_rules(
                 self._problem, self._assign_positions(placed)
             ):
@@ -63,7 +63,7 @@ class GreedyFinder:
         return None
 
     def _assign_positions(self, placed: list[PlacedPart]) -> tuple[tuple[int, ...], ...]:
-        return assign_parts(len(self._problem.request.groups), self._parts, placed)
+        return assign_parts(len(self._problem.request.groups), self.parts, placed)
 
 
 def _hardest_first(parts: Sequence[RequestPart]) -> list[RequestPart]:
@@ -84,7 +84,7 @@ class _GreedyDomain:
     def _slots(self, shape: int) -> IntArray:
         """Return the slots of a shape per node of the domain, without units of other groups."""
         slots = self._free_slots.slots_by_tier(shape)[0][self._start : self._stop]
-        for rule in self._problem.exclusive_rules:
+        for rule in self._problem.rules.exclusive_rules:
             unit_of = self._levels.unit_of_node[rule.tier]
             is_inside = self._problem.shape_of.index(shape) in rule.groups
             others = [
@@ -98,7 +98,7 @@ class _GreedyDomain:
 
     def _placed_nodes(self) -> Iterator[tuple[int, int]]:
         """Yield (group, node) of pods that run or are placed; groups with rules differ by shape."""
-        for group, nodes in enumerate(self._problem.running_positions_of):
+        for group, nodes in enumerate(self._problem.own_pods.positions_of):
             yield from ((group, node) for node in nodes)
         yield from self._placed
 
@@ -204,7 +204,7 @@ class _GreedyDomain:
     def _place_part(self, part: RequestPart, tier: int, unit: int) -> PlacedPart | None:
         """Place a part in the tightest unit of the lowest tier that holds it."""
         part_type = part.part_type
-        for rule in self._problem.spread_rules:
+        for rule in self._problem.rules.spread_rules:
             if rule.group == part.group and rule.least > 1 and rule.tier < tier:
                 return self._place_spread(part, rule, tier, unit)
         stop = int(self._levels.stops[tier][unit]) - self._start
@@ -293,11 +293,11 @@ def _find_partial_slices(problem: Problem, group: int) -> _PartialSlices | None:
     layers = problem.request.groups[group].slices
     if len(layers) != 1 or layers[0].tier is None or layers[0].is_indexed:
         return None
-    if not problem.running_positions_of[group]:
+    if not problem.own_pods.positions_of[group]:
         return None
     layer, levels = layers[0], problem.snapshot.levels
     tier = problem.snapshot.levels.height_of(layer.tier)
-    running_units = levels.unit_of_node[tier][list(problem.running_positions_of[group])]
+    running_units = levels.unit_of_node[tier][list(problem.own_pods.positions_of[group])]
     return _PartialSlices(
         tier,
         layer.size,

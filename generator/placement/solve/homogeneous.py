@@ -22,12 +22,11 @@ from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
 from generator.placement.presets import Direction, ObjectiveKey
 from generator.placement.problem.problem import Problem
-from generator.placement.problem.request_parts import PartPlacement, PartType, PlacedPart
+from generator.placement.problem.request_parts import PartPlacement, PlacedPart, RequestPart
 from generator.placement.solve.domain_dp import (
     Bounds,
     DomainTables,
     FillContext,
-    content_key,
     is_constant,
 )
 
@@ -35,47 +34,37 @@ SortColumn = Callable[[IntArray], IntArray]
 """Returns the values by which some units of one tier are compared."""
 
 
-def is_homogeneous(problem: Problem, part_types: Mapping[PartType, int]) -> bool:
+def is_homogeneous(problem: Problem, parts: Sequence[RequestPart]) -> bool:
     """Return whether counting solves a problem exactly.
 
     Counting first makes the histogram of several parts the best one, so the preset must compare it.
-
-    Args:
-        problem: the request and the cluster.
-        part_types: the number of parts of each type.
     """
     compares_histogram = any(term.key is ObjectiveKey.HISTOGRAM for term in problem.objective_order)
     is_plain = (
-        not (problem.running_positions or problem.has_domain_rules or problem.traffic_pairs)
+        not (problem.own_pods.positions or problem.has_domain_rules or problem.traffic_pairs)
         and problem.shapes[0].missing_labels is None
         and problem.evictable is None
         and problem.node_weights is None
     )
     return (
         is_plain
-        and len(part_types) == 1
         and len(problem.shapes) == 1
-        and not any(part_type.members for part_type in part_types)
-        and (compares_histogram or set(part_types.values()) == {1})
+        and not any(part.members for part in parts)
+        and len({part.part_type for part in parts}) == 1
+        and (compares_histogram or len(parts) == 1)
     )
 
 
 class HomogeneousFinder:
     """Counts the parts of one homogeneous job per unit, and chooses among domains."""
 
-    def __init__(
-        self, problem: Problem, part_type: PartType, num_parts: int, budget: Budget
-    ) -> None:
-        """Store the number of parts and their type; nothing is counted yet."""
-        self._problem, self._part_type, self._num_parts, self._budget = (
-            problem,
-            part_type,
-            num_parts,
-            budget,
-        )
+    def __init__(self, problem: Problem, parts: Sequence[RequestPart], budget: Budget) -> None:
+        """Store the parts, which are all of one type; nothing is counted yet."""
+        self._problem, self.parts, self._budget = problem, parts, budget
+        self._part_type, self._num_parts = parts[0].part_type, len(parts)
         self._levels, self._shape = problem.snapshot.levels, problem.shapes[0]
-        self._num_pods = num_parts * part_type.size
-        self._floor = min(part_type.histogram_floor, part_type.max_tier)
+        self._num_pods = self._num_parts * self._part_type.size
+        self._floor = min(self._part_type.histogram_floor, self._part_type.max_tier)
 
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
@@ -183,7 +172,7 @@ class HomogeneousFinder:
         return best._replace(is_proved=is_proved)
 
     def _content_key(self, tier: int, unit: int) -> bytes:
-        return content_key(self._levels, self._shape.slots, tier, unit)
+        return self._levels.content_key(self._shape.slots, tier, unit)
 
     def _fill_vector(self, tier: int, unit: int, fill: _DomainFill) -> list[int]:
         """Return the values that the preset compares, of one fill of a unit."""

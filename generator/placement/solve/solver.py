@@ -12,28 +12,19 @@ best bound is solved first.
 from __future__ import annotations
 
 import heapq
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from itertools import count, islice
 from typing import Protocol
-
-import numpy as np
 
 from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import has_allowed_counts
 from generator.placement.problem.evictable_pods import EvictablePods
-from generator.placement.problem.gang_members import (
-    GangMember,
-    add_fewest,
-    all_members,
-    fewest_pods_choice,
-)
-from generator.placement.problem.objective import PlacementCandidate, measure, resources_used
+from generator.placement.problem.objective import Objective, PlacementCandidate, resources_used
+from generator.placement.problem.pod_counts import GangMember
 from generator.placement.problem.preemption import eviction_branches
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
@@ -44,24 +35,27 @@ from generator.placement.problem.request_parts import (
 )
 from generator.placement.solve.greedy import GreedyFinder
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous
-from generator.placement.solve.pod_counts import pod_count_choices
 from generator.placement.solve.tree_search import TreeSearch
 
 CHOICE_STEPS = 500
 """Cost of preparing one choice of pods per group, or one more strategy for it."""
 MAX_GREEDY_CHOICES = 8
 """Choices of pods per group that are tried greedily before the fewest pods are grown."""
-NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 
 
 class Finder(Protocol):
     """Finds the best of several units; work for one tier is reused at the next."""
 
+    @property
+    def parts(self) -> Sequence[RequestPart]:
+        """All parts of the job; inner parts are inside their set."""
+
     def find_best(self, tier: int, units: IntArray) -> PartPlacement | None:
         """Return the best placement whose domain is one of these units of a tier."""
 
 
-MakeFinder = Callable[[Problem, list[RequestPart]], Finder]
+MakeFinder = Callable[[Problem, tuple[int, ...], int, Budget], Finder]
+"""Makes the finder for these pods per group, whose parts lie at most at a tier."""
 
 
 def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
@@ -75,7 +69,7 @@ def solve(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """
     best = None
     try:
-        for candidate in _improvements(problem, partial(_make_finder, budget=budget), budget):
+        for candidate in _improvements(problem, _exact_finder, budget):
             best = candidate
     except BudgetExhausted:
         if best is None:
@@ -92,9 +86,8 @@ def solve_greedily(problem: Problem, budget: Budget) -> PlacementCandidate | Non
     """
     best: PlacementCandidate | None = None
     with suppress(BudgetExhausted):
-        choices = islice(pod_count_choices(problem, budget), MAX_GREEDY_CHOICES)
-        make_finder = partial(GreedyFinder, budget=budget)
-        for candidate in _improvements(problem, make_finder, budget, choices):
+        choices = islice(problem.pod_counts(budget), MAX_GREEDY_CHOICES)
+        for candidate in _improvements(problem, _greedy_finder, budget, choices):
             best = candidate
     if best is not None:
         return best
@@ -116,24 +109,16 @@ def _improvements(
         BudgetExhausted: the budget ended first.
     """
     best: PlacementCandidate | None = None
-    total = 0
-    for index, counts in enumerate(choices or pod_count_choices(problem, budget)):
+    total, order = 0, problem.objective_order
+    for index, counts in enumerate(choices or problem.pod_counts(budget)):
         if best is not None and sum(counts) < total:
             return
         if index:
             budget.spend(CHOICE_STEPS + problem.snapshot.num_nodes // NODES_PER_STEP)
         for candidate in _candidates_of(problem, counts, make_finder=make_finder, budget=budget):
-            if best is None or _is_better(problem, candidate, best):
+            if best is None or candidate.objective.vector(order) < best.objective.vector(order):
                 best, total = candidate, sum(counts)
                 yield best
-
-
-def _is_better(problem: Problem, one: PlacementCandidate, other: PlacementCandidate) -> bool:
-    return _objective_vector(problem, one) < _objective_vector(problem, other)
-
-
-def _objective_vector(problem: Problem, solution: PlacementCandidate) -> tuple[int, ...]:
-    return solution.objective.vector(problem.objective_order)
 
 
 def _candidates_of(
@@ -147,19 +132,33 @@ def _candidates_of(
     for strategy, (job_cap, part_cap) in enumerate(problem.strategies):
         if strategy:
             budget.spend(CHOICE_STEPS)
-        parts = build_parts(problem, counts, part_cap)
-        finder = make_finder(problem, parts)
+        finder = make_finder(problem, counts, part_cap, budget)
         for tier in range(problem.lowest_job_tier, min(job_cap, problem.job_cap) + 1):
-            units = candidate_units(problem, counts, tier)
+            units = problem.candidate_units(counts, tier)
             part_placement = finder.find_best(tier, units) if len(units) else None
             if part_placement is None:
                 continue
-            pods = assign_parts(len(counts), parts, part_placement.parts)
+            pods = assign_parts(len(counts), finder.parts, part_placement.parts)
             yield PlacementCandidate(
-                pods, measure(problem, pods, strategy), part_placement.is_proved
+                pods, Objective(problem, pods, strategy), part_placement.is_proved
             )
             if problem.compares_tiers_first:
                 return
+
+
+def _exact_finder(
+    problem: Problem, counts: tuple[int, ...], max_part_tier: int, budget: Budget
+) -> Finder:
+    parts = build_parts(problem, counts, max_part_tier)
+    if is_homogeneous(problem, parts):
+        return HomogeneousFinder(problem, parts, budget)
+    return TreeSearch(problem, parts, budget)
+
+
+def _greedy_finder(
+    problem: Problem, counts: tuple[int, ...], max_part_tier: int, budget: Budget
+) -> Finder:
+    return GreedyFinder(problem, build_parts(problem, counts, max_part_tier), budget)
 
 
 class Growth:
@@ -169,7 +168,7 @@ class Growth:
         """Store the members of the gang; nothing is placed yet."""
         self._problem, self._budget = problem, budget
         self._gang = problem.gang
-        self._members = sorted(all_members(self._gang), key=lambda member: member.fewest_pods)
+        self._members = sorted(self._gang.all_members(), key=lambda member: member.fewest_pods)
         self._counts = (0,) * len(problem.request.groups)
         self.best: PlacementCandidate | None = None
 
@@ -181,7 +180,9 @@ class Growth:
         """
         if not self._gang.totals:
             return
-        self._counts = fewest_pods_choice(self._gang, len(self._counts))
+        fewest = [0] * len(self._counts)
+        self._gang.add_fewest(fewest)
+        self._counts = tuple(fewest)
         if not self._place(self._fill_up(self._problem.min_pods)):
             return
         for inner in self._optional_members():
@@ -224,7 +225,7 @@ class Growth:
         """Return the pods with the fewest of a member that was left out; else the same pods."""
         added = [0] * len(counts)
         if member.totals:
-            add_fewest(member, added)
+            member.add_fewest(added)
         if any(new and old for new, old in zip(added, counts, strict=True)):
             return counts
         return tuple(map(sum, zip(counts, added, strict=True)))
@@ -253,45 +254,14 @@ class Growth:
         if not has_allowed_counts(self._problem, counts):
             return False
         self._budget.spend(CHOICE_STEPS + self._problem.snapshot.num_nodes // NODES_PER_STEP)
-        make_finder = partial(GreedyFinder, budget=self._budget)
         found = list(
-            _candidates_of(self._problem, counts, make_finder=make_finder, budget=self._budget)
+            _candidates_of(self._problem, counts, make_finder=_greedy_finder, budget=self._budget)
         )
         if not found:
             return False
-        best = min(found, key=lambda candidate: _objective_vector(self._problem, candidate))
+        best = min(found, key=lambda one: one.objective.vector(self._problem.objective_order))
         self._counts, self.best = counts, best
         return True
-
-
-def candidate_units(problem: Problem, counts: tuple[int, ...], tier: int) -> IntArray:
-    """Return the units of a tier that hold the pods of every shape and all running pods."""
-    needs = [0] * len(problem.shapes)
-    for num_pods, shape_index in zip(counts, problem.shape_of, strict=True):
-        needs[shape_index] += num_pods
-    shape_needs = list(zip(problem.shapes, needs, strict=True))
-    if any(shape.max_slots[tier] < need for shape, need in shape_needs):
-        return NO_UNITS
-    is_sufficient = shape_needs[0][0].slots_by_tier[tier] >= needs[0]
-    for shape, need in shape_needs[1:]:
-        is_sufficient &= shape.slots_by_tier[tier] >= need
-    for node in (
-        {problem.running_positions[0], problem.running_positions[-1]}
-        if problem.running_positions
-        else ()
-    ):
-        is_sufficient &= (
-            np.arange(len(is_sufficient)) == problem.snapshot.levels.unit_of_node[tier][node]
-        )
-    return np.flatnonzero(is_sufficient)
-
-
-def _make_finder(problem: Problem, parts: list[RequestPart], *, budget: Budget) -> Finder:
-    part_counts = Counter(part.part_type for part in parts)
-    if is_homogeneous(problem, part_counts):
-        ((part_type, num_parts),) = part_counts.items()
-        return HomogeneousFinder(problem, part_type, num_parts, budget)
-    return TreeSearch(problem, parts, budget)
 
 
 def solve_with_eviction(problem: Problem, budget: Budget) -> PlacementCandidate | None:
@@ -320,8 +290,8 @@ def solve_with_eviction(problem: Problem, budget: Budget) -> PlacementCandidate 
                 continue
             is_proved &= relaxed.is_proved
             bound = relaxed.objective.vector(order)
-            (strategy,) = relaxed.objective.values[ObjectiveKey.STRATEGY]
-            outcome = replace(relaxed, objective=measure(problem, relaxed.positions, strategy))
+            (strategy,) = relaxed.objective[ObjectiveKey.STRATEGY]
+            outcome = replace(relaxed, objective=Objective(problem, relaxed.positions, strategy))
             if best is None or outcome.objective.vector(order) < best.objective.vector(order):
                 best = outcome
             if bound < best.objective.vector(order):

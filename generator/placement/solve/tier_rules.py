@@ -26,11 +26,13 @@ class TierRules:
             job_pods: new pods of the job per shape; a group with rules has a shape of its own.
         """
         self._problem, self._job_pods = problem, job_pods
-        self._spread_rules = [rule for rule in problem.spread_rules if self._num_new(rule.group)]
+        self._spread_rules = [
+            rule for rule in problem.rules.spread_rules if self._num_new(rule.group)
+        ]
         self._running: dict[tuple[int, int], Counter[int]] = {}
         self.max_sums = [
-            *(max_units for _, max_units in problem.domain_limits),
-            *map(self._max_short_pods, problem.short_slice_rules),
+            *(max_units for _, max_units in problem.rules.limits),
+            *map(self._max_short_pods, problem.rules.short_slice_rules),
             *map(self._max_new_units, self._spread_rules),
         ]
         """The maximum of each sum. It is negative if running pods already exceed the limit."""
@@ -44,12 +46,12 @@ class TierRules:
         key = group, tier
         if key not in self._running:
             unit_of = self._problem.snapshot.levels.unit_of_node[tier]
-            positions = list(self._problem.running_positions_of[group])
+            positions = list(self._problem.own_pods.positions_of[group])
             self._running[key] = Counter(unit_of[positions].tolist())
         return self._running[key]
 
     def _max_short_pods(self, rule: ShortSliceRule) -> int:
-        running = len(self._problem.running_positions_of[rule.group])
+        running = len(self._problem.own_pods.positions_of[rule.group])
         return (running + self._num_new(rule.group)) % rule.size
 
     def _max_new_units(self, rule: SpreadRule) -> int:
@@ -66,15 +68,19 @@ class TierRules:
         problem, pods = self._problem, self._job_pods
         return (
             min(self.max_sums, default=0) >= 0
-            and all(max_units > 0 for limited, max_units in problem.domain_limits if limited > tier)
+            and all(max_units > 0 for limited, max_units in problem.rules.limits if limited > tier)
             and all(
-                self._satisfies_unit_rule(rule, len(problem.running_positions_of[rule.group]), pods)
-                for rule in problem.unit_rules
+                self._satisfies_unit_rule(
+                    rule, len(problem.own_pods.positions_of[rule.group]), pods
+                )
+                for rule in problem.rules.unit_rules
                 if rule.tier > tier
             )
             and all(rule.least <= 1 for rule in self._spread_rules if rule.tier > tier)
             and not any(
-                self._is_shared(rule, pods) for rule in problem.exclusive_rules if rule.tier > tier
+                self._is_shared(rule, pods)
+                for rule in problem.rules.exclusive_rules
+                if rule.tier > tier
             )
         )
 
@@ -90,12 +96,12 @@ class TierRules:
             sums: over the units inside it.
         """
         problem = self._problem
-        for unit_rule in problem.unit_rules:
+        for unit_rule in problem.rules.unit_rules:
             if unit_rule.tier == tier:
                 num_running = self._running_units(unit_rule.group, tier)[unit]
                 if not self._satisfies_unit_rule(unit_rule, num_running, pods):
                     return None
-        for rule in problem.exclusive_rules:
+        for rule in problem.rules.exclusive_rules:
             if rule.tier == tier and self._is_shared(rule, pods, unit):
                 return None
         added = tuple(map(add, sums, self._unit_sums(tier, unit, pods)))
@@ -112,9 +118,9 @@ class TierRules:
     def _unit_sums(self, tier: int, unit: int, pods: Sequence[int]) -> Iterator[int]:
         """Yield what a unit adds to each sum."""
         shape_of = self._problem.shape_of
-        for limited_tier, _ in self._problem.domain_limits:
+        for limited_tier, _ in self._problem.rules.limits:
             yield int(limited_tier == tier and any(pods))
-        for row in self._problem.short_slice_rules:
+        for row in self._problem.rules.short_slice_rules:
             num_pods = self._running_units(row.group, row.tier)[unit] + pods[shape_of[row.group]]
             yield num_pods % row.size if row.tier == tier else 0
         for rule in self._spread_rules:
@@ -141,7 +147,7 @@ class TierRules:
         """
         is_used = [False, False]
         for group, shape in enumerate(self._problem.shape_of):
-            running = self._problem.running_positions_of[group]
+            running = self._problem.own_pods.positions_of[group]
             num_running = (
                 len(running) if unit is None else self._running_units(group, rule.tier)[unit]
             )

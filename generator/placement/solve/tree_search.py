@@ -78,7 +78,7 @@ class TreeSearch:
             parts: all parts of the job; inner parts are inside their set.
             budget: the budget, shared with other searches of the same query.
         """
-        self._problem, self._budget = problem, budget
+        self._problem, self.parts, self._budget = problem, parts, budget
         part_counts = Counter(part.part_type for part in parts)
         self._types = all_types(sorted(part_counts, key=type_sort_key))
         self._num_parts = [part_counts[part_type] for part_type in self._types]

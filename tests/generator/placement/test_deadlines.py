@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement import engine
+from generator.placement.budget import MAX_DELAY_S, MAX_DELAY_SHARE
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -20,7 +21,7 @@ from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
 )
-from generator.placement.engine import MAX_DELAY_S, MAX_DELAY_SHARE, place
+from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request
 from generator.simulation.replay.fabrics import build_tree_of_shape

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.placement.cluster.capacity import FreeCapacity, build_shapes
+from generator.placement.cluster.capacity import FreeCapacity
+from generator.placement.cluster.shapes import build_shapes
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.shapes import MAX_SHAPES
+from generator.placement.cluster.shapes import MAX_SHAPES, CountedShape
 from generator.placement.cluster.snapshot import (
     NodeSpec,
     RunningGang,
@@ -87,6 +87,8 @@ def test_a_change_of_other_resources_counts_no_node() -> None:
     gang = RunningGang("g", (RunningPods("n0", {"cpu": 1000}),))
     place(with_running(snapshot, gang), request(groups=workers(2)))
     (after,) = snapshot.shape_cache.values()
+    assert isinstance(before, CountedShape)
+    assert isinstance(after, CountedShape)
     assert after.shape is before.shape
     assert after.free is not before.free
 

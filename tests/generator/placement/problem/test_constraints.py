@@ -13,7 +13,7 @@ from generator.placement import engine
 from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
 from generator.placement.engine import build_answer, place
 from generator.placement.problem.constraints import is_allowed, require_allowed
-from generator.placement.problem.objective import PlacementCandidate, measure
+from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -135,7 +135,7 @@ def test_a_wrong_walk_is_no_answer() -> None:
 
     def walk(problem: Problem, *_: object) -> PlacementCandidate:
         pods = ((0, 0),)
-        return PlacementCandidate(pods, measure(problem, ((0, 1),), 0), is_proved=False)
+        return PlacementCandidate(pods, Objective(problem, ((0, 1),), 0), is_proved=False)
 
     with mock.patch.object(engine, "place_by_walk", walk):
         found = place(cluster(TREE), parsed)
@@ -145,7 +145,7 @@ def test_a_wrong_walk_is_no_answer() -> None:
 
 def candidates(parsed: PlacementRequest) -> Iterator[PlacementCandidate]:
     problem = build_problem(cluster(TREE), parsed)
-    yield PlacementCandidate(((0, 0),), measure(problem, ((0, 1),), 0), is_proved=True)
+    yield PlacementCandidate(((0, 0),), Objective(problem, ((0, 1),), 0), is_proved=True)
 
 
 def test_the_door_of_batches_checks_as_well() -> None:

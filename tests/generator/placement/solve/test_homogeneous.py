@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from unittest import mock
 
 import numpy as np
@@ -15,13 +14,13 @@ from generator.placement.budget import Budget
 from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
-from generator.placement.problem.objective import measure
+from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import assign_parts, build_parts
 from generator.placement.request import parse_request
 from generator.placement.solve import homogeneous as homogeneous_module
 from generator.placement.solve.homogeneous import HomogeneousFinder, is_homogeneous, sort_lazily
-from generator.placement.solve.solver import Finder, candidate_units, solve
+from generator.placement.solve.solver import Finder, solve
 from generator.placement.solve.tree_search import TreeSearch
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -59,20 +58,18 @@ def both_vectors(problem: Problem) -> list[tuple[tuple[int, ...], ...]]:
     """Return the vectors per tier of both finders; empty if they find nothing."""
     counts = tuple(group.count for group in problem.request.groups)
     parts = build_parts(problem, counts, problem.strategies[0][1])
-    counted = Counter(part.part_type for part in parts)
-    (kind,) = counted
-    assert is_homogeneous(problem, counted)
+    assert is_homogeneous(problem, parts)
     finders: list[Finder] = [
-        HomogeneousFinder(problem, kind, counted[kind], Budget(STEPS)),
+        HomogeneousFinder(problem, parts, Budget(STEPS)),
         TreeSearch(problem, parts, Budget(STEPS)),
     ]
     rows = []
     for tier in range(problem.root + 1):
-        units = candidate_units(problem, counts, tier)
+        units = problem.candidate_units(counts, tier)
         found = [finder.find_best(tier, units) if len(units) else None for finder in finders]
         rows.append(
             tuple(
-                measure(problem, assign_parts(len(counts), parts, best.parts), 0).vector(
+                Objective(problem, assign_parts(len(counts), parts, best.parts), 0).vector(
                     problem.objective_order
                 )
                 if best is not None
@@ -92,7 +89,7 @@ def test_it_agrees_with_the_tree_search(preset: Preset, scene: Scene) -> None:
     problem = build_problem(snapshot_of(scene), parse_request(document_of(scene, preset)))
     counts = tuple(group.count for group in problem.request.groups)
     parts = build_parts(problem, counts, problem.strategies[0][1])
-    assume(is_homogeneous(problem, Counter(part.part_type for part in parts)))
+    assume(is_homogeneous(problem, parts))
     for counted, searched in both_vectors(problem):
         assert counted == searched
 
@@ -142,7 +139,7 @@ def test_it_keeps_tiers_and_histogram_without_any_budget(scene: Scene) -> None:
         ObjectiveKey.GROUP_TIER,
         ObjectiveKey.HISTOGRAM,
     ):
-        assert best.objective.values[key] == hasty.objective.values[key]
+        assert best.objective[key] == hasty.objective[key]
     assert best.objective.vector(problem.objective_order) <= hasty.objective.vector(
         problem.objective_order
     )
@@ -154,7 +151,7 @@ def test_it_does_not_claim_proof_when_the_budget_ends() -> None:
     hasty = solve(problem, Budget(3))
     assert hasty is not None
     assert not hasty.is_proved
-    assert hasty.objective.values[ObjectiveKey.DOMAINS][1] == 5
+    assert hasty.objective[ObjectiveKey.DOMAINS][1] == 5
 
 
 def test_it_stays_exact_if_costs_exceed_a_machine_word() -> None:

@@ -1,8 +1,9 @@
-"""The members of a gang, and the numbers of pods with which each may take part.
+"""The members of a gang, and the numbers of pods per group with which it may be placed.
 
 A member is a group, or a set of members. A member takes part, with a number of pods that it allows,
 or is left out, if its set needs only some of its members. Totals of pods are bits of an integer, so
-a total that no choice reaches costs nothing.
+a total that no choice reaches costs nothing. Choices are made one by one from the totals that the
+members reach.
 """
 
 from __future__ import annotations
@@ -46,6 +47,32 @@ class GangMember(NamedTuple):
         for inner in self.members:
             yield from inner.groups()
 
+    def takes_part(self, counts: Sequence[int]) -> bool:
+        """Return whether the member takes part as a whole with these pods per group."""
+        if self.group >= 0:
+            return counts[self.group] in self.counts
+        are_in = [inner.takes_part(counts) for inner in self.members]
+        are_out = [not any(counts[group] for group in inner.groups()) for inner in self.members]
+        return sum(are_in) >= self.least and all(map(or_, are_in, are_out))
+
+    def add_fewest(self, pods: list[int]) -> None:
+        """Set the pods of the groups of a member that takes part with the fewest pods.
+
+        The smallest members of a set take part.
+        """
+        if self.group >= 0:
+            pods[self.group] = self.counts[0]
+            return
+        order = sorted(self.members, key=lambda inner: (not inner.totals, inner.fewest_pods))
+        for inner in order[: self.least]:
+            inner.add_fewest(pods)
+
+    def all_members(self) -> Iterator[GangMember]:
+        """Yield the member and all members in it, outer members first."""
+        yield self
+        for inner in self.members:
+            yield from inner.all_members()
+
 
 class GroupCounts(NamedTuple):
     """What the members of a gang are built from, per group."""
@@ -84,39 +111,6 @@ def build_gang_members(
     top = [member for index, member in enumerate(groups) if index not in inner_groups]
     top += [member for index, member in enumerate(sets) if index not in inner_sets]
     return _set_of(top, least=len(top), kind=(), budget=budget)
-
-
-def takes_part(member: GangMember, counts: Sequence[int]) -> bool:
-    """Return whether a member takes part as a whole with these pods per group."""
-    if member.group >= 0:
-        return counts[member.group] in member.counts
-    are_in = [takes_part(inner, counts) for inner in member.members]
-    are_out = [not any(counts[group] for group in inner.groups()) for inner in member.members]
-    return sum(are_in) >= member.least and all(map(or_, are_in, are_out))
-
-
-def fewest_pods_choice(gang: GangMember, num_groups: int) -> tuple[int, ...]:
-    """Return the pods per group if every group and set has the fewest; smallest members first."""
-    pods = [0] * num_groups
-    add_fewest(gang, pods)
-    return tuple(pods)
-
-
-def add_fewest(member: GangMember, pods: list[int]) -> None:
-    """Set the pods of the groups of a member that takes part with the fewest pods."""
-    if member.group >= 0:
-        pods[member.group] = member.counts[0]
-        return
-    order = sorted(member.members, key=lambda inner: (not inner.totals, inner.fewest_pods))
-    for inner in order[: member.least]:
-        add_fewest(inner, pods)
-
-
-def all_members(member: GangMember) -> Iterator[GangMember]:
-    """Yield a member and all members in it, outer members first."""
-    yield member
-    for inner in member.members:
-        yield from all_members(inner)
 
 
 def _set_of(
@@ -176,3 +170,76 @@ def _shifted_sums(totals: int, counts: range) -> int:
         totals |= totals << (counts.step * num_more)
         num_covered += num_more
     return totals << counts[0]
+
+
+def pod_count_choices(
+    gang: GangMember, totals: int, num_groups: int, budget: Budget
+) -> Iterator[tuple[int, ...]]:
+    """Yield pods per group, most pods in total first; of members that are alike the first get most.
+
+    Cost: one step for each member that is tried with a number of pods.
+
+    Args:
+        gang: all members.
+        totals: the totals of pods to try, as bits.
+        num_groups: number of groups of the gang.
+        budget: pays for the choices.
+
+    Raises:
+        BudgetExhausted: the budget ended.
+    """
+    while totals:
+        total = totals.bit_length() - 1
+        totals ^= 1 << total
+        for pods in _choices_of(gang, total, budget):
+            yield tuple(pods.get(group, 0) for group in range(num_groups))
+
+
+def _choices_of(member: GangMember, total: int, budget: Budget) -> Iterator[dict[int, int]]:
+    """Yield the pods per group with which a member that takes part has this total."""
+    if member.group >= 0:
+        yield {member.group: total}
+        return
+    yield from _choices_from(member, 0, (member.least, total), {}, budget)
+
+
+def _choices_from(
+    parent: GangMember,
+    index: int,
+    needed_and_total: tuple[int, int],
+    highest: dict[tuple[object, ...], int],
+    budget: Budget,
+) -> Iterator[dict[int, int]]:
+    """Yield the pods per group of the members of a set from one on.
+
+    Args:
+        parent: the set.
+        index: of the first member that is not chosen yet.
+        needed_and_total: members that must still take part, and pods that are left for them.
+        highest: per kind of member, the pods of the last one; no later one gets more.
+        budget: pays for each number of pods of a member.
+    """
+    needed, total = needed_and_total
+    if index == len(parent.members):
+        yield {}
+        return
+    member, rest = parent.members[index], parent.later_totals[index + 1]
+    still_needed = max(needed - 1, 0)
+    limit = min(highest.get(member.kind, total), total)
+    left = member.totals & ((1 << limit + 1) - 1) if limit >= 0 else 0
+    while left:
+        num_pods = left.bit_length() - 1
+        left ^= 1 << num_pods
+        if not rest[still_needed] >> (total - num_pods) & 1:
+            continue
+        budget.spend(1)
+        others = {**highest, member.kind: num_pods}
+        for inner in _choices_of(member, num_pods, budget):
+            for pods in _choices_from(
+                parent, index + 1, (still_needed, total - num_pods), others, budget
+            ):
+                yield inner | pods
+    if parent.least < len(parent.members) and needed < len(rest) and rest[needed] >> total & 1:
+        # The next members of this kind are left out as well.
+        others = {**highest, member.kind: -1}
+        yield from _choices_from(parent, index + 1, (needed, total), others, budget)
