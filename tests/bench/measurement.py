@@ -92,9 +92,9 @@ def measure(dump: Dump, rounds: int) -> Measured:
         run = _Round(raw, dump.truth, is_checked=number == 0)
         for name, work in zip(STEPS, run.steps(), strict=True):
             gc.collect()
-            _forget_peak()
+            forget_peak()
             times[name].append(work())
-            peaks[name] = max(peaks[name], _peak_bytes())
+            peaks[name] = max(peaks[name], peak_bytes())
         num_nodes = len(run.tree.nodes)
         run.check_plans()
     steps = tuple(Step(name, statistics.median(times[name]), peaks[name]) for name in STEPS)
@@ -230,13 +230,14 @@ _CLEAR: Final = Path("/proc/self/clear_refs")
 _STATUS: Final = Path("/proc/self/status")
 
 
-def _forget_peak() -> None:
+def forget_peak() -> None:
     """Make the kernel measure the peak from here on; elsewhere it is that of the whole process."""
     if _CLEAR.exists():
         _CLEAR.write_text("5")
 
 
-def _peak_bytes() -> int:
+def peak_bytes() -> int:
+    """Return the largest resident set of the process since it was last forgotten."""
     if _STATUS.exists():
         for line in _STATUS.read_text().splitlines():
             if line.startswith("VmHWM:"):

@@ -1,12 +1,12 @@
 """Time placements against their bars: python -m tests.bench.placing.
 
-One gang on clusters of 1,000 to 100,000 nodes that are partly taken: the question that somebody
-asked before, another count of pods that were counted before, gangs that no leaf holds, the same
-after a gang has started, and pods of a kind that nobody asked for (three resources, a selector,
-taints). Then gangs of pods of several sizes, leaders with workers on nodes of which no two have the
-same free, and a hundred groups that each need a leaf. Beside every size stands a plain best fit by
-arrays of the same run, so that ratios mean the same on every machine. The collector of garbage is
-set as `toponaut serve` sets it.
+One gang on clusters of 1,000 to 100,000 nodes that are partly taken, or empty: the question that
+somebody asked before, another count of pods that were counted before, gangs that no leaf holds, the
+same after a gang has started, and pods of a kind that nobody asked for (three resources, a
+selector, taints). Then gangs of pods of several sizes, leaders with workers on nodes of which no
+two have the same free, and a hundred groups that each need a leaf. Beside every size stands a plain
+best fit by arrays of the same run, so that ratios mean the same on every machine. The collector of
+garbage is set as `toponaut serve` sets it.
 """
 
 from __future__ import annotations
@@ -50,14 +50,19 @@ LARGEST: Final = "cached shape, 985 to 1,024 whole nodes"
 UNEVEN: Final = "cached shape, beyond a leaf, pods share nodes"
 CHANGED: Final = "cached shape, once a gang has started"
 EXPLAINED: Final = "cached shape, another count, explained"
+EMPTY: Final = "cached shape, nothing runs, all nodes alike"
 FRESH: Final = "fresh shape, 3 resources, selector, taints"
 GROUPS: Final = "100 groups of 10, each in a leaf"
 MIXED: Final = "pods of 2 and 3 sizes"
 LED: Final = "leader and 4 to 8 workers, no two nodes alike"
 GROWING: Final = (REPEATED, COUNTED, WHOLE, CHANGED)
 BARS: Final[dict[tuple[str, int], float]] = {
-    **{(name, nodes): KNOWN for name in (REPEATED, COUNTED, WHOLE) for nodes in (1_000, 10_000)},
-    **{(name, 100_000): 5e-3 for name in (REPEATED, COUNTED, WHOLE)},
+    **{
+        (name, nodes): KNOWN
+        for name in (REPEATED, COUNTED, WHOLE, EMPTY)
+        for nodes in (1_000, 10_000)
+    },
+    **{(name, 100_000): 5e-3 for name in (REPEATED, COUNTED, WHOLE, EMPTY)},
     (LARGEST, 100_000): 5e-3,
     (FRESH, 10_000): 3e-3,
     (FRESH, 100_000): 15e-3,
@@ -98,6 +103,7 @@ def measure(nodes: int, calls: int) -> list[Figure]:
         _timed(REPEATED, nodes, _repeated(snapshot, asked)),
         _timed(COUNTED, nodes, _each(snapshot, asked)),
         _timed(WHOLE, nodes, _each(snapshot, [_whole(60 + at % 40) for at in range(calls)])),
+        _timed(EMPTY, nodes, _each(_empty_cluster(nodes), asked)),
         _timed(UNEVEN, nodes, _each(snapshot, [_workers(200 + at % 40) for at in range(calls)])),
         _timed(EXPLAINED, nodes, _each(snapshot, asked, report=render_placement)),
         _timed(CHANGED, nodes, _started(snapshot, asked)),
@@ -126,6 +132,12 @@ def _cluster(nodes: int) -> Snapshot:
         for at, name in enumerate(tree.nodes)
     }
     return build_snapshot(tree, specs)
+
+
+def _empty_cluster(nodes: int) -> Snapshot:
+    """Return a cluster of equal nodes on which nothing runs: all domains of a tier are as good."""
+    tree = build_tree_of_shape(SHAPES[nodes])
+    return build_snapshot(tree, {name: NodeSpec(name, {"slots": SLOTS}) for name in tree.nodes})
 
 
 def _used_cluster(nodes: int) -> Snapshot:

@@ -22,13 +22,17 @@ def test_it_spreads_balanced_gangs_by_their_own_preset() -> None:
 
 
 def test_it_admits_every_gang() -> None:
-    ran = CliRunner().invoke(main, ["--gangs", "40", "-o", "json"])
+    ran = CliRunner().invoke(main, ["--gangs", "40", "--batch-shape", "2x5x10", "-o", "json"])
     assert ran.exit_code == 0, ran.output
-    rates = json.loads(ran.output)["rates"]
+    found = json.loads(ran.output)
+    rates = found["rates"]
     assert [row["preset"] for row in rates[1:]] == [preset.value for preset in PRESETS]
     assert all(row["gangs"] == 40 for row in rates)
+    assert {"nodes": 100, "gangs": 40}.items() <= found["batch"].items()
+    assert found["batch"]["bytes_more"] >= 0
 
 
 def test_it_prints_a_line_for_each_preset() -> None:
-    ran = CliRunner().invoke(main, ["--gangs", "8"])
+    ran = CliRunner().invoke(main, ["--gangs", "8", "--batch-shape", "2x5x10"])
     assert ran.output.startswith("8 gangs on 640 nodes; target 1000 gangs/s\nreference: best fit")
+    assert "8 gangs in one batch on 100 nodes" in ran.output

@@ -52,6 +52,15 @@ class MinCover:
         before = self.prefix_sums[start] - self.sorted_slots[start]
         return np.searchsorted(self.prefix_sums, before + num_pods) - start + 1
 
+    def least_slots(self, units: IntArray, num_inner: IntArray) -> IntArray:
+        """Return per wider unit the least slots of so many inner units that hold any pods."""
+        start = self.first[units]
+        is_used = self.sorted_slots > 0
+        stop = start + np.add.reduceat(is_used, self.first[:-1], dtype=np.int64)[units]
+        before = np.maximum(stop - num_inner, start)
+        sums = self.prefix_sums
+        return sums[stop - 1] - np.where(before > 0, sums[before - 1], 0)
+
     def with_values(self, values: IntArray, units: IntArray) -> MinCover:
         """Return the cover after the values of some inner units change."""
         sorted_slots = self.sorted_slots.copy()

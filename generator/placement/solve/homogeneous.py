@@ -195,7 +195,9 @@ class HomogeneousFinder:
             ObjectiveKey.DOMAINS: [
                 partial(self._min_units, bounds, inner_tier, tier) for inner_tier in inner_tiers
             ],
-            ObjectiveKey.FRAGMENTATION: [np.zeros_like] * tier,
+            ObjectiveKey.FRAGMENTATION: [
+                partial(self._min_left, bounds, inner_tier, tier) for inner_tier in range(tier)
+            ],
         }
 
     def _sort_columns(
@@ -237,6 +239,12 @@ class HomogeneousFinder:
             return fewest
         first = np.searchsorted(self._levels.starts[inner], self._levels.starts[tier])
         return np.maximum(fewest, np.add.reduceat(low > 0, first, dtype=np.int64)[units])
+
+    def _min_left(self, bounds: Bounds, inner: int, tier: int, units: IntArray) -> IntArray:
+        """Return the fewest slots left in the units of an inner tier that must be used."""
+        cover = self._shape.min_cover(self._levels, inner, tier)
+        fewest = self._min_units(bounds, inner, tier, units)
+        return np.maximum(cover.least_slots(units, fewest) - self._num_pods, 0)
 
     def _slots_around(self, tier: int, outer: int, units: IntArray) -> IntArray:
         """Return the slots of the units of an outer tier around those of a tier."""

@@ -50,6 +50,21 @@ def test_it_returns_the_fewest_nodes_of_every_rack(
         assert found == [fewest(slots, RACKS[index], needed) for index in holding]
 
 
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    slots=st.lists(st.integers(0, 6), min_size=8, max_size=8),
+    num_nodes=st.lists(st.integers(0, 5), min_size=3, max_size=3),
+)
+def test_it_returns_the_least_slots_of_so_many_usable_nodes(
+    slots: list[int], num_nodes: list[int]
+) -> None:
+    cover = MinCover.build(LEVELS, 0, 1, np.array(slots, dtype=np.int64))
+    usable = [sorted(slots[node] for node in rack if slots[node]) for rack in RACKS]
+    racks_with_any = np.array([at for at, row in enumerate(usable) if row], dtype=np.int64)
+    found = cover.least_slots(racks_with_any, np.array(num_nodes)[racks_with_any]).tolist()
+    assert found == [sum(usable[at][: num_nodes[at]]) for at in racks_with_any.tolist()]
+
+
 def best_choice(slots: list[int], num_pods: int, *, is_tight: bool) -> list[int]:
     """Return the first, in order, of the best choices."""
     choices: list[tuple[int, ...]] = [
