@@ -32,8 +32,8 @@ from generator.placement.explain import (
 )
 from generator.placement.presets import PRESETS, ObjectiveKey
 from generator.placement.problem.constraints import is_allowed, require_allowed
-from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import PlacementCandidate, render_objective
+from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.request import PlacementRequest
 from generator.placement.solve.solver import solve_greedily, solve_with_eviction
@@ -151,12 +151,12 @@ def _find_best(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandid
     """
     rules = PRESETS[problem.request.preset]
     emulated, is_complete = _emulate(problem, query_time) if rules.has_steps else (None, True)
-    if emulated is not None and (rules.is_final or _places_all(problem, emulated)):
+    if emulated is not None and (_is_final(problem) or _places_all(problem, emulated)):
         return emulated, emulated.is_proved
     searched, is_proved = _search(problem, query_time)
     if searched is not None and rules.refills_leaves:
         searched = refill_leaves(problem, searched)
-    # Pods placed come first, unless the scheduler chooses a domain for the fewest pods.
+    # Pods placed come first.
     if emulated is not None and (
         searched is None or _num_placed(searched) <= _num_placed(emulated)
     ):
@@ -166,6 +166,17 @@ def _find_best(problem: Problem, query_time: QueryTime) -> tuple[PlacementCandid
     if best is not None:
         best = replace(best, is_proved=best.is_proved and is_proved and is_complete)
     return best, is_proved
+
+
+def _is_final(problem: Problem) -> bool:
+    """Return whether a placement of the steps is taken even if the search would place more pods.
+
+    The scheduler chooses a domain by its score, or for the minimum of a group. That it does not try
+    another order of several groups is no reason to leave pods out.
+    """
+    rules = PRESETS[problem.request.preset]
+    takes_minimum = rules.walk is not None and rules.walk.starts_with_minimum
+    return rules.scores_domains or (takes_minimum and len(problem.request.groups) == 1)
 
 
 def _places_all(problem: Problem, candidate: PlacementCandidate) -> bool:

@@ -13,8 +13,8 @@ from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
-from generator.placement.problem.evictable_pods import find_evictable, without_evictable
 from generator.placement.problem.objective import Objective
+from generator.placement.problem.preemption import find_evictable, without_evictable
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
 

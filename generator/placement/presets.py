@@ -176,15 +176,13 @@ class PlacementWalk:
     candidate_tiers: CandidateTiers
     domain_order: tuple[DomainSort, ...]
     """Order in which the domains of a tier are tried."""
-    fill_order: tuple[DomainSort, ...]
-    """Order in which the domains inside the chosen one are filled."""
+    fill_order: tuple[DomainSort, ...] = ()
+    """Order in which the domains inside the chosen one are filled, unless filled by level."""
     node_order: tuple[DomainSort, ...] = ()
     """The same for nodes that are filled flat."""
     flat_fill: FlatFill = FlatFill.NOWHERE
     best_fit_order: tuple[DomainSort, ...] = ()
     """Order among domains that hold all remaining pods; empty: such domains get no preference."""
-    untiered_node_order: tuple[DomainSort, ...] = ()
-    """Order of nodes for a group that names no tier; empty: the group is filled like others."""
     is_slice_by_slice: bool = False
     """Whether each slice is placed by itself, rather than as many as a domain holds."""
     starts_with_minimum: bool = False
@@ -236,14 +234,6 @@ class PresetRules:
         """Whether a procedure places the gang before the search does."""
         return self.walk is not None or self.uses_task_buckets or self.scores_domains
 
-    @property
-    def is_final(self) -> bool:
-        """Whether a placement of the procedure is taken even if the search would place more pods.
-
-        The scheduler chooses the domain for the fewest pods, or by a score.
-        """
-        return self.scores_domains or (self.walk is not None and self.walk.starts_with_minimum)
-
 
 def _terms(text: str) -> tuple[ObjectiveTerm, ...]:
     """Return the terms of an order by the names of their keys; + where more is better."""
@@ -269,13 +259,6 @@ _KUEUE_ORDER = _terms(
 _KUEUE_WALK = PlacementWalk(
     candidate_tiers=CandidateTiers.FROM_PREFERRED,
     domain_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.TIGHT), _NAME_TEXT),
-    fill_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.ROOMY), _NAME_TEXT),
-    best_fit_order=(DomainSort(SortKey.PREFERRED_LABELS), DomainSort(SortKey.TIGHT), _NAME_TEXT),
-    untiered_node_order=(
-        DomainSort(SortKey.PREFERRED_LABELS),
-        DomainSort(SortKey.TIGHT),
-        _NAME_TEXT,
-    ),
     fills_by_level=True,
 )
 
@@ -317,7 +300,6 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.FROM_PREFERRED,
                 domain_order=(DomainSort(SortKey.FULLEST, AncestorOrder.ANCESTORS_FIRST),),
-                fill_order=(),
                 node_order=(DomainSort(SortKey.TIGHT), DomainSort(SortKey.OWN_NAME_TEXT)),
                 spreads_from_emptiest=True,
                 starts_with_minimum=True,

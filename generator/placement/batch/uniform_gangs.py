@@ -21,13 +21,14 @@ from generator.placement.cluster.capacity import FreeCapacity, NodeUse
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels, units_with_min
 from generator.placement.cluster.min_cover import choose_fewest_bins, fill_in_order
-from generator.placement.cluster.shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
 from generator.placement.groups import GangGroup
 from generator.placement.presets import Preset
+from generator.placement.problem.problem import Problem, build_problem
+from generator.placement.problem.request_parts import build_parts
 from generator.placement.request import PlacementRequest
-from generator.placement.solve.homogeneous import cut_parts
+from generator.placement.solve.homogeneous import cut_parts, is_homogeneous
 from topology.model.errors import InvariantError
 
 MIN_REPEATS = 4
@@ -44,6 +45,8 @@ class _RankedLeaves:
     """How well each leaf holds the gangs that share a request: lower is better."""
 
     request: PlacementRequest
+    max_tier: int
+    """Highest tier in a domain of which the gang may lie."""
     shape: int
     ranks: IntArray
     num_seen: int = 0
@@ -70,15 +73,19 @@ class UniformGangs:
 
     def _rank_leaves(self, request: PlacementRequest) -> _RankedLeaves | None:
         view = view_for(self._snapshot, request.gang, request.priority)
-        if find_refusal(view, request) is not None or not is_uniform_gang(view, request):
+        if not view.num_nodes or find_refusal(view, request) is not None:
             return None
-        (shape,), _ = build_shapes(view, request)
+        problem = build_problem(view, request)
+        if not _is_uniform_gang(problem):
+            return None
+        (shape,) = problem.shapes
         key = (tuple(sorted(shape.request.items())), shape.allowed.tobytes(), id(view))
         if key not in self._shape_indexes:
             is_reserved = view.free is not self._snapshot.free
             reserved = self._snapshot.free - view.free if is_reserved else None
             self._shape_indexes[key] = self._free.add_shape(shape, reserved)
-        ranked = _RankedLeaves(request, self._shape_indexes[key], np.empty(0, dtype=np.int64))
+        index = self._shape_indexes[key]
+        ranked = _RankedLeaves(request, problem.job_cap, index, np.empty(0, dtype=np.int64))
         leaves = range(len(self._free.levels.starts[LEAF_TIER]))
         ranked.ranks = np.array([self._rank(ranked, leaf) for leaf in leaves], dtype=np.int64)
         return ranked
@@ -94,7 +101,7 @@ class UniformGangs:
             return None
         for node, count in pods.items():
             self._free.take(ranked.shape, node, count)
-        self._require_allowed(request, pods)
+        self._require_allowed(request, pods, ranked.max_tier)
         nodes = nodes_in_index_order(self._free.levels, request.groups[0], pods)
         names = tuple([self._snapshot.specs[node].name for node in nodes])
         tier = self._free.levels.common_tier(min(pods), max(pods))
@@ -106,7 +113,9 @@ class UniformGangs:
             is_proved=True,
         )
 
-    def _require_allowed(self, request: PlacementRequest, pods: dict[int, int]) -> None:
+    def _require_allowed(
+        self, request: PlacementRequest, pods: dict[int, int], max_tier: int
+    ) -> None:
         """Check an answer before it leaves: counts, tiers, and what its nodes have left.
 
         Raises:
@@ -117,7 +126,7 @@ class UniformGangs:
         need = self._free.pod_need(dict(group.request))
         is_full = any(self._free.free_quantities(node)[row] < 0 for node in pods for row, _ in need)
         is_whole = sum(pods.values()) == group.count
-        if is_full or not is_whole or not may_span(self._snapshot, request, tier):
+        if is_full or not is_whole or tier > max_tier:
             raise InvariantError(f"the placement of gang {request.gang!r} breaks a rule")
 
     def follow(self, before: Snapshot, after: Snapshot) -> None:
@@ -135,9 +144,7 @@ class UniformGangs:
         ranked.num_seen = len(self._free.changes)
         best = int(ranked.ranks.min())
         is_spread = best > NODE_COUNT_OFFSET
-        if best == NO_FIT or (
-            is_spread and not may_span(self._snapshot, ranked.request, LEAF_TIER)
-        ):
+        if best == NO_FIT or (is_spread and ranked.max_tier < LEAF_TIER):
             return None
         leaves = tightest_units(
             levels,
@@ -175,36 +182,15 @@ class UniformGangs:
         return NO_FIT
 
 
-def is_uniform_gang(snapshot: Snapshot, request: PlacementRequest) -> bool:
-    """Return whether a request is one group that only tiers bound, of which no pod runs yet."""
-    if request.preset is not Preset.OPTIMAL or len(request.groups) > 1 or request.sets:
+def _is_uniform_gang(problem: Problem) -> bool:
+    """Return whether only tiers bound the gang, apart from slices that may lie in a leaf."""
+    request = problem.request
+    is_sorted = bool(request.sort or request.strategies) or problem.spares_islands
+    if request.preset is not Preset.OPTIMAL or is_sorted or problem.root <= LEAF_TIER:
         return False
-    is_bound = request.strategies or request.limits or request.sort or request.traffic
-    return (
-        not (is_bound or any(request.roles) or request.options.spares_islands)
-        and snapshot.levels.root > LEAF_TIER
-        and snapshot.num_nodes > 0
-        and request.gang not in snapshot.running
-        and _is_uniform_group(snapshot, request.groups[0])
-    )
-
-
-def _is_uniform_group(snapshot: Snapshot, group: GangGroup) -> bool:
-    """Return whether pods have no bounds, except slices that must share a leaf."""
-    if group.wishes or group.multiples or group.is_optional or group.spread or group.count < 1:
-        return False
-    if not group.slices:
-        return True
-    layer = group.slices[-1]
-    is_bound = layer.has_short or layer.is_spread or layer.is_indexed
-    is_loose = layer.tier is None or snapshot.levels.height_of(layer.tier) < LEAF_TIER
-    return len(group.slices) == 1 and not (is_bound or is_loose or layer.least)
-
-
-def may_span(snapshot: Snapshot, request: PlacementRequest, tier: int) -> bool:
-    """Return whether a plain gang may lie in a domain of a tier."""
-    tiers = (request.required, request.groups[0].required)
-    return all(snapshot.levels.height_of(bound) >= tier for bound in tiers if bound)
+    parts = build_parts(problem, tuple(group.count for group in request.groups), problem.root)
+    floor = parts[0].part_type.histogram_floor
+    return is_homogeneous(problem, parts) and (len(parts) == 1 or floor >= LEAF_TIER)
 
 
 def tightest_units(

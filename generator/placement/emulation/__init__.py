@@ -2,7 +2,6 @@
 
 `walk`: tries domains in a preset's order and fills them in its order.
 `candidates`: the groups and sets that share a domain, and the domains that a walk tries, in order.
-`pod_shares`: shares the pods of one group among the nodes of a domain.
 `level_descent`: shares them tier by tier, as Kueue does.
 `scored_domains`: fills every domain of a tier and keeps the best score, as kube-scheduler does.
 `leaf_rows`: which of equally good leaves Slurm's tree plugin takes.

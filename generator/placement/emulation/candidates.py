@@ -43,14 +43,20 @@ class Scope(NamedTuple):
 class ScopeBuilder:
     """Builds the scopes of one problem."""
 
-    def __init__(self, problem: Problem) -> None:
-        """Find leader groups of one pod; other leaders are ordinary groups."""
+    def __init__(self, problem: Problem, *, joins_leaders: bool = False) -> None:
+        """Store the problem.
+
+        Args:
+            problem: the request and the cluster.
+            joins_leaders: whether a leader of one pod and its workers are placed together; else
+                they are ordinary groups of a set.
+        """
         self._snapshot, self._request = problem.snapshot, problem.request
         names = {group.name: index for index, group in enumerate(self._request.groups)}
         self._leader_of = {
             names[group.leader_of]: index
             for index, group in enumerate(self._request.groups)
-            if group.leader_of in names and group.count == 1
+            if joins_leaders and group.leader_of in names and group.count == 1
         }
 
     def job_scope(self) -> Scope:

@@ -19,9 +19,11 @@ from typing import NamedTuple
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray
-from generator.placement.emulation.pod_shares import PodsPerNode
 from generator.placement.presets import DomainSort, PlacementWalk, SortKey
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, sum_beside_leader
+
+PodsPerNode = dict[int, int]
+"""Number of pods per node position."""
 
 
 class _Share(NamedTuple):
@@ -48,12 +50,6 @@ class _Counts(NamedTuple):
     beside_leader: IntArray
 
 
-def can_descend(capacity: GroupCapacity) -> bool:
-    """Return whether the group has no rule on pods per domain but its slices."""
-    group = capacity.problem.request.groups[capacity.group]
-    return not group.multiples and not any(layer.is_spread for layer in group.slices)
-
-
 class LevelDescent:
     """Shares the pods of one group."""
 
@@ -68,7 +64,7 @@ class LevelDescent:
         """
         self._capacity, self._starts_small = capacity, starts_small
         self._saves_domains = False
-        self._uses_labels = DomainSort(SortKey.PREFERRED_LABELS) in walk.fill_order
+        self._uses_labels = DomainSort(SortKey.PREFERRED_LABELS) in walk.domain_order
         self._levels = capacity.problem.snapshot.levels
         self.leader_position: int | None = None
         """Node of the leader, once it is placed."""

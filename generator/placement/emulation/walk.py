@@ -12,18 +12,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from generator.placement.answer import NO_DETAILS
 from generator.placement.budget import Budget
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import IntArray
+from generator.placement.cluster.min_cover import fill_in_order
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.candidates import CandidateDomains, Scope, ScopeBuilder, UnitRef
-from generator.placement.emulation.level_descent import LevelDescent, can_descend
-from generator.placement.emulation.pod_shares import DomainFiller, PodsPerNode
+from generator.placement.emulation.level_descent import LevelDescent, PodsPerNode
 from generator.placement.explain import unit_name
-from generator.placement.presets import PRESETS, PlacementWalk
+from generator.placement.presets import PRESETS, DomainSort, FlatFill, PlacementWalk
 from generator.placement.problem.constraints import satisfies_rules
-from generator.placement.problem.domain_capacity import GroupCapacity
+from generator.placement.problem.domain_capacity import GroupCapacity, units_inside
 from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import Problem
 
@@ -55,7 +57,7 @@ def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None
         BudgetExhausted: there are too many choices of pods per group.
     """
     walk = PRESETS[problem.request.preset].walk
-    if walk is None or not _is_walkable(problem):
+    if walk is None or not _is_walkable(problem, walk):
         return None
     walker = Walker(problem, walk)
     pods = walker.place_minimum() if walk.starts_with_minimum else walker.place_most(budget)
@@ -71,18 +73,21 @@ def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None
 def describe_candidates(problem: Problem) -> Mapping[str, Any]:
     """Return the domains that the walk tries for an infeasible gang, as the answer shows them."""
     walk = PRESETS[problem.request.preset].walk
-    if walk is None or not _is_walkable(problem):
+    if walk is None or not _is_walkable(problem, walk):
         return NO_DETAILS
     return Walker(problem, walk).describe_candidates()
 
 
-def _is_walkable(problem: Problem) -> bool:
+def _is_walkable(problem: Problem, walk: PlacementWalk) -> bool:
     """Return whether pods can be counted per domain without tracking single slices."""
-    layers = [layer for group in problem.request.groups for layer in group.slices]
+    groups, evictable = problem.request.groups, problem.evictable
+    layers = [layer for group in groups for layer in group.slices]
     is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
+    if walk.fills_by_level:  # Kueue has neither.
+        is_plain &= not any(layer.is_spread for layer in layers)
+        is_plain &= not any(group.multiples for group in groups)
     grows_in_slices = bool(problem.own_pods.positions) and any(layer.tier for layer in layers)
-    is_open = not problem.request.strategies and problem.evictable is None
-    return is_open and is_plain and not grows_in_slices
+    return is_plain and not (problem.request.strategies or evictable or grows_in_slices)
 
 
 class Walker:
@@ -92,7 +97,7 @@ class Walker:
         """Build the scopes of the groups; nothing is placed yet."""
         self._problem, self._walk = problem, walk
         self._levels = problem.snapshot.levels
-        self._scope = ScopeBuilder(problem).job_scope()
+        self._scope = ScopeBuilder(problem, joins_leaders=walk.fills_by_level).job_scope()
         self._candidates = CandidateDomains(problem, walk, self._scope)
 
     def describe_candidates(self) -> Mapping[str, Any]:
@@ -252,22 +257,18 @@ class Walker:
     ) -> tuple[PodsPerNode | None, int | None]:
         """Return pods per node in a domain, and the leader's node."""
         place, num_pods = target.place, target.counts[scope.groups[-1]]
+        if not self._walk.fills_by_level:
+            finest = self._finest_named_tier(scope)
+            filler = _DomainFiller(self._walk, capacity, finest, num_pods)
+            if self._walk.spreads_from_emptiest:
+                return filler.fill_by_rank(place.tier, place.unit, target.ranks), None
+            return filler.fill(place.tier, place.unit), None
         is_open = not scope.named_tiers and not self._scope.named_tiers
-        has_slices = bool(self._problem.request.groups[capacity.group].slices)
-        scatters = is_open and bool(self._walk.untiered_node_order) and not has_slices
-        if self._walk.fills_by_level and can_descend(capacity):
-            descent = LevelDescent(capacity, self._walk, starts_small=is_open)
-            if scatters:
-                return descent.scatter(num_pods), descent.leader_position
-            shares = descent.fill(place.tier, place.unit, num_pods, is_pooled=is_pooled)
-            return shares, descent.leader_position
-        filler = DomainFiller(self._walk, capacity, self._finest_named_tier(scope))
-        if self._walk.spreads_from_emptiest:
-            pods = filler.fill_by_rank(place.tier, place.unit, num_pods, target.ranks)
-            return pods, filler.leader_position
-        if scatters and self._scope == scope:
-            return filler.scatter(num_pods), filler.leader_position
-        return filler.fill(place.tier, place.unit, num_pods), filler.leader_position
+        descent = LevelDescent(capacity, self._walk, starts_small=is_open)
+        if is_open and not self._problem.request.groups[capacity.group].slices:
+            return descent.scatter(num_pods), descent.leader_position
+        shares = descent.fill(place.tier, place.unit, num_pods, is_pooled=is_pooled)
+        return shares, descent.leader_position
 
     def _finest_named_tier(self, scope: Scope) -> int:
         """Return the finest tier that a scope, or else the job, names; without any the cluster."""
@@ -307,3 +308,84 @@ class Walker:
                 return
             free.undo(mark)
             del pods[group][length:]
+
+
+class _DomainFiller:
+    """Fills the nodes of a domain with the pods of one group, in the order of a walk."""
+
+    def __init__(
+        self, walk: PlacementWalk, capacity: GroupCapacity, finest_named_tier: int, num_pods: int
+    ) -> None:
+        """Store the arguments.
+
+        Args:
+            walk: the preset's walk.
+            capacity: pods of the group per domain.
+            finest_named_tier: the finest tier that the group names.
+            num_pods: pods of the group; no node offers room for more.
+        """
+        self._walk, self._capacity, self._num_pods = walk, capacity, num_pods
+        self._flat_fill_tier = {
+            FlatFill.NOWHERE: 0,
+            FlatFill.LEAVES: 1,
+            FlatFill.FINEST_NAMED: finest_named_tier,
+        }[walk.flat_fill]
+
+    def fill(self, tier: int, unit: int) -> PodsPerNode:
+        """Return pods per node of a unit that holds them."""
+        if not self._walk.is_slice_by_slice or self._capacity.slice_size == 1:
+            return self._fill_unit(tier, unit, self._num_pods)
+        pods: PodsPerNode = {}
+        for _ in range(self._num_pods // self._capacity.slice_size):
+            for node, count in self._fill_slice(tier, unit).items():
+                pods[node] = pods.get(node, 0) + count
+        return pods
+
+    def fill_by_rank(self, tier: int, unit: int, ranks: IntArray | None) -> PodsPerNode:
+        """Return pods per node of a unit, in the order of the nodes' ranks, then of the walk."""
+        nodes = units_inside(self._capacity.problem, tier, unit, 0)
+        nodes = self._sorted(0, nodes, self._walk.node_order)
+        if ranks is not None:
+            nodes = nodes[np.argsort(ranks[nodes], kind="stable")]
+        return self._fill_nodes(nodes, self._num_pods)
+
+    def _fill_slice(self, tier: int, unit: int) -> PodsPerNode:
+        """Place one slice in the best domain for it, and subtract it from the counts."""
+        size, slice_tier = self._capacity.slice_size, self._capacity.slice_tier
+        units = units_inside(self._capacity.problem, tier, unit, slice_tier)
+        units = units[self._capacity.usable_slots[slice_tier][units] >= size]
+        order = self._walk.best_fit_order
+        chosen = int(self._capacity.sorted_units(units, slice_tier, order, size)[0])
+        pods = self._fill_unit(slice_tier, chosen, size)
+        self._capacity = self._capacity.without_pods(pods)
+        return pods
+
+    def _fill_unit(self, tier: int, unit: int, num_pods: int) -> PodsPerNode:
+        if tier <= self._flat_fill_tier:
+            nodes = units_inside(self._capacity.problem, tier, unit, 0)
+            nodes = self._sorted(0, nodes, self._walk.node_order or self._walk.fill_order)
+            return self._fill_nodes(nodes, num_pods)
+        pods: PodsPerNode = {}
+        children = self._capacity.problem.snapshot.levels.children(tier, unit)
+        units = self._sorted(tier - 1, np.array(children), self._walk.fill_order)
+        while num_pods and len(units):
+            chosen = self._next_unit(tier - 1, units, num_pods)
+            share = min(int(self._capacity.usable_slots[tier - 1][chosen]), num_pods)
+            pods |= self._fill_unit(tier - 1, chosen, share) if share else {}
+            units, num_pods = units[units != chosen], num_pods - share
+        return pods
+
+    def _next_unit(self, tier: int, units: IntArray, num_pods: int) -> int:
+        """Return the next unit to fill: the first, or the best that holds all remaining pods."""
+        slots = self._capacity.usable_slots[tier][units]
+        if not self._walk.best_fit_order or slots[0] < num_pods:
+            return int(units[0])
+        return int(self._sorted(tier, units[slots >= num_pods], self._walk.best_fit_order)[0])
+
+    def _sorted(self, tier: int, units: IntArray, order: Sequence[DomainSort]) -> IntArray:
+        return self._capacity.sorted_units(units, tier, order, self._num_pods)
+
+    def _fill_nodes(self, nodes: IntArray, num_pods: int) -> PodsPerNode:
+        """Fill nodes in order."""
+        pods = fill_in_order(self._capacity.usable_slots[0], nodes.tolist(), num_pods)
+        return {node: count for node, count in pods.items() if count}

@@ -6,8 +6,7 @@
 `pod_counts`: the members of a gang, and the numbers of pods per group to try.
 `constraints`: checks a placement against every rule of its request.
 `objective`: measures a placement by the keys of the objective vector.
-`evictable_pods`: what may be evicted, and the cheapest victims per node.
-`preemption`: what a placement evicts in all.
+`preemption`: what may be evicted, the cheapest victims per node, and what is evicted in all.
 `domain_capacity`: the pods of a group that each domain holds, and the sort order of domains.
 
 May import `cluster`, `groups`, `presets` and `request`.

@@ -26,13 +26,13 @@ from generator.placement.presets import (
     ObjectiveKey,
     ObjectiveTerm,
 )
-from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.pod_counts import (
     GangMember,
     GroupCounts,
     build_gang_members,
     pod_count_choices,
 )
+from generator.placement.problem.preemption import EvictablePods
 from generator.placement.problem.rules import (
     DomainRules,
     OwnPods,

@@ -4,8 +4,7 @@
 `homogeneous`: exact placement of equal parts by counting.
 `domain_dp`: exact shares of pods per unit of one domain, by tables of costs.
 `tree_search`: exact search over the tree, for any mix of groups.
-`tier_rules`: the rules on the units of a tier, as the tree search counts them.
-`part_contents`: the pods and inner parts of each part type; states of the tree search.
+`unit_states`: the parts, the pods and the sums of rules in a unit, for the tree search.
 `cost_encoding`: additive keys of the objective as one integer.
 `equivalence`: classes of nodes and units that are alike for a job.
 `greedy`: a placement without proof, one part after the other.

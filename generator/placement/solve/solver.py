@@ -22,10 +22,9 @@ from generator.placement.budget import NODES_PER_STEP, Budget, BudgetExhausted
 from generator.placement.cluster.levels import IntArray
 from generator.placement.presets import ObjectiveKey
 from generator.placement.problem.constraints import has_allowed_counts
-from generator.placement.problem.evictable_pods import EvictablePods
 from generator.placement.problem.objective import Objective, PlacementCandidate, resources_used
 from generator.placement.problem.pod_counts import GangMember
-from generator.placement.problem.preemption import eviction_branches
+from generator.placement.problem.preemption import EvictablePods, eviction_branches
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import (
     PartPlacement,

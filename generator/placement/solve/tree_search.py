@@ -32,8 +32,12 @@ from generator.placement.problem.request_parts import (
 )
 from generator.placement.solve.cost_encoding import CostEncoding
 from generator.placement.solve.equivalence import EquivalenceClasses
-from generator.placement.solve.part_contents import PartContents, StateEncoding, UnitState
-from generator.placement.solve.tier_rules import TierRules
+from generator.placement.solve.unit_states import (
+    PartContents,
+    StateEncoding,
+    TierRules,
+    UnitState,
+)
 
 
 class TableEntry(NamedTuple):

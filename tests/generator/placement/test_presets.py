@@ -111,3 +111,27 @@ def test_slots_beyond_64_bits_are_counted() -> None:
     ]
     placement = place(cluster(racks(*[300] * 8, per_block=8), nodes), request(groups=groups))
     assert (placement.tier, placement.objective["placed"]) == ("node", 6)
+
+
+@pytest.mark.parametrize("preset", [Preset.KAI, Preset.GODEL])
+def test_several_groups_are_all_placed_though_the_steps_of_a_scheduler_leave_pods_out(
+    preset: Preset,
+) -> None:
+    slots = {"n0": 2, "n1": 3, "n2": 1}
+    nodes = {name: NodeSpec(name, {"slots": count}) for name, count in slots.items()}
+    small = {"name": "small", "count": 2}
+    large = {"name": "large", "count": 2, "min": 0, "request": {"slots": 2}}
+    found = place(cluster(racks(3), nodes), request(preset=preset.value, groups=[small, large]))
+    assert set(found.assignment["large"]) == {"n0", "n1"}
+    assert set(found.assignment["small"]) == {"n1", "n2"}
+
+
+@pytest.mark.parametrize("preset", [Preset.KAI, Preset.GODEL])
+def test_pods_beyond_the_minimum_do_not_move_a_single_group(preset: Preset) -> None:
+    slots = {"n0": 2, "n1": 5}
+    nodes = {
+        name: NodeSpec(name, {"slots": count, "cpu": count * 1000}) for name, count in slots.items()
+    }
+    group = workers(5, min=2, required="rack")
+    found = place(cluster(racks(1, 1), nodes), request(preset=preset.value, groups=group))
+    assert found.assignment["workers"] == ("n0", "n0", None, None, None)
