@@ -1,21 +1,24 @@
 """Place a batch of gangs jointly: never worse than one after the other, and better where possible.
 
-The gangs are first placed one after the other, by priority and then in the given order. A gang that
-has a place then keeps a place. Where gangs compete for capacity, `local_search` places them again
-together, to place gangs that found no place and to reduce the *span*: the domains in which gangs
-lie, each counting as eight of the tier below. Pure: the only clock is the caller's.
+The gangs of the highest priority are placed first, one after the other in the given order. Where
+they compete for capacity, `local_search` places them again together, to place gangs that found no
+place and to reduce the *span*: the domains in which gangs lie, each counting as eight of the tier
+below. Then the next priority follows in the same way, and gangs of both may move. A gang that has a
+place keeps a place. Pure: the only clock is the caller's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
 from generator.placement.batch.local_search import GangPlace, LocalSearch
 from generator.placement.batch.members import SPAN_FACTOR, BatchMembers
 from generator.placement.batch.sequential import (
+    GrowingCluster,
     SequentialPlacement,
     place_sequentially,
 )
@@ -63,9 +66,9 @@ class BatchPlacement:
     span: int
     """Span of all placed gangs."""
     sequential_span: int
-    """Span of all placed gangs when they are placed one after the other."""
+    """Span of all placed gangs where they were first placed."""
     num_moved: int
-    """Gangs whose place differs from the one that they had in sequence."""
+    """Gangs that are not where they were first placed, or got a place later."""
     is_proved: bool
     """Whether every gang is placed and has the smallest span that it could have alone."""
 
@@ -85,16 +88,17 @@ def place_batch(
 ) -> BatchPlacement:
     """Return the best places found for gangs that run together.
 
-    A gang of lower priority never makes a gang of higher priority worse. Among equal priorities,
-    the given order is the queue. Only gangs with the preset `optimal` that evict no pods, and of
+    A gang of lower priority never makes a gang of higher priority worse, nor takes a place from it:
+    without it, the batch would place the others as well. Among equal priorities, the given order is
+    the queue. Only gangs with the preset `optimal` that evict no pods, and of
     which no pod runs yet, are moved for others; none if a gang of the batch has exclusive domains.
 
     Args:
         snapshot: the cluster.
         requests: requests of distinct gangs.
         clock: seconds of a monotonic clock, for the deadlines of the requests and of the batch.
-        deadline_s: time limit of the batch: most of it is divided equally among the gangs for
-            placing them in sequence; at least the rest is for placing them jointly.
+        deadline_s: time limit of the batch, divided equally among the gangs: most of it for
+            placing them in sequence, at least the rest for placing them jointly.
         options: what is left to the caller.
 
     Raises:
@@ -104,83 +108,87 @@ def place_batch(
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    budget = Budget(options.steps + STEPS_PER_GANG * len(requests))
-    if clock is not None and deadline_s is not None:
-        budget = Budget(budget.steps, clock, started_at_s + deadline_s)
-    gang_deadline_s = (
-        None if deadline_s is None else deadline_s * SEQUENTIAL_TIME_SHARE / max(len(requests), 1)
-    )
-    sequential = place_sequentially(
-        snapshot,
-        [requests[index] for index in queue],
-        clock=clock,
-        gang_deadline_s=gang_deadline_s,
-        explains=options.explains,
-    )
-    batch = (
-        _sequential_answer(sequential)
-        if sequential.is_within_leaves
-        else _improve_jointly(sequential, budget, options)
-    )
-    placements = dict(zip(queue, batch.placements, strict=True))
-    return replace(batch, placements=tuple(placements[index] for index in range(len(requests))))
-
-
-def _sequential_answer(sequential: SequentialPlacement) -> BatchPlacement:
-    """Return the sequential answer, in which every gang has the smallest possible span."""
-    min_gang_span = sum(
-        SPAN_FACTOR**tier for tier in range(sequential.base_snapshot.levels.root - 1)
-    )
-    span = min_gang_span * len(sequential.requests)
+    batch = _Batch(SequentialPlacement.begin(snapshot))
+    for _, indices in groupby(queue, key=lambda index: requests[index].priority):
+        added = [requests[index] for index in indices]
+        num_gangs = len(batch.placed.requests) + len(added)
+        budget = Budget(options.steps + STEPS_PER_GANG * num_gangs)
+        gang_deadline_s = None
+        if clock is not None and deadline_s is not None:
+            end_s = started_at_s + deadline_s * num_gangs / len(requests)
+            budget = Budget(budget.steps, clock, end_s)
+            gang_deadline_s = deadline_s * SEQUENTIAL_TIME_SHARE / len(requests)
+        batch.placed = place_sequentially(
+            batch.placed,
+            added,
+            clock=clock,
+            gang_deadline_s=gang_deadline_s,
+            explains=options.explains,
+        )
+        batch.improve(budget, options)
+    placements = dict(zip(queue, batch.placed.placements, strict=True))
     return BatchPlacement(
-        sequential.placements,
-        lambda: sequential.final_snapshot,
-        span,
-        span,
-        num_moved=0,
-        is_proved=True,
+        placements=tuple(placements[index] for index in range(len(requests))),
+        make_snapshot=lambda: batch.placed.final_snapshot,
+        span=batch.span,
+        sequential_span=batch.span + batch.saved_span,
+        num_moved=len(batch.moved),
+        is_proved=batch.is_proved,
     )
 
 
-def _improve_jointly(
-    sequential: SequentialPlacement, budget: Budget, options: BatchOptions
-) -> BatchPlacement:
-    """Return the answer after the local search has moved gangs."""
-    batch = BatchMembers(sequential, keeps_tiers=options.keeps_tiers)
-    before = [member.place for member in batch.members]
-    LocalSearch(batch.members, batch.free, budget).run()
-    after = [member.place for member in batch.members]
-    moved = {
-        index: place
-        for index, (old_place, place) in enumerate(zip(before, after, strict=True))
-        if place is not None and place != old_place
-    }
-    snapshot, placements = _apply_moves(sequential, moved, explains=options.explains)
-    return BatchPlacement(
-        placements=placements,
-        make_snapshot=lambda: snapshot,
-        span=sum(place.span for place in after if place is not None),
-        sequential_span=sum(place.span for place in before if place is not None),
-        num_moved=len(moved),
-        is_proved=all(
+@dataclass
+class _Batch:
+    """A batch while its gangs are placed, one priority after the other."""
+
+    placed: SequentialPlacement
+    """All gangs so far, where they are now."""
+    span: int = 0
+    saved_span: int = 0
+    """By how much the moves so far reduced the span of gangs that had a place."""
+    moved: set[str] = field(default_factory=set)
+    """Gangs that are not where they were first placed, or got a place later."""
+    is_proved: bool = True
+    """Whether every gang is placed and has the smallest span that it could have alone."""
+
+    def improve(self, budget: Budget, options: BatchOptions) -> None:
+        """Move gangs by local search, unless each of them lies in one leaf."""
+        if self.placed.is_within_leaves:
+            tiers = range(self.placed.base_snapshot.levels.root - 1)
+            self.span = sum(SPAN_FACTOR**tier for tier in tiers) * len(self.placed.requests)
+            return
+        batch = BatchMembers(self.placed, keeps_tiers=options.keeps_tiers)
+        before = [member.place for member in batch.members]
+        LocalSearch(batch.members, batch.free, budget).run()
+        after = [member.place for member in batch.members]
+        moves = {
+            index: place
+            for index, (old_place, place) in enumerate(zip(before, after, strict=True))
+            if place is not None and place != old_place
+        }
+        self.span = sum(place.span for place in after if place is not None)
+        self.saved_span += sum(place.span for place in before if place is not None) - self.span
+        self.moved |= {self.placed.requests[index].gang for index in moves}
+        self.is_proved = all(
             member.place and member.place.span == member.min_span for member in batch.members
-        ),
-    )
+        )
+        self.placed = _apply_moves(self.placed, moves, explains=options.explains)
 
 
 def _apply_moves(
-    sequential: SequentialPlacement, places: Mapping[int, GangPlace], *, explains: bool
-) -> tuple[Snapshot, tuple[Placement, ...]]:
-    """Return the snapshot and the answers after gangs move from their sequential places."""
-    snapshot, placements = sequential.final_snapshot, list(sequential.placements)
+    placed: SequentialPlacement, places: Mapping[int, GangPlace], *, explains: bool
+) -> SequentialPlacement:
+    """Return the cluster and the answers after gangs move to other places."""
+    snapshot, placements = placed.final_snapshot, list(placed.placements)
     for index in places:
-        snapshot = without_running(snapshot, sequential.requests[index].gang)
+        snapshot = without_running(snapshot, placed.requests[index].gang)
     for index, place in places.items():
-        request = sequential.requests[index]
+        request = placed.requests[index]
         problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
         # Alone, the gang might do better.
         objective = Objective(problem, place.positions, 0)
         candidate = PlacementCandidate(place.positions, objective, is_proved=False)
         placements[index] = build_answer(problem, candidate, explains=explains)
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
-    return snapshot, tuple(placements)
+    cluster = GrowingCluster(snapshot) if places else placed.cluster
+    return replace(placed, placements=tuple(placements), cluster=cluster)

@@ -18,14 +18,19 @@ from generator.placement.request import PlacementRequest
 
 @dataclass(frozen=True, slots=True)
 class SequentialPlacement:
-    """The result of placing gangs one after the other."""
+    """Gangs that were placed one after the other."""
 
     requests: tuple[PlacementRequest, ...]
-    """By priority, then in the given order."""
+    """In the order in which they were placed."""
     placements: tuple[Placement, ...]
     base_snapshot: Snapshot
     """Without the pods that the batch evicts, and without the gangs of the batch."""
     cluster: GrowingCluster
+
+    @classmethod
+    def begin(cls, snapshot: Snapshot) -> SequentialPlacement:
+        """Return a batch of which no gang is placed yet."""
+        return cls((), (), snapshot, GrowingCluster(snapshot))
 
     @property
     def final_snapshot(self) -> Snapshot:
@@ -40,7 +45,7 @@ class SequentialPlacement:
 
 
 def place_sequentially(
-    snapshot: Snapshot,
+    placed: SequentialPlacement,
     requests: Sequence[PlacementRequest],
     *,
     clock: Callable[[], float] | None = None,
@@ -50,20 +55,17 @@ def place_sequentially(
     """Place gangs one after the other.
 
     Args:
-        snapshot: the cluster.
-        requests: requests of distinct gangs, in order.
+        placed: the gangs that were placed before.
+        requests: requests of distinct further gangs, in order.
         clock: seconds of a monotonic clock, for deadlines.
         gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
         explains: whether the placements have explanations. Without them, plain gangs with equal
             requests are placed by the ranks of leaves.
     """
-    base, placements = snapshot, list[Placement]()
+    base, placements, cluster = placed.base_snapshot, list[Placement](), placed.cluster
     # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
     is_ranked = not explains and not any(request.exclusive for request in requests)
-    cluster, uniform = (
-        GrowingCluster(snapshot),
-        UniformGangs(snapshot, requests if is_ranked else ()),
-    )
+    uniform = UniformGangs(cluster.snapshot, requests if is_ranked else ())
     for request in requests:
         answer = uniform.place(request)
         if answer is None:
@@ -77,7 +79,9 @@ def place_sequentially(
         else:
             cluster.start(request, answer)
         placements.append(answer)
-    return SequentialPlacement(tuple(requests), tuple(placements), base, cluster)
+    return SequentialPlacement(
+        (*placed.requests, *requests), (*placed.placements, *placements), base, cluster
+    )
 
 
 class GrowingCluster:

@@ -85,7 +85,7 @@ def compute_statistics(name: str, replay: ReplayResult, cluster: SlotCluster) ->
             cluster.tier_name(height): sum(start.height == height for start in gangs)
             for height in heights
         },
-        at_lowest_tier=_mean(start.height == start.least_height for start in gangs),
+        at_lowest_tier=_mean(start.height <= start.least_height for start in gangs),
         leaves=sum(start.leaves for start in gangs),
         leaves_least=sum(start.least_leaves for start in gangs),
         over_least=_mean(start.leaves / start.least_leaves for start in gangs),

@@ -101,11 +101,40 @@ def test_it_is_never_worse_than_in_sequence(
         place_in_sequence(snapshot, requests),
         place_batch(snapshot, requests, options=BatchOptions(SMALL_BUDGET)),
     )
-    for alone, jointly in zip(single, found.placements, strict=True):
-        assert jointly.is_feasible >= alone.is_feasible
-        assert len(nodes_of(jointly)) >= len(nodes_of(alone))
+    highest = max(request.priority for request in requests)
+    for request, alone, jointly in zip(requests, single, found.placements, strict=True):
+        if request.priority == highest:
+            assert jointly.is_feasible >= alone.is_feasible
+            assert len(nodes_of(jointly)) >= len(nodes_of(alone))
     assert cost_by_priority(requests, found.placements) <= cost_by_priority(requests, single)
     assert fits(snapshot, requests, found.placements)
+
+
+@LAW
+@given(batch=batches())
+def test_gangs_of_low_priority_take_nothing_from_those_above_them(
+    batch: tuple[Snapshot, list[PlacementRequest]],
+) -> None:
+    snapshot, requests = batch
+    options = BatchOptions(SMALL_BUDGET)
+    lowest = min(request.priority for request in requests)
+    above = [request for request in requests if request.priority > lowest]
+    both = place_batch(snapshot, requests, options=options).placements
+    of_gang = {request.gang: row for request, row in zip(requests, both, strict=True)}
+    alone = place_batch(snapshot, above, options=options).placements
+    jointly = [of_gang[request.gang] for request in above]
+    for before, after in zip(alone, jointly, strict=True):
+        assert len(nodes_of(after)) >= len(nodes_of(before))
+    assert cost_by_priority(above, jointly) <= cost_by_priority(above, alone)
+
+
+def test_a_gang_of_high_priority_is_placed_before_others_take_what_it_needs() -> None:
+    """`first` takes the leaf that `second` needs; `low` would take the room that it can move to."""
+    snapshot = snapshot_of([[[1] * 4, [1] * 6, [1]]])
+    first, second = gang("first", 5, priority=5), gang("second", 6, priority=5, required="leaf")
+    low = gang("low", 2)
+    found = place_batch(snapshot, [low, first, second]).placements
+    assert [row.is_feasible for row in found] == [False, True, True]
 
 
 @LAW

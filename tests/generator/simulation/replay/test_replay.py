@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from generator.jobs.cluster import UniformPods, split_into_pods
@@ -118,7 +118,8 @@ def test_it_starts_every_job_once_and_never_uses_a_slot_twice(
     assert all(start.start_s >= start.job.submit_s for start in found.starts)
     assert all(0 <= sample.used <= 8 * SLOTS for sample in found.samples)
     assert not found.samples or found.samples[-1].used == 0
-    assert all(start.height >= start.least_height for start in found.starts)
+    # Jobs that start together may be moved to lower tiers than had room for them one by one.
+    assert name == OPTIMAL or all(start.height >= start.least_height for start in found.starts)
     if backfill is Backfill.NONE:
         times = [start.start_s for start in found.starts]
         assert times == sorted(times)
@@ -126,9 +127,10 @@ def test_it_starts_every_job_once_and_never_uses_a_slot_twice(
 
 @settings(max_examples=examples(15))
 @given(st.lists(st.sampled_from([1, 2, 3, 5, 8]), min_size=1, max_size=6))
-def test_the_engine_reaches_the_lowest_tier_with_room(sizes: list[int]) -> None:
+@example(sizes=[1, 5, 3, 1, 3])
+def test_the_engine_reaches_the_lowest_tier_with_room_or_a_lower_one(sizes: list[int]) -> None:
     found = replayed(jobs(*((at, size, 3.5) for at, size in enumerate(sizes))), name=OPTIMAL)
-    assert all(start.height == start.least_height for start in found.starts)
+    assert all(start.height <= start.least_height for start in found.starts)
 
 
 def test_it_names_the_nodes_of_a_shape_by_their_positions() -> None:
