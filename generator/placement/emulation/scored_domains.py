@@ -41,6 +41,9 @@ class _Attempt(NamedTuple):
 def place_by_score(problem: Problem, budget: Budget) -> PlacementCandidate | None:
     """Return the placement in the domain with the best score; None if there is none.
 
+    It is proved if no domain scores better: for one group, of which each domain gets the most pods,
+    and all domains with room were compared.
+
     kube-scheduler has no slices, limits or strategies: a request with one is not answered.
 
     Raises:
@@ -50,14 +53,16 @@ def place_by_score(problem: Problem, budget: Budget) -> PlacementCandidate | Non
     has_rules = problem.has_domain_rules or any(group.slices for group in request.groups)
     if has_rules or request.strategies or problem.evictable is not None:
         return None
-    found = _ScoredDomains(problem, budget).place()
+    domains = _ScoredDomains(problem, budget)
+    found = domains.place()
     if found is None:
         return None
     rows = tuple(
         tuple(sorted(node for other, node in found if other == group))
         for group in range(len(request.groups))
     )
-    return PlacementCandidate(rows, Objective(problem, rows, 0), is_proved=False)
+    is_proved = len(request.groups) == 1 and not domains.is_sample
+    return PlacementCandidate(rows, Objective(problem, rows, 0), is_proved)
 
 
 class _ScoredDomains:
@@ -74,6 +79,8 @@ class _ScoredDomains:
             if (total := snapshot.quantities(name, counts_free=False)).any()
         }
         self._sample = problem.request.options.sample
+        self.is_sample = False
+        """Whether domains with room may be left that were not compared."""
 
     def place(self) -> Sequence[tuple[int, int]] | None:
         """Return (group, node) of each pod; None if no domain holds the gang."""
@@ -86,6 +93,7 @@ class _ScoredDomains:
         """Place a scope in the best domain inside a unit; None if none holds it."""
         attempts = self._try_domains(scope, tier, unit, is_job=is_job)
         fitting = list(islice(attempts, self._sample) if is_job and self._sample else attempts)
+        self.is_sample |= is_job and 0 < self._sample <= len(fitting)
         if not fitting:
             return None
         num_running = sum(len(self._problem.own_pods.positions_of[one]) for one in scope.groups)

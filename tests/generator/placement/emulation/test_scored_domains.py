@@ -44,7 +44,7 @@ def test_it_takes_the_rack_that_is_used_most() -> None:
     snapshot = snapshot_of([2, 2, 2], [0, 0, 4_000, 0, 0, 0])
     found = place(snapshot, request(groups=gang(2, 4), **RACK))
     assert nodes_of(found) == {"n2": 1, "n3": 1}
-    assert not found.is_proved, "a score is no proof"
+    assert found.is_proved, "all racks are compared"
 
 
 def test_it_spreads_pods_inside_the_rack() -> None:
@@ -63,6 +63,7 @@ def test_a_sample_compares_the_first_racks_with_room(sample: int, node: str) -> 
     snapshot = snapshot_of([2, 2, 2], [0, 0, 1_000, 1_000, 5_000, 0])  # n2 and n3 have no room
     found = place(snapshot, request(groups=gang(1, 8), options={"sample": sample}, **RACK))
     assert nodes_of(found) == {node: 1}
+    assert found.is_proved is (sample == 0), "racks after the sample may score better"
 
 
 def test_inner_groups_take_racks_of_the_block() -> None:
@@ -72,6 +73,7 @@ def test_inner_groups_take_racks_of_the_block() -> None:
     snapshot = snapshot_of([2, 2, 2, 2], [0, 0, 0, 0, 8_000, 0, 0, 0], per_block=2)
     found = place(snapshot, request(groups=groups, preset="kubernetes", required="block"))
     assert found.assignment == {"a": ("n0", "n1"), "b": ("n2", "n3")}
+    assert not found.is_proved, "groups are placed one after the other"
 
 
 def test_the_exact_search_answers_what_the_scheduler_cannot_place() -> None:
@@ -109,5 +111,6 @@ def test_no_rack_has_a_better_score(used: list[int], count: int, least: int, cor
         for rack, num in fitting.items()
     }
     best = min(rack for rack, score in scores.items() if score == max(scores.values()))
+    assert found.is_proved
     assert {int(node[1:]) // 3 for node in nodes_of(found)} == {best}
     assert sum(nodes_of(found).values()) == fitting[best]
