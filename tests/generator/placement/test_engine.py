@@ -104,3 +104,25 @@ def test_it_keeps_slices_with_a_tier_together_rather_than_using_more_nodes() -> 
     found = place(cluster(racks(3), nodes), request(groups=group))
     assert found.objective["domains"] == {"block": 1, "rack": 1, "node": 2}
     assert found.objective["histogram"] == {"rack": 4}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_indexed", "rest"),
+    [
+        pytest.param((4, 1, 2), False, {"n5", "n6"}, id="in one rack if one has room"),
+        pytest.param((4, 1, 1), False, {"n4", "n5"}, id="else in several racks"),
+        pytest.param((4, 1, 2), True, {"n5", "n6"}, id="cut by index: in one rack"),
+        pytest.param((4, 1, 1), True, None, id="cut by index: never in several racks"),
+    ],
+)
+def test_the_pods_of_a_short_slice_lie(
+    sizes: tuple[int, ...], *, is_indexed: bool, rest: set[str] | None
+) -> None:
+    layer = {"size": 4, "tier": "rack", "remainder": "short", "indexed": is_indexed}
+    snapshot = cluster(racks(*sizes, per_block=3))
+    found = place(snapshot, request(groups=workers(6, slices=[layer])))
+    if rest is None:
+        assert not found.is_feasible
+        return
+    assert found.assignment["workers"][:4] == ("n0", "n1", "n2", "n3")
+    assert set(found.assignment["workers"][4:]) == rest
