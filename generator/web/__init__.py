@@ -3,7 +3,7 @@
 - page_document: the tree, the links and the findings as the compact JSON that the page reads. Pure
 - job_view: running gangs, free capacity, and what gangs of each size would get. Pure
 - change_view: the held plan and the history, as changes of the tree. Pure
-- plan_drawing: the domains that a held plan touches, before and after it. Pure
+- plan_diagram: the domains that a held plan touches, before and after it. Pure
 - page: the HTML with its scripts, its styles and its Content-Security-Policy
 - live_document: the document of a running server, built when a reader asks
 - login: who may read, by a token in a header or a cookie

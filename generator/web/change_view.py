@@ -10,7 +10,7 @@ from generator.history.history_file import FindingLife, Generation
 from generator.history.tree_changes import OUTSIDE, PlaceChange, TreePart, compare_trees
 from generator.objects.fabric import HeldPlan
 from generator.web.page_document import render_finding_row
-from generator.web.plan_drawing import build_plan_drawing
+from generator.web.plan_diagram import build_plan_diagram
 from topology.model.errors import show
 from topology.model.tree import TopologyTree
 
@@ -67,7 +67,7 @@ def _render_held(held: HeldChange) -> dict[str, Any]:
         "updates": held.plan.updates,
         "deletes": held.plan.deletes,
         "command": held.command,
-        "drawing": build_plan_drawing(held.before, held.after, changes),
+        "drawing": build_plan_diagram(held.before, held.after, changes),
         **_render_changes(changes),
     }
 

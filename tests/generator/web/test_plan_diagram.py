@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from generator.history.tree_changes import compare_trees
-from generator.web.plan_drawing import MAX_BOXES, build_plan_drawing
+from generator.web.plan_diagram import MAX_BOXES, build_plan_diagram
 from tests.generator.history.test_changes import tree_of
 from topology.model.tree import TopologyTree
 
 
 def draw(before: TopologyTree, after: TopologyTree) -> dict[str, Any]:
-    return build_plan_drawing(before, after, compare_trees(before, after))
+    return build_plan_diagram(before, after, compare_trees(before, after))
 
 
 def test_nodes_that_go_the_same_way_are_one_flow() -> None:

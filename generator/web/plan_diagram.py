@@ -1,7 +1,7 @@
-"""A held plan as a drawing: domains before and after it, and the nodes that go from one to another.
+"""A held plan as a diagram: domains before and after it, and the nodes that go from one to another.
 
 Only domains that the plan touches are drawn, and nodes that go the same way are one flow, so the
-drawing of a plan of 100,000 moves is as small as that of one. Pure.
+diagram of a plan of 100,000 moves is as small as that of one. Pure.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _Flows = Counter[tuple[str, str]]
 """The number of nodes by the domain before and the domain after; `OUTSIDE` is no domain."""
 
 
-def build_plan_drawing(
+def build_plan_diagram(
     before: TopologyTree, after: TopologyTree, changes: Sequence[PlaceChange]
 ) -> dict[str, Any]:
     """Return the boxes of both sides, the flows between them, and how many boxes are left out.
