@@ -1,9 +1,14 @@
-"""Conflicts of our HyperNodes with foreign ones, which lack our source label. Pure.
+"""Conflicts of our HyperNodes with foreign ones, and with their own deletion. Pure.
+
+Foreign HyperNodes lack our source label.
 
 The scheduler merges the HyperNodes of every origin into one forest. So Toponaut cannot write a
 name that a foreign object has, nor a child that a foreign object lists; only a person may adopt
 such an object. A node may be in a foreign HyperNode and in ours, but then the scheduler may use
 either of them for the node.
+
+A HyperNode of ours that was deleted and has finalizers may disappear at any time. So no parent
+lists it, and its name is free only after that.
 """
 
 from __future__ import annotations
@@ -26,16 +31,18 @@ class ConflictKind(StrEnum):
     """It has the name of a desired HyperNode, which is not written, and cannot be read."""
     CHILD = "child"
     """It lists one of our HyperNodes, which gets no second parent and is not deleted."""
+    TERMINATING = "terminating"
+    """It is ours, and was deleted: it is not written before its finalizers are gone."""
 
 
 class Conflict(NamedTuple):
-    """One of our HyperNodes that conflicts with a foreign one."""
+    """One of our HyperNodes that conflicts with a foreign one, or with its own deletion."""
 
     name: str
     """The name of our HyperNode."""
     kind: ConflictKind
     foreign: str
-    """The name of the foreign HyperNode."""
+    """The name of the other HyperNode."""
 
 
 def find_conflicts(
@@ -55,6 +62,11 @@ def find_conflicts(
             *(Conflict(child, ConflictKind.CHILD, foreign.name) for child in foreign.children),
         )
         if conflict.name in our_names
+    ]
+    conflicts += [
+        Conflict(hypernode.name, ConflictKind.TERMINATING, hypernode.name)
+        for hypernode in all_observed
+        if hypernode.is_ours and hypernode.is_terminating
     ]
     return tuple(sorted(set(conflicts), key=lambda row: (natural_key(row.name), row)))
 
@@ -96,7 +108,7 @@ def find_overlaps(
 def without_conflicts(
     desired: Sequence[HyperNode], observed: Iterable[HyperNode]
 ) -> dict[str, HyperNode]:
-    """Return by name the desired HyperNodes that can exist beside the foreign ones.
+    """Return by name the desired HyperNodes that can exist beside the observed ones.
 
     A name in conflict is left out, none of our parents lists a child in conflict, and a HyperNode
     without remaining members is left out too. Cost: O(members).

@@ -6,7 +6,7 @@ whether it may be written: `guard` decides that.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from generator.objects.inventory import Inventory
@@ -17,6 +17,7 @@ from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts,
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
 from topology.model.errors import InvariantError, ParseError, list_some, show
+from topology.model.facts import Finding, FindingKind, Severity
 from topology.model.tree import TopologyTree
 from topology.reports.compact_reports import Report
 
@@ -108,7 +109,7 @@ def plan_removal(observed: Sequence[HyperNode]) -> PlannedChanges:
 def describe_conflicts(
     desired: Sequence[HyperNode], observed: Sequence[HyperNode]
 ) -> tuple[ParseError, ...]:
-    """Return the conflicts of desired HyperNodes with foreign ones, as problems."""
+    """Return the conflicts of desired HyperNodes with others, as problems."""
     conflicts = tuple(
         ParseError(
             f"HyperNode {conflict.name} is left out: the foreign HyperNode {conflict.foreign} "
@@ -116,9 +117,40 @@ def describe_conflicts(
             source="HyperNodes",
         )
         for conflict in find_conflicts(desired, observed)
+        if conflict.kind is not ConflictKind.TERMINATING
+    )
+    terminating = tuple(
+        ParseError(describe_terminating(hypernode), source="HyperNodes")
+        for hypernode in _select_terminating(observed)
     )
     overlaps = tuple(map(_build_overlap_problem, find_overlaps(desired, observed)))
-    return (*conflicts, *overlaps)
+    return (*conflicts, *terminating, *overlaps)
+
+
+def describe_terminating(hypernode: HyperNode) -> str:
+    """Return why a HyperNode of ours is not written: it was deleted, and is still there."""
+    kept_by = list_some((show(name) for name in hypernode.finalizers), _MAX_SHOWN)
+    return (
+        f"HyperNode {hypernode.name} was deleted and is kept by {kept_by}: no parent lists it, and "
+        "if its domain still exists, it is written again once it is gone"
+    )
+
+
+def derive_terminating_findings(observed: Iterable[HyperNode]) -> Iterator[Finding]:
+    """Yield a finding per HyperNode of ours that was deleted, and is still there."""
+    for hypernode in _select_terminating(observed):
+        yield Finding(
+            kind=FindingKind.OUTPUT_REFUSED,
+            device=f"HyperNode {hypernode.name}",
+            port=None,
+            severity=Severity.WARNING,
+            message=f"{describe_terminating(hypernode)}. Find out who deleted it, and remove the "
+            "finalizer if its owner is gone.",
+        )
+
+
+def _select_terminating(observed: Iterable[HyperNode]) -> Iterator[HyperNode]:
+    return (row for row in observed if row.is_ours and row.is_terminating)
 
 
 def _build_overlap_problem(overlap: Overlap) -> ParseError:

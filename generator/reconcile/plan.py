@@ -79,9 +79,9 @@ class Action:
 def plan_changes(desired: Sequence[HyperNode], observed: Sequence[HyperNode]) -> tuple[Action, ...]:
     """Return ordered actions that turn our observed HyperNodes into the desired ones.
 
-    Objects without our source label are never changed; `conflicts.find_conflicts` returns what
-    is left out because of them. Equal sets give no action. The order of the inputs does not
-    matter. Cost: O(n log n) in members.
+    Objects without our source label are never changed, and those that were deleted are only
+    emptied; `conflicts.find_conflicts` returns what is left out because of them. Equal sets give no
+    action. The order of the inputs does not matter. Cost: O(n log n) in members.
 
     Raises:
         InvariantError: the desired set is not a forest of non-empty HyperNodes.
@@ -189,6 +189,7 @@ class _Planner:
             for hypernode in self._current.values()
             if hypernode.is_ours
             and hypernode.name not in self._desired
+            and not hypernode.is_terminating
             and hypernode.name not in self._listed_by_foreign
         ]
         for name in _top_down(obsolete):
@@ -297,7 +298,11 @@ class _Planner:
         if member.name in self._desired:
             return self._parents.get(member.name) == parent.name
         # A child that will be deleted leaves with its parent's last update or delete, top-down.
-        return child.tier < parent.tier and parent.name not in self._listed_by_foreign
+        # If one of them was deleted already, there is no such write, or it may be too late.
+        is_kept = not (
+            parent.name in self._listed_by_foreign or parent.is_terminating or child.is_terminating
+        )
+        return child.tier < parent.tier and is_kept
 
     def _is_node_allowed(self, node: str, parent: HyperNode) -> bool:
         """Return whether a node may stay for now: where it is right, or until it moves."""

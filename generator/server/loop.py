@@ -36,6 +36,7 @@ from generator.publish.request import Publisher
 from generator.reconcile.desired import (
     PlannedChanges,
     compute_coverage,
+    derive_terminating_findings,
     describe_unknown,
     find_decided,
     plan_removal,
@@ -350,6 +351,7 @@ class ReconcileLoop:
         refused = derive_refused_report_findings(
             state.reports.problems, state.reports.refused_files
         )
+        refused += derive_terminating_findings(state.hypernodes.hypernodes)
         if observation is None:
             return (*refused, *self._observer.sweep_findings)
         reports, switch_poller = state.reports.reports, self._config.switch_poller

@@ -323,7 +323,7 @@ def _read_own_file(file: Path, problems: list[ParseError]) -> HyperNode | None:
     if len(problems) > num_before and not (is_cut and hypernodes):
         return None
     if [f"{hypernode.name}{SUFFIX}" for hypernode in hypernodes] == [file.name]:
-        return hypernodes[0]
+        return replace(hypernodes[0], finalizers=())  # files have none; this was copied
     problem = "ignored: the store keeps one object per file, as NAME.yaml"
     problems.append(ParseError(problem, source=show(str(file), 1024)))
     return None

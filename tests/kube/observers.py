@@ -27,10 +27,13 @@ class Observer:
         self.on_event: Callable[[int], None] = lambda _num: None
         """Called after each event with the number of events so far, in the thread of the watch."""
         self.num_events = 0
+        self.is_server_killed = False
+        """Whether the watch may break, because a test kills the server."""
         self._transport = transport
         request = KubeRequest("GET", HYPERNODES.path())
         listed = decode_object(str(request), transport.ask(request, timeout_s=30))
         self._known = {one.name: one for one in map(_hypernode, listed["items"])}
+        self._record_invalid("the list")
         self._version = str(listed["metadata"]["resourceVersion"])
         self._stop = Stop()
         self._thread = Thread(target=self._watch)
@@ -57,7 +60,7 @@ class Observer:
                 for line in lines:
                     self._take(json.loads(line))
             except KubeUnavailable:
-                assert self._stop.is_set, "the watch broke"
+                assert self._stop.is_set or self.is_server_killed, "the watch broke"
 
     def _take(self, event: dict[str, Any]) -> None:
         found = _hypernode(event["object"])
@@ -66,18 +69,21 @@ class Observer:
             self._known.pop(found.name)
         else:
             self._known[found.name] = found
+        self._record_invalid(f"{event['type']} of {found.name}")
+        self.on_event(self.num_events)
+
+    def _record_invalid(self, cause: str) -> None:
         self.dangling += [
-            f"{parent.name} names missing {child} after {event['type']} of {found.name}"
+            f"{parent.name} names missing {child} after {cause}"
             for parent in self._known.values()
             for child in parent.children
             if child not in self._known
         ]
         self.doubled += [
-            f"{member} is in {' and '.join(holders)} after {event['type']} of {found.name}"
+            f"{member} is in {' and '.join(holders)} after {cause}"
             for member, holders in self._find_holders().items()
             if len(holders) > 1
         ]
-        self.on_event(self.num_events)
 
     def _find_holders(self) -> dict[str, list[str]]:
         holders: dict[str, list[str]] = {}

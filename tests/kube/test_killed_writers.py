@@ -1,17 +1,21 @@
-"""Kills of a generator that writes to a real server, with a watch like a scheduler's as referee.
+"""Kills of a generator that writes to a real server, or of the server itself.
 
-After every single event of the watch, no parent names a missing child, no HyperNode has two
-parents, and no node is in two leaves. In the end the HyperNodes are those of a run that nobody
-interrupted, names included.
+A watch like a scheduler's is the referee.
+
+After every single event of the watch, and in every list after a restart, no parent names a missing
+child, no HyperNode has two parents, and no node is in two leaves. In the end the HyperNodes are
+those of a run that nobody interrupted, names included.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
+from http.client import HTTPException
 from itertools import count
 from pathlib import Path
 from random import Random
+from signal import SIGKILL
 
 import pytest
 
@@ -20,13 +24,14 @@ from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeTransport
 from generator.outputs.hypernode import HyperNode
-from tests.effort import first_of
+from tests.effort import IS_ALL, first_of
 from tests.generator.scenes import Scene
 from tests.generator.server.days import Day
 from tests.kube.conftest import WRITER
 from tests.kube.observers import Observer
-from tests.kube.servers import Cluster, serving
+from tests.kube.servers import DEADLINE_S, Cluster, serving
 from tests.lab.api_server import ApiServer
+from tests.lab.wait import wait_until
 from tests.topology.synthetic.fabrics import swap
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, SyntheticSpec
@@ -95,6 +100,63 @@ def test_kills_at_any_write_leave_a_valid_cluster_and_the_same_end(
     first, second = (Scene(root, scene.damaged) for scene in (cluster.scene, moved))
     assert write_undisturbed(root, first) == before
     assert write_undisturbed(root, first, second) == cluster.hypernodes()
+
+
+@pytest.mark.parametrize("seed", first_of(range(4)))
+def test_kills_of_the_server_at_any_write_leave_a_valid_cluster_and_the_same_end(
+    cluster: Cluster, tmp_path: Path, seed: int
+) -> None:
+    random = Random(seed)  # noqa: S311 - it chooses when to kill
+    moved = recabled(cluster.scene)
+    with serving(cluster, tmp_path):
+        cluster.await_tree()
+    cluster.api.request("DELETE", LEASES.path(LEASE_NAME, namespace=cluster.namespace))
+    cluster.report(moved)
+    with serving(cluster, tmp_path) as running:
+        kills = kill_server_until_done(cluster, moved, random, most=4 if IS_ALL else 1)
+        cluster.await_tree(moved)
+        assert running.program.poll() is None
+    assert kills
+    root = tmp_path / "folder"
+    first, second = (Scene(root, scene.damaged) for scene in (cluster.scene, moved))
+    assert write_undisturbed(root, first, second) == cluster.hypernodes()
+
+
+def kill_server_until_done(cluster: Cluster, goal: Scene, random: Random, *, most: int) -> int:
+    """Kill the server while HyperNodes are written, at most so often; return how often."""
+    access = find_credentials(
+        kubeconfig=str(cluster.api.kubeconfig(WRITER)), context=None, environ={}
+    )
+    for kills in range(most):
+        due = random.randint(1, 6)
+        with closing(KubeTransport(access)) as transport:
+            observer = Observer(transport)
+
+            def kill(num: int, observer: Observer = observer, due: int = due) -> None:
+                if num == due:
+                    observer.is_server_killed = True
+                    cluster.api.stop(SIGKILL)
+
+            observer.on_event = kill
+            with observer.watching():
+                await_kill(cluster, observer, goal)
+            assert (observer.dangling, observer.doubled) == ([], [])
+        if not observer.is_server_killed:
+            return kills
+        cluster.api.restart()
+    return most
+
+
+def await_kill(cluster: Cluster, observer: Observer, goal: Scene) -> None:
+    """Wait until the server is killed, or all is written."""
+
+    def is_running() -> bool:
+        # The server may be killed while it is asked.
+        with suppress(OSError, HTTPException):
+            return not (observer.is_server_killed or cluster.is_cabled(goal))
+        return True
+
+    wait_until(is_running, deadline_s=DEADLINE_S, what="a kill, or the end")
 
 
 def kill_until_done(cluster: Cluster, observer: Observer, goal: Scene, random: Random) -> int:

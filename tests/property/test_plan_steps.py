@@ -8,6 +8,7 @@ action must not add to the damage.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -158,6 +159,44 @@ def test_it_reaches_the_desired_set_from_any_stopped_plan(
     expected = without_conflicts(desired, observed)
     assert all(stopped.state[name].matches(node) for name, node in expected.items())
     assert not plan_changes(desired, list(stopped.state.values()))
+
+
+def check_state(cluster: FakeCluster) -> None:
+    assert not cluster.dangling()
+    assert not cluster.doubled()
+    assert not cluster.disordered()
+    assert not cluster.shared()
+
+
+@modest
+@given(pair=st.tuples(forests(), forests()) | evolutions(), data=st.data())
+def test_a_hypernode_that_is_being_deleted_may_disappear_after_any_plan(
+    pair: tuple[list[HyperNode], list[HyperNode]], data: st.DataObject
+) -> None:
+    desired, observed = pair
+    deleted = data.draw(st.sets(st.sampled_from([found.name for found in observed] or [""])))
+    marked = [
+        replace(found, finalizers=("a.org/b",)) if found.name in deleted else found
+        for found in observed
+    ]
+    listed = {link for link in FakeCluster(marked).links() if link[1] in deleted}
+
+    def check(cluster: FakeCluster) -> None:
+        nonlocal listed
+        now_listed = {link for link in cluster.links() if link[1] in deleted}
+        assert now_listed <= listed, "no parent lists it anew"
+        listed = now_listed
+        check_state(cluster)
+
+    end = follow(desired, marked, check=check)
+    assert not listed
+    assert deleted <= end.state.keys() | {""}, "no second delete"
+    assert not plan_changes(desired, list(end.state.values())), "nothing is left to plan"
+    for name in data.draw(st.permutations(sorted(deleted))):
+        end.state.pop(name, None)
+        assert not end.dangling()
+    rest = follow(desired, list(end.state.values()), check=check_state)
+    assert rest.state == {node.name: node for node in desired}
 
 
 @modest

@@ -8,7 +8,7 @@ HyperNodes; `lint` does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -71,11 +71,18 @@ class HyperNode:
     """Those members, as far as they are known."""
     is_unreadable: bool = False
     """Whether only its name is known: an object of this name exists, and cannot be parsed."""
+    finalizers: tuple[str, ...] = ()
+    """What keeps it although it was deleted; empty if it was not."""
 
     @property
     def is_ours(self) -> bool:
         """Whether it has Toponaut's source label; only such objects are written or deleted."""
         return (SOURCE_LABEL, OWNER) in self.labels
+
+    @property
+    def is_terminating(self) -> bool:
+        """Whether it was deleted, and disappears once its finalizers are gone."""
+        return bool(self.finalizers)
 
     @property
     def is_padding(self) -> bool:
@@ -158,7 +165,8 @@ def parse_manifest(document: object) -> HyperNode:
     if not isinstance(name, str) or not is_object_name(name):
         raise ConfigError(f"metadata.name: not a DNS-1123 subdomain: '{show(str(name))}'")
     try:
-        return _parse_spec(name, spec, labels=_parse_labels(metadata.get("labels")))
+        hypernode = _parse_spec(name, spec, labels=_parse_labels(metadata.get("labels")))
+        return replace(hypernode, finalizers=_parse_finalizers(metadata))
     except ConfigError as error:
         raise ConfigError(f"{name}: {error}") from error
 
@@ -169,6 +177,14 @@ def _parse_labels(labels: object) -> Labels:
     if not isinstance(labels, Mapping):
         raise ConfigError("metadata.labels: expected an object")
     return tuple(sorted((str(key), str(value)) for key, value in labels.items()))
+
+
+def _parse_finalizers(metadata: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the finalizers of an object that was deleted."""
+    if not metadata.get("deletionTimestamp"):
+        return ()
+    rows = metadata.get("finalizers")
+    return tuple(map(str, rows)) if isinstance(rows, list) and rows else ("an unknown finalizer",)
 
 
 def _parse_spec(name: str, spec: Mapping[str, object], *, labels: Labels) -> HyperNode:
