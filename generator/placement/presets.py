@@ -131,7 +131,7 @@ class SortKey(StrEnum):
     All nodes of the domain count, also those that the request excludes.
     """
     USER_RULES = "rules"
-    """The user's sort rules; without rules, less CPU capacity first."""
+    """The sort rules of the problem."""
     NAME_TEXT = "text"
     """Names from the top domain down, compared as text."""
     OWN_NAME_TEXT = "own-text"
@@ -217,6 +217,8 @@ class PresetRules:
     """Lowest tier at which the domain of the job is chosen."""
     walk: PlacementWalk | None = None
     """Not followed if the request lists strategies, which are about tiers, as `order` is."""
+    always_sorts: bool = False
+    """Whether domains are sorted by less CPU capacity if the user gives no sort rule."""
     uses_task_buckets: bool = False
     """Whether pods are placed one by one, by buckets of roles and scores of nodes."""
     scores_domains: bool = False
@@ -310,6 +312,7 @@ PRESETS: MappingProxyType[Preset, PresetRules] = MappingProxyType(
             order=_terms(
                 "+placed strategy +existing preferred_misses job_tier domains sort surplus names"
             ),
+            always_sorts=True,
             walk=PlacementWalk(
                 candidate_tiers=CandidateTiers.NAMED_ONLY,
                 domain_order=(

@@ -224,10 +224,13 @@ class CandidateDomains:
     def _has_capacity(
         self, scope: Scope, counts: Sequence[int], free: FreeCapacity, tier: int
     ) -> IntArray:
-        """Return which units of a tier hold the pods of each group, counted separately."""
-        if not scope.members and self._walk.checks_total_capacity:
-            group = scope.groups[-1]
-            return np.asarray(has_total_capacity(self._problem, group, counts[group], tier))
+        """Return which units of a tier hold the pods of each group, counted separately.
+
+        If the walk checks total capacity, they are counted together.
+        """
+        if self._walk.checks_total_capacity:
+            needed = {group: counts[group] for group in scope.groups}
+            return np.asarray(has_total_capacity(self._problem, needed, tier))
         if not scope.members:
             return np.asarray(
                 self.capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, FloatArray, IntArray
 from generator.placement.presets import AncestorOrder, DomainSort, SortKey
-from generator.placement.problem.problem import Problem, build_sort_column
-from generator.placement.request import SortRule
+from generator.placement.problem.problem import Problem
 
-DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
 NONE_FITS = -1
 """Pods beside a leader in a domain where no leader fits."""
 
@@ -137,7 +136,7 @@ class GroupCapacity:
         if by is SortKey.FULLEST:
             return [-self.request_shares[tier], name_ranks(self.problem, tier)]
         if by is SortKey.USER_RULES:
-            return [column[tier] for column in self._user_sort_columns()]
+            return [column[tier] for column in self.problem.sort_columns]
         return [self._sort_value(tier, by, num_pods)]
 
     def _sort_value(self, tier: int, by: SortKey, num_pods: int) -> IntArray:
@@ -181,10 +180,6 @@ class GroupCapacity:
         carried = (max_labels - shape.missing_labels) * (self.slots_by_tier[0] > 0)
         return -np.add.reduceat(carried, self.problem.snapshot.levels.starts[tier])
 
-    def _user_sort_columns(self) -> tuple[tuple[IntArray, ...], ...]:
-        columns = self.problem.sort_columns
-        return columns or (build_sort_column(self.problem.snapshot, DEFAULT_SORT_RULE),)
-
 
 def sum_beside_leader(
     alone: IntArray, beside_leader: IntArray, holds_leader: BoolArray, first: IntArray
@@ -215,16 +210,24 @@ def _unit_multiples(problem: Problem, group: int) -> list[tuple[int, int, int | 
     return multiples
 
 
-def has_total_capacity(problem: Problem, group: int, num_pods: int, tier: int) -> BoolArray:
-    """Return which units of a tier have enough total capacity, free or used, for these pods."""
-    snapshot, shape = problem.snapshot, problem.shapes[problem.shape_of[group]]
-    starts = snapshot.levels.starts[tier]
+def has_total_capacity(problem: Problem, counts: Mapping[int, int], tier: int) -> BoolArray:
+    """Return which units of a tier have the total capacity, free or used, for pods of groups.
+
+    The needs of all groups are added. Nodes count that any of the groups may use.
+    """
+    snapshot, starts = problem.snapshot, problem.snapshot.levels.starts[tier]
+    total: Counter[str] = Counter()
+    for group, num_pods in counts.items():
+        for name, need in problem.shapes[problem.shape_of[group]].request.items():
+            total[name] += need * num_pods
+    allowed = np.logical_or.reduce(
+        [problem.shapes[problem.shape_of[group]].allowed for group in counts]
+    )
     enough = np.ones(len(starts), dtype=np.bool_)
-    for name, need in shape.request.items():
-        capacity = np.where(shape.allowed, snapshot.quantities(name, counts_free=False), 0)
+    for name, quantity in total.items():
+        capacity = np.where(allowed, snapshot.quantities(name, counts_free=False), 0)
         # Floats: the bytes of many nodes may exceed 64 bits.
-        total = np.add.reduceat(capacity.astype(np.float64), starts)
-        enough &= total >= need * num_pods
+        enough &= np.add.reduceat(capacity.astype(np.float64), starts) >= quantity
     return enough
 
 

@@ -45,6 +45,8 @@ from generator.placement.problem.rules import (
 )
 from generator.placement.request import EvictionPolicy, PlacementRequest, SortRule
 
+DEFAULT_SORT_RULE = SortRule("cpu", counts_free=False, is_descending=False)
+"""Of a preset that always sorts domains by a rule."""
 NO_UNITS: IntArray = np.empty(0, dtype=np.int64)
 
 
@@ -80,7 +82,7 @@ class Problem:
     traffic_pairs: tuple[tuple[int, int, int], ...]
     """(shape, shape, weight) of groups that communicate with, or repel, each other."""
     sort_columns: tuple[tuple[IntArray, ...], ...]
-    """Per sort rule of the user and tier: the value of each unit, negated if more is better."""
+    """Per sort rule and tier: the value of each unit, negated if more is better."""
     node_weights: NodeWeights | None
     """Node weights of the request, if the preset compares them."""
     evictable: EvictablePods | None
@@ -320,7 +322,7 @@ def build_problem(
         rules=rules,
         strategies=strategies,
         traffic_pairs=traffic_pairs(request, shape_of),
-        sort_columns=tuple(build_sort_column(snapshot, rule) for rule in request.sort),
+        sort_columns=_build_sort_columns(snapshot, request),
         node_weights=node_weights,
         evictable=evictable,
         is_growth=bool(own_pods.positions),
@@ -350,28 +352,21 @@ def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
     root = snapshot.levels.root
     named = {request.required, *(job for job, _ in request.strategies)}
     caps = [root if request.across_islands or CLUSTER_TIER in named else max(root - 1, 0)]
-    caps += [snapshot.levels.height_of(request.required)] if request.required else []
-    if len(request.groups) == 1 and request.groups[0].required:
-        caps.append(snapshot.levels.height_of(request.groups[0].required))
-    return min(caps)
+    single_group_tiers = [request.groups[0].required] if len(request.groups) == 1 else []
+    tiers = filter(None, (request.required, *single_group_tiers))
+    return min([*caps, *map(snapshot.levels.height_of, tiers)])
 
 
 def _job_preferred(snapshot: Snapshot, request: PlacementRequest) -> tuple[int, ...]:
     """Return the preferred tiers of the job, including those of a single group."""
     single_group_tiers = request.groups[0].preferred if len(request.groups) == 1 else ()
-    return tuple(
-        snapshot.levels.height_of(tier) for tier in (*request.preferred, *single_group_tiers)
-    )
+    return tuple(map(snapshot.levels.height_of, (*request.preferred, *single_group_tiers)))
 
 
 def _strategies(snapshot: Snapshot, request: PlacementRequest) -> tuple[tuple[int, int], ...]:
-    root = snapshot.levels.root
-    if not request.strategies:
-        return ((root, root),)
-    return tuple(
-        (snapshot.levels.height_of(job), snapshot.levels.height_of(part))
-        for job, part in request.strategies
-    )
+    root, height_of = snapshot.levels.root, snapshot.levels.height_of
+    pairs = ((height_of(job), height_of(part)) for job, part in request.strategies)
+    return tuple(pairs) or ((root, root),)
 
 
 def _build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWeights | None:
@@ -386,8 +381,18 @@ def _build_node_weights(snapshot: Snapshot, request: PlacementRequest) -> NodeWe
     return NodeWeights(tuple(weights), np.array([weights.index(weight) for weight in node_weights]))
 
 
-def build_sort_column(snapshot: Snapshot, rule: SortRule) -> tuple[IntArray, ...]:
-    """Return per tier the values by which a rule sorts its units; an unknown resource counts 0."""
-    quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
-    sign = -1 if rule.is_descending else 1
-    return tuple(sign * np.add.reduceat(quantities, starts) for starts in snapshot.levels.starts)
+def _build_sort_columns(
+    snapshot: Snapshot, request: PlacementRequest
+) -> tuple[tuple[IntArray, ...], ...]:
+    """Return per rule and tier the values by which units are sorted.
+
+    An unknown resource counts 0.
+    """
+    columns = []
+    default = (DEFAULT_SORT_RULE,) if PRESETS[request.preset].always_sorts else ()
+    for rule in request.sort or default:
+        quantities = snapshot.quantities(rule.resource, counts_free=rule.counts_free)
+        sign = -1 if rule.is_descending else 1
+        sums = (sign * np.add.reduceat(quantities, starts) for starts in snapshot.levels.starts)
+        columns.append(tuple(sums))
+    return tuple(columns)
