@@ -35,6 +35,8 @@ BATCH_STEPS = 4000
 """Base budget of a batch, in trial placements of a gang: a few tenths of a second."""
 STEPS_PER_GANG = 10
 """Additional budget per gang."""
+MAX_EARLY_ROUNDS = 7
+"""So many of the highest priorities are rearranged before the next one is placed."""
 SEQUENTIAL_TIME_SHARE = 0.7
 """Share of a batch's deadline for placing its gangs one after the other."""
 
@@ -90,8 +92,8 @@ def place_batch(
 
     A gang of lower priority never makes a gang of higher priority worse, nor takes a place from it:
     without it, the batch would place the others as well. Among equal priorities, the given order is
-    the queue. Only gangs with the preset `optimal` that evict no pods, and of
-    which no pod runs yet, are moved for others; none if a gang of the batch has exclusive domains.
+    the queue. Only gangs with the preset `optimal` that evict no pods, and of which no pod runs
+    yet, are moved for others; none if a gang of the batch has exclusive domains.
 
     Args:
         snapshot: the cluster.
@@ -108,15 +110,15 @@ def place_batch(
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    batch = _Batch(SequentialPlacement.begin(snapshot))
-    for _, indices in groupby(queue, key=lambda index: requests[index].priority):
+    batch, budget = _Batch(SequentialPlacement.begin(snapshot)), Budget(0)
+    for rank, (_, indices) in enumerate(groupby(queue, key=lambda index: requests[index].priority)):
         added = [requests[index] for index in indices]
         num_gangs = len(batch.placed.requests) + len(added)
-        budget = Budget(options.steps + STEPS_PER_GANG * num_gangs)
+        budget.steps += options.steps * len(added) // len(requests) + STEPS_PER_GANG * len(added)
         gang_deadline_s = None
         if clock is not None and deadline_s is not None:
-            end_s = started_at_s + deadline_s * num_gangs / len(requests)
-            budget = Budget(budget.steps, clock, end_s)
+            budget.clock = clock
+            budget.deadline_at_s = started_at_s + deadline_s * num_gangs / len(requests)
             gang_deadline_s = deadline_s * SEQUENTIAL_TIME_SHARE / len(requests)
         batch.placed = place_sequentially(
             batch.placed,
@@ -125,7 +127,9 @@ def place_batch(
             gang_deadline_s=gang_deadline_s,
             explains=options.explains,
         )
-        batch.improve(budget, options)
+        if num_gangs == len(requests) or rank < MAX_EARLY_ROUNDS:
+            batch.improve(budget, options)
+            budget.steps = max(budget.steps, 0)
     placements = dict(zip(queue, batch.placed.placements, strict=True))
     return BatchPlacement(
         placements=tuple(placements[index] for index in range(len(requests))),
