@@ -49,8 +49,8 @@ class Comparison(NamedTuple):
     least_leaves: int | None
     """Leaves that the engine uses."""
     is_predicted: bool | None
-    """Whether the preset of the scheduler predicts its choice: each node's number of pods, or, for
-    `kubernetes`, the score of the domain.
+    """Whether the preset of the scheduler predicts its choice: for `kueue` each node's number of
+    pods, else the score of the domain, since these schedulers take any of equal nodes.
 
     None for pods of several sizes, whose order differs from try to try, if the scheduler refuses
     the gang, and under `kubernetes` for one node.
@@ -157,12 +157,11 @@ class GangDay:
     def _predict(self, gang: Gang, tier: int, nodes: Sequence[str]) -> bool | None:
         """Return whether the preset of the scheduler predicts its choice."""
         preset = self._cluster.preset
-        is_one_node = preset is Preset.KUBERNETES and tier == 0
-        if len(set(gang.millicores)) > 1 or is_one_node:
+        if len(set(gang.millicores)) > 1 or (preset is Preset.KUBERNETES and tier == 0):
             return None
         placement = self._place(gang, preset=preset, required=self._tiers[tier])
         ours = [node for pods in placement.assignment.values() for node in pods if node]
-        if preset is not Preset.KUBERNETES:
+        if preset is Preset.KUEUE:
             return Counter(ours) == Counter(nodes)
         return self._score(gang, tier, ours[0]) == self._score(gang, tier, nodes[0])
 

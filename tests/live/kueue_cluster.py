@@ -28,6 +28,9 @@ API: Final = "kueue.x-k8s.io/v1beta2"
 QUEUE: Final = "lab"
 FLAVOR_LABEL: Final = "lab.toponaut.io/flavor"
 FLAVOR: Final = "gpu"
+_KINDS: Final = frozenset(
+    {"workloads", "clusterqueues", "localqueues", "resourceflavors", "topologies", "cohorts"}
+)
 _DEADLINE_S: Final = 60
 
 
@@ -143,19 +146,28 @@ def kueue_cluster(folder: Path) -> Iterator[KueueCluster]:
     assets = find_assets("kueue")
     with ApiServer(find_assets("programs"), folder) as api:
         api.install_all(assets / "crds")
+        wait_until(
+            lambda: _KINDS - _list_kinds(api), deadline_s=_DEADLINE_S, what="all kinds are listed"
+        )
         root = _make_root(folder, assets, api)
         log = folder / "kueue.log"
         argv = ["chroot", str(root), "/kueue", "--config=/config.json"]
         program = Program([*argv, "--kubeconfig=/kubeconfig"], log)
         try:
             wait_until(
-                lambda: "" if "Starting workers" in log.read_text() else log.read_text()[-2000:],
+                lambda: "" if "Starting workers" in log.read_text() else f"no workers, see {log}",
                 deadline_s=_DEADLINE_S,
                 what="Kueue starts",
             )
             yield KueueCluster(api)
         finally:
             program.end()
+
+
+def _list_kinds(api: ApiServer) -> set[str]:
+    """Return the kinds of Kueue in the list by which its manager finds them."""
+    listed = api.request("GET", f"/apis/{API}").body.get("resources", ())
+    return {str(row["name"]) for row in listed}
 
 
 def _make_root(folder: Path, assets: Path, api: ApiServer) -> Path:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from tests.live.gangs import GangCluster
 from tests.live.kube_cluster import kube_cluster
 from tests.live.kueue_cluster import kueue_cluster
+from tests.live.volcano_cluster import volcano_cluster
 
 
 class Scheduler(NamedTuple):
@@ -24,4 +25,5 @@ class Scheduler(NamedTuple):
 SCHEDULERS: Final[Mapping[str, Scheduler]] = {
     "kube-scheduler": Scheduler(kube_cluster, (1, 1, 2, 3)),
     "kueue": Scheduler(kueue_cluster, (1,)),
+    "volcano": Scheduler(volcano_cluster, (1, 1, 2, 3)),
 }

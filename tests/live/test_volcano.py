@@ -1,0 +1,36 @@
+"""The scheduler of Volcano on Toponaut's HyperNodes: it keeps to them, and finds no lower tier."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.effort import examples
+from tests.live.gang_days import draw_gangs, find_faults, run_day, scene_of
+from tests.live.gangs import Gang
+from tests.live.volcano_cluster import VolcanoCluster, volcano_cluster
+
+pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("live volcano")]
+NUM_NODES = 64
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[VolcanoCluster]:
+    with volcano_cluster(tmp_path_factory.mktemp("volcano")) as found:
+        yield found
+
+
+def test_it_places_gangs_as_low_as_the_engine_and_no_lower(
+    cluster: VolcanoCluster, tmp_path: Path
+) -> None:
+    gangs = [
+        Gang((16_000,) * 8),  # two nodes of one leaf
+        Gang((64_000,) * 4),  # a whole leaf
+        Gang((64_000,) * 5),  # more than a leaf
+        Gang((64_000,) * 65),  # more than the cluster
+        *draw_gangs(examples(20), NUM_NODES, seed=7),
+    ]
+    rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
+    assert find_faults(rows) == []
+    assert [row.engine_tier for row in rows[:4]] == [1, 1, 2, None]
+    assert [row.scheduler_tier for row in rows[:4]] == [1, 1, 2, None]
