@@ -69,6 +69,7 @@ bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one
 	@$(BIN)/python -m tests.bench.switches
 	@$(BIN)/python -m tests.bench.agent_at_rest
 	@$(BIN)/python -m tests.bench.cluster
+	@$(BIN)/python -m tests.bench.labels
 	@$(BIN)/python -m tests.bench.placing
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
@@ -104,10 +105,10 @@ referee: .venv/referee/.setup ## Prove the kept optima of batches anew with CP-S
 	@.venv/referee/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/referee.txt
 	@touch $@
 
-referee-live: $(SETUP) ## Compare the engine with the real kube-scheduler, 15 minutes; ARGS="--nodes 64" for 2
+referee-live: $(SETUP) ## Compare the engine with real schedulers, 25 minutes; ARGS="--nodes 64" for 5
 	@$(BIN)/python -m tests.live $(ARGS)
 
-quality: $(SETUP) ## Measure the placements of every preset, 10 minutes; ARGS=--write for docs/quality.md
+quality: $(SETUP) ## Measure the placements of every preset and live scheduler, 25 minutes; ARGS=--write
 	@$(BIN)/python -m tests.quality $(ARGS)
 
 golden: $(SETUP) ## Rewrite the expected files of the fixtures; review the diff

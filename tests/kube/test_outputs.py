@@ -183,6 +183,34 @@ def test_an_edited_label_is_restored_and_a_foreign_one_is_named(
         cluster.await_that(lambda: cluster.labels()[second] == wanted, "the label is restored")
 
 
+def test_a_node_that_loses_all_labels_gets_ours_again(
+    cluster: OutputCluster, tmp_path: Path
+) -> None:
+    def labels_of(node: str) -> dict[str, str]:
+        metadata = cluster.api.expect("GET", NODES.path(node))["metadata"]
+        return dict(metadata.get("labels", {}))
+
+    node = cluster.scene.hosts[0]
+    outputs = {"type": "labels", "compat": ["topograph", "nvidia"]}, {"type": "slinky"}
+    cluster.set_label(node, "own", "x")
+    cluster.choose(*outputs)
+    with serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as generator:
+        cluster.await_written(*outputs)
+        before = labels_of(node)
+        prefixes = (DEFAULT_PREFIX, "fabric.topograph.run/", "network.topology.nvidia.com/")
+        ours = {key: value for key, value in before.items() if key.startswith(prefixes)}
+        assert len(ours) == 6
+        lost = {"metadata": {"labels": dict.fromkeys(before)}}
+        path = f"{NODES.path(node)}?fieldManager=other"
+        assert cluster.api.request("PATCH", path, lost, content_type=MERGE).status == 200
+        written = cluster.num_writes()
+        cluster.await_that(lambda: labels_of(node) == ours, "our labels are restored, no others")
+        cluster.await_written(*outputs)
+        writes = [one for one in cluster.writes(written) if one.resource == NODES.plural]
+        assert [one.name for one in writes] == [node] * 2, "one write for each of our managers"
+        check_rest(cluster, Ports(generator))
+
+
 def test_a_kind_that_is_missing_stops_no_other_output(
     cluster: OutputCluster, tmp_path: Path
 ) -> None:

@@ -81,7 +81,7 @@ class KueueCluster:
         self._create(local_queues, "LocalQueue", QUEUE, {"clusterQueue": QUEUE})
         path = f"{queues}/{QUEUE}"
         wait_until(
-            lambda: _find_condition(self.api.expect("GET", path), "Active") != "True",
+            lambda: _find_condition(self.api.expect("GET", path), "Active")[0] != "True",
             deadline_s=_DEADLINE_S,
             what="the queue is active",
         )
@@ -95,18 +95,33 @@ class KueueCluster:
         priority: int = 0,
     ) -> tuple[str, tuple[str, ...] | None]:
         """Let Kueue place a gang of equal pods, as `GangCluster` says."""
-        (millicores,) = set(gang.millicores)
-        name = f"gang-{next(self._numbers)}"
-        request = {"unconstrained": True} if tier is None else {"required": self._keys[tier]}
-        pods = {
-            "name": "main",
-            "count": len(gang.millicores),
-            "template": {"spec": _render_pod(millicores, nodes)},
-            "topologyRequest": request,
-        }
-        spec = {"queueName": QUEUE, "active": True, "priority": priority, "podSets": [pods]}
-        self._create(self._workloads, "Workload", name, spec)
-        return name, self._await_verdict(name)
+        name = self._queue(gang, tier=tier, nodes=nodes, priority=priority)
+        wait_until(
+            lambda: "" if self._find_verdict(name)[0] else "no verdict",
+            deadline_s=_DEADLINE_S,
+            what=f"a verdict on {name}",
+        )
+        return name, self.find_assignment(name)
+
+    def preempt(self, gang: Gang, *, tier: int, priority: int) -> tuple[str, set[str], bool]:
+        """Let Kueue admit a gang at the expense of gangs of lower priority, which end.
+
+        Returns the name of the gang, the gangs that were evicted, and whether it is admitted.
+        """
+        name = self._queue(gang, tier=tier, priority=priority)
+        evicted: set[str] = set()
+
+        def is_open() -> str:
+            for found in self.api.expect("GET", self._workloads)["items"]:
+                if _find_condition(found, "Evicted")[0] == "True":
+                    evicted.add(found["metadata"]["name"])
+                    self.remove(found["metadata"]["name"])
+            status, message = self._find_verdict(name)
+            is_waiting = status != "True" and "preempt" in message.lower()
+            return "" if status and not is_waiting else f"waits: {message}"
+
+        wait_until(is_open, deadline_s=_DEADLINE_S, what=f"a verdict on {name}")
+        return name, evicted, self._find_verdict(name)[0] == "True"
 
     def remove(self, gang: str) -> None:
         """Delete a gang."""
@@ -126,13 +141,31 @@ class KueueCluster:
     def _workloads(self) -> str:
         return f"/apis/{API}/namespaces/{self.namespace}/workloads"
 
-    def _await_verdict(self, gang: str) -> tuple[str, ...] | None:
-        def is_open() -> str:
-            workload = self.api.expect("GET", f"{self._workloads}/{gang}")
-            return "" if _find_condition(workload, "QuotaReserved") else "no verdict"
+    def _queue(
+        self,
+        gang: Gang,
+        *,
+        tier: int | None = None,
+        nodes: Sequence[str] = (),
+        priority: int = 0,
+    ) -> str:
+        """Create the workload of a gang; return its name."""
+        (millicores,) = set(gang.millicores)
+        name = f"gang-{next(self._numbers)}"
+        request = {"unconstrained": True} if tier is None else {"required": self._keys[tier]}
+        pods = {
+            "name": "main",
+            "count": len(gang.millicores),
+            "template": {"spec": _render_pod(millicores, nodes)},
+            "topologyRequest": request,
+        }
+        spec = {"queueName": QUEUE, "active": True, "priority": priority, "podSets": [pods]}
+        self._create(self._workloads, "Workload", name, spec)
+        return name
 
-        wait_until(is_open, deadline_s=_DEADLINE_S, what=f"a verdict on {gang}")
-        return self.find_assignment(gang)
+    def _find_verdict(self, gang: str) -> tuple[str, str]:
+        """Return whether a gang has its place, empty while Kueue has not tried it, and why not."""
+        return _find_condition(self.api.expect("GET", f"{self._workloads}/{gang}"), "QuotaReserved")
 
 
 @contextmanager
@@ -214,10 +247,11 @@ def _render_pod(millicores: int, nodes: Sequence[str]) -> dict[str, Any]:
     return spec
 
 
-def _find_condition(document: Mapping[str, Any], kind: str) -> str:
-    """Return the status of a condition; empty without one."""
+def _find_condition(document: Mapping[str, Any], kind: str) -> tuple[str, str]:
+    """Return the status and the message of a condition; empty without one."""
     rows = document.get("status", {}).get("conditions", ())
-    return next((str(row["status"]) for row in rows if row["type"] == kind), "")
+    found = (row for row in rows if row["type"] == kind)
+    return next(((str(row["status"]), str(row["message"])) for row in found), ("", ""))
 
 
 def _list_nodes(assignment: Mapping[str, Any]) -> Iterator[str]:

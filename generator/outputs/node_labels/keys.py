@@ -76,13 +76,31 @@ def list_label_keys(
     """Return the keys that carry the value of each tier, lowest tier first; Toponaut's comes first.
 
     Raises:
-        ConfigError: the prefix or a tier name cannot be in a key.
+        ConfigError: the prefix or a tier name cannot be in a key, or two tiers would have one key.
     """
     rows = [[key] for key in build_tier_keys(tiers, prefix)]
     for family in sorted(set(families)):
         for at, keys in enumerate(rows):
             keys.extend(_list_family_keys(family, at))
-    return tuple(map(tuple, rows))
+    _refuse_shared_keys(rows, tiers)
+    return tuple(tuple(dict.fromkeys(row)) for row in rows)
+
+
+def _refuse_shared_keys(rows: Sequence[Sequence[str]], tiers: Sequence[str]) -> None:
+    """Refuse a key that two tiers would have: a node has one value for it.
+
+    Raises:
+        ConfigError: there is such a key.
+    """
+    tier_of: dict[str, str] = {}
+    for row, tier in zip(rows, tiers, strict=True):
+        for key in row:
+            other = tier_of.setdefault(key, tier)
+            if other != tier:
+                raise ConfigError(
+                    f"the label key {show(key)} would carry the tiers {show(other)} and "
+                    f"{show(tier)}: change labelPrefix, tierNames or compat"
+                )
 
 
 def list_level_keys(keys: Sequence[str]) -> tuple[str, ...]:

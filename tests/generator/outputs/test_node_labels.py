@@ -166,6 +166,14 @@ def test_it_refuses_keys(tiers: tuple[str, ...], prefix: str, words: str) -> Non
         build_tier_keys(tiers, prefix)
 
 
+def test_it_refuses_one_key_for_two_tiers() -> None:
+    prefix, families = "fabric.topograph.run", (LabelFamily.TOPOGRAPH,)
+    with pytest.raises(ConfigError, match=r"fabric\.topograph\.run/tier-1 would carry the tiers"):
+        list_label_keys(("tier-1", "tier-2"), prefix=prefix, families=families)
+    same = list_label_keys(("tier-0", "tier-1"), prefix=prefix, families=families)
+    assert same == ((f"{prefix}/tier-0",), (f"{prefix}/tier-1",))
+
+
 def test_the_labels_of_a_node_go_from_the_highest_tier_down() -> None:
     tree = build_tree(
         [DomainSpec("s", 2, None), DomainSpec("l", 1, "s", ("n",))],
