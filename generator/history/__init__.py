@@ -5,6 +5,7 @@
 - retention: which generations are kept. Pure
 - finding_document: findings to JSON and back. Pure
 - history_file: the SQLite file, read and written
+- backup: the part of a history that fits into one object of a cluster
 - recorder: writes what the rounds of a server saw
 
 Imports `generator.store` and `topology`.

@@ -99,6 +99,26 @@ class HistoryWriter:
                 if findings is not None:
                     _update_findings(database, findings, now_s)
 
+    def restore(self, generations: Sequence[Generation], lives: Iterable[FindingLife]) -> None:
+        """Begin with the history of another file; nothing is done if this file exists.
+
+        Args:
+            generations: newest first.
+            lives: of the findings.
+
+        Raises:
+            StoreError: the file cannot be used.
+        """
+        with self._lock, name_file_in_errors(self._file):
+            if self._file.exists() or not generations:
+                return
+            database = self._database = self._open()
+            with run_transaction(database):
+                self._note_time(database, generations[0].at_s)
+                for generation in reversed(generations):
+                    _insert_generation(database, generation.tree, generation.at_s)
+                database.executemany("INSERT INTO findings VALUES (?, ?, ?, ?)", _list_rows(lives))
+
     def read_last_tree(self) -> TopologyTree | None:
         """Return the tree of the last generation; None if there is none.
 
@@ -164,6 +184,11 @@ class History:
             (since_s, limit),
         )
         return tuple(map(self._build_generation, rows))
+
+    def read_times(self) -> tuple[int, ...]:
+        """Return the time of each generation, oldest first."""
+        rows = self._database.execute("SELECT at_s FROM generations ORDER BY number")
+        return tuple(int(at_s) for (at_s,) in rows)
 
     def count_generations(self, *, since_s: int = 0) -> int:
         """Return the number of generations."""
@@ -241,11 +266,20 @@ def open_history(file: Path) -> Iterator[History]:
 
 
 def _add_generation(database: sqlite3.Connection, tree: TopologyTree, now_s: int) -> None:
+    _insert_generation(database, tree, now_s)
+    _forget_generations(database, now_s)
+
+
+def _insert_generation(database: sqlite3.Connection, tree: TopologyTree, now_s: int) -> None:
     raw = json.dumps(render_tree(tree), separators=(",", ":")).encode()
     database.execute(
         "INSERT INTO generations (at_s, tree) VALUES (?, ?)", (now_s, zlib.compress(raw, 6))
     )
-    _forget_generations(database, now_s)
+
+
+def _list_rows(lives: Iterable[FindingLife]) -> Iterator[tuple[str, str, int, int | None]]:
+    for finding, began_s, ended_s in lives:
+        yield build_fault_key(finding), encode_finding(finding), began_s, ended_s
 
 
 def _forget_generations(database: sqlite3.Connection, now_s: int) -> None:

@@ -15,11 +15,13 @@ HOUR_S: Final = 3600
 DAY_S: Final = 86_400
 KEPT_S: Final = 400 * DAY_S
 """What is older is forgotten, except for the state at the beginning of the history."""
-_SPANS: Final = ((DAY_S, MINUTE_S), (31 * DAY_S, HOUR_S), (KEPT_S, DAY_S))
+SPANS: Final = ((DAY_S, MINUTE_S), (31 * DAY_S, HOUR_S), (KEPT_S, DAY_S))
 """Up to this age, one generation for each span of this length."""
 
 
-def choose_kept(times_s: Sequence[int], now_s: int) -> list[int]:
+def choose_kept(
+    times_s: Sequence[int], now_s: int, *, spans: Sequence[tuple[int, int]] = SPANS
+) -> list[int]:
     """Return the times to keep, sorted.
 
     The newest is always kept, because it is the present state, and so is the newest of those that
@@ -28,9 +30,10 @@ def choose_kept(times_s: Sequence[int], now_s: int) -> list[int]:
     Args:
         times_s: of the generations, in seconds since 1970, in any order.
         now_s: the present.
+        spans: an age, and the length of the spans up to this age, youngest first.
     """
     newest_of: dict[tuple[int, int], int] = {}
     for time_s in sorted(times_s):
-        span_s = next((span for age, span in _SPANS if now_s - time_s < age), 0)
+        span_s = next((span for age, span in spans if now_s - time_s < age), 0)
         newest_of[span_s, time_s // span_s if span_s else 0] = time_s
     return sorted({*newest_of.values(), *([max(times_s)] if times_s else ())})

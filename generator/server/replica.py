@@ -29,6 +29,7 @@ from generator.publish.request import Publisher
 from generator.reservations.cluster import ClusterReservations, Leadership
 from generator.server.settings import ReplicaSettings
 from generator.store.followed_cluster import FollowedCluster
+from generator.store.history_object import HistoryObject
 from generator.store.output_objects import OutputObjects
 from runtime.clock import utc_now
 from runtime.retry import WaitContext
@@ -91,6 +92,7 @@ class Replica:
         self.publisher: Publisher = ClusterPublisher(
             self._output_objects, namespace=lease.namespace, clock=monotonic
         )
+        self.history = HistoryObject(transport, lease.namespace, fence=self._lease_left_s)
         self._thread = Thread(target=self._run_election, name="leader election")
 
     @classmethod

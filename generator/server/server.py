@@ -34,6 +34,7 @@ from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
 from generator.rpc.server import PlacementServer
 from generator.server.endpoints import Endpoints
+from generator.server.history_backup import PERIOD_S, BackupStore, HistoryBackup
 from generator.server.loop import LoopConfig, ReconcileLoop
 from generator.server.settings import ServerSettings, SwitchPollSettings
 from generator.store.base import ServedStore
@@ -75,6 +76,11 @@ class Backend(Protocol):
         """Writes the outputs other than HyperNodes."""
         ...
 
+    @property
+    def history(self) -> BackupStore | None:
+        """Keeps the history while no server has it; None: the file itself is kept."""
+        ...
+
     def is_leader(self) -> bool:
         """Return whether this server is the one that writes."""
         ...
@@ -98,6 +104,8 @@ class Backend(Protocol):
 
 class FolderBackend:
     """A backend in a folder: this process is the only writer, and no change calls `wake`."""
+
+    history: BackupStore | None = None
 
     def __init__(self, root: Path, nodes: Path | None) -> None:
         """Read the folder.
@@ -167,7 +175,7 @@ class GeneratorServer:
         )
         endpoints.add_reservation_metrics(reservations.count_reserved)
         self._endpoints = endpoints
-        self._history = _open_history(settings)
+        self._history, self._backup = _open_history(settings, backend)
         self._server = PlacementServer(
             settings.listen,
             published,
@@ -258,6 +266,8 @@ class GeneratorServer:
         if self._switch_poller is not None and settings.switches is not None:
             period_s = settings.switches.period_s
             schedules.append(PeriodicJob(self._poll_switches, period_s=period_s, now=utc_now))
+        if self._backup is not None:
+            schedules.append(PeriodicJob(self._backup.tick, period_s=PERIOD_S, now=utc_now))
         return schedules
 
     def _open_page(self, published: PublishedState, settings: ServerSettings) -> PagePort | None:
@@ -333,10 +343,19 @@ def report_address(address: str, ready_file: Path | None) -> None:
         write_whole_file(ready_file, f"{address}\n")
 
 
-def _open_history(settings: ServerSettings) -> HistoryRecorder | None:
-    """Return the recorder of the history; None in a cluster without a file for it."""
+def _open_history(
+    settings: ServerSettings, backend: Backend
+) -> tuple[HistoryRecorder | None, HistoryBackup | None]:
+    """Return the recorder of the history, and its backup; None in a cluster without a file."""
     file = _find_history_file(settings)
-    return HistoryRecorder(HistoryWriter(file), utc_now) if file else None
+    if file is None:
+        return None, None
+    writer = HistoryWriter(file)
+    backup = None
+    if backend.history is not None:
+        backup = HistoryBackup(file, backend.history, is_leader=backend.is_leader, now=utc_now)
+        backup.restore(writer)
+    return HistoryRecorder(writer, utc_now), backup
 
 
 def _find_history_file(settings: ServerSettings) -> Path | None:
