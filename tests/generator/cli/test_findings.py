@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+from generator.cli.commands.fabric.finding_text import render_findings_text
 from generator.cli.exit_codes import ExitCode
 from generator.cli.output import print_csv
 from tests.generator.scenes import PAIRS, Scene, run
+from topology.findings.silences import SilenceSplit
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.name_ranges import expand_names
 
 
@@ -160,3 +163,80 @@ def test_a_cell_is_never_a_formula(name: str, capsys: pytest.CaptureFixture[str]
     print_csv(("name",), [(name,)])
     (row,) = list(csv.reader(io.StringIO(capsys.readouterr().out)))[1:]
     assert not row[0].startswith(("=", "+", "-", "@", "\t", "\r"))
+
+
+def find(kind: FindingKind, device: str, *ports: tuple[str, str], port: str = "") -> Finding:
+    return Finding(
+        kind,
+        device,
+        port or None,
+        severity=Severity.WARNING,
+        message=f"{kind.value} of {device}.",
+        ports=tuple(PortName(*end) for end in ports),
+    )
+
+
+def list_rows(findings: list[Finding], *hosts: str, output: str = "text") -> list[str]:
+    """Return the rows of a table, without its head and its total."""
+    split: SilenceSplit[Finding] = SilenceSplit(tuple(findings), (), ())
+    return render_findings_text(split, output, hosts).splitlines()[1:-1]
+
+
+DOWN, MISSING = FindingKind.DOWN_PORT, FindingKind.MISSING_LINK
+SILENT, SWAPPED = FindingKind.SILENT_NODE, FindingKind.SWAPPED_CABLE
+
+
+def test_the_faults_of_one_host_are_one_row_with_the_rest_as_evidence() -> None:
+    findings = [
+        find(MISSING, "node-1", ("node-1", "")),
+        find(DOWN, "node-1", ("node-1", "eth2"), port="eth2"),
+        find(DOWN, "node-1", ("node-1", "eth3"), port="eth3"),
+        find(DOWN, "leaf-1", ("leaf-1", "swp1"), port="swp1"),
+        find(DOWN, "leaf-1", ("leaf-1", "swp2"), port="swp2"),
+    ]
+    rows = list_rows(findings, "node-1")
+    assert len(rows) == 3
+    assert rows[0].split()[:5] == ["warning", "down-port", "node-1", "port", "eth2"]
+    assert rows[0].endswith("down-port of node-1. Also: down-port port eth3, missing-link.")
+    assert len(list_rows(findings, "node-1", output="wide")) == 5
+
+
+def test_links_that_a_silent_host_does_not_confirm_are_evidence_of_its_silence() -> None:
+    one_sided = find(
+        FindingKind.ONE_SIDED_LINK, "leaf-1", ("leaf-1", "swp1"), ("node-1", "eth0"), port="swp1"
+    )
+    (row,) = list_rows([one_sided, find(SILENT, "node-1")], "node-1")
+    assert "silent-node of node-1. Also: one-sided-link leaf-1 port swp1." in row
+    assert len(list_rows([one_sided, find(SILENT, "node-2")], "node-1", "node-2")) == 2
+
+
+def test_an_exchange_of_plugs_is_a_row_beside_the_faults_of_its_host() -> None:
+    findings = [
+        find(SWAPPED, "node-1", ("node-1", "eth0"), ("node-2", "eth0")),
+        find(DOWN, "node-1", ("node-1", "eth2"), port="eth2"),
+    ]
+    assert len(list_rows(findings, "node-1", "node-2")) == 2
+
+
+def test_hosts_with_the_same_faults_are_one_row() -> None:
+    hosts = ("node-1", "node-2", "node-3")
+    findings = [
+        row
+        for host in hosts
+        for row in (
+            find(DOWN, host, (host, "eth2"), port="eth2"),
+            find(FindingKind.FLAPPING_LINK, host, (host, "eth3"), port="eth3"),
+        )
+    ]
+    (row,) = list_rows(findings, *hosts)
+    assert "node-[1-3] port eth2" in row
+    assert "Also: flapping-link port eth3." in row
+
+
+def test_a_missing_link_with_one_end_down_is_no_row_of_its_own() -> None:
+    findings = [
+        find(MISSING, "leaf-1", ("leaf-1", "swp9"), ("spine-1", "swp2")),
+        find(DOWN, "spine-1", ("spine-1", "swp2"), port="swp2"),
+    ]
+    (row,) = list_rows(findings)
+    assert row.split()[1] == "down-port"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 import click
@@ -14,6 +15,7 @@ from generator.cli.store_access import find_generation_since, open_given_history
 from generator.history.finding_changes import FindingAge, FindingChanges, compare_findings
 from topology.findings.silences import SilenceSplit
 from topology.model.facts import Finding, render_finding
+from topology.model.tree import all_nodes
 
 
 class PastFindings(NamedTuple):
@@ -22,6 +24,8 @@ class PastFindings(NamedTuple):
     since_s: int
     before: tuple[Finding, ...]
     last: tuple[Finding, ...]
+    hosts: frozenset[str]
+    """The nodes of both times."""
 
 
 def read_past_findings(since: datetime, options: dict[str, Any]) -> PastFindings:
@@ -33,8 +37,9 @@ def read_past_findings(since: datetime, options: dict[str, Any]) -> PastFindings
     """
     since_s = int(since.timestamp())
     with open_given_history(options.pop("store"), options.pop("history")) as history:
-        find_generation_since(history, since)
-        return PastFindings(since_s, history.read_findings(since_s), history.read_findings())
+        trees = [find_generation_since(history, since), *history.read_generations(limit=1)]
+        hosts = frozenset(chain.from_iterable(all_nodes(row.tree) for row in trees))
+        return PastFindings(since_s, history.read_findings(since_s), history.read_findings(), hosts)
 
 
 def refuse_without_since(options: dict[str, Any]) -> None:
@@ -83,5 +88,5 @@ def _list_sections(
         num = len(split.active) + len(split.silenced)
         yield f"{age.value} since {show_time(past.since_s)}: {show_count(num, 'finding')}"
         if num:
-            yield render_findings_text(split, output)
+            yield render_findings_text(split, output, past.hosts)
             yield ""

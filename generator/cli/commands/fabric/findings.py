@@ -42,6 +42,7 @@ from topology.model.facts import (
     render_finding,
     sort_findings,
 )
+from topology.model.tree import all_nodes
 
 _CSV_HEADER: Final = ("severity", "kind", "device", "port", "message", "ports", "since", "silenced")
 _MAX_NAMES_SHOWN: Final = 5
@@ -68,13 +69,14 @@ def run(
     read = read_observation(parse_sources(options))
     now = utc_now()
     findings = _collect_findings(read, period, now=now)
+    hosts = frozenset(all_nodes(read.observation.tree))
     _check_devices(chosen_by.devices, read, findings)
     split = printed.split(chosen_by.choose(findings), now)
     if output == CSV:
         print_csv(_CSV_HEADER, _build_csv_rows(split))
     else:
         document = [*map(render_finding, split.active), *map(_render_silenced, split.silenced)]
-        print_document(document, output, text=lambda: render_findings_text(split, output))
+        print_document(document, output, text=lambda: render_findings_text(split, output, hosts))
     print_expired_silences(split.expired)
     _exit(ctx, split.active, read.problems, check=check)
 
