@@ -14,6 +14,7 @@ tier_findings: tiers that add no path, that are skipped, or that are uncertain
 tree_findings: ties, islands, hosts on spines and switches set aside
 treeness: whether the wiring is a tree at all
 usual_counts: the numbers of cables that are the design, although most peers have more
+usual_ports: the ports at which absent cables belong
 
 May import `tiers`, `planes` and `model` of the core, but not `inference` or `incremental`.
 """

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from topology.findings.usual_counts import (
     find_designed_by_usual,
     find_most_frequent,
 )
+from topology.findings.usual_ports import LinkedPorts, UsualPorts
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
@@ -52,12 +54,21 @@ def find_missing_links(
         misplaced: devices with a cable in the wrong place, which already explains a gap.
         host_counts: the numbers of links that hosts have by design.
     """
-    yield from _find_missing_host_links(fabric, plane, grouping, (misplaced, host_counts))
-    yield from _find_missing_switch_links(fabric, grouping, domain_links, misplaced)
+    cables = _Cables(fabric, plane, LinkedPorts(fabric))
+    yield from _find_missing_host_links(cables, grouping, (misplaced, host_counts))
+    yield from _find_missing_switch_links(cables, grouping, domain_links, misplaced)
+
+
+class _Cables(NamedTuple):
+    """The names and the cables of a plane."""
+
+    fabric: Fabric
+    plane: Plane
+    linked: LinkedPorts
 
 
 def _find_missing_switch_links(
-    fabric: Fabric, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
+    cables: _Cables, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
 ) -> Iterator[Finding]:
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
@@ -68,7 +79,7 @@ def _find_missing_switch_links(
         PairCounts(domain_links.near, domain_links.far, domain_links.counts).where(is_up),
         domain_links.far_group[is_up],
     )
-    totals = np.bincount(up.left, up.counts, len(fabric.devices)).astype(np.intp)
+    totals = np.bincount(up.left, up.counts, len(cables.fabric.devices)).astype(np.intp)
     frequencies = {
         group_index: Counter(totals[below].tolist()) for group_index, below in lowers.items()
     }
@@ -85,24 +96,23 @@ def _find_missing_switch_links(
         above = grouping.groups[group_index].switches
         is_full = len(group_pairs.counts) == len(below) * len(above)
         if any(gaps.values()) or not is_full or len(set(group_pairs.counts)) > 1:
-            yield from _find_missing_uplinks(fabric, group_pairs, (sorted(below), above), gaps)
+            yield from _find_missing_uplinks(cables, group_pairs, (sorted(below), above), gaps)
 
 
 def _find_missing_host_links(
-    fabric: Fabric,
-    plane: Plane,
+    cables: _Cables,
     grouping: TierGroups,
     layout: tuple[set[int], CountsByUsual],
 ) -> Iterator[Finding]:
     """Yield the gaps of hosts.
 
     Args:
-        fabric: the names.
-        plane: the cables.
+        cables: the names and the cables.
         grouping: the groups of hosts.
         layout: misplaced hosts, and the numbers of links that hosts have by design.
     """
     misplaced, host_counts = layout
+    fabric, plane, _ = cables
     num_links = count_host_links(plane, len(fabric.devices)).tolist()
     columns = columns_of(fabric)
     is_spare = plane.ports.is_member.copy()
@@ -113,19 +123,52 @@ def _find_missing_host_links(
     # Without a single cable (reports without a sweep) nothing is known, so nothing is missing.
     for host in plane.hosts if plane.host_edges else ():
         if num_links[host] == 0 and spare[host] and host not in misplaced:
-            yield _host_finding(fabric, host, (0, len(spare[host])), spare[host])
+            ends = [fabric.port_name(port) for port in spare[host]]
+            yield _host_finding(fabric, host, (0, len(ends)), _MissingEnds(ends))
     for group in grouping.groups:
         usual = find_most_frequent(Counter([num_links[host] for host in group.hosts]))
+        ports: UsualPorts | None = None
         for host in group.hosts:
             present = num_links[host]
             expected = expected_count(present, host_counts[usual])
             if present < expected and host not in misplaced:
-                ports = spare[host][: expected - present]
-                yield _host_finding(fabric, host, (present, expected), ports)
+                ports = ports or UsualPorts(
+                    fabric, plane.host_edges.columns, (group.hosts, group.switches), cables.linked
+                )
+                ends = [fabric.port_name(port) for port in spare[host][: expected - present]]
+                missing = _find_host_ends(fabric, host, ends, (ports, expected - present))
+                yield _host_finding(fabric, host, (present, expected), missing)
+
+
+class _MissingEnds(NamedTuple):
+    """The ports of a device at which cables are absent, and where these lead on its peers."""
+
+    ends: Sequence[PortName]
+    far_names: Sequence[str] = ()
+    """One per end, or none if any is unknown."""
+
+
+def _find_host_ends(
+    fabric: Fabric, host: int, spare: Sequence[PortName], usual: tuple[UsualPorts, int]
+) -> _MissingEnds:
+    """Return the ports of a host that lack a link.
+
+    Args:
+        fabric: the names.
+        host: the host.
+        spare: the ports that the host itself reports without a link.
+        usual: the ports of its group, and how many links the host lacks.
+    """
+    ports, num = usual
+    name = fabric.devices[host].name
+    ends = spare or [PortName(name, port) for port in ports.find_near_ports(host, num)]
+    far = [ports.find_far_device(end.port) for end in ends]
+    names = [fabric.devices[device].name for device in far if device is not None]
+    return _MissingEnds(ends, names if len(names) == len(ends) else ())
 
 
 def _host_finding(
-    fabric: Fabric, host: int, num_links: tuple[int, int], ports: list[int]
+    fabric: Fabric, host: int, num_links: tuple[int, int], missing: _MissingEnds
 ) -> Finding:
     """Return the finding of a host.
 
@@ -133,11 +176,12 @@ def _host_finding(
         fabric: the names.
         host: the host that lacks links.
         num_links: how many links it has, and how many it should have.
-        ports: its ports without a link.
+        missing: its ports without a link.
     """
     name, (present, expected) = fabric.devices[host].name, num_links
-    ends = tuple(fabric.port_name(port) for port in ports)
-    unlinked = f" (no link on {', '.join(end.port for end in ends)})" if ends else ""
+    ends, far_names = tuple(missing.ends), missing.far_names
+    places = [f"{end.port} to {far}" for end, far in zip(ends, far_names, strict=False)]
+    unlinked = f" (no link on {', '.join(places or [end.port for end in ends])})" if ends else ""
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=name,
@@ -152,7 +196,7 @@ def _host_finding(
 
 
 def _find_missing_uplinks(
-    fabric: Fabric,
+    cables: _Cables,
     up: PairCounts,
     ends: tuple[Sequence[int], Sequence[int]],
     gaps: Mapping[int, int],
@@ -163,8 +207,8 @@ def _find_missing_uplinks(
     although they have all their cables. Other pairs with few cables are the design.
 
     Args:
-        fabric: the names.
-        up: the cables from the switches below to the group.
+        cables: the names and the cables.
+        up: the counts of cables from the switches below to the group.
         ends: the switches below, and the switches of the group, both ascending.
         gaps: how many up-links each switch below lacks.
     """
@@ -182,16 +226,25 @@ def _find_missing_uplinks(
         is_named |= is_moved
     order, stops = np.argsort(rows, kind="stable"), np.cumsum(num_pairs).tolist()
     totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
+    fabric, edges = cables.fabric, cables.plane.switch_edges.columns
+    ports: UsualPorts | None = None
     for row, low in enumerate(lowers):
         own = up.where(order[stops[row] - num_pairs.item(row) : stops[row]])
         if is_named[row] and num_absent[row]:
-            yield from _find_absent_pairs(fabric, low, own, (uppers, usual))
+            ports = ports or UsualPorts(fabric, edges, ends, cables.linked)
+            yield from _find_absent_pairs(fabric, low, own, (uppers, usual), ports)
         if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
-            yield _total_finding(fabric, low, totals[row], totals[row] + gaps[low])
+            ports = ports or UsualPorts(fabric, edges, ends, cables.linked)
+            num_links = totals[row], totals[row] + gaps[low]
+            yield _total_finding(fabric, low, num_links, ports.find_near_ports(low, gaps[low]))
 
 
 def _find_absent_pairs(
-    fabric: Fabric, low: int, own: PairCounts, design: tuple[Sequence[int], int]
+    fabric: Fabric,
+    low: int,
+    own: PairCounts,
+    design: tuple[Sequence[int], int],
+    ports: UsualPorts,
 ) -> Iterator[Finding]:
     """Yield the pairs of one switch that have fewer cables than the design.
 
@@ -200,6 +253,7 @@ def _find_absent_pairs(
         low: the switch below.
         own: its cables to the group above.
         design: the switches of that group, and the usual number of cables of a pair.
+        ports: those of the cables to that group.
     """
     uppers, usual = design
     present = dict(zip(own.right.tolist(), own.counts.tolist(), strict=True))
@@ -207,38 +261,72 @@ def _find_absent_pairs(
         num_present = present.get(high, 0)
         pair = (low, high)
         if num_present < usual and any(fabric.devices[switch].is_reporting for switch in pair):
-            yield _pair_finding(fabric, pair, num_present, usual)
+            found = ports.find_ends(low, high, usual - num_present)
+            yield _pair_finding(fabric, pair, (num_present, usual), found)
 
 
 def _pair_finding(
-    fabric: Fabric, pair: tuple[int, int], num_present: int, expected: int
+    fabric: Fabric,
+    pair: tuple[int, int],
+    num_links: tuple[int, int],
+    ports: tuple[Sequence[str], Sequence[str]],
 ) -> Finding:
+    """Return the finding of two switches.
+
+    Args:
+        fabric: the names.
+        pair: the lower and the upper switch.
+        num_links: how many cables they have, and how many they should have.
+        ports: those of each switch at which cables are absent; empty if unknown.
+    """
     low, high = (fabric.devices[switch].name for switch in pair)
+    present, expected = num_links
+    places = [
+        f"{name} port {', '.join(names)}"
+        for name, names in zip((low, high), ports, strict=True)
+        if names
+    ]
+    where = f" ({' and '.join(places)}, as its peers)" if places else ""
+    ends = [
+        PortName(name, names[0] if len(names) == 1 else "")
+        for name, names in zip((low, high), ports, strict=True)
+    ]
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=low,
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{low} has {format_links(num_present)} to {high}, expected {expected}. Check the "
+            f"{low} has {format_links(present)} to {high}, expected {expected}{where}. Check the "
             "cables and transceivers between the two."
         ),
-        ports=tuple(sorted((PortName(low, ""), PortName(high, "")), key=_sort_key)),
+        ports=tuple(sorted(ends, key=_sort_key)),
     )
 
 
-def _total_finding(fabric: Fabric, low: int, num_present: int, expected: int) -> Finding:
-    name = fabric.devices[low].name
+def _total_finding(
+    fabric: Fabric, low: int, num_links: tuple[int, int], ports: Sequence[str]
+) -> Finding:
+    """Return the finding of a switch with too few up-links.
+
+    Args:
+        fabric: the names.
+        low: the switch.
+        num_links: how many it has, and how many it should have.
+        ports: at which they are absent; empty if unknown.
+    """
+    name, (present, expected) = fabric.devices[low].name, num_links
+    where = f" (no link on {', '.join(ports)})" if ports else ""
     return Finding(
         kind=FindingKind.MISSING_LINK,
         device=name,
         port=None,
         severity=Severity.WARNING,
         message=(
-            f"{name} has {format_links(num_present, 'up-link')}, but its peers have {expected}. "
-            "Check its ports, cables and transceivers."
+            f"{name} has {format_links(present, 'up-link')}, but its peers have "
+            f"{expected}{where}. Check its ports, cables and transceivers."
         ),
-        ports=(PortName(name, ""),),
+        ports=tuple(PortName(name, port) for port in ports) or (PortName(name, ""),),
     )
 
 

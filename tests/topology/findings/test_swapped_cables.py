@@ -120,24 +120,29 @@ def test_it_names_the_port_of_a_host_without_a_link() -> None:
     found = inferred(cut(RAILS, ("node-0003", "mlx5_2/1")))
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
     assert (finding.device, finding.port) == ("node-0003", "mlx5_2/1")
+    far = next(row.high for row in RAILS.cables if row.low == ("node-0003", "mlx5_2/1"))
+    assert f"(no link on mlx5_2/1 to {far.device})" in finding.message
 
 
-def test_it_reports_the_missing_link_of_a_silent_host_without_a_port() -> None:
+def test_it_names_the_port_of_a_silent_host_by_the_ports_of_its_peers() -> None:
     found = inferred(silence(cut(RAILS, ("node-0003", "mlx5_2/1")), "node-0003"))
     (finding,) = of_kind(found.findings, FindingKind.MISSING_LINK)
-    assert (finding.device, finding.port) == ("node-0003", None)
+    assert (finding.device, finding.port) == ("node-0003", "mlx5_2/1")
 
 
 def test_it_names_both_switches_of_a_missing_up_link() -> None:
     lost = next(cable for cable in RAILS.cables if cable.low.device.startswith("leaf"))
     (finding,) = of_kind(inferred(cut(RAILS, lost.low)).findings, FindingKind.MISSING_LINK)
-    assert {end.device for end in finding.ports} == {lost.low.device, lost.high.device}
+    assert set(finding.ports) == {lost.low, lost.high}
+    assert f"{lost.low.device} port {lost.low.port}" in finding.message
+    assert f"{lost.high.device} port {lost.high.port}" in finding.message
 
 
 def test_it_counts_up_links_where_not_all_pairs_are_cabled() -> None:
     lost = next(cable for cable in PODS.cables if cable.low.device.startswith("spine"))
     (finding,) = of_kind(inferred(cut(PODS, lost.low)).findings, FindingKind.MISSING_LINK)
     assert lost.low.device in {finding.device, *(end.device for end in finding.ports)}
+    assert lost.low in finding.ports
 
 
 def test_it_reports_all_links_of_a_host_without_any_cable() -> None:
