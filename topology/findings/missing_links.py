@@ -54,12 +54,12 @@ def find_missing_links(
         misplaced: devices with a cable in the wrong place, which already explains a gap.
         host_counts: the numbers of links that hosts have by design.
     """
-    cables = _Cables(fabric, plane, LinkedPorts(fabric))
+    cables = _PlaneCables(fabric, plane, LinkedPorts(fabric))
     yield from _find_missing_host_links(cables, grouping, (misplaced, host_counts))
     yield from _find_missing_switch_links(cables, grouping, domain_links, misplaced)
 
 
-class _Cables(NamedTuple):
+class _PlaneCables(NamedTuple):
     """The names and the cables of a plane."""
 
     fabric: Fabric
@@ -68,7 +68,7 @@ class _Cables(NamedTuple):
 
 
 def _find_missing_switch_links(
-    cables: _Cables, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
+    cables: _PlaneCables, grouping: TierGroups, domain_links: DomainLinks, misplaced: set[int]
 ) -> Iterator[Finding]:
     lowers: dict[int, list[int]] = defaultdict(list)
     for group in grouping.groups:
@@ -100,7 +100,7 @@ def _find_missing_switch_links(
 
 
 def _find_missing_host_links(
-    cables: _Cables,
+    cables: _PlaneCables,
     grouping: TierGroups,
     layout: tuple[set[int], CountsByUsual],
 ) -> Iterator[Finding]:
@@ -196,7 +196,7 @@ def _host_finding(
 
 
 def _find_missing_uplinks(
-    cables: _Cables,
+    cables: _PlaneCables,
     up: PairCounts,
     ends: tuple[Sequence[int], Sequence[int]],
     gaps: Mapping[int, int],
