@@ -10,7 +10,16 @@ from topology.model.facts import Medium, PortName
 from topology.model.ids import parse_guid, parse_mac, parse_node_name
 from topology.synthetic import FabricKind, NamePolicy, SyntheticSpec, Wiring, build_wiring
 from topology.synthetic.spec import SPINE_RANK
-from topology.synthetic.wiring import port_number, switch_port
+from topology.synthetic.wiring import (
+    GUID_STEP,
+    HCA_GUIDS,
+    NIC_MACS,
+    NUM_SERIALS,
+    SWITCH_GUIDS,
+    SWITCH_MACS,
+    port_number,
+    switch_port,
+)
 
 WIRINGS = [pytest.param(build_wiring(spec), id=title) for title, spec in SPECS.items()]
 
@@ -184,6 +193,31 @@ def test_it_puts_port_r_of_all_hosts_of_a_group_on_one_leaf() -> None:
     assert len(leaves) == 8 * 4
 
 
+def is_local(mac: str) -> bool:
+    """Return whether an address is locally administered, and of one device."""
+    return int(mac[:2], 16) & 0b11 == 0b10
+
+
+def test_macs_and_guids_of_the_largest_fabric_are_local_and_belong_to_one_device() -> None:
+    macs, guids = (NIC_MACS, SWITCH_MACS), (HCA_GUIDS, SWITCH_GUIDS)
+    for bases, step in ((macs, 1), (guids, GUID_STEP)):
+        low, high = sorted(bases)
+        assert low + (NUM_SERIALS - 1) * step < high
+    for first in macs:
+        digits = {f"{first + serial:012x}"[:2] for serial in (0, 200_000, NUM_SERIALS - 1)}
+        assert all(map(is_local, digits))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("names", NamePolicy)
+def test_200000_nics_have_addresses_of_their_own(names: NamePolicy) -> None:
+    wiring = build_wiring(SyntheticSpec(FabricKind.RAIL, 25_000, names=names))
+    nics = [nic for host in wiring.hosts for nic in host.nics]
+    assert len(nics) == 200_000
+    ids = [*nics, *wiring.switches]
+    assert len({one.mac for one in ids}) == len({one.guid for one in ids}) == len(ids)
+
+
 @pytest.mark.parametrize("wiring", WIRINGS)
 def test_it_gives_devices_unique_names_and_canonical_ids(wiring: Wiring) -> None:
     nics = [nic for host in wiring.hosts for nic in host.nics]
@@ -194,6 +228,7 @@ def test_it_gives_devices_unique_names_and_canonical_ids(wiring: Wiring) -> None
         assert len(set(values)) == len(values)
     assert [parse_guid(guid) for guid in guids] == guids
     assert [parse_mac(mac) for mac in macs] == macs
+    assert all(is_local(mac) for mac in macs)
     assert all(parse_node_name(host.name) for host in wiring.hosts)
     numbers = sorted(int(guid, 16) for guid in guids)
     assert min(b - a for a, b in pairwise(numbers)) >= 0x10
