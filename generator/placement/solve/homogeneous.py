@@ -20,7 +20,7 @@ import numpy as np
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.levels import LEAF_TIER, IntArray, TreeLevels
 from generator.placement.cluster.min_cover import MinCover, choose_fewest_bins, fill_in_order
-from generator.placement.presets import Direction, ObjectiveKey
+from generator.placement.presets import Direction, ObjectiveKey, ObjectiveTerm
 from generator.placement.problem.problem import Problem
 from generator.placement.problem.request_parts import PartPlacement, PlacedPart, RequestPart
 from generator.placement.solve.domain_dp import (
@@ -148,6 +148,7 @@ class HomogeneousFinder:
 
         Of units with equal contents only the first is filled.
         """
+        units = self._without_equal_nodes(units) if tier == 0 else units
         candidates = sort_lazily(
             self._sort_columns(tier, self._inner_lower_bounds(tier, context.bounds)), units
         )
@@ -170,6 +171,19 @@ class HomogeneousFinder:
             if vector < best_vector:
                 best, best_vector = fill, vector
         return best._replace(is_proved=is_proved)
+
+    def _without_equal_nodes(self, nodes: IntArray) -> IntArray:
+        """Return one node per leaf if all nodes hold as many pods: the others are as good.
+
+        It is the first one, unless the preset takes the last name.
+        """
+        prefers_first = ObjectiveTerm(ObjectiveKey.NAMES) in self._problem.objective_order
+        if self._problem.sort_columns or not (
+            prefers_first and is_constant(self._shape.slots[nodes])
+        ):
+            return nodes
+        leaves = self._levels.unit_of_node[LEAF_TIER][nodes]
+        return nodes[np.flatnonzero(np.diff(leaves, prepend=-1))]
 
     def _content_key(self, tier: int, unit: int) -> bytes:
         return self._levels.content_key(self._shape.slots, tier, unit)
