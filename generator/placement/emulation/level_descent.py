@@ -109,8 +109,11 @@ class LevelDescent:
 
     def _summed(self, below: _Counts, holds_leader: BoolArray, first: IntArray) -> _Counts:
         """Return sums; the leader is placed in the part where it costs the fewest."""
+        alone = np.add.reduceat(below.alone, first)
+        if not self._capacity.has_leader:
+            return _Counts(alone, alone)
         beside = sum_beside_leader(below.alone, below.beside_leader, holds_leader, first)
-        return _Counts(np.add.reduceat(below.alone, first), beside)
+        return _Counts(alone, beside)
 
     def fill(
         self, tier: int, unit: int, num_pods: int, *, is_pooled: bool = True
