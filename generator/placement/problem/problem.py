@@ -306,6 +306,7 @@ def build_problem(
     job_cap, preferred = _job_cap(snapshot, request), _job_preferred(snapshot, request)
     strategies = _strategies(snapshot, request)
     node_weights = _build_node_weights(snapshot, request)
+    sort_columns = _build_sort_columns(snapshot, request)
     own_pods = find_own_pods(snapshot, request)
     rules = build_rules(snapshot, request, is_growth=bool(own_pods.positions))
     shapes, shape_of = build_shapes(snapshot, request, budget)
@@ -322,7 +323,7 @@ def build_problem(
         rules=rules,
         strategies=strategies,
         traffic_pairs=traffic_pairs(request, shape_of),
-        sort_columns=_build_sort_columns(snapshot, request),
+        sort_columns=sort_columns,
         node_weights=node_weights,
         evictable=evictable,
         is_growth=bool(own_pods.positions),
