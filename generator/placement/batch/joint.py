@@ -45,7 +45,7 @@ class BatchOptions(NamedTuple):
     """What the caller of a batch decides."""
 
     steps: int = BATCH_STEPS
-    """Budget of the joint placement, in addition to the budget per gang."""
+    """Budget of the joint placement, in addition to the budget per gang; high priorities first."""
     keeps_tiers: bool = False
     """Whether each gang stays at the tier that it had in sequence or a lower one.
 
@@ -110,11 +110,11 @@ def place_batch(
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    batch, budget = _Batch(SequentialPlacement.begin(snapshot)), Budget(0)
+    batch, budget = _Batch(SequentialPlacement.begin(snapshot)), Budget(options.steps)
     for rank, (_, indices) in enumerate(groupby(queue, key=lambda index: requests[index].priority)):
         added = [requests[index] for index in indices]
         num_gangs = len(batch.placed.requests) + len(added)
-        budget.steps += options.steps * len(added) // len(requests) + STEPS_PER_GANG * len(added)
+        budget.steps += STEPS_PER_GANG * len(added)
         gang_deadline_s = None
         if clock is not None and deadline_s is not None:
             budget.clock = clock

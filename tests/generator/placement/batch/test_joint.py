@@ -116,11 +116,12 @@ def test_gangs_of_low_priority_take_nothing_from_those_above_them(
     batch: tuple[Snapshot, list[PlacementRequest]],
 ) -> None:
     snapshot, requests = batch
+    options = BatchOptions(SMALL_BUDGET)
     lowest = min(request.priority for request in requests)
     above = [request for request in requests if request.priority > lowest]
-    both = place_batch(snapshot, requests).placements
+    both = place_batch(snapshot, requests, options=options).placements
     of_gang = {request.gang: row for request, row in zip(requests, both, strict=True)}
-    alone = place_batch(snapshot, above).placements
+    alone = place_batch(snapshot, above, options=options).placements
     jointly = [of_gang[request.gang] for request in above]
     for before, after in zip(alone, jointly, strict=True):
         assert len(nodes_of(after)) >= len(nodes_of(before))
