@@ -64,6 +64,7 @@ class Flavor(WireModel):
 _FIELDS_OF: Final[Mapping[str, frozenset[OutputType]]] = {
     "label_prefix": frozenset({OutputType.LABELS}),
     "compat": frozenset({OutputType.LABELS}),
+    "padded": frozenset({OutputType.LABELS}),
     "flavor": frozenset({OutputType.KUEUE}),
     "aliases": frozenset({OutputType.KAI}),
     "name": frozenset(
@@ -105,6 +106,8 @@ class Output(WireModel):
     """The prefix of the keys of labels; None: `topology.toponaut.io`."""
     compat: Annotated[tuple[LabelFamily, ...], Field(max_length=len(LabelFamily))] = ()
     """Tools whose label keys are written as well."""
+    padded: Annotated[bool, Field(strict=True)] | None = None
+    """Whether numbers in the values of labels get four digits; None: yes."""
     flavor: Flavor | None = None
     aliases: Annotated[bool, Field(strict=True)] | None = None
     """Whether KAI's Topology names its levels by the tiers; None: yes."""
@@ -188,6 +191,7 @@ def build_export_settings(
         namespace=namespace,
         label_prefix=(labels.label_prefix if labels is not None else None) or DEFAULT_PREFIX,
         label_families=output.compat,
+        is_padded=output.padded is not False,
         flavor=None if flavor is None else FlavorSpec(flavor.name, flavor.node_labels),
         has_aliases=output.aliases is not False,
         kai_topology=(kai.name if kai is not None else None) or _DEFAULT_NAME,

@@ -77,6 +77,8 @@ class ExportSettings(NamedTuple):
     label_prefix: str = DEFAULT_PREFIX
     label_families: tuple[LabelFamily, ...] = ()
     """Keys of other tools that are written as well."""
+    is_padded: bool = True
+    """Whether numbers in the values of labels get four digits."""
     flavor: FlavorSpec | None = None
     """Kueue's ResourceFlavor; None writes none."""
     has_aliases: bool = True
@@ -180,7 +182,7 @@ def _render_labels(tree: TopologyTree, settings: ExportSettings) -> Objects:
     keys = list_label_keys(
         tree.tiers, prefix=settings.label_prefix, families=settings.label_families
     )
-    return render_label_objects(tree, keys)
+    return render_label_objects(tree, keys, is_padded=settings.is_padded)
 
 
 def _render_kueue(tree: TopologyTree, settings: ExportSettings) -> Objects:

@@ -38,7 +38,8 @@ def main(names: Sequence[str], nodes: Sequence[int], gangs: int, seed: int) -> N
                 break
             counts = summarise(rows)
             click.echo(f"{name}: {num_nodes} nodes, {len(rows)} gangs, seed {seed}: {counts}")
-            faults += find_faults(rows)
+            is_predictable = SCHEDULERS[name].is_predictable
+            faults += find_faults(rows, is_predictable=is_predictable)
     for fault in faults:
         click.echo(fault)
     raise SystemExit(bool(faults))

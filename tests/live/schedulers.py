@@ -20,10 +20,12 @@ class Scheduler(NamedTuple):
     """Starts it with an API server; the folder is for their files."""
     num_kinds: Sequence[int]
     """How many sizes of pods a gang may have: Kueue places each size on its own."""
+    is_predictable: bool = True
+    """Whether its preset must predict every choice."""
 
 
 SCHEDULERS: Final[Mapping[str, Scheduler]] = {
     "kube-scheduler": Scheduler(kube_cluster, (1, 1, 2, 3)),
     "kueue": Scheduler(kueue_cluster, (1,)),
-    "volcano": Scheduler(volcano_cluster, (1, 1, 2, 3)),
+    "volcano": Scheduler(volcano_cluster, (1, 1, 2, 3), is_predictable=False),
 }

@@ -31,6 +31,6 @@ def test_it_places_gangs_as_low_as_the_engine_and_no_lower(
         *draw_gangs(examples(20), NUM_NODES, seed=7),
     ]
     rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
-    assert find_faults(rows) == []
+    assert find_faults(rows, is_predictable=False) == []
     assert [row.engine_tier for row in rows[:4]] == [1, 1, 2, None]
     assert [row.scheduler_tier for row in rows[:4]] == [1, 1, 2, None]

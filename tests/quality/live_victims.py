@@ -24,7 +24,7 @@ from topology.model.tree import API_VERSION, TopologyTree, parse_tree
 NUM_NODES: Final = 32
 _POD: Final = NODE_MILLICORES // 8
 _SIZES: Final = (1, 2, 4, 8, 16, 32)
-_NEW_SIZES: Final = (2, 4, 8)
+_NEW_SIZES: Final = (2, 4, 6)
 _NEW_POD: Final = 4 * _POD
 
 

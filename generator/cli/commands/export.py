@@ -79,6 +79,7 @@ def _parse_settings(options: dict[str, Any]) -> ExportSettings:
         namespace=options.pop("namespace"),
         label_prefix=options.pop("label_prefix"),
         label_families=tuple(map(LabelFamily, options.pop("compat"))),
+        is_padded=not options.pop("no_padding"),
         flavor=None if flavor is None else FlavorSpec(flavor, labels),
         has_aliases=not options.pop("no_aliases"),
     )

@@ -74,6 +74,11 @@ _PAGE: Final = "html"
     help="Node label that the nodes of the ResourceFlavor have. Repeatable.",
 )
 @click.option(
+    "--no-padding",
+    is_flag=True,
+    help="Write numbers in the values of labels as they are, not with four digits (labels).",
+)
+@click.option(
     "--no-aliases",
     is_flag=True,
     help="Write levels of KAI without the names of the tiers, for KAI before 0.17.",

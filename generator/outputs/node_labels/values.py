@@ -30,15 +30,16 @@ _INVALID: Final = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 
 
 def build_label_values(
-    names: Iterable[str], *, taken: AbstractSet[str] = frozenset()
+    names: Iterable[str], *, taken: AbstractSet[str] = frozenset(), is_padded: bool = True
 ) -> Mapping[str, str]:
     """Return the label value of each name; no two names have one value.
 
     Args:
         names: names of domains, or what else becomes a value.
         taken: values that no name may get, such as the names of nodes.
+        is_padded: whether numbers get four digits, so that text order is their order.
     """
-    values = {name: _build_value(name) for name in names}
+    values = {name: _build_value(name, is_padded=is_padded) for name in names}
     counts = Counter(values.values())
     used = taken | _RESERVED
     return {
@@ -47,9 +48,9 @@ def build_label_values(
     }
 
 
-def _build_value(name: str) -> str:
+def _build_value(name: str, *, is_padded: bool) -> str:
     """Return a valid value; it ends in a hash if the name has characters that it cannot have."""
-    padded = _NUMBER.sub(lambda number: number[0].zfill(_NUM_DIGITS), name)
+    padded = _NUMBER.sub(lambda number: number[0].zfill(_NUM_DIGITS), name) if is_padded else name
     cleaned = _INVALID.sub("-", padded).strip("-_")
     if cleaned and cleaned == padded and len(cleaned) <= MAX_VALUE:
         return cleaned

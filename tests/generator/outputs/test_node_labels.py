@@ -129,6 +129,11 @@ def test_text_order_is_the_order_of_numbers() -> None:
     assert sorted(made.values()) == [made[name] for name in names]
 
 
+def test_numbers_stay_as_they_are_where_an_admin_says_so() -> None:
+    names = ["rack-7", "rack-10", "row"]
+    assert list(build_label_values(names, is_padded=False).values()) == names
+
+
 def test_keys_are_those_of_the_tiers_and_of_other_tools() -> None:
     families = (LabelFamily.NVIDIA, LabelFamily.TOPOGRAPH)
     assert list_label_keys(("leaf", "spine", "core", "top"), families=families) == (
