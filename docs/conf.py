@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parent / "reference"))
 project = "Toponaut"
 author = "The Toponaut authors"
 version = release = version_of("toponaut")
-extensions = ["myst_parser", "sphinx_click", "field_tables"]
+extensions = ["myst_parser", "sphinx_click", "field_tables", "metric_tables"]
 root_doc = "index"
 exclude_patterns = ["images/*.md"]
 nitpicky = True
