@@ -19,7 +19,7 @@ from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
 from generator.objects.yaml_document import (
     ValueFault,
     YamlDocument,
-    ends_within_a_line,
+    describe_cut_end,
     index_faults,
     parse_documents,
     refuse_repeated,
@@ -38,9 +38,6 @@ __all__ = [
     "parse_node",
     "parse_nodes",
 ]
-_MAY_BE_CUT: Final = (
-    "the list may be cut: its last line has no line break; give the whole list, or end it with one"
-)
 _MAX_FILE_PROBLEMS: Final = 1000
 """Problems of one file that are kept; the number of the others is."""
 
@@ -84,8 +81,9 @@ def _collect_entries(raw: bytes, entries: _EntryCollector) -> _EntryCollector:
             continue
         return streamed
     _collect_documents(raw, entries)
-    if ends_within_a_line(raw):
-        entries.lose(CutInput(_MAY_BE_CUT, source=entries.source))
+    if why := describe_cut_end(raw):
+        advice = "give the whole list, or complete the line"
+        entries.lose(CutInput(f"the list may be cut: {why}; {advice}", source=entries.source))
     return entries
 
 

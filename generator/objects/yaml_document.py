@@ -89,18 +89,24 @@ def parse_documents(
             yield from _expand_list(document)
 
 
-def ends_within_a_line(raw: bytes) -> bool:
-    """Return whether text in YAML's block form may be cut: its last line has no line break.
+def describe_cut_end(raw: bytes) -> str:
+    """Return why text in YAML's block form may be cut, as a part of a sentence; empty if it ends.
 
-    The other forms have a closing bracket, and a cut within quotes is an error of its own.
+    Its last line has no line break, or is a key or a dash without a value. The other forms have a
+    closing bracket, and a cut within quotes is an error of its own. A cut between two whole lines
+    does not show.
     """
     try:
         text = decode_text(raw)
     except UnicodeDecodeError:
-        return False
-    return bool(text.strip()) and not (
-        text.endswith(("\n", "\r")) or text.rstrip().endswith(("}", "]", "'", '"'))
-    )
+        return ""
+    lines = text.rstrip().splitlines()[-1:]
+    if not lines or lines[0].endswith(("}", "]", "'", '"')):
+        return ""
+    if not text.endswith(("\n", "\r")):
+        return "its last line has no line break"
+    last = lines[0].partition(" #")[0].strip()
+    return "its last line has no value" if last.endswith(":") or last == "-" else ""
 
 
 def parse_document(raw: bytes, *, source: str) -> YamlDocument:

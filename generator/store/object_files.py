@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import yaml
 
-from generator.objects.yaml_document import ends_within_a_line, parse_documents
+from generator.objects.yaml_document import describe_cut_end, parse_documents
 from generator.outputs.hypernode import HyperNode
 from generator.outputs.object_names import is_object_name
 from generator.store.folder_lock import open_temporary
@@ -43,9 +43,6 @@ YAML_DUMPER: Final = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 _OBJECT_WORD: Final = re.compile(r"\.(?:ya?ml|json)\b", re.IGNORECASE)
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 ObjectT = TypeVar("ObjectT", CompactReport, HyperNode)
-_MAY_BE_CUT: Final = (
-    "the file may be cut: its last line has no line break; give the whole file, or end it with one"
-)
 
 
 def list_files(folder: Path) -> list[Path]:
@@ -108,8 +105,9 @@ def read_objects(
             objects.append(parse(document.value))
         except (ConfigError, ReportError) as error:
             problems.append(ParseError(str(error), source=source, line=document.line))
-    if objects and ends_within_a_line(raw):
-        problems.append(CutInput(_MAY_BE_CUT, source=source))
+    if objects and (why := describe_cut_end(raw)):
+        advice = "give the whole file, or complete the line"
+        problems.append(CutInput(f"the file may be cut: {why}; {advice}", source=source))
         kept = keep_cut(objects.pop())
         objects += [] if kept is None else [kept]
     return objects

@@ -141,7 +141,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.SWEEPS_DISAGREE: KindDescription(
             "warning",
             "The elected node and its spare see different cables, or describe devices otherwise. "
-            "Nothing is moved that follows from only one of them. The finding names both nodes.",
+            "Nothing is moved that follows from only one of them. The finding names both nodes, and "
+            "says if one of them does not sweep any longer.",
             "Wait for their next sweeps. If it stays, run `ibnetdiscover` on both, and list the "
             "nodes that you trust in `spec.sweepers`.",
         ),
@@ -198,14 +199,15 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.CUT_INPUT: KindDescription(
             "error",
             "The end of a sweep, capture, walk or list of nodes is missing. A list in YAML may be "
-            "cut if its last line has no line break. Nothing is planned from it, and findings that "
-            "compare cables are withheld, because what is absent may exist.",
+            "cut if its last line has no line break or no value. Nothing is planned from it, and "
+            "findings that compare cables are withheld, because what is absent may exist.",
             "Give the whole file: repeat the sweep or the capture.",
         ),
         FindingKind.OUTPUT_REFUSED: KindDescription(
             "warning",
             "An object of an output, or a label of a node, is not written: another writer owns it, "
-            "or the API server refuses it, or the output cannot be rendered. Everything else is "
+            "or the API server refuses it, or the output cannot be rendered. Or a HyperNode of "
+            "Toponaut was deleted, and a finalizer keeps it. Everything else is "
             "written. At most 20 of each output are listed.",
             "Remove the other writer of the object or key, or change `spec.outputs`.",
         ),

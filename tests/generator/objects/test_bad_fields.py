@@ -215,8 +215,29 @@ def test_a_list_in_yaml_that_ends_within_a_line_may_be_cut(end: bytes) -> None:
     for place in range(len(whole) // 2, len(whole) - len(end)):
         found = parse_nodes(whole[:place], source="x")
         is_named = any(isinstance(problem, CutInput) for problem in found.problems)
-        assert is_named is (whole[place - 1 : place] not in end), place
+        is_between_lines = whole[place - 1 : place] in end
+        assert is_named is (not is_between_lines or whole[:place].rstrip().endswith(b":")), place
         assert found.lost or not is_named
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [b"- name: m\n  ids:\n", b"-\n", b"- name: m\n  ids:\n  -\n", b"- name: m\n  ids: # two\n"],
+)
+def test_a_list_in_yaml_that_ends_with_a_key_or_a_dash_may_be_cut(rest: bytes) -> None:
+    found = parse_nodes(LIST + rest, source="x")
+    assert any(isinstance(problem, CutInput) for problem in found.problems)
+    assert found.lost
+
+
+def test_a_cut_of_a_kubectl_list_shows_at_every_line() -> None:
+    nodes = [kube_node(f"n{at}") for at in range(3)]
+    document = {"apiVersion": "v1", "items": nodes, "kind": "List", "metadata": {"a": "b"}}
+    lines = yaml.safe_dump(document, sort_keys=True).encode().splitlines(keepends=True)
+    end = lines.index(b"kind: List\n")
+    for place in range(1, end + 1):
+        assert parse_nodes(b"".join(lines[:place]), source="x").lost, lines[place - 1]
+    assert parse_nodes(b"".join(lines[: end + 1]), source="x").problems == ()
 
 
 @pytest.mark.parametrize(
