@@ -141,8 +141,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.SWEEPS_DISAGREE: KindDescription(
             "warning",
             "The elected node and its spare see different cables, or describe devices otherwise. "
-            "Nothing is moved that follows from only one of them. The finding names both nodes, and "
-            "says if one of them does not sweep any longer.",
+            "Nothing is moved that follows from only one of them. The finding names both nodes, "
+            "and says if one of them does not sweep any longer.",
             "Wait for their next sweeps. If it stays, run `ibnetdiscover` on both, and list the "
             "nodes that you trust in `spec.sweepers`.",
         ),
