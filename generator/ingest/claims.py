@@ -139,7 +139,7 @@ class ClaimBuilder:
         self._device_claims = device_claims
         device_claims = self._leave_out_flooders(device_claims)
         hosts = {name: known.ports for name, known in device_claims.items() if known.ports}
-        evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now)
+        evidence = SweepEvidence(named, find_attested_subnets(reports), hosts, now, nodes)
         sweeps = _collect_sweeps(reports)
         self._sweep_parser.start_round(sweeps)
         choice = self._chooser.choose(sweeps, evidence)

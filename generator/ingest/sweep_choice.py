@@ -213,7 +213,9 @@ class SweepChooser:
                 verdicts.doubts.append(build_lost_witness_doubt(sweep.node, subnet, witness))
         else:
             verdicts.doubts.append(build_unconfirmed_doubt(sweep.node, subnet, confirmed))
-        if witness and any(row.sweep.node == witness for row in rows):
+        # Its sweep may be missing because of the quota: only a deleted node is no witness.
+        is_there = witness in evidence.nodes or any(row.sweep.node == witness for row in rows)
+        if witness and is_there:
             verdicts.witnesses[subnet] = witness
 
     def _compare_all(

@@ -36,6 +36,8 @@ class SweepEvidence(NamedTuple):
     hosts: HostPorts
     now: datetime | None
     """With a time zone; None: no sweep is too new."""
+    nodes: Collection[str] = ()
+    """The nodes of the cluster, if they are known."""
 
 
 class NamedSweep(NamedTuple):

@@ -112,7 +112,7 @@ def confirm_sweeps(
     """Return the status with the nodes whose sweeps count after a round.
 
     The sweep of a new node counts if another sweep confirms it, or if the HyperNodes agree with it:
-    it changed nothing, or a person approved what it changed. A witness whose sweep is gone stays
+    it changed nothing, or a person approved what it changed. A witness whose node is gone stays
     recorded until the HyperNodes agree: then nothing is left that it could have contradicted.
 
     Args:

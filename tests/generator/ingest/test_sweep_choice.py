@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -21,7 +22,13 @@ from tests.generator.ingest.swept_fabrics import (
 )
 from tests.generator.sweep_reports import NOW, B, hca, node
 from topology.model.facts import Device, DeviceKind, FindingKind, Severity
-from topology.reports.fabric_status import CountedSweep, FabricStatus, Sweeper, SweepRole
+from topology.reports.fabric_status import (
+    CountedSweep,
+    FabricStatus,
+    Sweeper,
+    SweepRole,
+    SweepWitness,
+)
 from topology.reports.neighbor_report import NeighborReport, SweepStanding
 
 FIRST, SECOND, THIRD, LIAR = HOSTS[0], HOSTS[1], HOSTS[2], HOSTS[9]
@@ -293,6 +300,27 @@ def test_a_damaged_or_partial_sweep_gives_way_and_is_a_problem() -> None:
     claims = take([broken], sweep_by(SECOND))
     assert used(claims) == [SECOND]
     assert [f"{FIRST}.sweep.*" in str(problem) for problem in claims.problems] == [True]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_a_witness_whose_sweep_is_missing_stays_one_while_its_node_exists(*, exists: bool) -> None:
+    witness = SweepWitness(subnet=SUBNET, node=SECOND)
+    by = named(spare=THIRD)
+    by = replace(by, status=by.status.model_copy(update={"witnesses": (witness,)}))
+    reports = [*host_reports((FIRST, THIRD)), *sweep_by(FIRST)]
+    nodes = frozenset(HOSTS) - (set() if exists else {SECOND})
+    claims = build_claims(reports, nodes, named=by, now=NOW)
+    (used_sweep,) = claims.used_sweeps
+    assert used_sweep.witness == (SECOND if exists else None)
+    assert [doubt.kind for doubt in claims.doubts] == [DoubtKind.SWEEP_UNCONFIRMED]
+    assert SECOND in claims.doubts[0].message
+
+
+def test_a_spare_that_hosts_contradict_is_no_witness_and_is_named() -> None:
+    partial = without(lambda device: device.name in HOSTS[:8])
+    claims = take(sweep_by(FIRST), sweep_by(SECOND, partial))
+    assert (used(claims), claims.doubts) == ([FIRST], ())
+    assert findings(claims) == [(FindingKind.SWEEP_CONTRADICTED, SECOND)]
 
 
 def test_it_compares_a_pair_of_sweeps_once() -> None:
