@@ -1,9 +1,8 @@
 """Place several gangs together: one after the other first, then moved where that helps.
 
-`joint`: places a batch; the entry point.
-`sequential`: places gangs one after the other, each on what the earlier ones leave free.
+`joint`: places a batch, gang by gang and then together; the entry point.
 `uniform_gangs`: places equal requests of plain gangs from one rank per leaf.
-`members`: the gangs of a placed batch, and how each may be placed again.
+`members`: the gangs of a batch: where they are so far, and how each may be placed again.
 `local_search`: tries other orders and domains for a few gangs at a time.
 `pack`: packs equal pods into few domains.
 

@@ -16,16 +16,18 @@ from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
 from generator.placement.batch.local_search import GangPlace, LocalSearch
-from generator.placement.batch.members import SPAN_FACTOR, BatchMembers
-from generator.placement.batch.sequential import (
+from generator.placement.batch.members import (
+    SPAN_FACTOR,
+    BatchMembers,
     GrowingCluster,
-    SequentialPlacement,
-    place_sequentially,
+    PlacedGangs,
+    without_victims,
 )
+from generator.placement.batch.uniform_gangs import UniformGangs
 from generator.placement.budget import Budget
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
-from generator.placement.engine import as_running_gang, build_answer
+from generator.placement.engine import as_running_gang, build_answer, place
 from generator.placement.problem.objective import Objective, PlacementCandidate
 from generator.placement.problem.problem import build_problem
 from generator.placement.request import PlacementRequest
@@ -110,7 +112,7 @@ def place_batch(
         raise InvariantError("two requests of a batch name the same gang")
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
-    batch, budget = _Batch(SequentialPlacement.begin(snapshot)), Budget(options.steps)
+    batch, budget = _Batch(PlacedGangs.begin(snapshot)), Budget(options.steps)
     for rank, (_, indices) in enumerate(groupby(queue, key=lambda index: requests[index].priority)):
         added = [requests[index] for index in indices]
         num_gangs = len(batch.placed.requests) + len(added)
@@ -141,11 +143,51 @@ def place_batch(
     )
 
 
+def place_sequentially(
+    placed: PlacedGangs,
+    requests: Sequence[PlacementRequest],
+    *,
+    clock: Callable[[], float] | None = None,
+    gang_deadline_s: float | None = None,
+    explains: bool = True,
+) -> PlacedGangs:
+    """Place gangs one after the other.
+
+    Args:
+        placed: the gangs that were placed before.
+        requests: requests of distinct further gangs, in order.
+        clock: seconds of a monotonic clock, for deadlines.
+        gang_deadline_s: time limit of the search for each gang; a shorter one of its request wins.
+        explains: whether the placements have explanations. Without them, plain gangs with equal
+            requests are placed by the ranks of leaves.
+    """
+    base, placements, cluster = placed.base_snapshot, list[Placement](), placed.cluster
+    # The ranks of leaves know free capacity, but not which domains a placed gang has for itself.
+    is_ranked = not explains and not any(request.exclusive for request in requests)
+    uniform = UniformGangs(cluster.snapshot, requests if is_ranked else ())
+    for request in requests:
+        answer = uniform.place(request)
+        if answer is None:
+            before = cluster.snapshot
+            bounded = request if gang_deadline_s is None else request.with_deadline(gang_deadline_s)
+            answer = place(before, bounded, clock=clock, explains=explains)
+            if answer.is_feasible:
+                base = without_victims(base, answer.victims, priority=request.priority)
+                cluster.start(request, answer)
+                uniform.follow(before, cluster.snapshot)
+        else:
+            cluster.start(request, answer)
+        placements.append(answer)
+    return PlacedGangs(
+        (*placed.requests, *requests), (*placed.placements, *placements), base, cluster
+    )
+
+
 @dataclass
 class _Batch:
     """A batch while its gangs are placed, one priority after the other."""
 
-    placed: SequentialPlacement
+    placed: PlacedGangs
     """All gangs so far, where they are now."""
     span: int = 0
     saved_span: int = 0
@@ -160,6 +202,7 @@ class _Batch:
         if self.placed.is_within_leaves:
             tiers = range(self.placed.base_snapshot.levels.root - 1)
             self.span = sum(SPAN_FACTOR**tier for tier in tiers) * len(self.placed.requests)
+            self.is_proved = True
             return
         batch = BatchMembers(self.placed, keeps_tiers=options.keeps_tiers)
         before = [member.place for member in batch.members]
@@ -180,18 +223,18 @@ class _Batch:
 
 
 def _apply_moves(
-    placed: SequentialPlacement, places: Mapping[int, GangPlace], *, explains: bool
-) -> SequentialPlacement:
+    placed: PlacedGangs, places: Mapping[int, GangPlace], *, explains: bool
+) -> PlacedGangs:
     """Return the cluster and the answers after gangs move to other places."""
     snapshot, placements = placed.final_snapshot, list(placed.placements)
     for index in places:
         snapshot = without_running(snapshot, placed.requests[index].gang)
-    for index, place in places.items():
+    for index, gang_place in places.items():
         request = placed.requests[index]
         problem = build_problem(view_for(snapshot, request.gang, request.priority), request)
         # Alone, the gang might do better.
-        objective = Objective(problem, place.positions, 0)
-        candidate = PlacementCandidate(place.positions, objective, is_proved=False)
+        objective = Objective(problem, gang_place.positions, 0)
+        candidate = PlacementCandidate(gang_place.positions, objective, is_proved=False)
         placements[index] = build_answer(problem, candidate, explains=explains)
         snapshot = with_running(snapshot, as_running_gang(request, placements[index]))
     cluster = GrowingCluster(snapshot) if places else placed.cluster

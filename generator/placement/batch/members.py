@@ -1,4 +1,4 @@
-"""Turn the gangs of a sequentially placed batch into members that the local search may move.
+"""The gangs of a batch: where they are so far, and how the local search may move them.
 
 Gangs whose only bound is their common tier are packed. All others are searched as if they were
 requested alone, and never lose a tier or a preference that they had.
@@ -15,13 +15,13 @@ import numpy as np
 from generator.placement.answer import Placement, ReasonKind
 from generator.placement.batch.local_search import BatchMember, GangPlace, GangPlacer
 from generator.placement.batch.pack import PackItem, pack
-from generator.placement.batch.sequential import SequentialPlacement
 from generator.placement.budget import Budget, BudgetExhausted
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse, PodNeed
 from generator.placement.cluster.gang_view import view_for
 from generator.placement.cluster.levels import IntArray
 from generator.placement.cluster.shapes import PodShape
-from generator.placement.cluster.snapshot import Snapshot
+from generator.placement.cluster.snapshot import Snapshot, with_running, without_running
+from generator.placement.engine import as_running_gang
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective
 from generator.placement.problem.problem import Problem, build_problem
@@ -69,23 +69,100 @@ class _RequestClass:
     """Quantities reserved for other gangs."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlacedGangs:
+    """The gangs of a batch that are placed so far, and the cluster with them."""
+
+    requests: tuple[PlacementRequest, ...]
+    """In the order in which they were placed."""
+    placements: tuple[Placement, ...]
+    base_snapshot: Snapshot
+    """Without the pods that the batch evicts, and without the gangs of the batch."""
+    cluster: GrowingCluster
+
+    @classmethod
+    def begin(cls, snapshot: Snapshot) -> PlacedGangs:
+        """Return a batch of which no gang is placed yet."""
+        return cls((), (), snapshot, GrowingCluster(snapshot))
+
+    @property
+    def final_snapshot(self) -> Snapshot:
+        """With all placed gangs."""
+        return self.cluster.snapshot
+
+    @property
+    def is_within_leaves(self) -> bool:
+        """Whether each gang is placed in one domain of the lowest tier."""
+        lowest = self.base_snapshot.levels.tiers[:2]
+        return all(found.is_feasible and found.tier in lowest for found in self.placements)
+
+
+class GrowingCluster:
+    """The cluster while gangs start; its snapshot is built when it is read."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        """Begin with no gang placed."""
+        self._snapshot = snapshot
+        self._waiting: list[tuple[PlacementRequest, Placement]] = []
+
+    def start(self, request: PlacementRequest, placement: Placement) -> None:
+        """Let a gang start after its victims are evicted."""
+        if placement.victims:
+            victims, priority = placement.victims, request.priority
+            self._snapshot = without_victims(self.snapshot, victims, priority=priority)
+        self._waiting.append((request, placement))
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot with all gangs that have started; O(nodes + gangs since the last read)."""
+        if self._waiting:
+            gangs = [as_running_gang(request, placement) for request, placement in self._waiting]
+            self._snapshot, self._waiting = with_running(self._snapshot, *gangs), []
+        return self._snapshot
+
+
+def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int) -> Snapshot:
+    """Return the snapshot after victims, `gang` or `gang@node`, are evicted.
+
+    Args:
+        snapshot: the cluster where they run.
+        victims: their names.
+        priority: priority of the gang that evicts them; distinguishes a gang with an @ in its name
+            from the pods of another gang on a node.
+    """
+    for victim in victims:
+        gang, _, node = victim.rpartition("@")
+        victim_gang = snapshot.running.get(victim)
+        if victim_gang is not None and victim_gang.preemptible and victim_gang.priority < priority:
+            snapshot = without_running(snapshot, victim)
+        elif gang in snapshot.running:
+            running_gang = snapshot.running[gang]
+            remaining_pods = tuple(
+                gang_pods for gang_pods in running_gang.pods if gang_pods.node != node
+            )
+            snapshot = with_running(
+                without_running(snapshot, gang), replace(running_gang, pods=remaining_pods)
+            )
+    return snapshot
+
+
 class BatchMembers:
     """The members of one batch, and the capacity that all of them leave free."""
 
-    def __init__(self, sequential: SequentialPlacement, *, keeps_tiers: bool) -> None:
+    def __init__(self, placed: PlacedGangs, *, keeps_tiers: bool) -> None:
         """Build the members; with `keeps_tiers` no gang may move to a higher tier."""
-        self._sequential, self._keeps_tiers = sequential, keeps_tiers
-        self._final = sequential.final_snapshot
+        self._placed, self._keeps_tiers = placed, keeps_tiers
+        self._final = placed.final_snapshot
         self.free = FreeCapacity(self._final)
         self._shape_indexes: dict[tuple[object, ...], int] = {}
-        self._has_exclusive = any(request.exclusive for request in sequential.requests)
+        self._has_exclusive = any(request.exclusive for request in placed.requests)
         self._request_classes: dict[PlacementRequest, _RequestClass] = {}
-        priorities = sorted({request.priority for request in sequential.requests}, reverse=True)
+        priorities = sorted({request.priority for request in placed.requests}, reverse=True)
         self.members = [
             self._build_member(request, placement, priorities.index(request.priority))
-            for request, placement in zip(sequential.requests, sequential.placements, strict=True)
+            for request, placement in zip(placed.requests, placed.placements, strict=True)
         ]
-        """One per gang, in sequential order."""
+        """One per gang, in the order in which they were placed."""
 
     def _is_fixed(self, request: PlacementRequest, placement: Placement) -> bool:
         """Return whether a gang stays where it is, or without a place."""
@@ -93,7 +170,7 @@ class BatchMembers:
             self._has_exclusive
             or request.preset is not Preset.OPTIMAL
             or bool(request.strategies)
-            or request.gang in self._sequential.base_snapshot.running
+            or request.gang in self._placed.base_snapshot.running
             or bool(placement.victims)
             or (placement.reason is not None and placement.reason.kind not in RETRYABLE_REASONS)
         )
@@ -112,14 +189,14 @@ class BatchMembers:
         return BatchMember(priority_rank, placer, place, min_span)
 
     def _request_class(self, request: PlacementRequest) -> _RequestClass:
-        nominated = self._sequential.base_snapshot.nominated
+        nominated = self._placed.base_snapshot.nominated
         key = request if nominated else replace(request, gang=NO_GANG, priority=0, deadline_s=None)
         if key not in self._request_classes:
             self._request_classes[key] = self._build_request_class(request)
         return self._request_classes[key]
 
     def _build_request_class(self, request: PlacementRequest) -> _RequestClass:
-        base, nameless = self._sequential.base_snapshot, request.with_gang(NO_GANG)
+        base, nameless = self._placed.base_snapshot, request.with_gang(NO_GANG)
         before = view_for(base, request.gang, request.priority)
         reserved = None if before.free is base.free else base.free - before.free
         problem = build_problem(before, nameless)

@@ -12,11 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
-from generator.placement.batch.sequential import (
-    SequentialPlacement,
-    place_sequentially,
-    without_victims,
-)
+from generator.placement.batch.joint import place_sequentially
+from generator.placement.batch.members import PlacedGangs, without_victims
 from generator.placement.batch.uniform_gangs import MIN_REPEATS, UniformGangs
 from generator.placement.cluster.snapshot import (
     NodeSpec,
@@ -115,11 +112,11 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
     )
     requests = [request(gang=f"g{index}", **spec) for index, spec in enumerate(picks)]
     placements, after = place_on_snapshots(snapshot, requests)
-    found = place_sequentially(SequentialPlacement.begin(snapshot), requests)
+    found = place_sequentially(PlacedGangs.begin(snapshot), requests)
     assert [render_placement(one) for one in found.placements] == [
         render_placement(one) for one in placements
     ]
-    brief = place_sequentially(SequentialPlacement.begin(snapshot), requests, explains=False)
+    brief = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False)
     brief_placements, _ = place_on_snapshots(snapshot, requests, explains=False)
     assert list(brief.placements) == brief_placements
     for each in (found, brief):
@@ -130,7 +127,7 @@ def test_it_answers_as_on_a_chain_of_snapshots(snapshot: Snapshot, draw: st.Data
 def test_a_brief_answer_refers_to_no_snapshot() -> None:
     requests = [request(gang=f"g{index}", preset="kueue", groups=workers(3)) for index in range(3)]
     placements = place_sequentially(
-        SequentialPlacement.begin(cluster(racks(4, 4))), requests, explains=False
+        PlacedGangs.begin(cluster(racks(4, 4))), requests, explains=False
     ).placements
     assert [one.is_feasible for one in placements] == [True, True, False]
     assert all(not one.objective and not one.domain_verdicts for one in placements[:2])
@@ -148,9 +145,7 @@ def test_it_keeps_reserved_nodes_for_their_gang(order: Sequence[int], nodes: lis
     kept = RunningGang("g3", (RunningPods("n0"),), 100)
     snapshot = with_nominated(cluster(racks(5)), {"reservation-1": kept})
     requests = [request(gang=f"g{index}", groups=workers(1)) for index in order]
-    found = place_sequentially(
-        SequentialPlacement.begin(snapshot), requests, explains=False
-    ).placements
+    found = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False).placements
     assert [one.assignment["workers"][0] for one in found] == nodes
 
 
@@ -164,7 +159,7 @@ def test_it_distinguishes_a_gang_name_with_an_at_sign_from_pods_on_a_node() -> N
         request(gang=f"g{index}", priority=5, preemption="fewestVictims", groups=workers(1))
         for index in range(2)
     ]
-    after = place_sequentially(SequentialPlacement.begin(snapshot), urgent).final_snapshot
+    after = place_sequentially(PlacedGangs.begin(snapshot), urgent).final_snapshot
     assert after.free.min() >= 0
     assert set(after.running) == {"old@n0", "g0", "g1"}
 
@@ -179,7 +174,7 @@ def test_it_uses_the_capacity_left_in_a_rack() -> None:
     ]
     small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(
-        SequentialPlacement.begin(snapshot), [*large, *small], explains=False
+        PlacedGangs.begin(snapshot), [*large, *small], explains=False
     ).placements
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
@@ -200,7 +195,7 @@ def test_it_uses_the_capacity_of_victims() -> None:
     )
     small = [request(gang=f"small{index}", groups=workers(1)) for index in range(MIN_REPEATS)]
     found = place_sequentially(
-        SequentialPlacement.begin(snapshot), [urgent, *small], explains=False
+        PlacedGangs.begin(snapshot), [urgent, *small], explains=False
     ).placements
     assert found[0].victims == ("old",)
     nodes_used = [one.assignment["workers"][0] for one in found if one.is_feasible]
@@ -263,6 +258,4 @@ def test_a_wrong_answer_never_leaves(spec: dict[str, Any], pods: dict[int, int])
         mock.patch.object(UniformGangs, "_best_pods", return_value=pods),
         pytest.raises(InvariantError, match=r"breaks a rule|does not hold"),
     ):
-        place_sequentially(
-            SequentialPlacement.begin(cluster(racks(2, 2))), requests, explains=False
-        )
+        place_sequentially(PlacedGangs.begin(cluster(racks(2, 2))), requests, explains=False)
