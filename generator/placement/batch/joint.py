@@ -113,20 +113,18 @@ def place_batch(
     started_at_s = clock() if clock is not None else 0.0
     queue = sorted(range(len(requests)), key=lambda index: -requests[index].priority)
     batch, budget = _Batch(PlacedGangs.begin(snapshot)), Budget(options.steps)
+    share_s = None if deadline_s is None else deadline_s / max(len(requests), 1)
     for rank, (_, indices) in enumerate(groupby(queue, key=lambda index: requests[index].priority)):
         added = [requests[index] for index in indices]
         num_gangs = len(batch.placed.requests) + len(added)
         budget.steps += STEPS_PER_GANG * len(added)
-        gang_deadline_s = None
-        if clock is not None and deadline_s is not None:
-            budget.clock = clock
-            budget.deadline_at_s = started_at_s + deadline_s * num_gangs / len(requests)
-            gang_deadline_s = deadline_s * SEQUENTIAL_TIME_SHARE / len(requests)
+        if share_s is not None:
+            budget.clock, budget.deadline_at_s = clock, started_at_s + share_s * num_gangs
         batch.placed = place_sequentially(
             batch.placed,
             added,
             clock=clock,
-            gang_deadline_s=gang_deadline_s,
+            gang_deadline_s=None if share_s is None else share_s * SEQUENTIAL_TIME_SHARE,
             explains=options.explains,
         )
         if num_gangs == len(requests) or rank < MAX_EARLY_ROUNDS:
