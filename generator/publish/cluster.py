@@ -179,6 +179,9 @@ class ClusterPublisher:
         known = self._limits.find_refusal(key, part, now_s)
         if known is not None:
             return known
+        if action.observed is not None and self._is_replaced(key, now_s):
+            self._waits_s.append(_DELETION_PAUSE_S)
+            return False
         wait_s = self._limits.compute_wait_s(key, part, now_s)
         if wait_s > 0 or self._num_left <= 0:
             self._waits_s.append(max(wait_s, self._next_round_s))
@@ -189,6 +192,7 @@ class ClusterPublisher:
         except KubeError as error:
             return self._record_failure(key, part, error)
         self._limits.record_write(key, part, now_s)
+        self._replaced_at_s.pop(key, None)
         self._num_written += 1
         return True
 
@@ -202,7 +206,7 @@ class ClusterPublisher:
             self._num_left, self._next_round_s = 0, _AFTER_STOP_S
             self._waits_s.append(_AFTER_STOP_S)
             return False
-        if now_s < self._replaced_at_s.get(key, -_DELETION_S) + _DELETION_S:
+        if self._is_replaced(key, now_s):
             self._waits_s.append(_DELETION_PAUSE_S)
             return False
         refusal = RefusedWrite(key.name, str(error), isinstance(error, KubeConflict))
@@ -210,6 +214,11 @@ class ClusterPublisher:
         self._limits.record_refusal(key, part, refusal, now_s, is_in_use=is_in_use)
         log.warning("output refused", extra={"object": key.name, "error": str(error)})
         return refusal
+
+    def _is_replaced(self, key: WriteKey, now_s: float) -> bool:
+        """Return whether the object was deleted a moment ago, to be created again."""
+        at_s = self._replaced_at_s.get(key)
+        return at_s is not None and now_s < at_s + _DELETION_S
 
     def _send(
         self, objects: ObjectSet, action: ObjectAction, key: WriteKey, part: str | None

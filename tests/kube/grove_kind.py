@@ -1,7 +1,6 @@
-"""Grove's ClusterTopologyBinding, as its documentation describes the kind.
+"""Grove's ClusterTopologyBinding, with the fields and the limits of August 2026.
 
-Grove's own definition is in no Go module that can be fetched, so this one stands in for it. It has
-the fields and the limits that Toponaut must respect.
+Grove's own definition is in no Go module that can be fetched, so this one stands in for it.
 """
 
 from typing import Any, Final

@@ -107,6 +107,7 @@ def test_labels_are_taken_over_under_approval_and_keep_their_values(
     assert cluster.labels(TIER_0) == after
 
 
+@pytest.mark.long
 def test_the_label_of_a_node_with_a_gang_waits(
     cluster: OutputCluster, leaves: list[tuple[str, ...]]
 ) -> None:

@@ -11,11 +11,9 @@ from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import CONFIG_MAPS, NODES, Resource
 from generator.outputs.node_labels import DEFAULT_PREFIX
 from generator.publish.kinds import (
-    KAI_POD_GROUPS,
     KAI_TOPOLOGIES,
     KUEUE_TOPOLOGIES,
     NODE_FEATURES,
-    RESOURCE_FLAVORS,
 )
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.servers import PORT_OPTIONS, Cluster, Ports, serving
@@ -255,51 +253,6 @@ def test_a_topology_of_kai_changes_only_while_nothing_uses_it(
         )
         cluster.await_written(*outputs)
         assert cluster.labels() == {}
-
-
-USERS: Mapping[str, tuple[Resource, dict[str, Any]]] = {
-    "kueue": (RESOURCE_FLAVORS, {"nodeLabels": {"a": "b"}, "topologyName": "toponaut"}),
-    "kai": (KAI_POD_GROUPS, {"minMember": 1, "topologyConstraint": {"topology": "toponaut"}}),
-}
-"""An object of an admin that names the Topology of each output."""
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", USERS)
-def test_a_topology_in_use_stays_until_nothing_uses_it(
-    cluster: OutputCluster, tmp_path: Path, kind: str
-) -> None:
-    topologies = {"kueue": KUEUE_TOPOLOGIES, "kai": KAI_TOPOLOGIES}[kind]
-    resource, spec = USERS[kind]
-    if resource == KAI_POD_GROUPS:
-        resource = resource._replace(namespace=cluster.namespace)
-
-    def levels() -> list[str]:
-        found = cluster.api.request("GET", topologies.path("toponaut")).body
-        return [row["nodeLabel"] for row in found.get("spec", {}).get("levels", [])]
-
-    outputs: list[dict[str, Any]] = [{"type": "labels"}, {"type": kind}]
-    if kind == "kai":
-        outputs[1]["aliases"] = False
-    cluster.choose(*outputs)
-    with serving(cluster, tmp_path, *OFTEN, *PORT_OPTIONS) as generator:
-        cluster.await_written(*outputs)
-        head = {"apiVersion": resource.api_version, "kind": resource.kind}
-        user = {**head, "metadata": {"name": "user"}, "spec": spec}
-        cluster.api.expect("POST", resource.path(), user)
-        before = levels()
-        outputs[0]["labelPrefix"] = "fabric.example.org"
-        cluster.choose(*outputs)
-        cluster.await_that(lambda: cluster.states().get(kind) == "Refused", "it is in use")
-        (row,) = (row for row in cluster.fabric()["status"]["outputs"] if row["type"] == kind)
-        assert f"cannot change while the {resource.kind} user uses it" in row["message"]
-        assert levels() == before
-        assert "output-refused" in str(cluster.fabric()["status"]["findings"])
-        cluster.await_that(lambda: len(cluster.labels("fabric.example.org/leaf")) > 1, "the rest")
-        check_rest(cluster, Ports(generator))
-        cluster.api.expect("DELETE", resource.path("user", namespace=resource.namespace))
-        cluster.await_written(*outputs)
-        assert "fabric.example.org/leaf" in levels()
 
 
 def test_one_refused_object_stops_no_other(cluster: OutputCluster, tmp_path: Path) -> None:

@@ -123,6 +123,23 @@ class KueueCluster:
         wait_until(is_open, deadline_s=_DEADLINE_S, what=f"a verdict on {name}")
         return name, evicted, self._find_verdict(name)[0] == "True"
 
+    def submit_job(self, job: Mapping[str, Any]) -> tuple[str, ...]:
+        """Create a suspended Job; return the node of each pod, once its workload is admitted."""
+        path = f"/apis/batch/v1/namespaces/{self.namespace}/jobs"
+        self.api.expect("POST", path, job)
+        found: list[tuple[str, ...]] = []
+
+        def is_open() -> str:
+            for row in self.api.expect("GET", self._workloads)["items"]:
+                owners = row["metadata"].get("ownerReferences", ())
+                if any(owner["name"] == job["metadata"]["name"] for owner in owners):
+                    nodes = self.find_assignment(row["metadata"]["name"])
+                    found.extend([nodes] if nodes else [])
+            return "" if found else "the workload of the job is not admitted"
+
+        wait_until(is_open, deadline_s=_DEADLINE_S, what=f"job {job['metadata']['name']}")
+        return found[0]
+
     def remove(self, gang: str) -> None:
         """Delete a gang."""
         self.api.expect("DELETE", f"{self._workloads}/{gang}")

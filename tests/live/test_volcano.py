@@ -5,12 +5,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.effort import examples
 from tests.live.gang_days import draw_gangs, find_faults, run_day, scene_of
 from tests.live.gangs import Gang
 from tests.live.volcano_cluster import VolcanoCluster, volcano_cluster
 
-pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("live volcano")]
+pytestmark = [
+    pytest.mark.lab,
+    pytest.mark.long,
+    pytest.mark.timeout(300),
+    pytest.mark.xdist_group("live volcano"),
+]
 NUM_NODES = 64
 
 
@@ -28,7 +32,7 @@ def test_it_places_gangs_as_low_as_the_engine_and_no_lower(
         Gang((64_000,) * 4),  # a whole leaf
         Gang((64_000,) * 5),  # more than a leaf
         Gang((64_000,) * 65),  # more than the cluster
-        *draw_gangs(examples(20), NUM_NODES, seed=7),
+        *draw_gangs(8, NUM_NODES, seed=7),
     ]
     rows = run_day(cluster, scene_of(tmp_path, NUM_NODES), gangs)
     assert find_faults(rows, is_predictable=False) == []
