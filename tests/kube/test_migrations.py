@@ -64,7 +64,7 @@ def test_labels_and_a_topology_of_kueue(cluster: OutputCluster, tmp_path: Path) 
     cluster.want(outputs=outputs, tierNames=["rack", "row"])
     options = ("--namespace", cluster.namespace)
     planned = toponaut(cluster, "plan", *options)
-    assert "output labels" in planned.err
+    assert "output labels Pending: 0 written, 16 to write" in planned.err
     before = cluster.labels(RACK)
     held = toponaut(cluster, "adopt", "--labels", keys, *options)
     assert held.code == ExitCode.CHECK_FAILED
