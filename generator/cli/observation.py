@@ -19,6 +19,7 @@ from generator.observe.labelled_tree import build_labelled_tree
 from generator.observe.observation import Observation, observe
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.directory import read_hypernodes
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_inventory, read_whole_file
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
@@ -251,11 +252,12 @@ def read_tree(file: Path) -> TopologyTree:
     raw = read_whole_file(file, MAX_TREE_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    document = parse_document(raw, source=source)
-    try:
-        return parse_tree(document.value if isinstance(document.value, dict) else {})
-    except ConfigError as error:
-        raise ConfigError(f"{source}:{document.line}: {show(str(error), 400)}") from error
+    with expect_kind(file, FileKind.TREE):
+        document = parse_document(raw, source=source)
+        try:
+            return parse_tree(document.value if isinstance(document.value, dict) else {})
+        except ConfigError as error:
+            raise ConfigError(f"{source}:{document.line}: {show(str(error), 400)}") from error
 
 
 def exit_with_problems(

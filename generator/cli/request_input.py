@@ -7,6 +7,7 @@ express are listed on stderr.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import click
@@ -27,6 +28,7 @@ from generator.manifests.sbatch_options import (
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
 from generator.placement.request import PlacementRequest, parse_request
+from generator.store.file_kinds import FileKind, expect_kind
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, list_some, show
 from topology.model.tree import API_VERSION
 
@@ -96,6 +98,11 @@ def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]
     if sbatch is not None:
         return _load_sbatch(_SBATCH_OPTION, sbatch, is_shell=False)
     source, raw = read_input(file or "-", MAX_REQUEST_BYTES)
+    with expect_kind(Path(file or ""), FileKind.REQUEST):
+        return _load_file(source, raw, levels)
+
+
+def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequest:
     text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
     if is_script(text):
         return _load_sbatch(source, text, is_shell=True)

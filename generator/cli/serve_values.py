@@ -8,7 +8,8 @@ from typing import Any, Final
 import click
 
 from generator.cli.kube_values import parse_access
-from generator.objects.plane_config import PlaneChoice, read_planes
+from generator.ingest.sources import read_plane_file
+from generator.objects.plane_config import PlaneChoice
 from generator.rpc.auth.tls import TlsFiles
 from generator.server.settings import (
     EndpointSettings,
@@ -63,7 +64,7 @@ def _parse_plane_choice(options: dict[str, Any]) -> PlaneChoice | None:
     file, name = options.pop("planes"), options.pop("plane")
     if file is None and name is None:
         return None
-    return PlaneChoice(read_planes(file) if file else (), name or COMPUTE)
+    return PlaneChoice(read_plane_file(file) if file else (), name or COMPUTE)
 
 
 def _parse_switch_settings(options: dict[str, Any]) -> SwitchPollSettings | None:

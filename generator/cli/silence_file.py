@@ -9,6 +9,7 @@ from typing import Final
 import click
 
 from generator.objects.yaml_document import parse_documents
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_whole_file
 from topology.cabling.plan_diff import DifferenceKind
 from topology.findings.silences import Silence, parse_silences
@@ -32,13 +33,14 @@ def read_silences(file: Path | None) -> tuple[Silence, ...]:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     silences: list[Silence] = []
-    for document in parse_documents(raw, source=source):
-        if isinstance(document, ParseError):
-            raise ConfigError(str(document))
-        try:
-            silences += parse_silences(document.value, kinds=_KINDS)
-        except ConfigError as error:
-            raise ConfigError(f"{source}: {error}") from error
+    with expect_kind(file, FileKind.SILENCES):
+        for document in parse_documents(raw, source=source):
+            if isinstance(document, ParseError):
+                raise ConfigError(str(document))
+            try:
+                silences += parse_silences(document.value, kinds=_KINDS)
+            except ConfigError as error:
+                raise ConfigError(f"{source}: {error}") from error
     return tuple(silences)
 
 

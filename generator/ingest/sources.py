@@ -29,6 +29,7 @@ from generator.objects.plane_config import PlaneChoice, read_planes
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, parse_tree_spec
 from generator.store.base import StoredReports
 from generator.store.directory import read_reports
+from generator.store.file_kinds import FileKind, expect_kind, explain_kind
 from generator.store.local_files import (
     MAX_SWEEP_BYTES,
     read_inventory,
@@ -41,7 +42,7 @@ from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
-from topology.planes.policy import COMPUTE
+from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
 from topology.sources.lldp.lldpcli_keyvalue import ends_within_neighbor
@@ -105,7 +106,7 @@ def read_inputs(
         KubeError: the cluster cannot be read.
         StoreError: a folder cannot be read.
     """
-    policies = read_planes(sources.planes) if sources.planes else ()
+    policies = read_plane_file(sources.planes) if sources.planes else ()
     now = now or utc_now()
     inventory, stored, tree_spec, problems, named, fabric = _read_store(sources, now, progress)
     if sources.planes or sources.plane:
@@ -220,6 +221,16 @@ def _find_unlisted_reports(
         yield ParseError(problem, source=f"report {show(name, 253)}")
 
 
+def read_plane_file(file: Path) -> tuple[PlanePolicy, ...]:
+    """Return the rules of a file of planes.
+
+    Raises:
+        ConfigError: the file cannot be read, or its content is wrong.
+    """
+    with expect_kind(file, FileKind.PLANES):
+        return read_planes(file)
+
+
 def _add_claims(
     inputs: Inputs, claims: Sequence[Claim | SweptClaims], problems: Sequence[ParseError]
 ) -> Inputs:
@@ -231,7 +242,11 @@ def _read_sweep(file: Path) -> tuple[list[Claim | SweptClaims], list[ParseError]
     if isinstance(raw, ParseError):
         return [], [raw]
     parsed = parse_dump(raw, source=show(str(file), 1024))
-    return build_sweep_claims(parsed), list(parsed.errors)
+    claims = build_sweep_claims(parsed)
+    problem = "" if claims else explain_kind(file, FileKind.SWEEP)
+    if problem:
+        return [], [ParseError(problem, source=show(str(file), 1024))]
+    return claims, list(parsed.errors)
 
 
 def read_captures(

@@ -11,6 +11,7 @@
     sqlite_file         SQLite files: opened, checked, written in transactions
     local_files         reads local files, such as the inventory of nodes
     history_object      the part of the history that a cluster keeps
+    file_kinds          what a file is, if it is not what was expected
     packed_bytes        unpacks gzip in bounded memory
     own_writes          our writes that a watch has not reported yet
     write_conflicts     writes again if an object changed in between

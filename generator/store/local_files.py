@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from generator.objects.inventory import Inventory, parse_nodes
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.packed_bytes import unpack_bytes
 from topology.model.errors import ConfigError, ParseError, WriteError, show
 from topology.model.text import to_utf8
@@ -28,10 +29,11 @@ def read_inventory(file: Path | None) -> Inventory | None:
     raw = read_whole_file(file, MAX_SWEEP_BYTES)
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
-    inventory = parse_nodes(raw, source=show(str(file), 1024))
-    if not inventory.nodes:
-        reason = next((f": {problem}" for problem in inventory.problems), "")
-        raise ConfigError(f"{show(str(file), 1024)}: no nodes in this file{reason}")
+    with expect_kind(file, FileKind.NODES):
+        inventory = parse_nodes(raw, source=show(str(file), 1024))
+        if not inventory.nodes:
+            reason = next((f": {problem}" for problem in inventory.problems), "")
+            raise ConfigError(f"{show(str(file), 1024)}: no nodes in this file{reason}")
     return inventory
 
 

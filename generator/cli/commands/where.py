@@ -46,11 +46,15 @@ from generator.placement.presets import Preset
 from generator.placement.quantities import count_request
 from generator.placement.request import parse_request
 from generator.reservations.holds import NO_RESERVED_NODES, ReservedNodes, with_nominations
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_inventory
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, show
 from topology.model.tree import API_VERSION, TopologyTree
 
 _UNKNOWN: Final = "(not in the tree)"
+
+TIMEOUT_S: Final = 10.0
+"""Time limit of the search for a better place, unless another is given."""
 
 
 class JobInput(NamedTuple):
@@ -122,6 +126,11 @@ def _load_from_pods(name: str, file: str | None, sources: Sources) -> _LoadedJob
     if file is None and sources.cluster is not None:
         return _load_from_cluster(name, sources.cluster)
     source, raw = read_input(file or "-", MAX_RUNNING_BYTES)
+    with expect_kind(Path(file or ""), FileKind.PODS):
+        return _parse_pods(name, source, raw)
+
+
+def _parse_pods(name: str, source: str, raw: bytes) -> _LoadedJob:
     documents: list[Mapping[str, Any]] = []
     problems: list[ParseError] = []
     for document in parse_documents(raw, source=source):

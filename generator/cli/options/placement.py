@@ -1,4 +1,4 @@
-"""The options of `place` and `compare`: the request, the cluster, and the time limit."""
+"""The options about gangs: the request, the cluster and the time limit; the pods of a job."""
 
 from __future__ import annotations
 
@@ -52,3 +52,17 @@ timeout_option = click.option(
     show_default=True,
     help="Time limit of the search; deadline_s in the request can shorten it.",
 )
+pods_options: Final = combine_options(
+    click.option(
+        "--pods",
+        metavar="FILE",
+        help="Output of `kubectl get pods -A -o json`, or the pods of the job as `pod: node`; - "
+        "is stdin.",
+    ),
+    click.option(
+        "--running",
+        type=InputFile(),
+        help="Running gangs, in the format of `toponaut place --running`.",
+    ),
+)
+"""The options that name the pods of a job."""

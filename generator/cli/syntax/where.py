@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from generator.cli.options.output_format import wide_output_option
+from generator.cli.options.placement import pods_options
 from generator.cli.options.source import source_options
 from generator.cli.options.value_types import InputFile
 from generator.cli.options.values import parse_duration
@@ -20,17 +21,7 @@ from generator.cli.options.values import parse_duration
     type=InputFile(),
     help="TopologyTree to look in: output of `toponaut tree -o json`.",
 )
-@click.option(
-    "--pods",
-    metavar="FILE",
-    help="Output of `kubectl get pods -A -o json`, or the pods of the job as `pod: node`; - is "
-    "stdin.",
-)
-@click.option(
-    "--running",
-    type=InputFile(),
-    help="Running gangs, in the format of `toponaut place --running`.",
-)
+@pods_options
 @click.option(
     "--timeout",
     type=parse_duration,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -85,3 +86,19 @@ def test_it_shows_the_findings_of_a_device_as_text(tmp_path: Path) -> None:
 def test_it_refuses(rails: Scene, words: tuple[str, str], problem: str) -> None:
     ran = run("describe", *words, rails.sweep())
     assert (ran.code, ran.err) == (ExitCode.USAGE, f"error: {problem}\n")
+
+
+def test_a_gang_is_where_its_pods_run(rails: Scene, tmp_path: Path) -> None:
+    pods = tmp_path / "pods.yaml"
+    pods.write_text(f"w-0: {rails.hosts[0]}\nw-1: {rails.hosts[1]}\n")
+    found = run("describe", "gang", "llm", rails.sweep(), "--pods", pods, "-o", "json")
+    same = run("where", "llm", rails.sweep(), "--pods", pods, "-o", "json")
+    assert found.document == same.document
+    assert rails.hosts[0] in json.dumps(found.document)
+
+
+@pytest.mark.parametrize("option", ["--pods", "--running"])
+def test_pods_belong_to_a_gang(option: str, rails: Scene, tmp_path: Path) -> None:
+    (tmp_path / "pods.yaml").write_text("w-0: n1\n")
+    words = ("node", rails.hosts[0], rails.sweep(), option, tmp_path / "pods.yaml")
+    assert "apply to a gang only" in run("describe", *words).err

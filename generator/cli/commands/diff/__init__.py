@@ -21,6 +21,7 @@ from generator.cli.silence_file import print_expired_silences, read_silences
 from generator.cli.source_values import parse_sources
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs
 from generator.observe.domain_witness import Witness
+from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_whole_file
 from runtime.clock import utc_now
 from topology.cabling.plan_diff import (
@@ -147,9 +148,10 @@ def read_plan(file: Path) -> CablingPlan:
     if isinstance(raw, ParseError):
         raise ConfigError(str(raw))
     plan = parse_cabling(raw, source=source)
-    if not plan.cables:
-        reason = f": {plan.errors[0]}" if plan.errors else ""
-        raise ConfigError(f"{source}: no cables in this file{reason}")
+    with expect_kind(file, FileKind.CABLING_PLAN):
+        if not plan.cables:
+            reason = f": {plan.errors[0]}" if plan.errors else ""
+            raise ConfigError(f"{source}: no cables in this file{reason}")
     return plan
 
 

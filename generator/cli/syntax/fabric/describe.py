@@ -7,23 +7,34 @@ from typing import Any, Final
 import click
 
 from generator.cli.options.output_format import wide_output_option
+from generator.cli.options.placement import pods_options
 from generator.cli.options.source import source_options
 
-_KINDS: Final = ("node", "switch", "port", "domain")
+_GANG: Final = "gang"
+_KINDS: Final = ("node", "switch", "port", "domain", _GANG)
 
 
 @click.command(name="describe")
 @click.argument("kind", type=click.Choice(_KINDS))
 @click.argument("name")
 @source_options
+@pods_options
 @wide_output_option
 @click.pass_context
-def command(ctx: click.Context, /, **options: Any) -> None:
-    """Print all that is known about a node, a switch, a port or a domain.
+def command(ctx: click.Context, /, kind: str, name: str, **options: Any) -> None:
+    """Print all that is known about a node, a switch, a port, a domain or a gang.
 
     NAME is a name, or an id such as a GUID or a MAC; of a port it is DEVICE:PORT, such as
-    node-0001:mlx5_0/1. To see where a gang runs, use toponaut where.
+    node-0001:mlx5_0/1. The pods of a gang come from --pods, from --running or, with --kube, from
+    the cluster; toponaut where prints the same, and takes a tree instead of sources.
     """
-    from generator.cli.commands.fabric.describe import run
+    if kind == _GANG:
+        from generator.cli.commands import where
 
-    run(ctx, **options)
+        where.run(ctx, name, tree=None, timeout=where.TIMEOUT_S, **options)
+        return
+    if any((options.pop("pods"), options.pop("running"))):
+        raise click.UsageError("--pods and --running apply to a gang only")
+    from generator.cli.commands.fabric import describe
+
+    describe.run(ctx, kind=kind, name=name, **options)
