@@ -65,6 +65,10 @@ class SweptCluster(Cluster):
     def elected(self) -> list[str]:
         return [one["node"] for one in self.fabric().get("status", {}).get("sweepers", [])]
 
+    def witnesses(self) -> list[str]:
+        """Return the nodes whose sweeps were compared last."""
+        return [one["node"] for one in self.fabric().get("status", {}).get("witnesses", [])]
+
     def findings(self) -> set[str]:
         return {one["kind"] for one in self.fabric().get("status", {}).get("findings", [])}
 
@@ -132,6 +136,28 @@ def test_a_sweeper_that_lies_is_contradicted_by_the_other_one(cluster: SweptClus
     cluster.sweep(FIRST)
     cluster.await_tree()
     assert cluster.versions() == before
+
+
+@pytest.mark.usefixtures("generator")
+def test_a_sweeper_that_lies_once_the_other_one_is_silent_moves_nobody(
+    cluster: SweptCluster,
+) -> None:
+    before = cluster.versions()
+    cluster.await_that(lambda: cluster.witnesses() == [SECOND], "a witness")
+    cluster.forget([SECOND])
+    cluster.await_that(lambda: cluster.elected() == [FIRST], "the other one is silent")
+    cluster.sweep(FIRST, FORGED)
+    cluster.await_that(
+        lambda: cluster.conditions().get("ChangeBlocked") == "SweepsDisagree", "a held plan"
+    )
+    assert (cluster.versions(), cluster.witnesses()) == (before, [SECOND])
+    cluster.report(cluster.scene)
+    cluster.await_that(lambda: cluster.elected() == [FIRST, SECOND], "it is there again")
+    cluster.sweep(SECOND, FORGED)
+    cluster.await_that(
+        lambda: cluster.conditions().get("ChangeBlocked") == "-WithinBudget", "a confirmed plan"
+    )
+    cluster.await_that(lambda: cluster.versions() != before, "a change that both see")
 
 
 @pytest.mark.usefixtures("generator")
