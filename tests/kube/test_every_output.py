@@ -21,10 +21,11 @@ from generator.publish.kinds import KINDS
 from tests.generator.scenes import PAIRS, Scene
 from tests.kube.conftest import WRITER, prepare
 from tests.kube.grove_kind import GROVE_KIND
-from tests.kube.servers import PORT_OPTIONS, Ports, serving
+from tests.kube.servers import DEADLINE_S, PORT_OPTIONS, Ports, serving
 from tests.kube.test_outputs import OFTEN, OutputCluster, check_rest
 from tests.kube.test_serving import toponaut, traded
 from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.wait import wait_until
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400), pytest.mark.xdist_group("every output")]
 
@@ -165,7 +166,7 @@ def check_held_and_approved(cluster: OutputCluster, applied: dict[OutputType, Co
         found = contents(cluster)
         return [kind for kind in OutputType if found[kind] == applied[kind]]
 
-    cluster.await_that(lambda: not unchanged(), "every output has changed")
+    wait_until(unchanged, deadline_s=DEADLINE_S, what="every output has changed")
     cluster.await_written(*EVERY)
 
 
