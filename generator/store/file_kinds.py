@@ -64,7 +64,9 @@ _FORMS: Final[tuple[tuple[re.Pattern[str], FileKind | str], ...]] = tuple(
         (r"\A(?:#.*\n|---\n|\s)*\{?\s*[\"']?planes[\"']?\s*:", FileKind.PLANES),
     )
 )
-_KIND: Final = re.compile(r"(?:^|[{,])\s*[\"']?kind[\"']?\s*:\s*[\"']?(\w{1,63})", re.MULTILINE)
+_KIND: Final = re.compile(
+    r"(?:^|[{,])\s*[\"']?kind[\"']?\s*:\s*[\"']?(\w{1,63})[^\w]", re.MULTILINE
+)
 _OF_MANIFESTS: Final = frozenset({FileKind.REQUEST, FileKind.PODS})
 """A file of these may have objects of any kind."""
 _OBJECT: Final = "an object of kind "

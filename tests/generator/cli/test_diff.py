@@ -173,7 +173,7 @@ def test_it_exits_with_3_if_a_line_was_skipped(pairs: Scene, plan: list[str]) ->
         ),
         pytest.param(
             ["--cabling", "empty", "--reports", "."],
-            "no cables in this file",
+            "got an empty file",
             id="an empty plan",
         ),
         pytest.param(
