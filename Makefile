@@ -74,6 +74,7 @@ bench: $(SETUP) ## Times and memory at 128 to 200,000 HCAs, as ratios within one
 	@$(BIN)/python -m tests.bench.gangs
 	@$(BIN)/python -m tests.bench.rpc
 	@$(BIN)/python -m tests.bench.page
+	@$(BIN)/python -m tests.bench.start
 
 # Of each parser.
 SECONDS ?= 20
