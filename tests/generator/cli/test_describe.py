@@ -97,8 +97,56 @@ def test_a_gang_is_where_its_pods_run(rails: Scene, tmp_path: Path) -> None:
     assert rails.hosts[0] in json.dumps(found.document)
 
 
-@pytest.mark.parametrize("option", ["--pods", "--running"])
-def test_pods_belong_to_a_gang(option: str, rails: Scene, tmp_path: Path) -> None:
-    (tmp_path / "pods.yaml").write_text("w-0: n1\n")
-    words = ("node", rails.hosts[0], rails.sweep(), option, tmp_path / "pods.yaml")
-    assert "apply to a gang only" in run("describe", *words).err
+def test_ports_of_one_rail_have_its_number(rails: Scene) -> None:
+    host, other = (describe(rails, "node", name)["ports"] for name in rails.hosts[:2])
+    assert [port["rail"] for port in host] == [1, 2, 3, 4]
+    assert {port["name"]: port["rail"] for port in host} == {
+        port["name"]: port["rail"] for port in other
+    }
+    for port in host:
+        leaf = describe(rails, "switch", port["links"][0]["device"])
+        to_hosts = [row["rail"] for row in leaf["ports"] if row["plane"] is None and row["rail"]]
+        assert set(to_hosts) == {port["rail"]}
+
+
+def test_it_lists_the_gangs_on_a_node_below_a_switch_and_in_a_domain(
+    rails: Scene, tmp_path: Path
+) -> None:
+    here, there = rails.hosts[0], rails.hosts[-1]
+    gangs = [
+        {"gang": "ml/llm", "pods": [{"node": here}, {"node": there}]},
+        {"gang": "ml/eval", "pods": [{"node": there}]},
+    ]
+    file = tmp_path / "running.yaml"
+    file.write_text(json.dumps(gangs))
+    running = ("--running", str(file))
+    assert describe(rails, "node", here)["jobs"] is None
+    assert describe(rails, "node", here, *running)["jobs"] == [{"gang": "ml/llm", "nodes": [here]}]
+    (leaf, *_) = describe(rails, "node", here)["domains"]
+    jobs = [{"gang": "ml/llm", "nodes": [here]}]
+    assert describe(rails, "domain", leaf["name"], *running)["jobs"] == jobs
+    switch = describe(rails, "node", here)["ports"][0]["links"][0]["device"]
+    assert describe(rails, "switch", switch, *running)["jobs"] == jobs
+
+
+def test_pods_of_a_cluster_show_the_gangs(rails: Scene, tmp_path: Path) -> None:
+    pods = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"w-{number}",
+                "namespace": "ml",
+                "annotations": {"scheduling.k8s.io/group-name": "llm"},
+            },
+            "spec": {"nodeName": host, "containers": []},
+            "status": {"phase": "Running" if number else "Succeeded"},
+        }
+        for number, host in enumerate(rails.hosts[:3])
+    ]
+    file = tmp_path / "pods.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
+    found = [describe(rails, "node", name, "--pods", str(file))["jobs"] for name in rails.hosts[:2]]
+    assert found == [[], [{"gang": "ml/llm", "nodes": [rails.hosts[1]]}]]
+    text = run("describe", "node", rails.hosts[1], rails.sweep(), "--pods", file).out
+    assert f"job: ml/llm on {rails.hosts[1]}" in text

@@ -8,19 +8,23 @@ from typing import Any, Final
 import click
 
 from generator.cli.commands.fabric.descriptions import FabricDescriber
+from generator.cli.commands.fabric.running_jobs import read_gangs
 from generator.cli.observation import exit_with_problems, read_observation
 from generator.cli.output import WIDE, list_nodes, print_document, render_table
 from generator.cli.source_values import parse_sources
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError, show
 
-_PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "CONNECTED TO", "NOTE")
+_PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "RAIL", "CONNECTED TO", "NOTE")
 _GBPS: Final = 1_000_000_000
 _MAX_IDS: Final = 8
 
 
 def run(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: Any) -> None:  # noqa: ANN401 - click's
     """Run `toponaut describe` with the values of its options."""
+    pods, running = options.pop("pods"), options.pop("running")
+    if pods and running:
+        raise click.UsageError("give only one of --pods and --running")
     sources = parse_sources(options)
     if sources.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")
@@ -30,6 +34,7 @@ def run(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: 
         read.observation.tree,
         read.observation.findings,
         read.inputs.planes.policies,
+        read_gangs(pods, running, sources.cluster),
     )
     document = _describe(describer, kind, name)
     print_document(document, output, text=lambda: "\n".join(_render_text(document, output)))
@@ -97,10 +102,19 @@ def _render_fields(document: Mapping[str, Any], output: str) -> Iterator[str]:
     for name in ("switches", "children", "nodes"):
         if document.get(name):
             yield f"{name}: {len(document[name])}: {list_nodes(document[name], output)}"
+    if document.get("jobs") is not None:
+        yield from _render_jobs(document["jobs"], output)
     ids = [f"{row['type']} {show(row['value'])}" for row in document.get("ids", ())]
     if ids:
         more = f" +{len(ids) - _MAX_IDS}" if len(ids) > _MAX_IDS and output != WIDE else ""
         yield f"ids: {', '.join(ids[:_MAX_IDS] if more else ids)}{more}"
+
+
+def _render_jobs(jobs: Sequence[Mapping[str, Any]], output: str) -> Iterator[str]:
+    for row in jobs:
+        yield f"job: {show(row['gang'])} on {list_nodes(row['nodes'], output)}"
+    if not jobs:
+        yield "no jobs"
 
 
 def _show_margin(margin: float) -> str:
@@ -119,5 +133,5 @@ def _render_port(port: Mapping[str, Any]) -> tuple[str, ...]:
     rate = port["rateBps"] or next((link["rateBps"] for link in links if link["rateBps"]), None)
     return (
         *(show(port["name"]), port["state"], f"{rate / _GBPS:g} Gb/s" if rate else "-"),
-        *(show(port["plane"] or "-"), peers or "-", ", ".join(notes)),
+        *(show(port["plane"] or "-"), str(port["rail"] or "-"), peers or "-", ", ".join(notes)),
     )

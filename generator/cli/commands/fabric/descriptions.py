@@ -1,18 +1,24 @@
-"""All that is known about one device, one port or one domain, as documents. Pure."""
+"""All that is known about one device, one port or one domain, as documents."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
-from topology.model.fabric import Fabric, FabricDevice, Link
+import numpy as np
+
+from generator.cli.commands.fabric.running_jobs import NodesByGang, list_jobs
+from topology.model.fabric import Fabric, FabricDevice, Link, columns_of
+from topology.model.fabric_columns import Flags, name_codes
 from topology.model.facts import DeviceKind, Finding, render_finding
-from topology.model.ids import Id
+from topology.model.ids import Id, natural_key
 from topology.model.tree import TopologyTree
 from topology.planes.plane import split_planes
 from topology.planes.policy import PlanePolicy
+
+_MIN_RAILS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +30,8 @@ class FabricDescriber:
     findings: Sequence[Finding]
     policies: Sequence[PlanePolicy] = ()
     """Rules that assign ports to planes."""
+    gangs: NodesByGang | None = None
+    """The nodes of each gang; None: unknown."""
 
     def find_device(self, name: str, *, is_switch: bool) -> int | None:
         """Return the number of a host or a switch by its name, its node, or one of its ids."""
@@ -55,6 +63,7 @@ class FabricDescriber:
             "ids": [_render_id(one) for one in row.ids],
             "domains": [] if home is None else self._render_tiers(home),
             "unplaced": unplaced[0] if unplaced else None,
+            "jobs": self._list_jobs(self._list_nodes_at(device)),
             "ports": self._describe_ports(device),
             "findings": self._render_findings({row.name, row.node or row.name}),
         }
@@ -92,6 +101,7 @@ class FabricDescriber:
             "children": [self.tree.domains[child].name for child in domain.children],
             "nodes": list(nodes),
             "switches": list(domain.switches),
+            "jobs": self._list_jobs(nodes),
             "findings": self._render_findings({*nodes, *switches}),
         }
 
@@ -121,6 +131,7 @@ class FabricDescriber:
         numbers = [n for n, port in enumerate(self.fabric.ports) if port.device == device]
         links = self._links_of(set(numbers))
         planes = split_planes(self.fabric, self.policies).port_planes
+        rails = number_rails(self.fabric, planes.is_in(self.tree.plane))
         rows = []
         for number in numbers:
             port, plane = self.fabric.ports[number], planes.get(number)
@@ -130,10 +141,31 @@ class FabricDescriber:
                 "state": port.state.value,
                 "rateBps": port.rate_bps,
                 "plane": plane.plane if plane else None,
+                "rail": self._find_rail(number, links.get(number, ()), rails),
                 "links": [self._render_link(link, number) for link in links.get(number, ())],
             }
             rows.append(row)
         return rows
+
+    def _find_rail(self, port: int, links: Sequence[Link], rails: Mapping[int, int]) -> int | None:
+        """Return the rail of a port of a host, or of the host at the other end of a cable."""
+        peers = (link.b if link.a == port else link.a for link in links)
+        return next((rails[end] for end in (port, *peers) if end in rails), None)
+
+    def _list_jobs(self, nodes: Collection[str]) -> list[dict[str, Any]] | None:
+        return None if self.gangs is None else list_jobs(self.gangs, nodes)
+
+    def _list_nodes_at(self, device: int) -> list[str]:
+        """Return the node that a host is, or the nodes with a cable to a switch."""
+        ports = self.fabric.ports
+        own = {n for n, port in enumerate(ports) if port.device == device}
+        ends = ((link.a, link.b) for link in self.fabric.links)
+        peers = {ports[b if a in own else a].device for a, b in ends if (a in own) != (b in own)}
+        hosts = {DeviceKind.HOST, DeviceKind.UNKNOWN}
+        rows = [self.fabric.devices[index] for index in sorted({device, *peers})]
+        is_host = self.fabric.devices[device].kind in hosts
+        chosen = [self.fabric.devices[device]] if is_host else rows
+        return [row.node or row.name for row in chosen if row.kind in hosts]
 
     def _links_of(self, ports: set[int]) -> dict[int, list[Link]]:
         found: dict[int, list[Link]] = {}
@@ -156,3 +188,24 @@ class FabricDescriber:
 
 def _render_id(one: Id) -> dict[str, str]:
     return {"type": one.kind.value, "value": one.value}
+
+
+def number_rails(fabric: Fabric, is_in_plane: Flags) -> dict[int, int]:
+    """Return the rail of each port of a plane: the number of its name among those of most hosts.
+
+    A fabric whose hosts have one port each, or share no names of ports, has no rails.
+
+    Args:
+        fabric: the ports.
+        is_in_plane: one flag per port: whether a host has it in the plane.
+    """
+    ports = np.flatnonzero(is_in_plane)
+    codes, texts = name_codes(columns_of(fabric).port_names, ports)
+    num_hosts = len(np.unique(columns_of(fabric).port_devices[ports]))
+    counts = np.bincount(codes, minlength=len(texts)).tolist()
+    usual = [text for text, count in zip(texts, counts, strict=True) if 2 * count >= num_hosts]
+    if len(usual) < _MIN_RAILS:
+        return {}
+    rail_of = {text: number for number, text in enumerate(sorted(usual, key=natural_key), 1)}
+    named = zip(ports.tolist(), codes.tolist(), strict=True)
+    return {port: rail_of[texts[code]] for port, code in named if texts[code] in rail_of}

@@ -25,16 +25,15 @@ def command(ctx: click.Context, /, kind: str, name: str, **options: Any) -> None
     """Print all that is known about a node, a switch, a port, a domain or a gang.
 
     NAME is a name, or an id such as a GUID or a MAC; of a port it is DEVICE:PORT, such as
-    node-0001:mlx5_0/1. The pods of a gang come from --pods, from --running or, with --kube, from
-    the cluster; toponaut where prints the same, and takes a tree instead of sources.
+    node-0001:mlx5_0/1. Pods come from --pods, from --running or, with --kube, from the cluster:
+    they show which gangs run on a node, below a switch or in a domain. Of a gang, toponaut where
+    prints the same, and takes a tree instead of sources.
     """
     if kind == _GANG:
         from generator.cli.commands import where
 
         where.run(ctx, name, tree=None, timeout=where.TIMEOUT_S, **options)
         return
-    if any((options.pop("pods"), options.pop("running"))):
-        raise click.UsageError("--pods and --running apply to a gang only")
     from generator.cli.commands.fabric import describe
 
     describe.run(ctx, kind=kind, name=name, **options)
