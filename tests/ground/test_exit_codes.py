@@ -230,6 +230,27 @@ def test_it_reports_a_signal_that_comes_in_the_last_import(
     )
 
 
+SIGNALLED_START = """
+import os, signal, sys
+
+class Interruption:
+    def find_spec(self, name, path, target=None):
+        if name == "runtime.program":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interruption())
+from {program}.cli.main import main
+main()
+"""
+
+
+@pytest.mark.parametrize("program", ["agent", "generator"])
+def test_it_prints_no_traceback_for_a_signal_before_its_handlers(program: str) -> None:
+    code = SIGNALLED_START.format(program=program)
+    done = shell('"$@"; exit $?', [sys.executable, "-c", code])
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "")
+
+
 @pytest.mark.parametrize("number", SIGNALS)
 def test_it_names_the_runs_that_an_interrupted_verify_keeps(
     number: signal.Signals, tmp_path: Path
