@@ -122,6 +122,11 @@ def states(cluster: OutputCluster) -> dict[str, str]:
     return {row.split()[0]: row.split()[1] for row in table}
 
 
+def await_states(cluster: OutputCluster, wanted: Mapping[str, str]) -> None:
+    """Wait until `tree --kube` prints these states."""
+    cluster.await_that(lambda: states(cluster) == wanted, f"tree --kube prints {wanted}")
+
+
 @pytest.mark.long
 def test_every_output_is_applied_held_approved_and_removed(
     cluster: OutputCluster, tmp_path: Path
@@ -133,18 +138,18 @@ def test_every_output_is_applied_held_approved_and_removed(
         cluster.await_tree()
         applied = contents(cluster)
         assert [kind for kind, found in applied.items() if not found] == []
-        assert states(cluster) == everywhere
+        await_states(cluster, everywhere)
         check_rest(cluster, Ports(generator))
         check_held_and_approved(cluster, applied)
-        assert states(cluster) == everywhere
+        await_states(cluster, everywhere)
         cluster.choose({"type": "hypernode"})
         cluster.await_that(lambda: not cluster.states(), "nothing is left to remove")
         left = contents(cluster)
         assert [kind for kind, found in left.items() if found] == [OutputType.HYPERNODE]
-        assert states(cluster) == {"hypernode": "Written"}
+        await_states(cluster, {"hypernode": "Written"})
         cluster.choose({"type": "labels"})
         cluster.await_that(lambda: not of_hypernodes(cluster), "HyperNodes are removed")
-        cluster.await_that(lambda: states(cluster) == {"labels": "Written"}, "labels alone")
+        await_states(cluster, {"labels": "Written"})
 
 
 def is_held(cluster: OutputCluster, plan: str) -> bool:
