@@ -15,15 +15,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.effort import examples
-from tests.generator.ingest.swept_fabrics import HOSTS, exchange
+from tests.generator.ingest.swept_fabrics import HOSTS, exchange, without
 from tests.generator.server.sweep_rounds import ABLE_NODES, FORGED, Sweeps
 
-LIES = [FORGED, exchange(HOSTS[1], HOSTS[8]), exchange(HOSTS[5], HOSTS[15], FORGED)]
+LIES = [
+    FORGED,
+    exchange(HOSTS[5], HOSTS[15], FORGED),
+    without(lambda device: device.name == HOSTS[7]),
+    without(lambda device: device.name in HOSTS[4:12]),
+]
+"""Two false ones, one that lacks a host, and one that lacks half of the hosts."""
 CHANGED = exchange(HOSTS[2], HOSTS[11])
 steps = st.lists(
     st.tuples(
         st.sampled_from(["lie", "truth", "sweep", "silence", "return", "restart"]),
-        st.integers(0, 2),
+        st.integers(0, 3),
     ),
     max_size=10,
 )
@@ -76,7 +82,7 @@ class Sequence:
 
 @pytest.mark.timeout(400)
 @given(st.sampled_from(ABLE_NODES), steps)
-@settings(max_examples=examples(50), deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_one_liar_moves_no_node_whoever_falls_silent(
     liar: str, taken: list[tuple[str, int]]
 ) -> None:
