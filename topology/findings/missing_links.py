@@ -22,7 +22,7 @@ from topology.findings.usual_counts import (
     find_designed_by_usual,
     find_most_frequent,
 )
-from topology.findings.usual_ports import LinkedPorts, UsualPorts
+from topology.findings.usual_ports import CableIndex, LinkedPorts, UsualPorts
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.ids import natural_key
@@ -54,7 +54,13 @@ def find_missing_links(
         misplaced: devices with a cable in the wrong place, which already explains a gap.
         host_counts: the numbers of links that hosts have by design.
     """
-    cables = _PlaneCables(fabric, plane, LinkedPorts(fabric))
+    cables = _PlaneCables(
+        fabric,
+        plane,
+        CableIndex(fabric, plane.host_edges.columns),
+        CableIndex(fabric, plane.switch_edges.columns),
+        LinkedPorts(fabric),
+    )
     yield from _find_missing_host_links(cables, grouping, (misplaced, host_counts))
     yield from _find_missing_switch_links(cables, grouping, domain_links, misplaced)
 
@@ -64,6 +70,8 @@ class _PlaneCables(NamedTuple):
 
     fabric: Fabric
     plane: Plane
+    of_hosts: CableIndex
+    of_switches: CableIndex
     linked: LinkedPorts
 
 
@@ -112,7 +120,7 @@ def _find_missing_host_links(
         layout: misplaced hosts, and the numbers of links that hosts have by design.
     """
     misplaced, host_counts = layout
-    fabric, plane, _ = cables
+    fabric, plane = cables.fabric, cables.plane
     num_links = count_host_links(plane, len(fabric.devices)).tolist()
     columns = columns_of(fabric)
     is_spare = plane.ports.is_member.copy()
@@ -133,7 +141,7 @@ def _find_missing_host_links(
             expected = expected_count(present, host_counts[usual])
             if present < expected and host not in misplaced:
                 ports = ports or UsualPorts(
-                    fabric, plane.host_edges.columns, (group.hosts, group.switches), cables.linked
+                    cables.of_hosts, (group.hosts, group.switches), cables.linked
                 )
                 ends = [fabric.port_name(port) for port in spare[host][: expected - present]]
                 missing = _find_host_ends(fabric, host, ends, (ports, expected - present))
@@ -226,15 +234,15 @@ def _find_missing_uplinks(
         is_named |= is_moved
     order, stops = np.argsort(rows, kind="stable"), np.cumsum(num_pairs).tolist()
     totals = np.bincount(rows, up.counts, len(lowers)).astype(np.intp).tolist()
-    fabric, edges = cables.fabric, cables.plane.switch_edges.columns
+    fabric = cables.fabric
     ports: UsualPorts | None = None
     for row, low in enumerate(lowers):
         own = up.where(order[stops[row] - num_pairs.item(row) : stops[row]])
         if is_named[row] and num_absent[row]:
-            ports = ports or UsualPorts(fabric, edges, ends, cables.linked)
+            ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
             yield from _find_absent_pairs(fabric, low, own, (uppers, usual), ports)
         if lacking[row] and not is_named[row] and fabric.devices[low].is_reporting:
-            ports = ports or UsualPorts(fabric, edges, ends, cables.linked)
+            ports = ports or UsualPorts(cables.of_switches, ends, cables.linked)
             num_links = totals[row], totals[row] + gaps[low]
             yield _total_finding(fabric, low, num_links, ports.find_near_ports(low, gaps[low]))
 

@@ -8,37 +8,96 @@ this device has no link, the rule says which port the cable is missing at.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
+from typing import Final
 
 import numpy as np
 
 from topology.model.fabric import Fabric, columns_of
-from topology.model.fabric_columns import Flags, Index
+from topology.model.fabric_columns import Index, name_codes
 from topology.model.ids import natural_key
 from topology.planes.cables import EdgeColumns
 
-MIN_WITNESSES = 2
+MIN_WITNESSES: Final = 2
 """One other device shows no rule."""
 
 
-class LinkedPorts:
-    """The names of the ports of a device that have a link."""
+class _PortUse:
+    """The ports that some devices use for one purpose, and how many devices use each."""
 
-    def __init__(self, fabric: Fabric) -> None:
-        """Compute nothing yet: few fabrics lack a cable."""
-        self._columns = columns_of(fabric)
+    def __init__(self) -> None:
+        self._ports: dict[int, set[str]] = defaultdict(set)
+        self._counts: Counter[str] = Counter()
 
-    def list_names(self, device: int) -> set[str]:
-        """Return the names. Cost: O(ports of the fabric), as arrays."""
-        ports = np.flatnonzero((self._columns.port_devices == device) & self._is_linked)
-        return {str(self._columns.port_names[port]) for port in ports.tolist()}
+    def add(self, device: int, port: str) -> None:
+        if port not in self._ports[device]:
+            self._ports[device].add(port)
+            self._counts[port] += 1
+
+    def list_usual(self, device: int) -> set[str]:
+        """Return the ports that more than half of the other devices use. Cost: O(ports)."""
+        own = self._ports.get(device, set())
+        num_others = len(self._ports) - (device in self._ports)
+        least = max(MIN_WITNESSES, num_others // 2 + 1)
+        return {port for port, count in self._counts.items() if count - (port in own) >= least}
+
+
+class CableIndex:
+    """Cables by the device at one end, sorted once: few fabrics lack a cable, but some lack many.
+
+    Cost: O(cables log cables) when it is first read, then O(cables of a device).
+    """
+
+    def __init__(self, fabric: Fabric, edges: EdgeColumns) -> None:
+        """Sort nothing yet.
+
+        Args:
+            fabric: the names.
+            edges: the cables.
+        """
+        self._fabric = fabric
+        self._edges = edges
+
+    def list_cables(self, device: int) -> Iterator[tuple[int, str, str]]:
+        """Yield the far device, the port of this device and the far port, for each cable."""
+        bounds, far, near_names, far_names = self._rows
+        start, stop = bounds[device], bounds[device + 1]
+        return zip(far[start:stop], near_names[start:stop], far_names[start:stop], strict=True)
 
     @cached_property
-    def _is_linked(self) -> Flags:
-        is_linked = np.zeros(len(self._columns.port_devices), bool)
-        is_linked[self._columns.links.a] = is_linked[self._columns.links.b] = True
-        return is_linked
+    def _rows(self) -> tuple[list[int], list[int], list[str], list[str]]:
+        near, far, near_ports, far_ports = _join_directions(self._edges)
+        order = np.argsort(near, kind="stable")
+        bounds = np.searchsorted(near[order], np.arange(len(self._fabric.devices) + 1))
+        return (
+            bounds.tolist(),
+            far[order].tolist(),
+            _list_names(self._fabric, near_ports[order]),
+            _list_names(self._fabric, far_ports[order]),
+        )
+
+
+class LinkedPorts:
+    """The names of the ports of each device that have a link, in any plane."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        """Sort nothing yet."""
+        self._fabric = fabric
+
+    def list_names(self, device: int) -> Collection[str]:
+        """Return the names. Cost: O(ports of the device)."""
+        bounds, names = self._rows
+        return names[bounds[device] : bounds[device + 1]]
+
+    @cached_property
+    def _rows(self) -> tuple[list[int], list[str]]:
+        columns = columns_of(self._fabric)
+        ports = np.concatenate([columns.links.a, columns.links.b])
+        devices = columns.port_devices[ports]
+        order = np.argsort(devices, kind="stable")
+        bounds = np.searchsorted(devices[order], np.arange(len(self._fabric.devices) + 1))
+        return bounds.tolist(), _list_names(self._fabric, ports[order])
 
 
 class UsualPorts:
@@ -46,29 +105,31 @@ class UsualPorts:
 
     def __init__(
         self,
-        fabric: Fabric,
-        edges: EdgeColumns,
+        cables: CableIndex,
         groups: tuple[Collection[int], Collection[int]],
         linked: LinkedPorts,
     ) -> None:
-        """Read the cables between the groups. Cost: O(cables of the plane), as arrays.
+        """Read the cables between the groups. Cost: O(cables of the near devices).
 
         Args:
-            fabric: the names.
-            edges: the cables of the plane.
+            cables: of the plane.
             groups: the near devices, and the far devices.
             linked: the ports with a link.
         """
         self._linked = linked
-        near, far, near_ports, far_ports = _join_directions(edges)
-        is_between = np.isin(near, [*groups[0]]) & np.isin(far, [*groups[1]])
-        names = columns_of(fabric).port_names
-        self._near_by_far: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        self._far_by_near: dict[int, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        rows = (column[is_between].tolist() for column in (near, far, near_ports, far_ports))
-        for low, high, low_port, high_port in zip(*rows, strict=True):
-            self._near_by_far[high][low].add(str(names[low_port]))
-            self._far_by_near[low][high].add(str(names[high_port]))
+        self._near_by_far: dict[int, _PortUse] = defaultdict(_PortUse)
+        self._far_by_near: dict[int, _PortUse] = defaultdict(_PortUse)
+        self._near = _PortUse()
+        self._far_counts: dict[str, Counter[int]] = defaultdict(Counter)
+        """The number of cables to each far device, by the name of the near port."""
+        nears, fars = groups[0], frozenset(groups[1])
+        for near in nears:
+            for far, near_port, far_port in cables.list_cables(near):
+                if far in fars:
+                    self._near_by_far[far].add(near, near_port)
+                    self._far_by_near[near].add(far, far_port)
+                    self._near.add(near, near_port)
+                    self._far_counts[near_port][far] += 1
 
     def find_ends(self, near: int, far: int, num: int) -> tuple[Sequence[str], Sequence[str]]:
         """Return the ports of the near and of the far device at which some cables are absent.
@@ -87,36 +148,26 @@ class UsualPorts:
 
     def find_near_ports(self, near: int, num: int) -> Sequence[str]:
         """Return the ports of a near device that its peers use for any far device."""
-        peers: dict[int, set[str]] = defaultdict(set)
-        for ports_of in self._near_by_far.values():
-            for device, ports in ports_of.items():
-                peers[device] |= ports
-        return self._find_free(near, peers, num)
+        return self._find_free(near, self._near, num)
 
     def find_far_device(self, port: str) -> int | None:
         """Return the far device to which most cables from near ports of this name lead."""
-        counts = Counter(
-            {
-                far: sum(port in ports for ports in ports_of.values())
-                for far, ports_of in self._near_by_far.items()
-            }
-        )
-        if not counts.total():
+        counts = self._far_counts.get(port)
+        if not counts:
             return None
         ((far, count),) = counts.most_common(1)
         return far if count >= MIN_WITNESSES and 2 * count > counts.total() else None
 
-    def _find_free(self, device: int, ports_of: dict[int, set[str]], num: int) -> Sequence[str]:
+    def _find_free(self, device: int, use: _PortUse, num: int) -> Sequence[str]:
         """Return the ports that most others use, and that have no link on this device."""
-        others = [ports for other, ports in ports_of.items() if other != device]
-        counts = Counter(port for ports in others for port in ports)
-        usual = {
-            port
-            for port, count in counts.items()
-            if count >= MIN_WITNESSES and 2 * count > len(others)
-        }
-        free = usual - self._linked.list_names(device) if usual else usual
+        usual = use.list_usual(device)
+        free = usual.difference(self._linked.list_names(device)) if usual else usual
         return sorted(free, key=natural_key) if len(free) == num else ()
+
+
+def _list_names(fabric: Fabric, ports: Index) -> list[str]:
+    codes, texts = name_codes(columns_of(fabric).port_names, ports)
+    return [str(texts[code]) for code in codes.tolist()]
 
 
 def _join_directions(edges: EdgeColumns) -> tuple[Index, Index, Index, Index]:
