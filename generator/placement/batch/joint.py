@@ -190,6 +190,8 @@ class _Batch:
     span: int = 0
     saved_span: int = 0
     """By how much the moves so far reduced the span of gangs that had a place."""
+    num_settled: int = 0
+    """Gangs of the priorities that were placed and rearranged before, which come first."""
     moved: set[str] = field(default_factory=set)
     """Gangs that are not where they were first placed, or got a place later."""
     is_proved: bool = True
@@ -197,12 +199,13 @@ class _Batch:
 
     def improve(self, budget: Budget, options: BatchOptions) -> None:
         """Move gangs by local search, unless each of them lies in one leaf."""
+        num_settled, self.num_settled = self.num_settled, len(self.placed.requests)
         if self.placed.is_within_leaves:
             tiers = range(self.placed.base_snapshot.levels.root - 1)
             self.span = sum(SPAN_FACTOR**tier for tier in tiers) * len(self.placed.requests)
             self.is_proved = True
             return
-        batch = BatchMembers(self.placed, keeps_tiers=options.keeps_tiers)
+        batch = BatchMembers(self.placed, keeps_tiers=options.keeps_tiers, num_settled=num_settled)
         before = [member.place for member in batch.members]
         LocalSearch(batch.members, batch.free, budget).run()
         after = [member.place for member in batch.members]

@@ -2,7 +2,8 @@
 
 A *trial* removes some gangs and places them again in another order. It is kept if their total cost
 improves: for each priority, the highest first, the number of unplaced gangs and then the span. So
-no gang gains at the cost of a gang of higher priority, and no placed gang loses its place.
+no gang gains at the cost of a gang of higher priority, and no placed gang loses its place. A gang
+that was placed with an earlier priority moves only to a place that is no worse.
 
 Trials start from a gang that is not placed or may have a smaller span, together with nearby gangs:
 pairs, then triples, then shuffles of all of them. Deterministic; ends with the budget, or when no
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
+from operator import gt
 from typing import Final, NamedTuple, Protocol
 
 from generator.placement.budget import Budget, BudgetExhausted
@@ -63,6 +65,8 @@ class BatchMember:
     """None: the gang is not placed."""
     min_span: int
     """A lower bound on its span."""
+    is_settled: bool = False
+    """Whether it was placed before other members came, and must not get a worse place for them."""
 
     @property
     def is_shrinkable(self) -> bool:
@@ -161,6 +165,18 @@ class LocalSearch:
             for tier in range(LEAF_TIER, self._free.levels.root)
         }
 
+    def _is_worse(self, member: BatchMember, place: GangPlace) -> bool:
+        """Return whether a settled member would lose a tier, of all pods or of a group, or span."""
+        if not member.is_settled or member.place is None:
+            return False
+        now, then = self._tiers_of(place), self._tiers_of(member.place)
+        return place.span > member.place.span or any(map(gt, now, then))
+
+    def _tiers_of(self, place: GangPlace) -> list[int]:
+        """Return the tiers of the domains that hold all pods, and each group."""
+        rows = [[use.node for use in place.uses], *filter(None, place.positions)]
+        return [self._free.levels.common_tier(min(nodes), max(nodes)) for nodes in rows]
+
     def _try_order(self, order: Trial) -> bool:
         """Try an order; return whether it is better and therefore kept."""
         self._budget.spend(sum(member.placer.trial_cost for member, _ in order if member.placer))
@@ -185,7 +201,7 @@ class LocalSearch:
         places: list[GangPlace | None] = []
         for index, (member, rank) in enumerate(order):
             place = member.placer.place(self._free, rank) if member.placer else member.place
-            if place is None and member.place is not None:
+            if member.place is not None and (place is None or self._is_worse(member, place)):
                 return None
             places.append(place)
             spans[index] = place and place.span

@@ -149,8 +149,14 @@ def without_victims(snapshot: Snapshot, victims: Sequence[str], *, priority: int
 class BatchMembers:
     """The members of one batch, and the capacity that all of them leave free."""
 
-    def __init__(self, placed: PlacedGangs, *, keeps_tiers: bool) -> None:
-        """Build the members; with `keeps_tiers` no gang may move to a higher tier."""
+    def __init__(self, placed: PlacedGangs, *, keeps_tiers: bool, num_settled: int = 0) -> None:
+        """Build the members.
+
+        Args:
+            placed: the gangs so far.
+            keeps_tiers: whether no gang may move to a higher tier.
+            num_settled: the first gangs, which must not get a worse place for the others.
+        """
         self._placed, self._keeps_tiers = placed, keeps_tiers
         self._final = placed.final_snapshot
         self.free = FreeCapacity(self._final)
@@ -163,6 +169,8 @@ class BatchMembers:
             for request, placement in zip(placed.requests, placed.placements, strict=True)
         ]
         """One per gang, in the order in which they were placed."""
+        for member in self.members[:num_settled]:
+            member.is_settled = True
 
     def _is_fixed(self, request: PlacementRequest, placement: Placement) -> bool:
         """Return whether a gang stays where it is, or without a place."""

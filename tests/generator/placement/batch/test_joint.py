@@ -125,7 +125,35 @@ def test_gangs_of_low_priority_take_nothing_from_those_above_them(
     jointly = [of_gang[request.gang] for request in above]
     for before, after in zip(alone, jointly, strict=True):
         assert len(nodes_of(after)) >= len(nodes_of(before))
+        if before.tier is not None and after.tier is not None:
+            tiers = snapshot.levels.tiers
+            assert tiers.index(after.tier) <= tiers.index(before.tier)
     assert cost_by_priority(above, jointly) <= cost_by_priority(above, alone)
+
+
+@pytest.mark.parametrize(("priority", "tier_of_urgent"), [(0, "node"), (9, "leaf")])
+def test_a_gang_of_low_priority_does_not_take_the_one_node_that_another_shares(
+    priority: int, tier_of_urgent: str
+) -> None:
+    """All places in the leaf have one span, so only the tier says that `urgent` would lose."""
+    snapshot = snapshot_of([[[2, 1, 1]]], slots=2)
+    urgent, low = gang("urgent", 2, priority=9), gang("low", 2, required="node", priority=priority)
+    found = place_batch(snapshot, [urgent, low]).placements
+    assert found[0].tier == tier_of_urgent
+    assert found[1].is_feasible == (tier_of_urgent == "leaf")
+
+
+@pytest.mark.parametrize(("priority", "tier_of_pair"), [(0, "node"), (9, "leaf")])
+def test_a_gang_of_low_priority_does_not_take_the_node_of_a_group(
+    priority: int, tier_of_pair: str
+) -> None:
+    snapshot = snapshot_of([[[2, 1, 1, 1]]], slots=2)
+    urgent = gang("urgent", 2, 1, priority=9)
+    low = gang("low", 2, required="node", priority=priority)
+    found = place_batch(snapshot, [urgent, low]).placements
+    assert found[0].objective["histogram"] == (
+        {"node": 2} if tier_of_pair == "node" else {"leaf": 1, "node": 1}
+    )
 
 
 def test_a_gang_of_high_priority_is_placed_before_others_take_what_it_needs() -> None:
