@@ -183,14 +183,18 @@ class UniformGangs:
 
 
 def _is_uniform_gang(problem: Problem) -> bool:
-    """Return whether only tiers bound the gang, apart from slices that may lie in a leaf."""
+    """Return whether only tiers bound the gang, apart from slices that may lie in a leaf.
+
+    A slice that must lie on a node bounds more than the gang's own tier.
+    """
     request = problem.request
     is_sorted = bool(request.sort or request.strategies) or problem.spares_islands
     if request.preset is not Preset.OPTIMAL or is_sorted or problem.root <= LEAF_TIER:
         return False
     parts = build_parts(problem, tuple(group.count for group in request.groups), problem.root)
-    floor = parts[0].part_type.histogram_floor
-    return is_homogeneous(problem, parts) and (len(parts) == 1 or floor >= LEAF_TIER)
+    part_type, gang_tier = parts[0].part_type, min(problem.job_cap, LEAF_TIER)
+    is_within_leaf = len(parts) == 1 or part_type.histogram_floor >= LEAF_TIER
+    return is_homogeneous(problem, parts) and is_within_leaf and part_type.max_tier >= gang_tier
 
 
 def tightest_units(

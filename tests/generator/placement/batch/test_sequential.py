@@ -180,6 +180,15 @@ def test_it_uses_the_capacity_left_in_a_rack() -> None:
     assert nodes_used == ["n3", "n2", "n0", "n1", "n1"]
 
 
+def test_it_keeps_the_only_slice_of_a_gang_on_one_node() -> None:
+    nodes = {f"n{index}": NodeSpec(f"n{index}", {"slots": 2}) for index in range(3)}
+    snapshot = build_snapshot(racks(3), nodes)
+    sliced = workers(3, slices=[{"size": 3, "tier": "node"}])
+    requests = [request(gang=f"g{index}", groups=sliced) for index in range(MIN_REPEATS)]
+    found = place_sequentially(PlacedGangs.begin(snapshot), requests, explains=False).placements
+    assert [one.is_feasible for one in found] == [False] * MIN_REPEATS
+
+
 def test_it_uses_the_capacity_of_victims() -> None:
     slots = {"n0": 2, "n1": 2, "n2": 1}
     nodes = {name: NodeSpec(name, {"slots": many}) for name, many in slots.items()}
