@@ -25,6 +25,7 @@ from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.explain import find_refusal
 from generator.placement.groups import GangGroup
 from generator.placement.presets import Preset
+from generator.placement.problem.constraints import has_allowed_counts, satisfies_rules
 from generator.placement.problem.problem import Problem, build_problem
 from generator.placement.problem.request_parts import build_parts
 from generator.placement.request import PlacementRequest
@@ -44,13 +45,22 @@ NO_FIT = int(np.iinfo(np.int64).max)
 class _RankedLeaves:
     """How well each leaf holds the gangs that share a request: lower is better."""
 
-    request: PlacementRequest
-    max_tier: int
-    """Highest tier in a domain of which the gang may lie."""
+    problem: Problem
+    """Of one of the gangs, on the snapshot before the batch."""
     shape: int
     ranks: IntArray
     num_seen: int = 0
     """Changes of the free capacity that the ranks know."""
+
+    @property
+    def num_pods(self) -> int:
+        """The number of pods of each gang."""
+        return self.problem.request.groups[0].count
+
+    @property
+    def max_tier(self) -> int:
+        """Highest tier in a domain of which the gang may lie."""
+        return self.problem.job_cap
 
 
 class UniformGangs:
@@ -85,7 +95,7 @@ class UniformGangs:
             reserved = self._snapshot.free - view.free if is_reserved else None
             self._shape_indexes[key] = self._free.add_shape(shape, reserved)
         index = self._shape_indexes[key]
-        ranked = _RankedLeaves(request, problem.job_cap, index, np.empty(0, dtype=np.int64))
+        ranked = _RankedLeaves(problem, index, np.empty(0, dtype=np.int64))
         leaves = range(len(self._free.levels.starts[LEAF_TIER]))
         ranked.ranks = np.array([self._rank(ranked, leaf) for leaf in leaves], dtype=np.int64)
         return ranked
@@ -101,8 +111,8 @@ class UniformGangs:
             return None
         for node, count in pods.items():
             self._free.take(ranked.shape, node, count)
-        self._require_allowed(request, pods, ranked.max_tier)
         nodes = nodes_in_index_order(self._free.levels, request.groups[0], pods)
+        self._require_allowed(ranked.problem, nodes)
         names = tuple([self._snapshot.specs[node].name for node in nodes])
         tier = self._free.levels.common_tier(min(pods), max(pods))
         return Placement(
@@ -113,21 +123,19 @@ class UniformGangs:
             is_proved=True,
         )
 
-    def _require_allowed(
-        self, request: PlacementRequest, pods: dict[int, int], max_tier: int
-    ) -> None:
-        """Check an answer before it leaves: counts, tiers, and what its nodes have left.
+    def _require_allowed(self, problem: Problem, nodes: Sequence[int]) -> None:
+        """Check an answer before it leaves: its rules, and what its nodes have left.
 
         Raises:
             InvariantError: the placement breaks a rule.
         """
-        (group,) = request.groups
-        tier = self._free.levels.common_tier(min(pods), max(pods))
-        need = self._free.pod_need(dict(group.request))
-        is_full = any(self._free.free_quantities(node)[row] < 0 for node in pods for row, _ in need)
-        is_whole = sum(pods.values()) == group.count
-        if is_full or not is_whole or tier > max_tier:
-            raise InvariantError(f"the placement of gang {request.gang!r} breaks a rule")
+        need = self._free.pod_need(dict(problem.request.groups[0].request))
+        is_full = any(
+            self._free.free_quantities(node)[row] < 0 for node in set(nodes) for row, _ in need
+        )
+        is_whole = has_allowed_counts(problem, [len(nodes)])
+        if is_full or not is_whole or not satisfies_rules(problem, [nodes]):
+            raise InvariantError("the placement of a gang of a batch breaks a rule")
 
     def follow(self, before: Snapshot, after: Snapshot) -> None:
         """Apply what the full engine has changed to the free capacity."""
@@ -137,7 +145,7 @@ class UniformGangs:
 
     def _best_pods(self, ranked: _RankedLeaves) -> dict[int, int] | None:
         """Return the pods of a gang per node, in tree order; None if no leaf holds it."""
-        levels, count = self._free.levels, ranked.request.groups[0].count
+        levels, count = self._free.levels, ranked.num_pods
         leaf_of = levels.unit_of_node[LEAF_TIER]
         for leaf in {leaf_of.item(use.node) for use in self._free.changes[ranked.num_seen :]}:
             ranked.ranks[leaf] = self._rank(ranked, leaf)
@@ -169,7 +177,7 @@ class UniformGangs:
 
     def _rank(self, ranked: _RankedLeaves, leaf: int) -> int:
         """Return the slots of the tightest node that holds the gang, or the fewest nodes."""
-        num_pods = ranked.request.groups[0].count
+        num_pods = ranked.num_pods
         if self._free.slots_by_tier(ranked.shape)[LEAF_TIER].item(leaf) < num_pods:
             return NO_FIT
         slots, total = sorted(self._leaf_slots(ranked, leaf)), 0
