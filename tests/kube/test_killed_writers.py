@@ -33,6 +33,7 @@ from tests.kube.servers import Cluster, serving
 from tests.lab.api_server import ApiServer
 from tests.lab.wait import wait_until
 from tests.topology.synthetic.fabrics import swap
+from topology.model.errors import KubeUnavailable
 from topology.model.facts import Medium
 from topology.synthetic import FabricKind, SyntheticSpec
 
@@ -129,6 +130,21 @@ def test_kills_of_the_server_at_any_write_leave_a_valid_cluster_and_the_same_end
     assert write_undisturbed(root, first, second) == cluster.hypernodes()
 
 
+def await_observer(transport: KubeTransport) -> Observer:
+    """Return an observer once the server lists HyperNodes; after a start it first refuses to."""
+    found: list[Observer] = []
+
+    def observe() -> str | None:
+        try:
+            found.append(Observer(transport))
+        except KubeUnavailable as error:
+            return str(error)
+        return None
+
+    wait_until(observe, deadline_s=AFTER_RESTART_S, what="the server lists HyperNodes")
+    return found[-1]
+
+
 def kill_server_until_done(cluster: Cluster, goal: Scene, random: Random, *, most: int) -> int:
     """Kill the server while HyperNodes are written, at most so often; return how often."""
     access = find_credentials(
@@ -137,7 +153,7 @@ def kill_server_until_done(cluster: Cluster, goal: Scene, random: Random, *, mos
     for kills in range(most):
         due = random.randint(1, 6)
         with closing(KubeTransport(access)) as transport:
-            observer = Observer(transport)
+            observer = await_observer(transport)
 
             def kill(num: int, observer: Observer = observer, due: int = due) -> None:
                 if num == due:
