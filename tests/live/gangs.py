@@ -6,7 +6,7 @@ No kubelet and no controllers run: a gang uses its nodes until it is removed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from generator.placement.presets import Preset
 from tests.lab.api_server import ApiServer
@@ -79,3 +79,8 @@ def add_ready_node(api: ApiServer, name: str, labels: Mapping[str, str]) -> None
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}
     node["status"] = {"capacity": room, "allocatable": room, "conditions": [ready]}
     api.expect("PUT", f"{path}/status", node)
+
+
+def find_pod_number(pod: Mapping[str, Any]) -> int:
+    """Return the index of a pod in its gang, which ends the pod's name."""
+    return int(pod["metadata"]["name"].rpartition("-")[2])

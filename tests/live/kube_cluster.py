@@ -12,7 +12,7 @@ from generator.placement.presets import Preset
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.programs import Program
 from tests.lab.wait import wait_until
-from tests.live.gangs import HOST_LABEL, Gang, add_ready_node
+from tests.live.gangs import HOST_LABEL, Gang, add_ready_node, find_pod_number
 
 _FEATURES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
 GATES = f"--feature-gates={','.join(f'{name}=true' for name in _FEATURES)}"
@@ -83,7 +83,7 @@ class KubeCluster:
 
         def is_open() -> str:
             listed = self.api.expect("GET", f"{self._pods}?labelSelector={_GANG_LABEL}%3D{gang}")
-            pods = sorted(listed["items"], key=_find_number)
+            pods = sorted(listed["items"], key=find_pod_number)
             nodes = [pod["spec"].get("nodeName", "") for pod in pods]
             if all(nodes):
                 found.append(tuple(nodes))
@@ -126,10 +126,6 @@ def kube_cluster(folder: Path) -> Iterator[KubeCluster]:
             yield KubeCluster(api)
         finally:
             program.end()
-
-
-def _find_number(pod: dict[str, Any]) -> int:
-    return int(pod["metadata"]["name"].rpartition("-")[2])
 
 
 def _render_pod(name: str, gang: str, millicores: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from generator.placement.presets import Preset
 from tests.lab.api_server import ApiServer, find_assets
 from tests.lab.programs import Program
 from tests.lab.wait import wait_until
-from tests.live.gangs import HOST_LABEL, NODE_MILLICORES, Gang, add_ready_node
+from tests.live.gangs import HOST_LABEL, NODE_MILLICORES, Gang, add_ready_node, find_pod_number
 
 _GROUPS: Final = "scheduling.volcano.sh/v1beta1"
 _GROUP_OF_POD: Final = "scheduling.k8s.io/group-name"
@@ -126,7 +126,7 @@ class VolcanoCluster:
 
         def is_open() -> str:
             listed = self.api.expect("GET", f"{self._pods}?labelSelector={_GANG_LABEL}%3D{gang}")
-            pods = sorted(listed["items"], key=_find_number)
+            pods = sorted(listed["items"], key=find_pod_number)
             nodes = [pod["spec"].get("nodeName", "") for pod in pods]
             if all(nodes):
                 found.append(tuple(nodes))
@@ -177,10 +177,6 @@ def volcano_cluster(folder: Path) -> Iterator[VolcanoCluster]:
             yield VolcanoCluster(api)
         finally:
             program.end()
-
-
-def _find_number(pod: dict[str, Any]) -> int:
-    return int(pod["metadata"]["name"].rpartition("-")[2])
 
 
 def _render_pod(name: str, gang: str, millicores: int) -> dict[str, Any]:
