@@ -6,22 +6,28 @@ Names are foreign text: each is escaped for display once, here. The page shows i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from generator.history.finding_changes import build_fault_key
+from topology.findings.finding_causes import (
+    SEVERITY_RANK,
+    describe_evidence,
+    drop_consequences,
+    group_by_cause,
+)
 from topology.model.errors import show
 from topology.model.fabric import Fabric, columns_of
 from topology.model.facts import DeviceKind, Finding, FindingKind, PortName, render_finding
 from topology.model.ids import IdKind
-from topology.model.tree import TopologyTree
+from topology.model.tree import TopologyTree, all_nodes
 from topology.planes.plane import PlaneSplit
 
-PAGE_FORMAT: Final = 3
+PAGE_FORMAT: Final = 4
 _MAX_NAME: Final = 200
 _MAX_MESSAGE: Final = 600
 LINK_STATES: Final = ("good", "one-sided", "slow", "flapping", "down", "swapped")
@@ -86,6 +92,8 @@ def build_page_document(
     links, link_by_port = _list_links(fabric)
     planes = split.names[:_MAX_PLANES] if split else ()
     links["planes"] = _list_link_planes(split, planes) if split else []
+    listed = _list_by_cause(findings, frozenset(all_nodes(tree)))
+    findings = [row.finding for row in listed]
     _mark_links(links["state"], findings, link_by_port)
     hosts = [devices.number_of(name) for name in tree.nodes]
     unplaced = [[devices.number_of(row.node), show(row.reason, _MAX_NAME)] for row in tree.unplaced]
@@ -103,15 +111,50 @@ def build_page_document(
         "absent": _list_absent(findings, devices),
         "findings": [
             {
-                **render_finding_row(finding, devices.number_by_name),
-                "beganS": began.get(build_fault_key(finding), 0),
+                **render_finding_row(row.finding, devices.number_by_name),
+                "beganS": began.get(build_fault_key(row.finding), 0),
+                "cause": row.cause,
+                "evidence": row.evidence,
             }
-            for finding in findings
+            for row in listed
         ],
         "jobs": jobs,
         "changes": {key: row for key, row in (changes or {}).items() if key != "began"} or None,
         "devices": {"name": devices.names, "kind": devices.kinds, "ids": devices.ids},
     }
+
+
+class _ListedFinding(NamedTuple):
+    """A finding in the list of the page."""
+
+    finding: Finding
+    cause: int
+    """Its cause by place in the list: for a cause itself, for a missing link that a port explains
+    the finding that the port is down."""
+    evidence: str
+    """For a cause: what else was found of it."""
+
+
+def _list_by_cause(findings: Sequence[Finding], hosts: Collection[str]) -> list[_ListedFinding]:
+    """Return the findings, the most severe first, each cause before what else was found of it."""
+    ordered = sorted(findings, key=lambda finding: SEVERITY_RANK[finding.severity])
+    independent = drop_consequences(ordered)
+    rows: list[_ListedFinding] = []
+    for group in group_by_cause(independent, hosts):
+        cause = len(rows)
+        rows.append(_ListedFinding(group[0], cause, show(describe_evidence(group), _MAX_MESSAGE)))
+        rows += [_ListedFinding(finding, cause, "") for finding in group[1:]]
+    down = {
+        PortName(row.finding.device, row.finding.port or ""): place
+        for place, row in enumerate(rows)
+        if row.finding.kind is FindingKind.DOWN_PORT
+    }
+    kept = set(map(id, independent))
+    for finding in ordered:
+        if id(finding) not in kept:
+            cause = next(down[end] for end in finding.ports if end in down)
+            rows.append(_ListedFinding(finding, cause, ""))
+    return rows
 
 
 def _list_devices(fabric: Fabric | None) -> _Devices:
@@ -121,8 +164,12 @@ def _list_devices(fabric: Fabric | None) -> _Devices:
         names=[show(device.name, _MAX_NAME) for device in rows],
         kinds=[device.kind.value for device in rows],
         ids=[
-            [show(row.value, _MAX_NAME) for row in device.ids if row.kind in _ID_KINDS]
-            for device in rows
+            list(
+                dict.fromkeys(
+                    show(one.value, _MAX_NAME) for one in row.ids if one.kind in _ID_KINDS
+                )
+            )
+            for row in rows
         ],
     )
 

@@ -2,6 +2,7 @@
 
 Nothing here changes the tree. A finding names its ports and says what a person should do.
 
+finding_causes: findings by their cause, with what follows from it
 group_columns: the groups of devices as arrays
 kind_descriptions: the meaning of each kind of finding, and the advice
 missing_links: cables that symmetry expects and that are absent

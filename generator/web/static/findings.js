@@ -8,16 +8,22 @@ function ageOf(finding, since) {
   return finding.beganS > since ? "new" : "lasting";
 }
 
+// A finding that another one in the list explains needs no row of its own, unless rows are findings.
 function matchFindings(filters) {
   const device = filters.device.toLowerCase();
   const since = filters.since ? Date.parse(`${filters.since}T00:00:00Z`) / 1000 : 0;
   const gone = since ? page.changes?.gone ?? [] : [];
-  return [...page.findings, ...gone].map((finding) => ({ ...finding, age: ageOf(finding, since) })).filter((finding) =>
+  const aged = [...page.findings, ...gone].map((finding) => ({ ...finding, age: ageOf(finding, since) }));
+  const matches = aged.map((finding) =>
     finding.age !== null &&
     (!filters.kind || finding.kind === filters.kind) &&
     (!filters.severity || finding.severity === filters.severity) &&
     (!filters.age || finding.age === filters.age) &&
     (!device || [finding.device, ...finding.ports].some((name) => name.toLowerCase().includes(device))));
+  const found = aged.filter((_, place) => matches[place]);
+  if (filters.rows === "finding") return { found, rows: found };
+  const isOwnRow = ({ cause }, place) => cause === undefined || cause === place || !matches[cause];
+  return { found, rows: aged.filter((finding, place) => matches[place] && isOwnRow(finding, place)) };
 }
 
 // The order of a walk: along the hosts and leaves from the left, then the devices that have no place.
@@ -32,7 +38,7 @@ function addCell(row, text) {
   return cell;
 }
 
-function showRows(body, findings, limit) {
+function showRows(body, findings, limit, withEvidence) {
   body.replaceChildren();
   for (const finding of findings.slice(0, limit)) {
     const row = body.insertRow();
@@ -44,7 +50,8 @@ function showRows(body, findings, limit) {
     place.textContent = finding.port ? `${finding.device} port ${finding.port}` : finding.device;
     cell.append(place);
     const swaps = finding.swap.map(([one, other]) => `\nExchange the plugs at ${one} and ${other}.`);
-    addCell(row, finding.message + swaps.join("")).style.whiteSpace = "pre-line";
+    const evidence = withEvidence ? finding.evidence ?? "" : "";
+    addCell(row, finding.message + evidence + swaps.join("")).style.whiteSpace = "pre-line";
     addCell(row, finding.age || (finding.beganS ? showTime(finding.beganS) : ""));
     addCell(row, "☐");
   }

@@ -16,8 +16,14 @@ function listNodes(numbers) {
   return names.join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
+// Tiers may have any names; one that ends with a digit has no plural.
+function showCount(count, name) {
+  if (count === 1 || /\d$/.test(name)) return `${count} ${name}`;
+  return `${count} ${name.endsWith("leaf") ? `${name.slice(0, -1)}ves` : `${name}s`}`;
+}
+
 function describeSpread(row) {
-  const parts = Object.entries(row.spread).filter(([, count]) => count).map(([tier, count]) => `${count} ${tier}`);
+  const parts = Object.entries(row.spread).filter(([, count]) => count).map(([tier, count]) => showCount(count, tier));
   if (row.numOutside) parts.push(`${row.numOutside} outside of the tree`);
   return parts.join(", ");
 }
@@ -50,7 +56,7 @@ function showWanted(parent, jobs, quantity) {
     addText(parent, "p", `Nodes: ${listNodes(row.nodes)}`);
   } else addText(parent, "p", `A gang of ${size} does not fit: ${row.reason}.`);
   if (!row.verdicts.length) return;
-  addText(parent, "p", "What the engine says of each domain:");
+  addText(parent, "p", "Why this place, and not another:");
   const list = addText(parent, "ul", "");
   for (const [name, verdict, needs] of row.verdicts) addText(list, "li", `${verdict}: ${needs.startsWith(`${name}:`) ? "" : `${name}: `}${needs}`);
 }

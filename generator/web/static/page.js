@@ -9,7 +9,7 @@ function readAddress() { return new URLSearchParams(location.hash.slice(1)); }
 
 let gang = null; // whose hosts are marked in the picture
 const VIEWS = ["fabric", "findings", "jobs", "changes"];
-const KEPT = ["kind", "severity", "since", "age", "size", "tier"];
+const KEPT = ["kind", "severity", "since", "age", "by", "size", "tier"];
 
 function writeAddress() {
   const address = new URLSearchParams({ view: VIEWS.find((name) => !find(name).hidden) });
@@ -62,11 +62,14 @@ function search(text) {
   return exact >= 0 ? exact : page.devices.name.findIndex((name) => name.toLowerCase().includes(wanted));
 }
 
-function showFindings(limit = MAX_ROWS) {
-  const found = matchFindings({ kind: find("kind").value, severity: find("severity").value, device: find("device").value, since: find("since").value, age: find("age").value });
-  showRows(find("rows"), found, limit);
-  const cut = found.length > limit ? `, the first ${limit} are shown; the CSV and the work order have all` : "";
-  find("count").textContent = `${found.length} of ${page.findings.length} findings${cut}`;
+// Returns the findings that match; `order` sorts their rows.
+function showFindings(limit = MAX_ROWS, order = (rows) => rows) {
+  const value = (id) => find(id).value;
+  const { found, rows } = matchFindings({ kind: value("kind"), severity: value("severity"), device: value("device"), since: value("since"), age: value("age"), rows: value("by") });
+  showRows(find("rows"), order(rows), limit, value("by") !== "finding");
+  const folded = rows.length < found.length ? `, in ${rows.length} rows, one for each cause` : "";
+  const cut = rows.length > limit ? `, the first ${limit} are shown; the CSV and the work order have all` : "";
+  find("count").textContent = `${found.length} of ${page.findings.length} findings${folded}${cut}`;
   return found;
 }
 
@@ -150,10 +153,10 @@ function listen() {
   find("farther").addEventListener("click", () => change(() => picture.zoom(2)));
   find("whole").addEventListener("click", () => change(() => picture.showAll()));
   for (const id of ["plane", "rail"]) find(id).addEventListener("change", () => change(() => picture.chooseLinks(Number(find("plane").value), Number(find("rail").value))));
-  for (const id of ["kind", "severity", "device", "since", "age"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
+  for (const id of ["kind", "severity", "device", "since", "age", "by"]) find(id).addEventListener("input", () => { showFindings(); writeAddress(); });
   for (const id of ["size", "tier"]) find(id).addEventListener("input", () => { showJobs(); writeAddress(); });
   find("csv").addEventListener("click", () => saveFile("findings.csv", renderCsv(showFindings())));
-  find("order").addEventListener("click", () => { showRows(find("rows"), sortForWalk(showFindings(), layout), Infinity); print(); });
+  find("order").addEventListener("click", () => { showFindings(Infinity, (rows) => sortForWalk(rows, layout)); print(); });
   find("search").addEventListener("submit", (event) => {
     event.preventDefault();
     const device = search(find("name").value);

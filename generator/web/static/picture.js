@@ -121,10 +121,13 @@ class Picture {
     this.context.font = "12px system-ui, sans-serif";
     this.context.fillStyle = this.colors.page;
     this.context.fillRect(0, 0, this.width, this.height);
+    this.labels = [];
     this.drawDomains();
+    this.drawUnplaced();
     this.drawLinks();
     this.drawDevices();
     this.drawFaults();
+    this.drawLabels();
     return performance.now() - begun;
   }
 
@@ -150,11 +153,40 @@ class Picture {
     if (this.layout.others.length) this.write("other switches", 4, this.atRow(0) - 10, 200);
   }
 
+  // Hosts that are in no domain stand at the right.
+  drawUnplaced() {
+    const { context, colors, layout } = this;
+    const count = layout.order.length - page.hosts.length;
+    const from = Math.max(this.atX(page.hosts.length), -2);
+    const to = Math.min(this.atX(layout.order.length), this.width + 2);
+    if (!count || from > this.width || to - from < 4) return;
+    const y = this.atRow(layout.last);
+    context.strokeStyle = colors.soft;
+    context.lineWidth = 1;
+    context.setLineDash([4, 4]);
+    context.strokeRect(from + 1, y - 14, to - from - 2, 28);
+    this.write(`in no domain, ${count} hosts`, from + 5, y - 20, to - from - 8);
+  }
+
+  // Labels are drawn at the end, so that no line crosses them.
   write(text, x, y, width) {
     const most = Math.floor(width / 7);
-    if (most < 6) return;
-    this.context.fillStyle = this.colors.text;
-    this.context.fillText(text.length > most ? `${text.slice(0, most - 1)}…` : text, x, y);
+    if (most >= 6) this.labels.push([text.length > most ? `${text.slice(0, most - 1)}…` : text, x, y]);
+  }
+
+  drawLabels() {
+    const { context, colors } = this;
+    context.save();
+    context.setLineDash([]);
+    context.lineJoin = "round";
+    context.lineWidth = 3;
+    context.strokeStyle = colors.page;
+    context.fillStyle = colors.text;
+    for (const [text, x, y] of this.labels) {
+      context.strokeText(text, x, y);
+      context.fillText(text, x, y);
+    }
+    context.restore();
   }
 
   drawLinks() {

@@ -13,7 +13,7 @@ import pytest
 
 from generator.web import build_page_document, render_page
 from tests.generator.scenes import run
-from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.facts import Finding, FindingKind, PortName, Severity
 from topology.model.tree import DomainSpec, Unplaced, build_tree
 
 HOSTILE = "</script><script>alert(1)</script><!--\u202e\x1b[31m"
@@ -87,6 +87,34 @@ def test_a_tree_without_cables_has_hosts_and_no_links() -> None:
     document = build_page_document(tree, None, [])
     assert [document["devices"]["name"][host] for host in document["hosts"]] == ["node-1", "node-2"]
     assert document["links"]["a"] == []
+
+
+def test_a_finding_names_its_cause_and_each_cause_its_evidence() -> None:
+    def find(
+        kind: FindingKind, device: str, port: str | None = None, *ports: tuple[str, str]
+    ) -> Finding:
+        severity = Severity.INFO if kind is FindingKind.AUX_SWITCH else Severity.WARNING
+        ends = tuple(PortName(*end) for end in ports)
+        return Finding(kind, device, port, severity=severity, message="m", ports=ends)
+
+    tree = build_tree(
+        [DomainSpec("leaf-1", tier=1, parent=None, nodes=("node-1", "node-2"))], tiers=("leaf",)
+    )
+    findings = [
+        find(FindingKind.AUX_SWITCH, "leaf-9"),
+        find(FindingKind.MISSING_LINK, "leaf-1", None, ("leaf-1", "7"), ("leaf-2", "7")),
+        find(FindingKind.MISSING_LINK, "leaf-1", None, ("leaf-1", "1"), ("node-1", "eth0")),
+        find(FindingKind.SLOW_LINK, "node-1", "eth1"),
+        find(FindingKind.DOWN_PORT, "node-1", "eth0"),
+    ]
+    rows = build_page_document(tree, None, findings)["findings"]
+    assert [(row["kind"], row["cause"], row["evidence"]) for row in rows] == [
+        ("missing-link", 0, ""),
+        ("down-port", 1, " Also: slow-link port eth1."),
+        ("slow-link", 1, ""),
+        ("aux-switch", 3, ""),
+        ("missing-link", 1, ""),
+    ]
 
 
 def test_it_writes_the_file(tmp_path: Path) -> None:

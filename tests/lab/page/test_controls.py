@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.lab, pytest.mark.xdist_group("page")]
 STORAGE_SWITCHES: Final = 2
 FABRIC: Final = (
     *("--hosts", "32", "--rails", "4", "--radix", "16", "--medium", "ethernet"),
-    *("--storage-leaves", str(STORAGE_SWITCHES), "--swap", "1", "--lose-links", "2%"),
+    *("--storage-leaves", str(STORAGE_SWITCHES), "--swap", "1", "--lose-links", "6%"),
 )
 HASH: Final = "new URLSearchParams(location.hash.slice(1))"
 
@@ -140,6 +140,22 @@ def test_the_csv_has_every_finding_that_matches(
     assert all(" port " in row["ports"] for row in rows)
 
 
+def test_a_row_is_a_cause_or_on_request_a_finding(page: str, browser: Browser) -> None:
+    browser.open(f"{page}#view=findings")
+    count = "document.getElementById('rows').rows.length"
+    document = json.loads(browser.run("document.getElementById('document').textContent"))
+    findings = document["findings"]
+    assert browser.run(count) < len(findings)
+    browser.open(f"{page}#view=findings&by=finding")
+    assert browser.run(count) == len(findings)
+    hidden = [row for place, row in enumerate(findings) if row["cause"] != place]
+    kind = hidden[0]["kind"]
+    lead = findings[hidden[0]["cause"]]["kind"]
+    assert kind != lead
+    browser.open(f"{page}#view=findings&kind={kind}")
+    assert browser.run(count) == sum(row["kind"] == kind for row in findings)
+
+
 def test_the_work_order_follows_the_tree_and_prints_the_list_alone(
     page: str, browser: Browser
 ) -> None:
@@ -151,7 +167,8 @@ def test_the_work_order_follows_the_tree_and_prints_the_list_alone(
     names = document["devices"]["name"]
     place_of = {names[device]: place for place, device in enumerate(document["hosts"])}
     rows = browser.run("[...document.getElementById('rows').rows].map((r) => r.cells[2].innerText)")
-    assert len(rows) == len(document["findings"])
+    causes = [place for place, row in enumerate(document["findings"]) if row["cause"] == place]
+    assert len(rows) == len(causes) < len(document["findings"])
     devices = [row.partition(" port ")[0] for row in rows]
     places = [place_of[device] for device in devices if device in place_of]
     assert len(places) > 1

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
 from typing import Final
 
-from generator.cli.commands.fabric.finding_causes import (
+from generator.cli.output import WIDE, list_nodes, paint, render_table, show_count
+from topology.findings.finding_causes import (
     SEVERITY_RANK,
     describe_evidence,
     drop_consequences,
     group_by_cause,
 )
-from generator.cli.output import WIDE, list_nodes, paint, render_table, show_count
 from topology.findings.silences import SilencedRow, SilenceSplit
 from topology.model.errors import show
 from topology.model.facts import Finding, FindingKind, Severity
