@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess  # noqa: TID251 - its clock is another one
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -193,3 +195,32 @@ def test_it_waits_for_a_running_tick_after_a_stop_signal() -> None:
 
     run_until_signal(tick, period_s=60, on_stop=told.set)
     assert told.is_set()
+
+
+CLOCK_THAT_JUMPS = """
+import datetime, threading
+
+class Clock(datetime.datetime):
+    ahead = datetime.timedelta(0)
+
+    @classmethod
+    def now(cls, tz=None):
+        return super().now(tz) + cls.ahead
+
+datetime.datetime = Clock
+from runtime.clock import utc_now
+from runtime.periodic import PeriodicJob
+
+ticks = threading.Semaphore(0)
+job = PeriodicJob(ticks.release, period_s=0.1, now=utc_now)
+for ahead in (0, 20_000, 0, -2, 0):
+    Clock.ahead = datetime.timedelta(days=ahead)
+    assert all(ticks.acquire(timeout=10) for _ in range(5)), ahead
+job.wake(0.0)
+assert job.stop(deadline_s=10)
+"""
+
+
+def test_it_ticks_on_while_the_time_of_day_jumps_ahead_and_back() -> None:
+    ran = subprocess.run([sys.executable, "-c", CLOCK_THAT_JUMPS], check=False, timeout=100)
+    assert ran.returncode == 0
