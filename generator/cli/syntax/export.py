@@ -85,7 +85,7 @@ _PAGE: Final = "html"
 )
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    r"""Print the tree in the FORMAT of a scheduler or another tool.
+    """Print the tree in the FORMAT of a scheduler or another tool.
 
     \b
     hypernodes       HyperNodes of Volcano
@@ -102,11 +102,11 @@ def command(ctx: click.Context, /, **options: Any) -> None:
     configmap        the TopologyTree in a ConfigMap
     topograph        topograph's graph in JSON
     dot, graphml     a drawing of the tree
-    html             a page with the fabric and the findings, for a browser: one file, no network
+    html             a page with the fabric and the findings, in one HTML file
 
     Kubernetes objects have only the fields that Toponaut owns: apply them with kubectl apply
     --server-side --field-manager=toponaut-export -f -.
-    """
+    """  # noqa: D301 - click's mark for lines that stay as they are
     from generator.cli.commands.export import run
 
     run(ctx, **options)

@@ -40,8 +40,8 @@ def command(ctx: click.Context, /, **options: Any) -> None:
 
     Free capacity comes from --nodes, or with --kube from the cluster: the capacity that its pods
     leave free. Otherwise each node of the tree has one slot. If the gang does not fit, the exit
-    code is still 0, unless --check is given. hostfile, nodelist and ranks are then empty, and the
-    exit code is 5: mpirun takes an empty hostfile as this machine.
+    code is still 0, unless --check is given. The formats hostfile, nodelist and ranks then print
+    nothing and the exit code is 5, because mpirun takes an empty hostfile as this machine.
     """
     from generator.cli.commands.place import run
 

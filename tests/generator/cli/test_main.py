@@ -43,6 +43,7 @@ def test_it_explains_each_command(name: str) -> None:
     assert ran.code == ExitCode.OK
     assert ran.out.startswith("Usage: ")
     assert "  -h, --help" in ran.out
+    assert "\\b" not in ran.out  # a mark of click that was not understood
 
 
 def test_it_lists_the_options_of_sources_from_common_to_rare() -> None:

@@ -24,10 +24,10 @@ _KINDS: Final = ("node", "switch", "port", "domain", _GANG)
 def command(ctx: click.Context, /, kind: str, name: str, **options: Any) -> None:
     """Print all that is known about a node, a switch, a port, a domain or a gang.
 
-    NAME is a name, or an id such as a GUID or a MAC; of a port it is DEVICE:PORT, such as
+    NAME is a name, or an id such as a GUID or a MAC; the name of a port is DEVICE:PORT, such as
     node-0001:mlx5_0/1. Pods come from --pods, from --running or, with --kube, from the cluster:
-    they show which gangs run on a node, below a switch or in a domain. Of a gang, toponaut where
-    prints the same, and takes a tree instead of sources.
+    they show which gangs run on a node, below a switch or in a domain. toponaut where prints the
+    same about a gang, and also reads a saved tree.
     """
     if kind == _GANG:
         from generator.cli.commands import where

@@ -65,11 +65,11 @@ from topology.model.facts import (
 @watchable
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
-    """Print contradictions, missing data, and cables in the wrong port.
+    """List what is wrong with the cabling, or with the data about it, and what to do.
 
-    Text begins with a summary if there are many. toponaut describe shows what is connected where.
-    With --since, prints what is new, lasting and gone since then, by the history of `toponaut
-    serve`; without a source, up to its last record.
+    Ten rows or more begin with a summary. toponaut describe shows what is connected to a device.
+    With --since, the findings are compared with the history of `toponaut serve`, and each is new,
+    lasting or gone. Without a source, the last record of the history is compared.
     """
     from generator.cli.commands.fabric.findings import run
 

@@ -33,7 +33,7 @@ from generator.cli.options.value_types import OutputFolder
     "first, or a preset of --node-labels), with their values as the names of domains.",
 )
 @namespace_option
-@click.option("--approve", metavar="HASH", help="Take over as the plan with this hash says.")
+@click.option("--approve", metavar="HASH", help="Carry out the plan with this hash.")
 @output_option
 @click.pass_context
 def command(ctx: click.Context, /, **options: Any) -> None:
