@@ -1,5 +1,6 @@
 """The rights that the chart gives the generator for the outputs that the values name."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import yaml
 from generator.cli.commands.doctor.rights import list_needed_rights
 from generator.objects.outputs import OutputType
 from generator.publish.kinds import KINDS
+from tests.daemonset.readers import written
 from tests.daemonset.tools import NAMESPACE, render
+from tests.repository import ROOT
 
 WRITES = {"get", "list", "watch", "create", "patch", "delete"}
 OF_NODES = {"get", "list", "watch", "patch"}
@@ -59,3 +62,14 @@ def test_doctor_asks_for_the_rights_that_the_chart_gives(
         plural = f"{right.plural}/{right.subresource}" if right.subresource else right.plural
         needed.setdefault((right.group, plural), set()).add(right.verb)
     assert needed == rights(output, tmp_path)
+
+
+def test_the_examples_name_the_rights_that_their_outputs_need() -> None:
+    text = (ROOT / "docs/schedulers.md").read_text()
+    named = [set(one.split(",")) for one in re.findall(r"`\{([a-z,]+)\}`", text)]
+    (line,) = written("schedulers.md", "Before you begin")
+    assert set(re.findall(r"generator\.outputs=\{([a-z,]+)\}", line)) == {"labels,kueue"}
+    for example in sorted((ROOT / "examples/schedulers").glob("*/outputs.yaml")):
+        outputs = yaml.safe_load(example.read_text())["spec"]["outputs"]
+        needed = {one["type"] for one in outputs} - {OutputType.HYPERNODE.value}
+        assert not needed or needed in named, example

@@ -50,17 +50,17 @@ def cluster(other_api: ApiServer, tmp_path: Path) -> Iterator[Cluster]:
     made.clear()
 
 
-def run_llama(api: ApiServer) -> None:
-    """Run two pods of the gang `llama`."""
-    space = "/api/v1/namespaces/ml"
-    api.request("POST", "/api/v1/namespaces", {"metadata": {"name": "ml"}})
+def run_gang(api: ApiServer, namespace: str, name: str) -> None:
+    """Run two pods of a gang."""
+    space = f"/api/v1/namespaces/{namespace}"
+    api.request("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}})
     api.request("POST", f"{space}/serviceaccounts", {"metadata": {"name": "default"}})
     for number in range(2):
-        marks = {"scheduling.k8s.io/group-name": "llama"}
-        metadata = {"name": f"llama-{number}", "annotations": marks}
+        marks = {"scheduling.k8s.io/group-name": name}
+        metadata = {"name": f"{name}-{number}", "annotations": marks}
         spec = {"nodeName": f"node-{number + 1:04}", "containers": [{"name": "c", "image": "i"}]}
         made = api.expect("POST", f"{space}/pods", {"metadata": metadata, "spec": spec})
-        path = f"{space}/pods/llama-{number}/status"
+        path = f"{space}/pods/{name}-{number}/status"
         api.expect("PUT", path, made | {"status": {"phase": "Running"}})
 
 
@@ -70,7 +70,8 @@ def test_they_answer(cluster: Cluster, tmp_path: Path) -> None:
     folder = tmp_path / "pages"
     folder.mkdir()
     make_scene(folder)
-    run_llama(cluster.api)
+    run_gang(cluster.api, "ml", "llama")
+    run_gang(cluster.api, "default", "train")
     reader = Reader(tmp_path, cluster.api, folder=folder)
     with serving(cluster, tmp_path, "--period", "1s"):
         cluster.await_tree()

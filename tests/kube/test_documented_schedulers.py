@@ -80,5 +80,5 @@ def test_an_empty_list_takes_every_output_away(cluster: Cluster, tmp_path: Path)
     reader = Reader(tmp_path, cluster.api)
     with serving(cluster, tmp_path, "--period", "1s"):
         cluster.await_tree()
-        reader.type(written(PAGE, "Take the outputs away again")[0])
+        reader.type(written(PAGE, "Remove the outputs")[0])
         cluster.await_that(lambda: not cluster.hypernodes(), "no HyperNode is left")
