@@ -25,9 +25,9 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
     {
         FindingKind.ONE_SIDED_LINK: KindDescription(
             "warning",
-            "One end reports the cable. The other end could report it, because it lists Ethernet "
-            "ports, and does not. The link counts unless the silent end reports another cable.",
-            "Check that both ends send and receive. Check the transceivers.",
+            "Only one end reports the cable, although the other end reports its Ethernet ports. "
+            "The link counts, unless the other end reports another cable at this port.",
+            "Check that both ends send and receive LLDP. Check the transceivers.",
         ),
         FindingKind.SWAPPED_CABLE: KindDescription(
             "warning",
@@ -41,10 +41,10 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.MISSING_LINK: KindDescription(
             "warning",
-            "A device has fewer cables than its peers, and it or the other end would report them. "
-            "Where many peers have as few, this is the design.",
-            "Check the cable, the transceiver and the port. A `down-port` next to it shows which "
-            "port.",
+            "A device has fewer cables than its peers, and a report of either end would show "
+            "them. If many peers have as few cables, this is the design, and not a finding.",
+            "Check the cable, the transceiver and the port. A `down-port` of the same device "
+            "shows which port it is.",
         ),
         FindingKind.SLOW_LINK: KindDescription(
             "warning",
@@ -56,8 +56,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         FindingKind.DOWN_PORT: KindDescription(
             "warning",
             "A port of the plane is down, and most ports of the same name on other hosts are up. "
-            "Or its agent reports it down, and a sweep or its switch still lists its cable; the "
-            "cable counts until they no longer do.",
+            "Or the agent reports the port down, but a sweep or the switch still lists its cable."
+            " The cable then counts until they no longer list it.",
             "Check the cable, and that neither end is switched off. If the next sweep still lists "
             "the cable, check the agent.",
         ),
@@ -74,8 +74,8 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.AUX_SWITCH: KindDescription(
             "info",
-            "No host or domain belongs to this switch: it is for storage or management, or it lost "
-            "its hosts.",
+            "No host and no domain belongs to this switch. It is for storage or management, or it"
+            " lost its hosts.",
             "Check that this is intended.",
         ),
         FindingKind.DUPLICATE_NAME: KindDescription(
@@ -85,17 +85,17 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.DUPLICATE_ID: KindDescription(
             "error",
-            "Two devices claim one GUID or MAC, or the node list gives one ID to several nodes or "
-            "contradicts the reports, a sweep, a capture or a walk. One finding covers all IDs of "
-            "two devices. The message says which device each ID counts for.",
+            "Two devices have the same GUID or MAC. Or the node list gives one ID to several "
+            "nodes, or contradicts another source. One finding covers all IDs that two devices "
+            "share. Its message says which device has each ID.",
             "Look for cloned firmware, a moved card, or a node that reports false data. Correct "
             "the node list if it is wrong.",
         ),
         FindingKind.UNRESOLVED_HOST: KindDescription(
             "warning",
-            "The node of an HCA or NIC is unknown, so the HCA or NIC is not placed. HCAs that a "
-            "sweep describes as those of nodes whose reports list no HCA are one finding, and so "
-            "are captures without a chassis that match no device of another source.",
+            "The node of an HCA or NIC is unknown, so this HCA or NIC is not placed. HCAs in a "
+            "sweep whose nodes report no HCA are one finding. So are captures without a chassis "
+            "that match no other device.",
             "Run the agent on the node, or list the node's GUIDs or MACs.",
         ),
         FindingKind.SILENT_NODE: KindDescription(
@@ -105,122 +105,120 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
         ),
         FindingKind.STALE_REPORT: KindDescription(
             "warning",
-            "A report is more than three periods old, dated more than three periods in the future, "
-            "or it or a sweep has no usable time (no date, no zone, a year before 2000), or a walk "
-            "of a switch failed. The facts of the report still count.",
+            "A report is more than three periods old, or is dated more than three periods in the "
+            "future. Or a report or a sweep has no usable time, or a walk of a switch failed. The"
+            " facts of the report still count.",
             "Check the agent and its clock, or that the switch answers.",
         ),
         FindingKind.NO_LLDP: KindDescription(
             "warning",
-            "An Ethernet port receives no LLDP frame, and its peers do. The card's firmware "
+            "An Ethernet port receives no LLDP frames, but its peers do. The card's firmware "
             "consumes the frames, or the switch sends none.",
             "Turn off the firmware's LLDP agent, or turn on LLDP on the switch.",
         ),
         FindingKind.SWEEP_REFUSED: KindDescription(
             "error, warning",
-            "Every query of an InfiniBand sweep timed out, which is what an M_Key causes. The "
-            "finding is an error if nothing is known about the subnet.",
+            "Every query of an InfiniBand sweep timed out, as happens if the subnet has an M_Key."
+            " The finding is an error if nothing else is known about the subnet.",
             "Read the files of the subnet manager, or give the sweep the key: "
             "[sweeps.md](sweeps.md).",
         ),
         FindingKind.SWEEP_IGNORED: KindDescription(
             "warning, info",
-            "A node published a sweep but is not named as a sweeper, its sweep is dated in the "
-            "future, or it is the only node that reports a port in a subnet. The finding names the "
-            "node. Nothing else depends on that sweep. It is info if the node swept before and "
-            "another one took over.",
+            "A node published a sweep that does not count: the node is not named as a sweeper, "
+            "the sweep is dated in the future, or no other node reports a port in this subnet. "
+            "The finding names the node. It is info if another node has taken over from this one.",
             "List the node in `spec.sweepers`, or check who uses the token of its agent: "
             "[sweeps.md](sweeps.md#which-sweep-counts).",
         ),
         FindingKind.SWEEP_CONTRADICTED: KindDescription(
             "error",
-            "Many hosts contradict the sweep of their subnet. It moves no node.",
+            "Many hosts contradict the sweep of their subnet. This sweep moves no node.",
             "Check that the sweep reaches the whole subnet, and that the prefix is unique: "
             "[sweeps.md](sweeps.md#which-sweep-counts).",
         ),
         FindingKind.SWEEPS_DISAGREE: KindDescription(
             "warning",
-            "The elected node and its spare see different cables, or describe devices otherwise. "
-            "Nothing is moved that follows from only one of them. The finding names both nodes, "
-            "and says if one of them does not sweep any longer.",
-            "Wait for their next sweeps. If it stays, run `ibnetdiscover` on both, and list the "
-            "nodes that you trust in `spec.sweepers`.",
+            "The elected node and its spare see different cables, or describe a device "
+            "differently. Toponaut holds changes that only one of the two sweeps supports. The "
+            "finding names both nodes, and says if one of them no longer sweeps.",
+            "Wait for their next sweeps. If the finding stays, run `ibnetdiscover` on both nodes,"
+            " and list the nodes that you trust in `spec.sweepers`.",
         ),
         FindingKind.UNUSABLE_REPORT: KindDescription(
             "warning",
             "A report or a sweep of a node cannot be used: it is damaged, incomplete, of an "
-            "unknown version, or larger than that of any fabric. Of a host's report with [more "
-            "neighbors than a host has](sweeps.md#what-a-sweep-may-hold), the rest counts; of "
-            "anything else nothing counts, and an older sweep of the subnet counts instead.",
+            "unknown version, or larger than any real fabric needs. If a host reports [too many "
+            "neighbors](sweeps.md#what-a-sweep-may-hold), the rest of its report counts. "
+            "Otherwise nothing of the report counts. For a subnet, an older sweep counts instead.",
             "Check the version and the log of the agent on the node. If the agent did not write "
             "it, the node may be compromised.",
         ),
         FindingKind.UNDECIDABLE: KindDescription(
             "error, warning, info",
             "A host or domain has as many cables to one domain as to another, or a domain may be "
-            "part of its neighbor. Toponaut does not guess.",
+            "part of a neighboring one. Toponaut does not guess.",
             "Check the cables that the finding names.",
         ),
         FindingKind.NEAR_TIE: KindDescription(
             "warning",
-            "A domain was decided by a margin below 10 %. `toponaut tree -o json` shows the "
-            "`margin` of every domain.",
-            "Repair the other findings there.",
+            "The cables decide a domain by a margin of less than 10 %. `toponaut tree -o json` "
+            "shows the `margin` of every domain.",
+            "Repair the other findings of this domain first.",
         ),
         FindingKind.NOT_A_TREE: KindDescription(
             "warning, info",
-            "The wiring is a ring, a torus or a mesh. The tree is the deepest that is true for "
-            "this wiring.",
+            "The wiring is a ring, a torus or a mesh. The tree has only the tiers that are true "
+            "for this wiring.",
             "Rely on which nodes share a leaf. Do not rely on the tiers between the leaves and the "
             "top.",
         ),
         FindingKind.ISLAND: KindDescription(
             "warning",
-            "A domain has no cable to the largest one. No gang is placed across the two.",
-            "Check the up-links of the domain.",
+            "A domain has no cable to the largest part of the fabric. No gang is placed across "
+            "the two, unless its request allows it.",
+            "Check the uplinks of the domain.",
         ),
         FindingKind.TIER_MISMATCH: KindDescription(
             "warning, info",
-            "A cable or a domain skips a tier, or an NVLink domain does not nest in the leaves.",
+            "A cable or a domain skips a tier, or an NVLink domain is not inside one leaf.",
             "Check that this is intended. If it is not, move the cable.",
         ),
         FindingKind.UNUSABLE_FIELD: KindDescription(
             "error, warning",
-            "An entry in the list of nodes, or a setting of the tree in the Fabric object, has a "
-            "field that cannot be used. A setting without a last good value stops every plan "
-            "(error). In the list of nodes, the field is left out and the node stays listed; the "
-            "finding names file and row, and beyond 1000 nodes their number. What cannot be read "
-            "counts against new pods: a wrong taint or `schedulable` makes the node unschedulable, "
-            "a wrong free quantity, or one above the capacity, counts as used. The finding is an "
-            "error if an entry names no node at all: until it is corrected, nothing is planned "
-            "that could take a node out of its HyperNode.",
+            "A field in the list of nodes, or a setting of the tree in the Fabric object, cannot "
+            "be used. A setting that was never valid stops every plan; the finding is then an "
+            "error. In the list of nodes, Toponaut ignores the field and keeps the node. To be "
+            "safe, it treats a node with a wrong taint or `schedulable` as unschedulable, and a "
+            "wrong free quantity as used. If an entry names no node, the finding is an error, and"
+            " Toponaut takes no node out of its HyperNode until you correct the entry.",
             "Correct the entry that the finding quotes.",
         ),
         FindingKind.CUT_INPUT: KindDescription(
             "error",
-            "The end of a sweep, capture, walk or list of nodes is missing. A list in YAML may be "
-            "cut if its last line has no line break or no value. Nothing is planned from it, and "
-            "findings that compare cables are withheld, because what is absent may exist.",
+            "The end of a sweep, capture, walk or list of nodes is missing. A YAML list counts as"
+            " cut if its last line has no line break or no value. Toponaut plans nothing from "
+            "such input and compares no cables, because what is absent may exist.",
             "Give the whole file: repeat the sweep or the capture.",
         ),
         FindingKind.OUTPUT_REFUSED: KindDescription(
             "warning",
-            "An object of an output, or a label of a node, is not written: another writer owns it, "
-            "or the API server refuses it, or the output cannot be rendered. Or a HyperNode of "
-            "Toponaut was deleted, and a finalizer keeps it. Everything else is "
-            "written. At most 20 of each output are listed.",
+            "An object of an output, or a label of a node, is not written: another writer owns "
+            "it, the API server refuses it, or the output cannot be rendered. Or somebody deleted"
+            " a HyperNode of Toponaut, and a finalizer keeps it. Everything else is written. "
+            "Toponaut lists at most 20 findings of each output.",
             "Remove the other writer of the object or key, or change `spec.outputs`.",
         ),
         FindingKind.DOMAIN_TOO_LARGE: KindDescription(
             "error",
-            "A domain has so many members that no API server can store its HyperNode, which lists "
-            "each (1.5 MiB). Nothing is planned meanwhile.",
+            "A domain has more members than a HyperNode can list: an API server stores at most "
+            "1.5 MiB. Until this is corrected, Toponaut plans nothing.",
             "Check the cables of the domain, and which plane they are in.",
         ),
         FindingKind.GUESSED_KIND: KindDescription(
             "info",
-            "Without a list of nodes, Toponaut guessed which devices are switches from the devices "
-            "that see them.",
+            "There is no list of nodes, so Toponaut guessed which devices are switches from the "
+            "devices that are connected to them.",
             "List the nodes (`--nodes`).",
         ),
     }
