@@ -32,10 +32,10 @@ from generator.reconcile.plan import Action
 from generator.reconcile.previous_tree import select_decided
 from generator.reconcile.sweep_holds import find_sweep_holds
 from generator.reconcile.tree_decision import TreeDecision, build_decision
-from generator.store.base import StoredRecord
+from generator.store.base import StoredHyperNodes, StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from runtime.clock import utc_now
-from topology.model.errors import KubeForbidden, ParseError
+from topology.model.errors import KubeForbidden, KubeNotFound, ParseError
 
 
 class Plan(NamedTuple):
@@ -119,7 +119,13 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - loads the Kubernetes client
 
     with open_cluster(cluster, os.environ) as store:
-        read, fabric = store.read_hypernodes(), store.read_fabric()
+        fabric = store.read_fabric()
+        try:
+            read = store.read_hypernodes()
+        except KubeNotFound:
+            if parse_tree_spec(fabric)[0].has_hypernodes:
+                raise
+            read = StoredHyperNodes((), (), 0, is_missing=True)  # a cluster without Volcano
         problems, stored = [*read.problems], StoredRecord()
         gangs: tuple[Gang, ...] = ()
         try:

@@ -22,7 +22,7 @@ from generator.kube.quota import Quota
 from generator.kube.resources import Resource
 from generator.kube.transport import KubeRequest, LineStream, Transport
 from runtime.retry import Backoff, RefusalStreak, WaitContext
-from topology.model.errors import KubeError, KubeExpired, KubeUnavailable
+from topology.model.errors import KubeError, KubeExpired, KubeNotFound, KubeUnavailable
 from topology.model.kube_errors import error_of_status
 
 log = logging.getLogger(__name__)
@@ -69,13 +69,16 @@ class Reflector(Generic[Value]):
             resource: the kind to follow, in all namespaces.
             parse: returns the value to keep of each object.
             on_change: called in the reflector's thread; must not raise. The first list is also a
-                change, even if it is empty: it means that there are no objects.
+                change, even if it is empty: it means that there are no objects. So is the news that
+                the server does not serve the kind.
             pace: how to wait, and the stop request.
             config: the settings of lists and watches.
         """
         self.cache = Cache(parse, config.quota)
         self.is_synced = False
         """Whether a list was complete; before that, an empty cache does not mean no objects."""
+        self.is_missing = False
+        """Whether the server does not serve the kind, and no list was complete before."""
         self.problem = ""
         """Why the cache is not current at the moment; empty while it is."""
         self.num_lists = 0
@@ -125,6 +128,10 @@ class Reflector(Generic[Value]):
                 log.warning("cannot follow objects", extra=fields)
                 self._logged_problem = str(error)
         self.problem = str(error)
+        was_missing = self.is_missing
+        self.is_missing = isinstance(error, KubeNotFound) and not self.is_synced
+        if self.is_missing and not was_missing:
+            self._on_change([])
         self._pace.stop.wait(
             self._settings.backoff.delay_s(
                 self._failures, self._pace.uniform, asked_s=error.retry_after_s
@@ -136,7 +143,7 @@ class Reflector(Generic[Value]):
             self.cache, self._transport, self._resource, paging=self._settings.paging
         )
         is_first = not self.is_synced
-        self._version, self.is_synced = version, True
+        self._version, self.is_synced, self.is_missing = version, True, False
         self.num_lists += 1
         if changes or is_first:
             self._on_change(changes)

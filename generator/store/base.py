@@ -39,6 +39,8 @@ class StoredHyperNodes(NamedTuple):
     problems: tuple[ParseError, ...]
     num_files: int
     """The number of files or objects, good or bad."""
+    is_missing: bool = False
+    """Whether the cluster does not serve the kind: there are none, and none can be written."""
 
 
 class StoredRecord(NamedTuple):

@@ -158,8 +158,11 @@ class FollowedCluster:
 
     @property
     def is_synced(self) -> bool:
-        """Whether all kinds were listed once."""
-        return all(reflector.is_synced for _, reflector in self._reflectors)
+        """Whether all kinds were listed once; a cluster without Volcano has no HyperNodes."""
+        return all(
+            reflector.is_synced or (resource is HYPERNODES and reflector.is_missing)
+            for resource, reflector in self._reflectors
+        )
 
     @property
     def is_alive(self) -> bool:
@@ -182,7 +185,11 @@ class FollowedCluster:
     @property
     def problems(self) -> tuple[str, ...]:
         """Why kinds cannot be followed at the moment; empty while all are current."""
-        return tuple(reflector.problem for _, reflector in self._reflectors if reflector.problem)
+        return tuple(
+            reflector.problem
+            for resource, reflector in self._reflectors
+            if reflector.problem and not (resource is HYPERNODES and reflector.is_missing)
+        )
 
     def read_reports(self) -> StoredReports:
         """Return all reports.
@@ -218,11 +225,13 @@ class FollowedCluster:
         return tuple(pod.bound for pod in pods if pod is not None and pod.bound is not None)
 
     def read_hypernodes(self) -> StoredHyperNodes:
-        """Return all HyperNodes, ours and foreign ones.
+        """Return all HyperNodes, ours and foreign ones; none where Volcano's CRD is missing.
 
         Raises:
             KubeUnavailable: the objects were never listed.
         """
+        if self._hypernodes.is_missing:
+            return StoredHyperNodes((), (), 0, is_missing=True)
         listing = _build_known_listing(HYPERNODES, self._hypernodes)
         pending = self._own_hypernodes.pending()
         if pending:

@@ -46,8 +46,8 @@ PORT_OPTIONS = ("--metrics-listen", "127.0.0.1:0", "--health-listen", "127.0.0.1
 class Cluster:
     """A server with the reports of a scene's agents."""
 
-    def __init__(self, api: ApiServer, scene: Scene) -> None:
-        self.api = with_volcano(api)
+    def __init__(self, api: ApiServer, scene: Scene, *, has_volcano: bool = True) -> None:
+        self.api = with_volcano(api) if has_volcano else api
         self.scene = scene
         self.namespace = api.namespace()
         self.clear()

@@ -9,6 +9,7 @@ import yaml
 
 from generator.outputs.hypernode import HyperNode, Member, MemberType, render_manifest
 from generator.outputs.hypernode.model import build_unreadable
+from generator.store.base import StoredHyperNodes
 from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
 from tests.generator.store.test_directory import report
 from topology.model.errors import CutInput
@@ -34,7 +35,7 @@ def test_no_hypernode_of_a_file_that_ends_within_a_line_is_used(
 ) -> None:
     whole = render(OWN)
     (tmp_path / "whole.yaml").write_bytes(whole.decode().encode(encoding))
-    assert read_hypernodes(tmp_path) == ((OWN,), (), 1)
+    assert read_hypernodes(tmp_path) == StoredHyperNodes((OWN,), (), 1)
     for place in all_cuts(whole):
         (tmp_path / "whole.yaml").write_bytes(whole[:place].decode().encode(encoding))
         read = read_hypernodes(tmp_path)
@@ -86,7 +87,7 @@ def test_our_own_cut_file_is_named_and_written_anew(tmp_path: Path) -> None:
         assert read.problems or whole[place - 1 : place] == b"\n", place
         if found.is_ours:
             assert store.put(OWN)
-            assert store.read_hypernodes() == ((OWN,), (), 1)
+            assert store.read_hypernodes() == StoredHyperNodes((OWN,), (), 1)
 
 
 def test_a_foreign_cut_file_keeps_its_name(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import yaml
 from generator.outputs.hypernode import HyperNode, build_unreadable, render_manifest
 from generator.reconcile.apply import apply_plan
 from generator.reconcile.plan import plan_changes
+from generator.store.base import StoredHyperNodes
 from generator.store.directory import DirectoryStore, read_hypernodes, read_reports
 from generator.store.object_files import MAX_FILE_BYTES
 from tests.generator.reconcile.cluster import hypernode
@@ -48,7 +49,7 @@ def store(tmp_path: Path) -> DirectoryStore:
 
 def test_it_is_empty_before_the_first_write_and_creates_no_folder(store: DirectoryStore) -> None:
     assert store.read_reports() == ((), (), 0, ())
-    assert store.read_hypernodes() == ((), (), 0)
+    assert store.read_hypernodes() == StoredHyperNodes((), (), 0)
     assert not store.reports.parent.exists()
 
 
