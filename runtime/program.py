@@ -7,6 +7,7 @@ the same outcome at any time: one line on stderr and an exit code, never a trace
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import select
@@ -163,6 +164,7 @@ def run_program(load: Callable[[], Callable[[], object]]) -> None:
         _fail(f"{where}{error.strerror or error}")
     finally:
         _stop_signals.end()
+        gc.freeze()  # Python would look for garbage among all modules, and then free them anyway
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from generator.placement.wire import PodRequest, Tier
 from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show
 from topology.model.validation import describe_validation
+from topology.model.wire_model import DEFERRED
 
 MAX_REQUEST_BYTES: Final = 4 << 20
 MAX_RUNNING_BYTES: Final = 64 << 20
@@ -29,7 +30,7 @@ _STDIN: Final = "-"
 
 
 class _RunningModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(**DEFERRED, extra="forbid", frozen=True)
 
 
 Name = Annotated[str, Field(min_length=1)]
@@ -70,7 +71,7 @@ class _RunningDocument(_RunningModel):
     running: tuple[_GangRow, ...]
 
 
-_GANG_LIST: Final = TypeAdapter(tuple[_GangRow, ...])
+_GANG_LIST: Final = TypeAdapter(tuple[_GangRow, ...], config=DEFERRED)
 
 
 def read_running_gangs(file: Path) -> tuple[RunningGang, ...]:

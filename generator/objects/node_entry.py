@@ -29,6 +29,7 @@ from topology.model.ids import (
     parse_mac,
     parse_node_name,
 )
+from topology.model.wire_model import DEFERRED
 
 SLOTS: Final = "slots"
 MAX_PROBLEMS: Final = 5
@@ -58,11 +59,11 @@ Quantities = dict[str, Annotated[Decimal, PlainValidator(parse_exact_amount)]]
 
 
 class _StrictModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(**DEFERRED, extra="forbid", frozen=True)
 
 
 class _LenientModel(BaseModel):
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(**DEFERRED, extra="ignore", frozen=True)
 
 
 class _IdRow(_StrictModel):

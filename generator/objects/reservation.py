@@ -19,7 +19,7 @@ from generator.objects.fabric import Count, Timestamp
 from generator.objects.plane_config import PlaneName
 from topology.model.errors import ConfigError, show
 from topology.model.validation import describe_validation
-from topology.model.wire_model import WireModel
+from topology.model.wire_model import DEFERRED, WireModel
 from topology.planes.policy import COMPUTE
 from topology.reports.neighbor_report import API_VERSION, Name
 
@@ -120,7 +120,7 @@ class ReservationMetadata(BaseModel):
     """The object's name and age; all other metadata of an API server is ignored."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="ignore", frozen=True, populate_by_name=True
+        **DEFERRED, alias_generator=to_camel, extra="ignore", frozen=True, populate_by_name=True
     )
 
     name: Name

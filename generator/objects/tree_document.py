@@ -6,9 +6,11 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from topology.model.wire_model import DEFERRED
+
 
 class _TreeModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    model_config = ConfigDict(**DEFERRED, extra="forbid", populate_by_name=True)
 
 
 class DomainRow(_TreeModel):

@@ -17,21 +17,28 @@ from generator.objects.outputs import MAX_OUTPUTS, Output, OutputType, check_out
 from generator.objects.plane_config import DEFAULT_PLANES, PlaneChoice, PlaneModel, build_policies
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.validation import describe_validation
+from topology.model.wire_model import DEFERRED
 from topology.planes.policy import COMPUTE, DEFAULT_PLANE_NAMES, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME
 
 FABRIC_SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 _LAST_COUNTS: Final = "the last good value counts"
-_PLANES: Final = TypeAdapter(Annotated[tuple[PlaneModel, ...], Field(max_length=64)])
+_PLANES: Final = TypeAdapter(
+    Annotated[tuple[PlaneModel, ...], Field(max_length=64)], config=DEFERRED
+)
 _TIER_NAMES: Final = "tierNames"
 _PLANE_FIELD: Final = "planes"
 _WHOLE_SPEC: Final = ""
-_TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)])
+_TIERS: Final = TypeAdapter(Annotated[tuple[TierName, ...], Field(max_length=16)], config=DEFERRED)
 _OUTPUTS_FIELD: Final = "outputs"
 _PLANE_OF_OUTPUTS: Final = "outputs.plane"
 _MAX_SHOWN: Final = 10
-_SWEEPERS: Final = TypeAdapter(Annotated[tuple[NodeName, ...], Field(max_length=256)])
-_OUTPUTS: Final = TypeAdapter(Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)])
+_SWEEPERS: Final = TypeAdapter(
+    Annotated[tuple[NodeName, ...], Field(max_length=256)], config=DEFERRED
+)
+_OUTPUTS: Final = TypeAdapter(
+    Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)], config=DEFERRED
+)
 
 
 class UnknownSetting(NamedTuple):

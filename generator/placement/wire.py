@@ -21,6 +21,7 @@ from pydantic_core import PydanticKnownError
 
 from generator.placement.presets import Preset
 from generator.placement.quantities import MAX_REQUEST_UNITS, count_request, parse_amount
+from topology.model.wire_model import DEFERRED
 
 MAX_PODS = 1_000_000
 MAX_GROUPS = 256
@@ -75,7 +76,7 @@ PodRequest = Annotated[dict[Name, _Quantity], AfterValidator(count_request)]
 
 
 class _RequestModel(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(**DEFERRED, extra="forbid", frozen=True)
 
 
 class LayerRow(_RequestModel):

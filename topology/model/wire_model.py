@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
+
+DEFERRED: Final = ConfigDict(defer_build=True)
+"""Builds a validator when it is first used: a command loads many models and uses few of them.
+pydantic builds it under a lock, so threads can share a model."""
 
 
 class WireModel(BaseModel):
     """Frozen, camelCase on the wire, and strict: an unknown field is refused."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
+        **DEFERRED, alias_generator=to_camel, extra="forbid", frozen=True, populate_by_name=True
     )

@@ -27,7 +27,7 @@ from topology.model.facts import (
 )
 from topology.model.ids import Id, IdKind, natural_key, parse_guid, parse_mac
 from topology.model.validation import check_object, describe_validation
-from topology.model.wire_model import WireModel
+from topology.model.wire_model import DEFERRED, WireModel
 
 API_VERSION: Final = "toponaut.io/v1alpha1"
 REPORT_KIND: Final = "NeighborReport"
@@ -151,7 +151,7 @@ class ReportStatus(WireModel):
 class ReportMetadata(BaseModel):
     """The object's name; the fields that an API server adds are accepted and dropped."""
 
-    model_config = ConfigDict(extra="ignore", frozen=True)
+    model_config = ConfigDict(**DEFERRED, extra="ignore", frozen=True)
 
     name: Name
 
