@@ -24,7 +24,8 @@ from generator.cli.request_input import (
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
 from generator.objects.inventory import Inventory, build_node_specs
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import RunningGang
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.reservations.holds import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError

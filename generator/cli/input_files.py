@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from generator.objects.yaml_document import parse_document
-from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.wire import PodRequest, Tier
 from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, show

@@ -15,7 +15,7 @@ from generator.manifests.fields import ROOT, Field
 from generator.manifests.pods import parse_pod_fields
 from generator.manifests.resource_units import ONE_SLOT
 from generator.objects.document import mapping_at
-from generator.placement.cluster.snapshot import RunningGang
+from generator.placement.cluster.nodes import RunningGang
 from generator.placement.quantities import render_quantities
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.ids import natural_key

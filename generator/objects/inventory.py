@@ -24,7 +24,7 @@ from generator.objects.yaml_document import (
     parse_documents,
     refuse_repeated,
 )
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.text import decode_text
 

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from generator.objects.usable_fields import FieldFault, Path, validate_fields
 from generator.objects.yaml_document import ValueFault
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.quantities import count_capacity, parse_exact_amount
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Device, DeviceKind

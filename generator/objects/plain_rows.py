@@ -14,7 +14,7 @@ from typing import Final
 
 from generator.objects.node_entry import ListedNode, parse_entry
 from generator.objects.yaml_document import refuse_repeated
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from topology.model.ids import is_canonical_guid, is_canonical_mac, parse_node_name
 from topology.model.packed_ids import PackedIds
 

@@ -37,7 +37,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from generator.placement.answer import Placement, Reason
-    from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, Snapshot
+    from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+    from generator.placement.cluster.snapshot import Snapshot
     from generator.placement.engine import place
     from generator.placement.request import PlacementRequest, parse_request
 
@@ -54,12 +55,12 @@ __all__ = [
 ]
 
 _MODULE_OF = {
-    "NodeSpec": "cluster.snapshot",
+    "NodeSpec": "cluster.nodes",
     "Placement": "answer",
     "PlacementRequest": "request",
     "Reason": "answer",
-    "RunningGang": "cluster.snapshot",
-    "RunningPods": "cluster.snapshot",
+    "RunningGang": "cluster.nodes",
+    "RunningPods": "cluster.nodes",
     "Snapshot": "cluster.snapshot",
     "parse_request": "request",
     "place": "engine",

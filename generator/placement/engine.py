@@ -19,7 +19,8 @@ from generator.placement.answer import (
 )
 from generator.placement.budget import BudgetExhausted, QueryTime
 from generator.placement.cluster.gang_view import view_for
-from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.emulation.leaf_rows import refill_leaves
 from generator.placement.emulation.scored_domains import place_by_score
 from generator.placement.emulation.task_topology import place_by_buckets

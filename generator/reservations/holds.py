@@ -16,7 +16,8 @@ from typing import Final, NamedTuple
 
 from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase
-from generator.placement.cluster.snapshot import RunningGang, RunningPods, Snapshot, with_nominated
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, with_nominated
 from generator.reservations.records import Reservation
 from topology.model.errors import ParseError
 

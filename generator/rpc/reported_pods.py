@@ -7,13 +7,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from generator.placement.cluster.snapshot import (
-    ONE_SLOT,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    with_running,
-)
+from generator.placement.cluster.nodes import ONE_SLOT, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, with_running
 from generator.placement.quantities import count_request, render_quantities
 from generator.placement.request import PlacementRequest
 from generator.placement.wire import MAX_PODS

@@ -24,8 +24,8 @@ import click
 
 from generator.jobs.cluster import SlotCluster, UniformPods
 from generator.placement.batch.joint import BatchOptions, place_batch
+from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.snapshot import (
-    NodeSpec,
     Snapshot,
     build_snapshot,
     with_running,

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from generator.ingest.sweeps import build_sweep_claims, parse_sweep
 from generator.outputs.hypernode import render_hypernodes
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.reconcile.plan import plan_changes

@@ -23,7 +23,8 @@ import click
 from generator.cli.output import render_table
 from generator.jobs.cluster import SlotCluster, UniformPods
 from generator.placement.answer import Placement, render_placement
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot, with_running
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.engine import as_running_gang, place
 from generator.placement.request import PlacementRequest, parse_request
 from generator.simulation.replay.fabrics import build_tree_of_shape

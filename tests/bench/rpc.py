@@ -21,7 +21,8 @@ from typing import Final, NamedTuple
 import click
 import grpc
 
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.presets import Preset
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.messages.requests import encode_request

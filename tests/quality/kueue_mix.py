@@ -12,12 +12,8 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    build_snapshot,
-    with_running,
-    without_running,
-)
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot, with_running, without_running
 from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
 from generator.simulation.replay.fabrics import build_tree_of_shape

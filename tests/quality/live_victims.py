@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from generator.placement import NodeSpec, Snapshot, parse_request, place
-from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from generator.placement.cluster.nodes import RunningGang, RunningPods
 from tests.generator.scenes import run
 from tests.live.gang_days import GangDay, scene_of
 from tests.live.gangs import NODE_MILLICORES, Gang

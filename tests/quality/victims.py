@@ -12,12 +12,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    Snapshot,
-    build_snapshot,
-    with_running,
-)
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.engine import as_running_gang, place
 from generator.placement.presets import Preset
 from generator.placement.request import PlacementRequest, parse_request

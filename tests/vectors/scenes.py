@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.quantities import render_quantity
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 

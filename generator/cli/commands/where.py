@@ -40,7 +40,8 @@ from generator.manifests.resource_units import fit_units
 from generator.objects.inventory import SLOTS, Inventory, ListedNode, build_node_specs
 from generator.objects.pod_resources import PodUsage, parse_pod_usage, subtract_usage
 from generator.objects.yaml_document import parse_documents
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.quantities import count_request

@@ -1,6 +1,7 @@
 """The cluster as the engine sees it: a snapshot, and how many pods fit each node and domain.
 
-`snapshot`: nodes, free quantities, running gangs and nominations; how they change.
+`nodes`: nodes and running gangs, as their cluster describes them.
+`snapshot`: free quantities, running gangs and nominations, as arrays; how they change.
 `gang_view`: the cluster as one gang sees it, without what is kept for others.
 `levels`: the tree as contiguous ranges of nodes per tier.
 `shapes`: the shapes of a request, and how many pods fit each node and unit; cached.

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, UnknownTier
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, free_after
+from generator.placement.cluster.nodes import RunningGang
+from generator.placement.cluster.snapshot import Snapshot, free_after
 
 MAX_VIEWS = 16
 """Views that a snapshot caches; the cache is then cleared, which needs no lock."""

@@ -15,58 +15,12 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
-ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
 NOTHING_USED: Mapping[str, int] = MappingProxyType({})
 SOFT_TAINT = ":PreferNoSchedule"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeSpec:
-    """A node as its cluster describes it."""
-
-    name: str
-    capacity: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
-    free: Mapping[str, int] | None = None
-    """Capacity minus all pods that are not listed as running; None means the capacity."""
-    labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
-    taints: tuple[str, ...] = ()
-    """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
-    schedulable: bool = True
-
-    @property
-    def initial_free(self) -> Mapping[str, int]:
-        """Free quantities before running gangs are subtracted."""
-        return self.capacity if self.free is None else self.free
-
-
-@dataclass(frozen=True, slots=True)
-class RunningPods:
-    """Equal pods of a gang on one node."""
-
-    node: str
-    request: Mapping[str, int] = field(default_factory=lambda: ONE_SLOT)
-    count: int = 1
-    group: str | None = None
-    """Name of their group; None: the gang's only group."""
-    indices: tuple[int, ...] = ()
-    """Index of each pod in its group; empty if the indices are unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunningGang:
-    """A gang that runs; its pods are subtracted from the free capacity."""
-
-    gang: str
-    pods: tuple[RunningPods, ...]
-    priority: int = 0
-    preemptible: bool = True
-    min_pods: int | None = None
-    """Pods that it must keep; with fewer the whole gang is evicted. None: pods are independent."""
-    exclusive: str | None = None
-    """A tier: the gang's domains of this tier contain no other gang."""
 
 
 def fit_pods(free: Sequence[int], needs: Iterable[tuple[int, int]], most: int) -> int:

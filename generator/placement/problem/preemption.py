@@ -13,12 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from generator.placement.budget import Budget
-from generator.placement.cluster.snapshot import (
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    without_running,
-)
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, without_running
 from generator.placement.request import EvictionPolicy, PlacementRequest
 from topology.model.errors import InvariantError
 

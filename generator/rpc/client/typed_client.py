@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeVar
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import RunningGang
+from generator.placement.cluster.nodes import RunningGang
 from generator.placement.request import PlacementRequest
 from generator.rpc.client.connection import (
     Connection,

@@ -10,10 +10,8 @@ import numpy as np
 from generator.jobs.cluster import Ints, SlotCluster, UniformPods, sum_by_domain
 from generator.placement.answer import Placement
 from generator.placement.batch.joint import BatchOptions, place_batch
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
     Snapshot,
     build_snapshot,
     with_running,

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from generator.cli.exit_codes import ExitCode
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.preset_comparison import compare_presets
 from generator.placement.presets import Preset
 from tests.generator.cli.test_place import write_request

@@ -16,7 +16,7 @@ from generator.objects.inventory import (
     build_node_specs,
     parse_nodes,
 )
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from tests.effort import examples
 from tests.generator.scenes import kube_node
 from topology.model.facts import DeviceKind

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from topology.model.tree import API_VERSION, DomainSpec, build_tree
 

@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
 

@@ -14,13 +14,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from tests.generator.placement.referee import Unit
 from tests.generator.placement.scenes import TIERS, Paths, paths, tree_of
 from topology.model.tree import API_VERSION

@@ -6,13 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.presets import Preset
 from tests.generator.placement.referee import Layer, Leaf, Own, Scene
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree

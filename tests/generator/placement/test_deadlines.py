@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 
 from generator.placement import engine
 from generator.placement.budget import MAX_DELAY_S, MAX_DELAY_SHARE
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.request import parse_request

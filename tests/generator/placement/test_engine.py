@@ -7,7 +7,8 @@ import json
 import pytest
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
 from topology.model.tree import build_tree

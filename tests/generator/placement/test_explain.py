@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
 from topology.model.tree import DomainSpec, build_tree

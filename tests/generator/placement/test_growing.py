@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from tests.effort import examples

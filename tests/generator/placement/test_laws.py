@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement, render_placement
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
     Snapshot,
     build_snapshot,
     with_running,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import PRESETS, Preset
 from generator.placement.request import parse_request

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from generator.placement.cluster.snapshot import NodeSpec, with_running
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import with_running
 from generator.placement.engine import MAX_CACHED_ANSWERS, as_running_gang, place
 from tests.generator.placement.documents import cluster, racks, request, workers
 from tests.generator.placement.solve.test_greedy import MIXED, JumpingClock

@@ -7,7 +7,8 @@ import pytest
 
 from generator.objects.pods import BoundPod
 from generator.objects.reservation import ReservationPhase as Phase
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from tests.generator.reservations.worlds import NOON, World, cluster, id_of, request_of
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.reservations.documents import parse_stored_reservation, render_reservation
 from generator.reservations.records import Reservation, ReservationRequest

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from generator.objects.reservation import ReservationPhase as Phase
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult

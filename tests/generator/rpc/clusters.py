@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import RunningGang
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.request import PlacementRequest, parse_request
 from generator.rpc.messages.requests import encode_request
 from generator.rpc.toponaut.v1 import placement_pb2 as pb

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.rpc.client.typed_client import PlacementClient
 from generator.rpc.messages.requests import encode_request

@@ -8,7 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.request import parse_request
 from generator.rpc.messages.requests import decode_request, encode_request
 from generator.rpc.messages.resources import decode_resources, encode_resources

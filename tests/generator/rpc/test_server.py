@@ -15,7 +15,7 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 
-from generator.placement.cluster.snapshot import RunningGang, RunningPods
+from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
 from generator.rpc.client.typed_client import PlacementClient, PlacementServerError

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.reconcile.result import RoundOutcome
 from generator.rpc.client.typed_client import TopologyClient
 from generator.rpc.messages.requests import encode_request

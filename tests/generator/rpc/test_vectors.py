@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.snapshot import RunningGang, Snapshot, without_running
+from generator.placement.cluster.nodes import RunningGang
+from generator.placement.cluster.snapshot import Snapshot, without_running
 from generator.placement.engine import place
 from generator.placement.request import parse_request
 from generator.rpc.client.typed_client import PlacementClient

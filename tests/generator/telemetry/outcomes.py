@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from generator.objects.fabric import Condition, ConditionType, HeldPlan
 from generator.outputs.hypernode import HyperNode, Member, MemberType
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.reconcile.plan import Action, Op
 from generator.reconcile.result import RoundOutcome
 from tests.generator.rpc.clusters import tree_of

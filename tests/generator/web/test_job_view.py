@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from generator.placement.cluster.snapshot import NodeSpec, RunningGang, RunningPods, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.web.job_view import MAX_GANGS, build_job_view
 from topology.model.tree import build_tree

@@ -11,12 +11,8 @@ from typing import Final
 from generator.history.history_file import FILE_NAME, HistoryWriter
 from generator.history.recorder import HistoryRecorder
 from generator.objects.pods import BoundPod
-from generator.placement.cluster.snapshot import (
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    with_running,
-)
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, with_running
 from generator.reconcile.result import RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
 from generator.rpc.auth.tls import TlsFiles

@@ -15,10 +15,8 @@ from generator.placement.answer import Placement, render_placement
 from generator.placement.batch.joint import place_sequentially
 from generator.placement.batch.members import PlacedGangs, without_victims
 from generator.placement.batch.uniform_gangs import MIN_REPEATS, UniformGangs
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
     Snapshot,
     build_snapshot,
     with_nominated,

@@ -8,15 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.capacity import FreeCapacity
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.shapes import build_shapes
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-    with_running,
-)
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.request import PlacementRequest
 from tests.effort import examples
 from tests.generator.placement.documents import racks, request, workers

@@ -6,10 +6,8 @@ import pytest
 
 from generator.placement.batch.joint import place_batch
 from generator.placement.cluster.gang_view import view_for
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
     Snapshot,
     build_snapshot,
     with_nominated,

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from generator.placement.cluster.capacity import FreeCapacity, NodeUse
+from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.cluster.shapes import PodShape
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.snapshot import build_snapshot
 from tests.generator.placement.documents import racks
 
 NAMES = ("cpu", "gpu", "tpu")

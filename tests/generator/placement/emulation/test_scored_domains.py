@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.answer import Placement
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from tests.effort import examples
 from tests.generator.placement.documents import cluster, racks, request

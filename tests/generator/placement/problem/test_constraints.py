@@ -10,7 +10,8 @@ from unittest import mock
 import pytest
 
 from generator.placement import engine
-from generator.placement.cluster.snapshot import NodeSpec, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import build_answer, place
 from generator.placement.problem.constraints import is_allowed, require_allowed
 from generator.placement.problem.objective import Objective, PlacementCandidate

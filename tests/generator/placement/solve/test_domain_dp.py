@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
 from generator.placement.cluster import min_cover
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.solve import domain_dp
 from tests.effort import examples

@@ -10,13 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.levels import build_levels
-from generator.placement.cluster.snapshot import (
-    NodeSpec,
-    RunningGang,
-    RunningPods,
-    Snapshot,
-    build_snapshot,
-)
+from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.problem.objective import slots_after_use
 from generator.placement.problem.problem import Problem, build_problem

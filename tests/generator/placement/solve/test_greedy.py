@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from generator.placement.budget import Budget
-from generator.placement.cluster.snapshot import NodeSpec
+from generator.placement.cluster.nodes import NodeSpec
 from generator.placement.engine import place
 from generator.placement.presets import Preset
 from generator.placement.problem.problem import build_problem

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from generator.placement.answer import render_placement
 from generator.placement.budget import Budget
-from generator.placement.cluster.snapshot import NodeSpec, Snapshot, build_snapshot
+from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.presets import ObjectiveKey, Preset
 from generator.placement.problem.objective import Objective
