@@ -13,7 +13,7 @@ from typing import Annotated, Final, Self
 from pydantic import Field, StringConstraints, model_validator
 
 from generator.objects.plane_config import PlaneName
-from generator.outputs.catalog import ExportFormat, ExportSettings
+from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import MAX_FLAVOR_LABELS, FlavorSpec
 from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
 from topology.model.errors import ConfigError

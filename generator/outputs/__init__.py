@@ -6,7 +6,8 @@
 - slurm: topology.conf and topology.yaml
 - slinky, nfd: annotations and features of nodes
 - graph: the tree as a document or a drawing
-- catalog: every format by name
+- formats: the formats by name, and their settings
+- catalog: how a tree is rendered in each format
 - domain_names: the domain of each node in each tier, with padding
 - object_names: the names that Kubernetes accepts for objects
 - owned_object: a Kubernetes object with the fields that Toponaut owns

@@ -1,13 +1,13 @@
-"""Every format in which a tree can be exported, and how it is rendered."""
+"""How a tree is rendered in each of its formats."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.graph import (
     render_dot,
     render_graphml,
@@ -19,11 +19,9 @@ from generator.outputs.grove import render_grove_objects
 from generator.outputs.hypernode import render_hypernodes, render_manifest
 from generator.outputs.kai import render_kai_objects
 from generator.outputs.koordinator import render_koordinator_objects
-from generator.outputs.kueue import FlavorSpec, render_kueue_objects
+from generator.outputs.kueue import render_kueue_objects
 from generator.outputs.nfd import render_nfd_objects
 from generator.outputs.node_labels import (
-    DEFAULT_PREFIX,
-    LabelFamily,
     build_tier_keys,
     list_label_keys,
     render_label_objects,
@@ -43,48 +41,6 @@ from generator.outputs.slurm import (
 from topology.model.tree import TopologyTree
 
 Objects = tuple[OwnedObject, ...]
-DEFAULT_NAMESPACE: Final = "toponaut"
-"""The namespace of objects where no cluster says which."""
-
-
-class ExportFormat(StrEnum):
-    """The formats, by the name of the consumer."""
-
-    HYPERNODES = "hypernodes"
-    LABELS = "labels"
-    KUEUE = "kueue"
-    KAI = "kai"
-    KOORDINATOR = "koordinator"
-    GROVE = "grove"
-    SLURM_TREE = "slurm-tree"
-    SLURM_BLOCK = "slurm-block"
-    SLURM_YAML = "slurm-yaml"
-    SLINKY = "slinky"
-    NFD = "nfd"
-    CONFIG_MAP = "configmap"
-    TOPOGRAPH = "topograph"
-    DOT = "dot"
-    GRAPHML = "graphml"
-
-
-class ExportSettings(NamedTuple):
-    """What an admin chooses of the written objects."""
-
-    name: str = "toponaut"
-    """The name of objects of which there is one."""
-    namespace: str = DEFAULT_NAMESPACE
-    """The namespace of objects that have one."""
-    label_prefix: str = DEFAULT_PREFIX
-    label_families: tuple[LabelFamily, ...] = ()
-    """Keys of other tools that are written as well."""
-    is_padded: bool = True
-    """Whether numbers in the values of labels get four digits."""
-    flavor: FlavorSpec | None = None
-    """Kueue's ResourceFlavor; None writes none."""
-    has_aliases: bool = True
-    """Whether KAI's Topology names its levels by the tiers, which KAI before 0.17 refuses."""
-    kai_topology: str = ""
-    """The Topology of KAI that Grove's binding names; empty: `name`."""
 
 
 class Export(NamedTuple):

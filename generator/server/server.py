@@ -20,7 +20,7 @@ from generator.history import history_file
 from generator.history.history_file import HistoryWriter
 from generator.history.recorder import HistoryRecorder
 from generator.objects.pods import BoundPod
-from generator.outputs.catalog import DEFAULT_NAMESPACE
+from generator.outputs.formats import DEFAULT_NAMESPACE
 from generator.placement.cluster.snapshot import Snapshot
 from generator.publish.folder import FolderPublisher
 from generator.publish.request import Publisher

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from generator.outputs.catalog import ExportFormat, ExportSettings, render_export
+from generator.outputs.catalog import render_export
+from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
 from tests.lab.api_server import ApiServer, find_assets

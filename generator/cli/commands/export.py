@@ -19,7 +19,8 @@ from generator.cli.observation import (
 from generator.cli.options.value_types import is_label
 from generator.cli.output import show_count
 from generator.cli.source_values import parse_sources
-from generator.outputs.catalog import Export, ExportFormat, ExportSettings, render_export
+from generator.outputs.catalog import Export, render_export
+from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
 from generator.store.object_files import YAML_DUMPER, write_file

@@ -13,7 +13,7 @@ from generator.cli.options.value_types import (
     NamespaceName,
     OutputFolder,
 )
-from generator.outputs.catalog import ExportFormat
+from generator.outputs.formats import ExportFormat
 from generator.outputs.node_labels import DEFAULT_PREFIX, LabelFamily
 
 _PAGE: Final = "html"

@@ -7,7 +7,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from generator.outputs.catalog import ExportFormat, ExportSettings, render_export
+from generator.outputs.catalog import render_export
+from generator.outputs.formats import ExportFormat, ExportSettings
 from tests.generator.scenes import PAIRS, Scene, run
 from topology.model.tree import DomainSpec, build_tree
 
