@@ -37,7 +37,7 @@ class SweepRank(IntEnum):
     """Any node of a folder."""
 
 
-_NOTHING: Final = FabricStatus()
+_NOTHING: Final = FabricStatus.model_construct()
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,9 @@ class FabricSpec(WireModel):
     tier_names: Annotated[tuple[TierName, ...], Field(max_length=MAX_TIERS)] = ()
     """Bottom-up; further tiers keep their default names."""
     outputs: Annotated[tuple[Output, ...], Field(max_length=MAX_OUTPUTS)] = (
-        Output(type=OutputType.HYPERNODE),
+        Output.model_construct(type=OutputType.HYPERNODE),
     )
-    change_budget: ChangeBudget = ChangeBudget()
+    change_budget: ChangeBudget = ChangeBudget.model_construct()
     sweepers: Annotated[tuple[NodeName, ...], Field(max_length=256)] = ()
     """The only nodes that may sweep; empty: any node that is elected."""
     paused: Annotated[bool, Field(strict=True)] = False
@@ -163,9 +163,9 @@ class FabricDocument(WireModel):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["Fabric"] = FABRIC_KIND
-    metadata: ReportMetadata = ReportMetadata(name=FABRIC_NAME)
-    spec: FabricSpec = FabricSpec()
-    status: FabricState = FabricState()
+    metadata: ReportMetadata = ReportMetadata.model_construct(name=FABRIC_NAME)
+    spec: FabricSpec = FabricSpec.model_construct()
+    status: FabricState = FabricState.model_construct()
 
 
 def parse_fabric_document(document: object) -> FabricDocument:

@@ -127,8 +127,8 @@ class _KubeStatus(_LenientModel):
 
 class _KubeNode(_LenientModel):
     metadata: _KubeMetadata
-    spec: _KubeSpec = _KubeSpec()
-    status: _KubeStatus = _KubeStatus()
+    spec: _KubeSpec = _KubeSpec.model_construct()
+    status: _KubeStatus = _KubeStatus.model_construct()
 
 
 class _PlainForm(NamedTuple):

@@ -80,7 +80,7 @@ class TreeRecordDocument(WireModel):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["TreeRecord"] = RECORD_KIND
-    metadata: ReportMetadata = ReportMetadata(name=RECORD_NAME)
+    metadata: ReportMetadata = ReportMetadata.model_construct(name=RECORD_NAME)
     spec: TreeRecordSpec
 
 

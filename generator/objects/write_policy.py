@@ -28,7 +28,7 @@ _SOURCE: Final = f"{FABRIC_KIND} {FABRIC_NAME}"
 class WritePolicy(NamedTuple):
     """The settings for writing HyperNodes."""
 
-    budget: ChangeBudget = ChangeBudget()
+    budget: ChangeBudget = ChangeBudget.model_construct()
     is_paused: bool = False
     approved_plan: str = ""
     """Hash of the approved plan, empty if there is none."""

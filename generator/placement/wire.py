@@ -196,7 +196,7 @@ class Spec(_RequestModel):
     """(tier of the job, tier of every part): the first pair that can be met counts."""
     sort: list[SortRow] = []
     """Domains with more, or less, of a resource come first."""
-    affinity: AffinityRow = AffinityRow()
+    affinity: AffinityRow = AffinityRow.model_construct()
     """Roles that attract or repel each other."""
     traffic: list[tuple[Name, Name, Weight]] = []
     """(group, group, weight) of groups that communicate."""
@@ -204,7 +204,7 @@ class Spec(_RequestModel):
     """By tier: the most domains that the gang uses."""
     exclusive: Tier | None = None
     """A tier. The domains of this tier that the gang uses contain no other gang."""
-    options: OptionsRow = OptionsRow()
+    options: OptionsRow = OptionsRow.model_construct()
     """Options of single presets."""
     plane: Name = "compute"
     """The network that the gang uses."""

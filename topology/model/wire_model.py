@@ -9,7 +9,8 @@ from pydantic.alias_generators import to_camel
 
 DEFERRED: Final = ConfigDict(defer_build=True)
 """Builds a validator when it is first used: a command loads many models and uses few of them.
-pydantic builds it under a lock, so threads can share a model."""
+pydantic builds it under a lock, so threads can share a model. A default that is a model is made by
+`model_construct`, which needs no validator."""
 
 
 class WireModel(BaseModel):

@@ -91,8 +91,8 @@ class FabricObject(_Model):
 
     api_version: Literal["toponaut.io/v1alpha1"] = API_VERSION
     kind: Literal["Fabric"] = FABRIC_KIND
-    metadata: ReportMetadata = ReportMetadata(name=FABRIC_NAME)
-    status: FabricStatus = FabricStatus()
+    metadata: ReportMetadata = ReportMetadata.model_construct(name=FABRIC_NAME)
+    status: FabricStatus = FabricStatus.model_construct()
 
 
 def parse_fabric(document: object) -> FabricStatus:

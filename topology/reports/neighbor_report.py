@@ -188,7 +188,7 @@ class NeighborReport(WireModel):
     kind: Literal["NeighborReport"] = REPORT_KIND
     metadata: ReportMetadata
     spec: ReportSpec
-    status: ReportStatus = ReportStatus()
+    status: ReportStatus = ReportStatus.model_construct()
 
     @property
     def device_kind(self) -> DeviceKind | None:
