@@ -1,4 +1,4 @@
-"""Settings of the interpreter and of C libraries, mainly for a server.
+"""Settings of the interpreter and the C library, mainly for a server.
 
 They return free memory to the operating system and let RPC threads run: a round allocates and frees
 arrays of megabytes in one thread, while other threads must answer calls within milliseconds.
@@ -7,7 +7,6 @@ arrays of megabytes in one thread, while other threads must answer calls within 
 from __future__ import annotations
 
 import gc
-import os
 import sys
 from typing import Final
 
@@ -28,15 +27,6 @@ def collect_garbage_rarely() -> None:
     finds nothing.
     """
     gc.set_threshold(200_000, 20, 20)
-
-
-def start_no_blas_threads() -> None:
-    """Let numpy load without a pool of threads for linear algebra, which no code here uses.
-
-    It takes effect before numpy is loaded. OpenBLAS otherwise starts a thread for each further
-    processor, at the cost of half of what numpy takes to load. A value of the user counts.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def tune_for_server() -> None:

@@ -26,9 +26,10 @@ def kubectl_main() -> None:
 
 def _load(name: str) -> Callable[[], object]:
     from generator.cli.group import cli  # noqa: PLC0415 - a signal must not wait for imports
-    from runtime.memory import collect_garbage_rarely, start_no_blas_threads  # noqa: PLC0415
+    from runtime.library_settings import set_library_defaults  # noqa: PLC0415 - the same
+    from runtime.memory import collect_garbage_rarely  # noqa: PLC0415 - the same
 
-    start_no_blas_threads()
+    set_library_defaults()
     collect_garbage_rarely()
     return partial(cli, prog_name=name)
 

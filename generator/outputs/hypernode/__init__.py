@@ -13,26 +13,32 @@
 Imports `topology` only.
 """
 
-from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
-from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
-from generator.outputs.hypernode.lint import find_structure_problems, lint
-from generator.outputs.hypernode.model import (
-    OWN_LABELS,
-    PADDING_LABEL,
-    PADDING_LABELS,
-    PLACEHOLDER,
-    SOURCE_LABEL,
-    HyperNode,
-    Member,
-    MemberType,
-    build_unreadable,
-    parse_manifest,
-    render_manifest,
-    sort_members,
-)
-from generator.outputs.hypernode.problems import EFFECTS, HyperNodeProblem, ProblemKind
-from generator.outputs.hypernode.render import render_hypernodes
-from generator.outputs.hypernode.selector_lint import find_set_problems, resolve_selectors
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
+    from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
+    from generator.outputs.hypernode.lint import find_structure_problems, lint
+    from generator.outputs.hypernode.model import (
+        OWN_LABELS,
+        PADDING_LABEL,
+        PADDING_LABELS,
+        PLACEHOLDER,
+        SOURCE_LABEL,
+        HyperNode,
+        Member,
+        MemberType,
+        build_unreadable,
+        parse_manifest,
+        render_manifest,
+        sort_members,
+    )
+    from generator.outputs.hypernode.problems import EFFECTS, HyperNodeProblem, ProblemKind
+    from generator.outputs.hypernode.render import render_hypernodes
+    from generator.outputs.hypernode.selector_lint import find_set_problems, resolve_selectors
 
 __all__ = [
     "EFFECTS",
@@ -61,3 +67,40 @@ __all__ = [
     "select_named",
     "sort_members",
 ]
+
+_MODULE_OF = {
+    "Adoption": "adoption",
+    "EFFECTS": "problems",
+    "HyperNode": "model",
+    "HyperNodeProblem": "problems",
+    "HyperNodeTree": "forest",
+    "Member": "model",
+    "MemberType": "model",
+    "OWN_LABELS": "model",
+    "PADDING_LABEL": "model",
+    "PADDING_LABELS": "model",
+    "PLACEHOLDER": "model",
+    "ProblemKind": "problems",
+    "SOURCE_LABEL": "model",
+    "adopt_hypernodes": "adoption",
+    "build_hypernode_tree": "forest",
+    "build_unreadable": "model",
+    "find_set_problems": "selector_lint",
+    "find_structure_problems": "lint",
+    "lint": "lint",
+    "parse_manifest": "model",
+    "render_hypernodes": "render",
+    "render_manifest": "model",
+    "resolve_selectors": "selector_lint",
+    "select_named": "adoption",
+    "sort_members": "model",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used: few commands check HyperNodes or adopt them."""
+    if name not in _MODULE_OF:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+    return value
