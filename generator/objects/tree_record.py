@@ -24,7 +24,7 @@ from generator.outputs.hypernode import (
     HyperNode,
     Member,
     MemberType,
-    lint,
+    lint_hypernodes,
 )
 from topology.model.errors import ConfigError
 from topology.model.validation import describe_validation
@@ -180,7 +180,7 @@ def _unpack(parts: tuple[str, ...]) -> TreeRecord:
     content = _Content.model_validate_json(raw)
     rows = content.hypernodes
     hypernodes = None if rows is None else tuple(map(_build_hypernode, rows))
-    faults = lint(hypernodes or ())
+    faults = lint_hypernodes(hypernodes or ())
     if faults:
         raise ConfigError(f"spec.content: {faults[0]}")
     deleted = {(tier, name): at_s for tier, name, at_s in content.deleted}

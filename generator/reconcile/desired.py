@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from generator.objects.inventory import Inventory
 from generator.objects.tree_record import TreeRecord
 from generator.observe.observation import Observation
-from generator.outputs.hypernode import HyperNode, lint, render_hypernodes
+from generator.outputs.hypernode import HyperNode, lint_hypernodes, render_hypernodes
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
@@ -82,7 +82,7 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
         problem = f"{unknown}; {num_ours} HyperNodes stay unchanged"
         return PlannedChanges(problems=(ParseError(problem, source="HyperNodes"),))
     desired = render_hypernodes(observation.tree)
-    faults = lint(desired)
+    faults = lint_hypernodes(desired)
     if faults:
         raise InvariantError("; ".join(faults[:5]))
     return PlannedChanges(

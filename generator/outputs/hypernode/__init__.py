@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
     from generator.outputs.hypernode.forest import HyperNodeTree, build_hypernode_tree
-    from generator.outputs.hypernode.lint import find_structure_problems, lint
+    from generator.outputs.hypernode.lint import find_structure_problems, lint_hypernodes
     from generator.outputs.hypernode.model import (
         OWN_LABELS,
         PADDING_LABEL,
@@ -59,7 +59,7 @@ __all__ = [
     "build_unreadable",
     "find_set_problems",
     "find_structure_problems",
-    "lint",
+    "lint_hypernodes",
     "parse_manifest",
     "render_hypernodes",
     "render_manifest",
@@ -87,7 +87,7 @@ _MODULE_OF = {
     "build_unreadable": "model",
     "find_set_problems": "selector_lint",
     "find_structure_problems": "lint",
-    "lint": "lint",
+    "lint_hypernodes": "lint",
     "parse_manifest": "model",
     "render_hypernodes": "render",
     "render_manifest": "model",

@@ -23,7 +23,7 @@ _MAX_SHOWN: Final = 5
 _VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
-def lint(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
+def lint_hypernodes(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
     """Return one line per violation of an assumption of Volcano's scheduler."""
     return tuple(problem.line for problem in find_problems(hypernodes))
 

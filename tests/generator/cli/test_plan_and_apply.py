@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from generator.cli.exit_codes import ExitCode
-from generator.outputs.hypernode import HyperNode, lint, parse_manifest
+from generator.outputs.hypernode import HyperNode, lint_hypernodes, parse_manifest
 from generator.store.directory import DirectoryStore, read_hypernodes
 from tests.generator.scenes import RAILS, Scene, domain_names, run
 from topology.model.errors import StoreError
@@ -52,7 +52,7 @@ def test_it_plans_all_hypernodes_of_a_new_store_bottom_up(tmp_path: Path) -> Non
     tiers = [row["tier"] for row in ran.document]
     assert tiers == sorted(tiers)
     assert tiers[-1] > 1
-    assert not lint([parse_manifest(row["object"]) for row in ran.document])
+    assert not lint_hypernodes([parse_manifest(row["object"]) for row in ran.document])
     assert not (scene.root / "store" / "hypernodes").exists()
 
 

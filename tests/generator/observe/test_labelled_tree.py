@@ -11,7 +11,7 @@ from generator.observe.labelled_tree import (
     build_labelled_tree,
     parse_label_keys,
 )
-from generator.outputs.hypernode import lint, render_hypernodes
+from generator.outputs.hypernode import lint_hypernodes, render_hypernodes
 from tests.effort import examples
 from topology.model.errors import ConfigError
 from topology.model.tree import TopologyTree
@@ -115,7 +115,7 @@ def test_any_values_give_a_tree_that_volcano_takes(rows: list[tuple[str, str]]) 
     built = build_labelled_tree(nodes, KEYS)
     placed = set(built.tree.nodes) | {row.node for row in built.tree.unplaced}
     assert placed == set(nodes)
-    assert lint(render_hypernodes(built.tree)) == ()
+    assert lint_hypernodes(render_hypernodes(built.tree)) == ()
     by_path = {tuple(nodes[node].values()) for node in built.tree.nodes}
     assert len(leaves(built.tree)) == len(by_path)
     assert all(problem.isprintable() for problem in built.problems)

@@ -10,7 +10,7 @@ from generator.outputs.hypernode import (
     Member,
     MemberType,
     build_hypernode_tree,
-    lint,
+    lint_hypernodes,
 )
 from tests.effort import examples
 from tests.generator.reconcile.cluster import hypernode
@@ -81,27 +81,32 @@ LONG = "n" * 64
     ids=lambda value: value[:40] if isinstance(value, str) else "",
 )
 def test_it_reports_each_broken_rule(hypernodes: list[HyperNode], problem: str) -> None:
-    assert [line for line in lint(hypernodes) if line.startswith(problem)]
-    assert lint(hypernodes[::-1]) == lint(hypernodes)
+    assert [line for line in lint_hypernodes(hypernodes) if line.startswith(problem)]
+    assert lint_hypernodes(hypernodes[::-1]) == lint_hypernodes(hypernodes)
 
 
 def test_it_reports_nothing_for_a_valid_or_empty_set() -> None:
-    assert lint([POD, LEAF]) == ()
-    assert lint([]) == ()
+    assert lint_hypernodes([POD, LEAF]) == ()
+    assert lint_hypernodes([]) == ()
 
 
 def test_it_allows_volcano_its_own_names() -> None:
-    assert lint([HyperNode("leaf-hn-0", 1, "", LEAF.members, ((SOURCE_LABEL, "ufm"),))]) == ()
+    assert (
+        lint_hypernodes([HyperNode("leaf-hn-0", 1, "", LEAF.members, ((SOURCE_LABEL, "ufm"),))])
+        == ()
+    )
 
 
 def test_it_escapes_hostile_names() -> None:
-    assert all(line.isprintable() for line in lint([hypernode("leaf", 1, "\x1b[2J\u202e")]))
+    assert all(
+        line.isprintable() for line in lint_hypernodes([hypernode("leaf", 1, "\x1b[2J\u202e")])
+    )
 
 
 @settings(max_examples=examples(100), deadline=None)
 @given(observed=damaged())
 def test_it_accepts_any_damaged_set_and_reads_a_tree_from_it(observed: list[HyperNode]) -> None:
-    problems, read = lint(observed), build_hypernode_tree(observed)
+    problems, read = lint_hypernodes(observed), build_hypernode_tree(observed)
     if not problems and not any(found.is_padding for found in observed):
         assert read.problems == ()
         assert {domain.name for domain in read.tree.domains} == {one.name for one in observed}

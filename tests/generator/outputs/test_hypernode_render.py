@@ -6,7 +6,7 @@ from generator.outputs.hypernode import (
     OWN_LABELS,
     HyperNode,
     build_hypernode_tree,
-    lint,
+    lint_hypernodes,
     parse_manifest,
     render_hypernodes,
     render_manifest,
@@ -20,7 +20,7 @@ modest = settings(max_examples=examples(100), deadline=None)
 
 def rendered(*specs: DomainSpec) -> dict[str, HyperNode]:
     made = render_hypernodes(build_tree(specs, tiers=TIERS))
-    assert lint(made) == ()
+    assert lint_hypernodes(made) == ()
     return {found.name: found for found in made}
 
 
@@ -119,7 +119,7 @@ def test_it_writes_exact_matches_and_our_labels() -> None:
 @given(tree=trees())
 def test_it_keeps_every_rule_of_volcano_for_any_tree(tree: TopologyTree) -> None:
     made = render_hypernodes(tree)
-    assert lint(made) == ()
+    assert lint_hypernodes(made) == ()
     leaves = [node for found in made if found.tier == 1 for node in found.nodes]
     assert sorted(leaves) == sorted(tree.nodes)
 
