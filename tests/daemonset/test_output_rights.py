@@ -1,13 +1,14 @@
 """The rights that the chart gives the generator for the outputs that the values name."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from generator.cli.commands.doctor.rights import list_needed_rights
+from generator.cli.commands.doctor.rights import Right, list_needed_rights
 from generator.objects.outputs import OutputType
 from generator.publish.kinds import KINDS
 from tests.daemonset.readers import written
@@ -18,9 +19,9 @@ WRITES = {"get", "list", "watch", "create", "patch", "delete"}
 OF_NODES = {"get", "list", "watch", "patch"}
 
 
-def rights(output: OutputType | None, home: Path) -> dict[tuple[str, str], set[str]]:
+def rights(output: OutputType | None, home: Path, *more: str) -> dict[tuple[str, str], set[str]]:
     """Return the verbs that the roles of the generator allow, by group and resource."""
-    settings = [f"generator.outputs={{{output}}}"] if output else []
+    settings = [*([f"generator.outputs={{{output}}}"] if output else []), *more]
     answer = render(settings=settings, home=home)
     assert answer.returncode == 0, answer.stderr
     found: dict[tuple[str, str], set[str]] = {}
@@ -56,12 +57,26 @@ def test_an_output_gets_the_rights_that_it_needs_and_no_others(
 def test_doctor_asks_for_the_rights_that_the_chart_gives(
     output: OutputType | None, tmp_path: Path
 ) -> None:
-    needed: dict[tuple[str, str], set[str]] = {}
     outputs = [OutputType.HYPERNODE, *([output] if output else [])]
-    for right in list_needed_rights(outputs, NAMESPACE, walks_switches=False):
+    needed = list_needed_rights(outputs, NAMESPACE, walks_switches=False, keeps_history=False)
+    assert by_kind(needed) == rights(output, tmp_path)
+
+
+def test_doctor_asks_for_the_right_to_keep_a_history_if_the_chart_gives_it(tmp_path: Path) -> None:
+    needed = list_needed_rights(
+        [OutputType.HYPERNODE], NAMESPACE, walks_switches=False, keeps_history=True
+    )
+    assert by_kind(needed) == rights(None, tmp_path, "web.enabled=true")
+    assert {right.name for right in needed if right.plural == "configmaps"} == {"toponaut-history"}
+
+
+def by_kind(needed: Iterable[Right]) -> dict[tuple[str, str], set[str]]:
+    """Return the verbs by group and resource."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for right in needed:
         plural = f"{right.plural}/{right.subresource}" if right.subresource else right.plural
-        needed.setdefault((right.group, plural), set()).add(right.verb)
-    assert needed == rights(output, tmp_path)
+        found.setdefault((right.group, plural), set()).add(right.verb)
+    return found
 
 
 def test_the_examples_name_the_rights_that_their_outputs_need() -> None:

@@ -173,15 +173,22 @@ def _find_refused_rights(
     account = _read(transport, SERVICE_ACCOUNTS.path(ACCOUNT, namespace=namespace))
     if account.value is None:
         return account
-    arguments = [word for row in _list_containers(deployment) for word in as_rows(row.get("args"))]
+    options = _list_options(deployment)
     needed = list_needed_rights(
         list_outputs(fabric),
         namespace,
-        walks_switches=any(str(word).startswith("--switches") for word in arguments),
+        walks_switches="--switches" in options,
+        keeps_history="--history" in options,
     )
     return _as_fact(
         lambda: tuple(right for right in needed if not _is_allowed(transport, right, namespace))
     )
+
+
+def _list_options(deployment: Fact) -> frozenset[str]:
+    """Return the options of the generator, without their values."""
+    words = [word for row in _list_containers(deployment) for word in as_rows(row.get("args"))]
+    return frozenset(str(word).partition("=")[0] for word in words)
 
 
 def _is_allowed(transport: Transport, right: Right, namespace: str) -> bool:

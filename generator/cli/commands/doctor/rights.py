@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from generator.kube.lease import LEASE_NAME
 from generator.kube.resources import (
+    CONFIG_MAPS,
     FABRICS,
     HYPERNODES,
     LEASES,
@@ -19,6 +20,7 @@ from generator.kube.resources import (
 )
 from generator.objects.outputs import OutputType
 from generator.publish.kinds import KAI_POD_GROUPS, KINDS, NAMESPACED
+from generator.store.history_object import NAME as HISTORY_NAME
 from generator.telemetry.events import EVENTS
 from generator.telemetry.events import NAMESPACE as EVENTS_NAMESPACE
 
@@ -51,7 +53,7 @@ class Right(NamedTuple):
 
 
 def list_needed_rights(
-    outputs: Collection[str], namespace: str, *, walks_switches: bool
+    outputs: Collection[str], namespace: str, *, walks_switches: bool, keeps_history: bool
 ) -> list[Right]:
     """Return what the generator does in a cluster, without duplicates.
 
@@ -59,11 +61,15 @@ def list_needed_rights(
         outputs: the types in `spec.outputs`.
         namespace: of Toponaut.
         walks_switches: whether the generator writes reports of switches.
+        keeps_history: whether it keeps a history, which outlives its pod in a ConfigMap.
     """
     rights = [*_iterate_rights(outputs, namespace)]
     if walks_switches:
         rights += _rights_of(REPORTS, ("create", "patch", "delete"))
         rights += _rights_of(REPORTS, ("get", "patch"), subresource="status")
+    if keeps_history:
+        verbs = ("get", "create", "patch")
+        rights += _rights_of(CONFIG_MAPS, verbs, namespace=namespace, name=HISTORY_NAME)
     return list(dict.fromkeys(rights))
 
 
