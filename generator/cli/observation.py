@@ -16,7 +16,7 @@ from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, re
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree
-from generator.observe.observation import Observation, observe
+from generator.observe.observation import Observation, ObservationCache, observe
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.directory import read_hypernodes
 from generator.store.file_kinds import FileKind, expect_kind
@@ -53,6 +53,7 @@ def read_observation(
     *,
     names_of_tiers: str | None = None,
     previous: Path | TopologyTree | None = None,
+    memory: ObservationCache | None = None,
 ) -> LoadedObservation:
     """Read the sources of a fabric and infer its tree.
 
@@ -60,6 +61,7 @@ def read_observation(
         sources: where to read from.
         names_of_tiers: names separated by commas, lowest tier first.
         previous: the tree of the last generation, or its file.
+        memory: stores the state of the observation; it stays empty if the source is a tree.
 
     Raises:
         click.UsageError: no source is given, or an option that excludes --hypernodes.
@@ -88,6 +90,7 @@ def read_observation(
             now=utc_now(),
             previous=last_tree,
             names_of_tiers=tier_names or inputs.tier_names,
+            memory=memory,
         )
     if observation is None:
         exit_without_data(inputs.problems or [_build_no_data_problem(sources)])

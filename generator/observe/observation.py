@@ -27,6 +27,7 @@ from topology.incremental.incremental_tree import (
 from topology.model.claims import Claim, Key, PreviousOwners, SweptClaims
 from topology.model.facts import Finding, sort_findings
 from topology.model.tree import TopologyTree
+from topology.planes.plane import PlaneSplit
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ def observe(
     now: datetime,
     previous: TopologyTree | None = None,
     names_of_tiers: Sequence[str] = (),
+    memory: ObservationCache | None = None,
 ) -> Observation | None:
     """Return the tree and the findings of saved inputs, whose age means nothing.
 
@@ -68,8 +70,11 @@ def observe(
         now: with a time zone.
         previous: the previous generation's tree, whose names are carried over.
         names_of_tiers: bottom-up; empty: the default names.
+        memory: stores the state of the observation, for callers that need the cables too.
     """
-    observation = observe_fabric(inputs, previous=previous, names_of_tiers=names_of_tiers)
+    observation = observe_fabric(
+        inputs, previous=previous, names_of_tiers=names_of_tiers, memory=memory
+    )
     if observation is None:
         return None
     findings = sort_findings(
@@ -92,6 +97,11 @@ class ObservationCache:
         self.port_cache = HostPortCache()
         self._listed: tuple[Inventory | None, tuple[Claim, ...]] = (None, ())
         self._owners: PreviousOwners | None = None
+
+    @property
+    def split(self) -> PlaneSplit | None:
+        """The cables of the last observation and their planes; None without one."""
+        return None if self.known is None else self.known.split
 
     def collect_claims(self, inputs: Inputs) -> tuple[Claim | SweptClaims, ...]:
         """Return all claims; an unchanged inventory gives the identical claim objects."""

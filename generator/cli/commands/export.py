@@ -19,15 +19,15 @@ from generator.cli.observation import (
 from generator.cli.options.value_types import is_label
 from generator.cli.output import show_count
 from generator.cli.source_values import parse_sources
+from generator.observe.observation import ObservationCache
 from generator.outputs.catalog import Export, render_export
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
 from generator.store.object_files import YAML_DUMPER, write_file
 from generator.web import build_page_document, render_page
-from topology.join.fabric_join import build_fabric
 from topology.model.errors import ParseError, list_some, show
-from topology.planes.plane import split_planes
+from topology.planes.plane import PlaneSplit
 
 _MAX_NAMES: Final = 5
 PAGE: Final = "html"
@@ -38,11 +38,14 @@ def run(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa: AN
     """Run `toponaut export` with the values of its options."""
     settings, output, folder = _parse_settings(options), options.pop("output"), options.pop("out")
     names, previous = options.pop("tier_names"), options.pop("previous")
-    read = read_observation(parse_sources(options), names_of_tiers=names, previous=previous)
+    memory = ObservationCache(has_updates=False) if chosen == PAGE else None
+    read = read_observation(
+        parse_sources(options), names_of_tiers=names, previous=previous, memory=memory
+    )
     refuse_without_hosts(read)
     export = (
-        _render_page(read)
-        if chosen == PAGE
+        _render_page(read, memory.split)
+        if memory is not None
         else render_export(read.observation.tree, ExportFormat(chosen), settings)
     )
     if export.text is not None and output is not None:
@@ -86,10 +89,8 @@ def _parse_settings(options: dict[str, Any]) -> ExportSettings:
     )
 
 
-def _render_page(read: LoadedObservation) -> Export:
-    """Return the page. The fabric is joined again: an observation has no cables."""
-    fabric = build_fabric(read.inputs.all_claims) if read.inputs.claims else None
-    split = split_planes(fabric, read.inputs.planes.policies) if fabric else None
+def _render_page(read: LoadedObservation, split: PlaneSplit | None) -> Export:
+    """Return the page; without cables and planes if only a tree was read."""
     document = build_page_document(read.observation.tree, split, read.observation.findings)
     return Export("fabric.html", text=render_page(document))
 

@@ -12,8 +12,10 @@ from generator.cli.commands.fabric.running_jobs import read_gangs
 from generator.cli.observation import exit_with_problems, read_observation
 from generator.cli.output import WIDE, list_nodes, print_document, render_table
 from generator.cli.source_values import parse_sources
+from generator.observe.observation import ObservationCache
 from topology.join.fabric_join import build_fabric
 from topology.model.errors import ConfigError, show
+from topology.planes.plane import split_planes
 
 _PORT_HEADER: Final = ("PORT", "STATE", "RATE", "PLANE", "RAIL", "CONNECTED TO", "NOTE")
 _GBPS: Final = 1_000_000_000
@@ -28,12 +30,12 @@ def run(ctx: click.Context, /, output: str, *, kind: str, name: str, **options: 
     sources = parse_sources(options)
     if sources.is_tree and kind != "domain":
         raise click.UsageError("HyperNodes and labels have no devices: give another source")
-    read = read_observation(sources)
+    memory = ObservationCache(has_updates=False)
+    read = read_observation(sources, memory=memory)
     describer = FabricDescriber(
-        build_fabric(read.inputs.all_claims),
+        memory.split or split_planes(build_fabric(())),  # a tree has no devices
         read.observation.tree,
         read.observation.findings,
-        read.inputs.planes.policies,
         read_gangs(pods, running, sources.cluster),
     )
     document = _describe(describer, kind, name)

@@ -15,8 +15,7 @@ from topology.model.fabric_columns import Flags, name_codes
 from topology.model.facts import DeviceKind, Finding, render_finding
 from topology.model.ids import Id, natural_key
 from topology.model.tree import TopologyTree
-from topology.planes.plane import split_planes
-from topology.planes.policy import PlanePolicy
+from topology.planes.plane import PlaneSplit
 
 _MIN_RAILS: Final = 2
 
@@ -25,13 +24,17 @@ _MIN_RAILS: Final = 2
 class FabricDescriber:
     """A fabric, its tree and its findings."""
 
-    fabric: Fabric
+    split: PlaneSplit
+    """The fabric, and the planes of its ports."""
     tree: TopologyTree
     findings: Sequence[Finding]
-    policies: Sequence[PlanePolicy] = ()
-    """Rules that assign ports to planes."""
     gangs: NodesByGang | None = None
     """The nodes of each gang; None: unknown."""
+
+    @property
+    def fabric(self) -> Fabric:
+        """All devices, ports and links."""
+        return self.split.fabric
 
     def find_device(self, name: str, *, is_switch: bool) -> int | None:
         """Return the number of a host or a switch by its name, its node, or one of its ids."""
@@ -130,7 +133,7 @@ class FabricDescriber:
     def _describe_ports(self, device: int) -> list[dict[str, Any]]:
         numbers = [n for n, port in enumerate(self.fabric.ports) if port.device == device]
         links = self._links_of(set(numbers))
-        planes = split_planes(self.fabric, self.policies).port_planes
+        planes = self.split.port_planes
         rails = number_rails(self.fabric, planes.is_in(self.tree.plane))
         rows = []
         for number in numbers:
