@@ -1,4 +1,4 @@
-"""What a command loads before it does anything: its help, and errors of usage.
+"""What a command loads: for its help, for errors of usage, and until its first row.
 
 The modules that a child process has loaded are counted, not its time: a machine that is busy must
 not fail a test. `python -m tests.bench.start` measures the time.
@@ -7,18 +7,46 @@ not fail a test. `python -m tests.bench.start` measures the time.
 import subprocess  # noqa: TID251 - a process of its own shows what a command loads
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 import pytest
 
 from generator.cli.group import cli
+from tests.generator.scenes import run
+from tests.repository import ROOT
 
-HEAVY = (
-    *("numpy", "pydantic", "pydantic_core", "asyncio", "ssl", "sqlite3", "rich"),
-    *("grpc", "google", "pysnmp", "kubernetes", "urllib3", "cryptography"),
-    *("starlette", "uvicorn", "apscheduler", "prometheus_client"),
+REMOTE = (
+    *("asyncio", "ssl", "rich", "grpc", "google", "pysnmp", "kubernetes", "urllib3"),
+    *("cryptography", "starlette", "uvicorn", "apscheduler", "prometheus_client"),
 )
+"""What servers, clusters and switches need, and progress on a terminal."""
+HEAVY = (*REMOTE, "numpy", "pydantic", "pydantic_core", "sqlite3")
 """None of them is needed to say which options there are."""
+FABRIC = (*REMOTE, "sqlite3")
+RENDERERS = ("generator.outputs.catalog", "generator.outputs.slurm", "generator.web")
+ENGINE = ("generator.placement.engine", "generator.placement.solve", "generator.manifests")
+GANG = str(ROOT / "fixtures" / "demo" / "gang.yaml")
+SOURCES = ("--reports", "{folder}/fabric/reports", "--nodes", "{folder}/fabric/nodes.yaml")
+FIRST_ROWS = {
+    ("tree", *SOURCES): (*FABRIC, *RENDERERS, *ENGINE),
+    ("planes", *SOURCES): (*FABRIC, *RENDERERS, *ENGINE),
+    ("findings", *SOURCES): (*FABRIC, *RENDERERS, *ENGINE),
+    ("describe", "node", "node-0001", *SOURCES): (*FABRIC, *RENDERERS, *ENGINE),
+    ("place", "-f", GANG, *SOURCES): (*FABRIC, *RENDERERS),
+    ("place", "-f", GANG, "--translate"): (*FABRIC, *RENDERERS),
+    ("compare", "-f", GANG, *SOURCES): (*FABRIC, *RENDERERS),
+    ("export", "kueue", *SOURCES): (*FABRIC, *ENGINE),
+    ("plan", *SOURCES, "--observed", "{folder}/store/hypernodes"): (*FABRIC, *ENGINE),
+    ("lint", "{folder}/store/hypernodes"): (*FABRIC, *RENDERERS, *ENGINE),
+    ("reservations", "--store", "{folder}/store"): (*REMOTE, *RENDERERS),
+    ("inspect", "{folder}/fabric/nodes.yaml"): (*REMOTE, "numpy", "sqlite3", *RENDERERS, *ENGINE),
+    ("simulate", "fabric", "--hosts", "4", "--out", "{folder}/new"): (*REMOTE, "numpy", "sqlite3"),
+    ("schema", "request"): (*REMOTE, "numpy", "sqlite3"),
+    ("explain", "swapped-cable"): (*REMOTE, "numpy", "sqlite3"),
+    ("completion", "bash"): HEAVY,
+}
+"""Per command the modules that its first row does not need."""
 
 
 def list_paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -38,12 +66,26 @@ from generator.cli.group import cli
 try:
     cli({arguments!r}, prog_name="toponaut")
 finally:
-    print(*sorted({{name.partition(".")[0] for name in sys.modules}}), file=sys.stderr)
+    print(*sorted(sys.modules), file=sys.stderr)
+"""
+
+
+BUILT = """
+import pydantic
+import generator.cli.commands.fabric.tree, generator.cli.commands.place
+import generator.cli.commands.plan, generator.cli.commands.switches
+import generator.objects.reservation, generator.objects.tree_document
+models = [pydantic.BaseModel]
+for model in models:
+    models += model.__subclasses__()
+own = [model for model in models if model.__module__.startswith(("generator", "topology"))]
+print(len(own))
+print(*[model.__name__ for model in own if model.__pydantic_complete__])
 """
 
 
 def load(arguments: list[str], *, code: int) -> set[str]:
-    """Return the packages that a command with these arguments has loaded."""
+    """Return the modules that a command with these arguments has loaded."""
     program = [sys.executable, "-c", PROGRAM.format(arguments=arguments)]
     ran = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == code, ran.stderr
@@ -57,3 +99,33 @@ def test_the_help_of_a_command_loads_no_large_library(path: tuple[str, ...]) -> 
 
 def test_an_error_of_usage_loads_no_large_library() -> None:
     assert load(["tree", "--depth", "none"], code=2).isdisjoint(HEAVY)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small fabric, and a store with its HyperNodes."""
+    made = tmp_path_factory.mktemp("start")
+    fabric = made / "fabric"
+    assert run("simulate", "fabric", "--hosts", 16, "--rails", 2, "--out", fabric).code == 0
+    assert run("apply", *put(SOURCES, made), "--store", made / "store").code == 0
+    return made
+
+
+def put(words: tuple[str, ...], folder: Path) -> list[str]:
+    """Return words with the name of the folder."""
+    return [word.format(folder=folder) for word in words]
+
+
+@pytest.mark.parametrize("words", FIRST_ROWS, ids=lambda words: " ".join(words[:2]))
+def test_a_command_loads_only_what_its_first_row_needs(
+    words: tuple[str, ...], folder: Path
+) -> None:
+    assert load(put(words, folder), code=0) & {*FIRST_ROWS[words]} == set()
+
+
+def test_no_command_builds_a_validator_before_it_uses_it() -> None:
+    program = [sys.executable, "-c", BUILT]
+    ran = subprocess.run(program, capture_output=True, text=True, check=True, timeout=60)
+    models, built = ran.stdout.splitlines()
+    assert int(models) > 50
+    assert built == ""
