@@ -6,9 +6,10 @@
 - commands: what each command does, in modules of the same names
 - options: options that several commands share
 - exit_codes: what each exit code means, and the code of an answer with skipped input
-- kube_values, source_values, client_values: the cluster, sources and server that options name
+- connection_values, source_values: the cluster, the server and the sources that options name
 - serve_values, fabric_values: the settings of a server, and a synthetic fabric, from options
 - store_access: the store that a command writes to: a folder or a cluster
+- history_access: the history that a command reads
 - silence_file: the file that `--silence` names
 - observation: reads the sources and infers the tree
 - plan_input: reads what a plan depends on, and makes the plan

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.kube_values import parse_access
+from generator.cli.connection_values import parse_access
 from generator.ingest.sources import read_plane_file
 from generator.objects.plane_config import PlaneChoice
 from generator.rpc.auth.tls import TlsFiles

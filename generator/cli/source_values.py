@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.kube_values import parse_access
+from generator.cli.connection_values import parse_access
 from generator.ingest.sources import Sources
 from generator.objects.topology_levels import parse_topology_levels
 from generator.observe.labelled_tree import parse_label_keys

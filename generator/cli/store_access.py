@@ -1,14 +1,13 @@
-"""The store that a command writes to, a folder or a cluster, and the history that it reads."""
+"""The store that a command writes to: a folder or a cluster."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import click
 
@@ -22,10 +21,6 @@ from generator.reconcile.apply import HyperNodeStore
 from generator.store.base import StoredHyperNodes, StoredRecord
 from generator.store.directory import DirectoryStore
 from generator.store.folder_lock import FolderLock
-from topology.model.errors import StoreError
-
-if TYPE_CHECKING:
-    from generator.history.history_file import Generation, History
 
 
 class ApprovalStore(Protocol):
@@ -106,39 +101,6 @@ def open_publisher(
 
     with open_output_objects(cluster, os.environ, managers=MANAGERS) as objects:
         yield ClusterPublisher(objects, namespace=namespace, clock=monotonic)
-
-
-@contextmanager
-def open_given_history(store: Path | None, file: Path | None) -> Iterator[History]:
-    """Yield the history of a folder, or that of a file.
-
-    Raises:
-        click.UsageError: neither is given, or both are.
-        StoreError: there is no history, or it cannot be read.
-    """
-    if (store is None) == (file is None):
-        raise click.UsageError("give the history to read: either --store or --history")
-    from generator.history.history_file import FILE_NAME, open_history  # noqa: PLC0415 - loads SQLite
-
-    with open_history(file or (store or Path()) / FILE_NAME) as history:
-        yield history
-
-
-def find_generation_since(history: History, since: datetime) -> Generation:
-    """Return the generation of a time.
-
-    Raises:
-        StoreError: the history begins later.
-    """
-    generation = history.find_generation(int(since.timestamp()))
-    if generation is None:
-        raise StoreError(f"the history begins at {show_time(history.begin_s)}")
-    return generation
-
-
-def show_time(at_s: int) -> str:
-    """Return seconds since 1970 as a time in UTC."""
-    return f"{datetime.fromtimestamp(at_s, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @contextmanager

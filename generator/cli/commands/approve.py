@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from generator.cli.connection_values import parse_access
 from generator.cli.exit_codes import ExitCode
-from generator.cli.kube_values import parse_access
 from generator.cli.output import MAX_MESSAGE
 from generator.cli.store_access import open_plan_store
 from topology.model.errors import KubeError, StoreError, show

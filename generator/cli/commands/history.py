@@ -7,8 +7,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from generator.cli.history_access import open_given_history, show_time
 from generator.cli.output import CSV, print_csv, print_document, render_table
-from generator.cli.store_access import open_given_history, show_time
 from generator.history.history_file import Generation
 from generator.history.tree_changes import (
     ChangeCounts,

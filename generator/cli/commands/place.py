@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from generator.cli.client_values import ServerEndpoint, parse_server_endpoint
 from generator.cli.cluster_input import (
     ClusterInput,
     build_input_snapshot,
@@ -17,6 +16,7 @@ from generator.cli.cluster_input import (
     read_cluster_input,
     read_request,
 )
+from generator.cli.connection_values import ServerEndpoint, parse_server_endpoint
 from generator.cli.exit_codes import ExitCode
 from generator.cli.observation import exit_with_problems
 from generator.cli.output import list_nodes, print_document, show_count

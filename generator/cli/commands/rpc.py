@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from generator.cli.client_values import parse_server_endpoint
+from generator.cli.connection_values import parse_server_endpoint
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.objects.yaml_document import parse_documents
 from topology.model.errors import ConfigError, ParseError, show

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import click
 
+from generator.cli.connection_values import parse_access
 from generator.cli.exit_codes import ExitCode
-from generator.cli.kube_values import parse_access
 from generator.cli.output import paint, print_document
 from generator.kube.access import ClusterAccess
 from runtime.checks import Outcome, document_of_checks, render_checks

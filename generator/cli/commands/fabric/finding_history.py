@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import click
 
 from generator.cli.commands.fabric.finding_text import render_findings_text
+from generator.cli.history_access import find_generation_since, open_given_history, show_time
 from generator.cli.output import show_count
-from generator.cli.store_access import find_generation_since, open_given_history, show_time
 from generator.history.finding_changes import FindingAge, FindingChanges, compare_findings
 from topology.findings.silences import SilenceSplit
 from topology.model.facts import Finding, render_finding

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.connection_values import parse_access
 from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import read_input
-from generator.cli.kube_values import parse_access
 from generator.cli.observation import exit_with_problems, exit_without_data, list_node_labels
 from generator.cli.output import print_document, render_table, show_count
 from generator.kube.access import ClusterAccess

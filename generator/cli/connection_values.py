@@ -1,4 +1,4 @@
-"""The server to call, from the values of its options."""
+"""The cluster to read and the server to call, from the values of their options."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from generator.kube.access import ClusterAccess
 from generator.rpc.auth.key_files import ClientIdentity
 
 
@@ -15,6 +16,22 @@ class ServerEndpoint(NamedTuple):
     address: str
     """`HOST:PORT`."""
     identity: ClientIdentity
+
+
+def parse_access(options: dict[str, Any]) -> ClusterAccess | None:
+    """Remove the options of `kube_options` from a command's parameters, and return the cluster.
+
+    Returns None without --kube.
+
+    Raises:
+        click.UsageError: --kubeconfig or --context is given without --kube.
+    """
+    access = ClusterAccess(options.pop("kubeconfig"), options.pop("context"))
+    if options.pop("kube"):
+        return access
+    if any(access):
+        raise click.UsageError("--kubeconfig and --context need --kube")
+    return None
 
 
 def parse_server_endpoint(options: dict[str, Any]) -> ServerEndpoint | None:
