@@ -5,7 +5,7 @@
 - syntax: the options and the help of each command, one module per command, named like it
 - commands: what each command does, in modules of the same names
 - options: options that several commands share
-- exit_codes: what each exit code means, and the code of an answer with skipped input
+- exit_codes: what each exit code means, and the end of a command
 - connection_values, source_values: the cluster, the server and the sources that options name
 - serve_values, fabric_values: the settings of a server, and a synthetic fabric, from options
 - store_access: the store that a command writes to: a folder or a cluster

@@ -1,9 +1,15 @@
-"""The exit codes of `toponaut`. Scripts depend on them."""
+"""The exit codes of `toponaut`, and the end of a command. Scripts depend on the codes."""
 
 from __future__ import annotations
 
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from enum import IntEnum
+from typing import NoReturn
+
+import click
+
+from generator.cli.output import print_problems
+from topology.model.errors import ParseError, TopologyError
 
 
 class ExitCode(IntEnum):
@@ -30,3 +36,21 @@ def code_for(problems: Sized) -> ExitCode:
         problems: the input that was skipped.
     """
     return ExitCode.SKIPPED if len(problems) else ExitCode.OK
+
+
+def exit_with_problems(
+    ctx: click.Context, problems: Sequence[ParseError], code: ExitCode | None = None
+) -> NoReturn:
+    """Print the skipped input; exit with the given code, else 3 if input was skipped, else 0."""
+    print_problems(problems)
+    ctx.exit(code or code_for(problems))
+
+
+def exit_without_data(problems: Sequence[ParseError]) -> NoReturn:
+    """Print the skipped input, and end because there is no usable input.
+
+    Raises:
+        TopologyError: always.
+    """
+    print_problems(problems)
+    raise TopologyError("no usable input; nothing was changed")

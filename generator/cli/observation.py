@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import ExitCode, code_for
-from generator.cli.output import open_progress, print_problems, show_count
+from generator.cli.exit_codes import exit_without_data
+from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
-from generator.objects.inventory import Inventory
+from generator.objects.inventory import list_node_labels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree
 from generator.observe.observation import Observation, ObservationCache, observe
@@ -23,7 +23,7 @@ from generator.store.file_kinds import FileKind, expect_kind
 from generator.store.local_files import read_inventory, read_whole_file
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
-from topology.model.errors import ConfigError, ParseError, TopologyError, list_some, show
+from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import DeviceKind
 from topology.model.tree import (
     DomainSpec,
@@ -164,11 +164,6 @@ def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
     )
 
 
-def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
-    """Return the labels of each node."""
-    return {node.name: node.spec.labels for node in inventory.nodes}
-
-
 def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> LoadedObservation:
     """Return the tree that the labels of the nodes describe.
 
@@ -214,16 +209,6 @@ def derive_hypernode_tree(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree
     return built.tree, [ParseError(problem, source="HyperNodes") for problem in built.problems]
 
 
-def exit_without_data(problems: Sequence[ParseError]) -> NoReturn:
-    """Print the skipped input, and end because there is no usable input.
-
-    Raises:
-        TopologyError: always.
-    """
-    print_problems(problems)
-    raise TopologyError("no usable input; nothing was changed")
-
-
 def refuse_without_hosts(read: LoadedObservation) -> None:
     """Refuse a fabric without hosts: nothing could be placed in its tree.
 
@@ -261,11 +246,3 @@ def read_tree(file: Path) -> TopologyTree:
             return parse_tree(document.value if isinstance(document.value, dict) else {})
         except ConfigError as error:
             raise ConfigError(f"{source}:{document.line}: {show(str(error), 400)}") from error
-
-
-def exit_with_problems(
-    ctx: click.Context, problems: Sequence[ParseError], code: ExitCode | None = None
-) -> NoReturn:
-    """Print the skipped input; exit with the given code, else 3 if input was skipped, else 0."""
-    print_problems(problems)
-    ctx.exit(code or code_for(problems))

@@ -34,6 +34,7 @@ __all__ = [
     "ListedNode",
     "build_node_specs",
     "count_nodes",
+    "list_node_labels",
     "list_node_problems",
     "parse_node",
     "parse_nodes",
@@ -242,3 +243,8 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
     if inventory is None:
         return {name: NodeSpec(name) for name in placed}
     return {node.name: node.spec for node in inventory.nodes}
+
+
+def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
+    """Return the labels of each node."""
+    return {node.name: node.spec.labels for node in inventory.nodes}

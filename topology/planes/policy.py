@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from fnmatch import translate
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topology.model.fabric import FabricPort
 from topology.model.facts import GpuDistance, Medium
+
+if TYPE_CHECKING:
+    from topology.model.fabric import FabricPort  # loads numpy
 
 COMPUTE: Final = "compute"
 STORAGE: Final = "storage"

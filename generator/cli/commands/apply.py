@@ -9,8 +9,7 @@ from typing import Any, Final
 import click
 
 from generator.cli.commands.plan import print_verdict, publish, render_plan_text
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.output import open_progress, print_document, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,

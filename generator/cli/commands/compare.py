@@ -15,7 +15,7 @@ from generator.cli.cluster_input import (
     read_cluster_input,
     read_request,
 )
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import exit_with_problems
 from generator.cli.output import print_document, render_table, show_count
 from generator.cli.source_values import parse_sources
 from generator.placement.preset_comparison import PresetResult, compare_presets, render_comparison

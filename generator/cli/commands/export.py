@@ -10,12 +10,8 @@ from typing import Any, Final
 import click
 import yaml
 
-from generator.cli.observation import (
-    LoadedObservation,
-    exit_with_problems,
-    read_observation,
-    refuse_without_hosts,
-)
+from generator.cli.exit_codes import exit_with_problems
+from generator.cli.observation import LoadedObservation, read_observation, refuse_without_hosts
 from generator.cli.options.value_types import is_label
 from generator.cli.output import show_count
 from generator.cli.source_values import parse_sources

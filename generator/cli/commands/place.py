@@ -17,8 +17,7 @@ from generator.cli.cluster_input import (
     read_request,
 )
 from generator.cli.connection_values import ServerEndpoint, parse_server_endpoint
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.output import list_nodes, print_document, show_count
 from generator.cli.placement_text import HostListFormat, render_host_list, render_placement_text
 from generator.cli.source_values import parse_sources

@@ -8,8 +8,7 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.output import open_progress, print_document, render_table, show_count
 from generator.cli.plan_input import Plan, add_store_reports, build_plan, read_observed
 from generator.cli.source_values import parse_sources

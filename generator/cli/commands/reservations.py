@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from generator.cli.connection_values import parse_access
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import exit_with_problems
 from generator.cli.output import list_nodes, print_document, render_table
 from generator.kube.access import ClusterAccess
 from generator.reservations.documents import render_reservation

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.output import (
     open_progress,
     print_document,

@@ -13,8 +13,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
+from generator.cli.exit_codes import exit_with_problems
 from generator.cli.input_files import MAX_RUNNING_BYTES, read_input, read_running_gangs
-from generator.cli.observation import exit_with_problems, read_observation, read_tree
+from generator.cli.observation import read_observation, read_tree
 from generator.cli.output import list_nodes, print_document, render_table, show_count
 from generator.cli.request_input import find_max_resources
 from generator.cli.source_values import parse_sources

@@ -38,12 +38,14 @@ FIRST_ROWS = {
     ("compare", "-f", GANG, *SOURCES): (*FABRIC, *RENDERERS),
     ("export", "kueue", *SOURCES): (*FABRIC, *ENGINE),
     ("plan", *SOURCES, "--observed", "{folder}/store/hypernodes"): (*FABRIC, *ENGINE),
-    ("lint", "{folder}/store/hypernodes"): (*FABRIC, *RENDERERS, *ENGINE),
-    ("reservations", "--store", "{folder}/store"): (*REMOTE, *RENDERERS),
+    ("lint", "{folder}/store/hypernodes"): (*FABRIC, "numpy", *RENDERERS, *ENGINE),
+    ("reservations", "--store", "{folder}/store"): (*REMOTE, "numpy", *RENDERERS, *ENGINE),
+    ("history", "--store", "{folder}/store"): (*REMOTE, "numpy", "pydantic", *RENDERERS, *ENGINE),
     ("inspect", "{folder}/fabric/nodes.yaml"): (*REMOTE, "numpy", "sqlite3", *RENDERERS, *ENGINE),
     ("simulate", "fabric", "--hosts", "4", "--out", "{folder}/new"): (*REMOTE, "numpy", "sqlite3"),
     ("schema", "request"): (*REMOTE, "numpy", "sqlite3"),
     ("explain", "swapped-cable"): (*REMOTE, "numpy", "sqlite3"),
+    ("explain", "fabric.spec"): (*REMOTE, "numpy", "sqlite3"),
     ("completion", "bash"): HEAVY,
 }
 """Per command the modules that its first row does not need."""

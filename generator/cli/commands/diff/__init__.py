@@ -14,8 +14,7 @@ import click
 
 from generator.cli.commands.diff.since import print_tree_diff
 from generator.cli.commands.diff.witness import print_witness_diff
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems, exit_without_data
+from generator.cli.exit_codes import ExitCode, exit_with_problems, exit_without_data
 from generator.cli.output import open_progress, print_document, render_table, show_count
 from generator.cli.silence_file import print_expired_silences, read_silences
 from generator.cli.source_values import parse_sources

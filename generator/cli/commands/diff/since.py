@@ -8,9 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.history_access import find_generation_since, open_given_history, show_time
-from generator.cli.observation import exit_with_problems, read_observation
+from generator.cli.observation import read_observation
 from generator.cli.output import print_document, render_table, show_count
 from generator.cli.source_values import parse_sources
 from generator.history.history_file import Generation

@@ -8,12 +8,9 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import ExitCode, exit_with_problems, exit_without_data
 from generator.cli.observation import (
     derive_hypernode_tree,
-    exit_with_problems,
-    exit_without_data,
-    list_node_labels,
     read_labelled_nodes,
     read_observation,
     refuse_without_hosts,
@@ -22,6 +19,7 @@ from generator.cli.output import print_document, render_table, show_count
 from generator.cli.source_values import parse_sources
 from generator.ingest.sources import Sources, read_nodes
 from generator.kube.access import ClusterAccess
+from generator.objects.inventory import list_node_labels
 from generator.observe.domain_witness import (
     Witness,
     WitnessDiff,

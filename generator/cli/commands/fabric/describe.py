@@ -9,7 +9,8 @@ import click
 
 from generator.cli.commands.fabric.descriptions import FabricDescriber
 from generator.cli.commands.fabric.running_jobs import read_gangs
-from generator.cli.observation import exit_with_problems, read_observation
+from generator.cli.exit_codes import exit_with_problems
+from generator.cli.observation import read_observation
 from generator.cli.output import WIDE, list_nodes, print_document, render_table
 from generator.cli.source_values import parse_sources
 from generator.observe.observation import ObservationCache

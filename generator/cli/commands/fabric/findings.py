@@ -18,8 +18,8 @@ from generator.cli.commands.fabric.finding_history import (
     render_aged_text,
 )
 from generator.cli.commands.fabric.finding_text import render_findings_text
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import LoadedObservation, exit_with_problems, read_observation
+from generator.cli.exit_codes import ExitCode, exit_with_problems
+from generator.cli.observation import LoadedObservation, read_observation
 from generator.cli.output import CSV, print_csv, print_document
 from generator.cli.silence_file import print_expired_silences, read_silences
 from generator.cli.source_values import parse_sources

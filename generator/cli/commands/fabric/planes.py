@@ -8,7 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from generator.cli.observation import check_plane, exit_with_problems, exit_without_data
+from generator.cli.exit_codes import exit_with_problems, exit_without_data
+from generator.cli.observation import check_plane
 from generator.cli.output import open_progress, print_document, render_table, shorten_names
 from generator.cli.source_values import parse_sources
 from generator.ingest.sources import NO_SOURCE_MESSAGE, read_inputs

@@ -14,12 +14,8 @@ from generator.cli.commands.fabric.tree_text import (
     count_findings,
     render_tree_text,
 )
-from generator.cli.observation import (
-    LoadedObservation,
-    exit_with_problems,
-    read_observation,
-    refuse_without_hosts,
-)
+from generator.cli.exit_codes import exit_with_problems
+from generator.cli.observation import LoadedObservation, read_observation, refuse_without_hosts
 from generator.cli.output import CSV, NAME, WIDE, list_nodes, print_csv, print_document
 from generator.cli.source_values import parse_sources
 from topology.model.errors import ConfigError, show

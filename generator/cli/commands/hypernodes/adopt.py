@@ -13,13 +13,8 @@ from generator.cli.commands.apply import hold_writes, write_plan
 from generator.cli.commands.diff.witness import render_witness_rows, render_witness_text
 from generator.cli.commands.hypernodes.label_adoption import adopt_labels, find_kept_names
 from generator.cli.commands.plan import print_verdict, render_plan_text
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import (
-    LoadedObservation,
-    exit_with_problems,
-    list_node_labels,
-    read_observation,
-)
+from generator.cli.exit_codes import ExitCode, exit_with_problems
+from generator.cli.observation import LoadedObservation, read_observation
 from generator.cli.output import list_nodes, print_document, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,
@@ -31,6 +26,7 @@ from generator.cli.plan_input import (
 from generator.cli.source_values import parse_sources
 from generator.cli.store_access import PlanStore, hold_folder, open_plan_store
 from generator.ingest.sources import Sources, read_nodes
+from generator.objects.inventory import list_node_labels
 from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import parse_tree_spec
 from generator.objects.write_policy import parse_write_policy

@@ -15,8 +15,8 @@ import click
 from generator.cli.commands.apply import GOOD_STATES, hold_writes, write_plan
 from generator.cli.commands.diff.witness import render_witness_rows, render_witness_text
 from generator.cli.commands.plan import print_verdict, publish, render_plan_text
-from generator.cli.exit_codes import ExitCode
-from generator.cli.observation import exit_with_problems, read_observation
+from generator.cli.exit_codes import ExitCode, exit_with_problems
+from generator.cli.observation import read_observation
 from generator.cli.output import list_nodes, print_document, render_table, show_count
 from generator.cli.plan_input import (
     ObservedHyperNodes,

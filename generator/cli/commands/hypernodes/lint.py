@@ -11,12 +11,11 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.connection_values import parse_access
-from generator.cli.exit_codes import ExitCode
+from generator.cli.exit_codes import ExitCode, exit_with_problems, exit_without_data
 from generator.cli.input_files import read_input
-from generator.cli.observation import exit_with_problems, exit_without_data, list_node_labels
 from generator.cli.output import print_document, render_table, show_count
 from generator.kube.access import ClusterAccess
-from generator.objects.inventory import Inventory
+from generator.objects.inventory import Inventory, list_node_labels
 from generator.objects.yaml_document import parse_documents
 from generator.outputs.hypernode import (
     EFFECTS,
