@@ -55,8 +55,15 @@ def _list_answers(fabric: Path) -> Iterator[list[str]]:
     sources = ["--reports", str(fabric / "reports"), "--nodes", str(fabric / "nodes.yaml")]
     gang = str(ROOT / "fixtures" / "demo" / "gang.yaml")
     yield ["tree", *sources]
+    yield ["planes", *sources]
     yield ["findings", *sources]
+    yield ["describe", "node", "node-0001", *sources]
+    yield ["export", "kueue", *sources]
     yield ["place", "-f", gang, *sources]
+    yield ["place", "-f", gang, "--translate"]
+    yield ["compare", "-f", gang, *sources]
+    yield ["reservations", "--store", str(fabric)]
+    yield ["explain", "fabric.spec"]
     yield ["inspect", str(fabric / "nodes.yaml")]
 
 

@@ -13,6 +13,8 @@ import click
 import pytest
 
 from generator.cli.group import cli
+from generator.history.history_file import HistoryWriter
+from generator.simulation.replay.fabrics import build_tree_of_shape
 from tests.generator.scenes import run
 from tests.repository import ROOT
 
@@ -110,6 +112,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     fabric = made / "fabric"
     assert run("simulate", "fabric", "--hosts", 16, "--rails", 2, "--out", fabric).code == 0
     assert run("apply", *put(SOURCES, made), "--store", made / "store").code == 0
+    history = HistoryWriter(made / "store" / "history.sqlite")
+    history.record(build_tree_of_shape("2x2x4"), (), 1_760_000_000)
+    history.close()
     return made
 
 
