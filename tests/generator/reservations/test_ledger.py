@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from generator.objects.reservation import ReservationPhase as Phase
-from generator.placement.cluster.nodes import NodeSpec
-from generator.placement.cluster.snapshot import build_snapshot
+from generator.placement import NodeSpec, Snapshot
 from generator.placement.engine import place
 from generator.reservations.ledger import MAX_WRITES_PER_TICK, ReservationLedger
 from generator.reservations.records import LOCAL_HOLDER, Refusal, RefusalKind, ReservationResult
@@ -202,9 +201,9 @@ def test_it_places_again_if_pods_took_its_nodes_during_the_search(world: World) 
     def interfere(capacity: Any, request: Any, ends_at: float) -> Any:  # noqa: ANN401 - passed on
         found = original(capacity, request, ends_at)
         if not calls:
-            nodes = {"n0": NodeSpec("n0", {"slots": 4}, free={"slots": 0})}
-            nodes["n1"] = NodeSpec("n1", {"slots": 4})
-            world.ledger.publish(build_snapshot(world.base.tree, nodes))
+            full = NodeSpec("n0", {"slots": 4}, free={"slots": 0})
+            empty = NodeSpec("n1", {"slots": 4})
+            world.ledger.publish(Snapshot.from_tree(world.base.tree, [full, empty]))
         calls.append(found)
         return found
 
