@@ -67,8 +67,10 @@ def open_read_only(file: Path) -> Iterator[sqlite3.Connection]:
     """Open a file that is not changed; another program may write it meanwhile.
 
     Raises:
-        StoreError: it is not a regular file, or cannot be read.
+        StoreError: there is no such file, it is not a regular file, or it cannot be read.
     """
+    if not file.exists():
+        raise StoreError(f"{show_path(file)}: does not exist; toponaut serve writes it")
     if not file.is_file():
         raise StoreError(f"{show_path(file)}: is not a regular file")
     with name_file_in_errors(file):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from generator.objects.inventory import parse_nodes
 from tests.docs.pages import KUBE, PAGES, Block, read_blocks
 from tests.docs.scene import Shell, make_scene
 from tests.repository import ROOT
@@ -86,3 +87,14 @@ def test_every_other_block_is_run_by_a_test_that_exists() -> None:
     begins = (*ELSEWHERE, *NEVER)
     unused = [one for one in begins if not any(row.text.strip().startswith(one) for row in BLOCKS)]
     assert unused == []
+
+
+def test_a_list_of_nodes_is_read_whole() -> None:
+    (block,) = (
+        block
+        for block in read_blocks(ROOT / "docs/quick-start.md")
+        if block.language == "yaml" and block.text.startswith("nodes:")
+    )
+    inventory = parse_nodes(block.text.encode(), source="quick-start.md")
+    assert [node.name for node in inventory.nodes] == ["node-0001", "node-0002"]
+    assert not inventory.problems

@@ -113,6 +113,11 @@ def test_it_refuses_a_file_of_another_program_and_changes_nothing(tmp_path: Path
     assert file.read_bytes()[100:] == before[100:]
 
 
+def test_it_says_that_a_file_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="does not exist"), open_history(tmp_path / "h"):
+        pass
+
+
 class Recorded:
     """A recorder with a clock of its own."""
 
