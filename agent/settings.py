@@ -18,6 +18,7 @@ from runtime import values
 from runtime.values import Address
 from topology.model.errors import ConfigError, show
 from topology.model.facts import DeviceKind
+from topology.model.globs import find_glob_fault
 from topology.model.ids import parse_guid, parse_node_name
 
 DEFAULT_SUBNET: Final = "fe80000000000000"
@@ -96,6 +97,18 @@ def parse_subnet(text: str) -> str:
     return subnet
 
 
+def parse_pattern(text: str) -> str:
+    """Return a shell wildcard for names of interfaces as it is.
+
+    Raises:
+        ConfigError: it would match nothing, or not what it seems to.
+    """
+    fault = find_glob_fault(text) if text else "is empty"
+    if fault is not None:
+        raise ConfigError(f"pattern '{show(text)}' {fault}")
+    return text
+
+
 def check_node_name(name: str) -> str:
     """Return the name if it is valid for a node of a cluster.
 
@@ -114,7 +127,7 @@ def check_node_name(name: str) -> str:
 class Option(NamedTuple):
     """The command-line option that sets a field; part of the field's annotation.
 
-    The field's type decides the rest: a `bool` is a flag, a tuple without a parser can be given
+    The field's type decides the rest: a `bool` is a flag, a tuple without `parse` can be given
     several times, a `Path` is a path.
     """
 
@@ -125,6 +138,8 @@ class Option(NamedTuple):
     """As a user would write it; shown in the help."""
     parse: Callable[[str], object] | None = None
     """Turns the text into the value, and raises ConfigError; None keeps the text."""
+    parse_each: Callable[[str], object] | None = None
+    """As `parse`, for each text of an option that can be given several times."""
     choices: Sequence[str] = ()
     metavar: str | None = None
     type: object = None
@@ -277,6 +292,7 @@ class AgentSettings:
         Option(
             "--interfaces",
             "Virtual interfaces that count as ports, such as 'eth*'. Repeatable.",
+            parse_each=parse_pattern,
             metavar="PATTERN",
         ),
     ]

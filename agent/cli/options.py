@@ -7,7 +7,7 @@ variable of an option that can be given several times holds its values separated
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -21,6 +21,8 @@ ENV_PREFIX: Final = "TOPONAUT_AGENT_"
 
 Values = dict[str, Any]
 """The values that click parsed, by the long names of the options with `_` for `-`."""
+Callback = Callable[[click.Context, click.Parameter, Any], object]
+"""Turns the value that click parsed into the value of the setting."""
 Group = TypeVar("Group")
 Command = TypeVar("Command", bound=Callable[..., None])
 
@@ -84,11 +86,16 @@ class _Setting(NamedTuple):
             type=self._click_type(),
             is_flag=self.kind is bool,
             multiple=get_origin(self.kind) is tuple and option.parse is None,
-            callback=_parsed_by(option.parse) if option.parse else None,
+            callback=self._callback(),
             metavar=option.metavar,
             help=option.help,
             **shown,
         )
+
+    def _callback(self) -> Callback | None:
+        if self.option.parse_each is not None:
+            return _parsed_by(_each_by(self.option.parse_each))
+        return _parsed_by(self.option.parse) if self.option.parse is not None else None
 
     def _click_type(self) -> Any:  # noqa: ANN401 - click takes many
         if self.option.choices:
@@ -129,16 +136,17 @@ def _settings_of(group: type) -> Iterator[_Setting]:
                 yield from _settings_of(declared)
 
 
-def _parsed_by(
-    parse: Callable[[str], object],
-) -> Callable[[click.Context, click.Parameter, str | None], object]:
-    """Return a callback that parses an option's text, and raises a usage error if it is wrong."""
+def _each_by(parse: Callable[[str], object]) -> Callable[[Iterable[str]], object]:
+    """Return a parser of the texts of an option that can be given several times."""
+    return lambda texts: tuple(map(parse, texts))
 
-    def parse_option(
-        _context: click.Context, _parameter: click.Parameter, text: str | None
-    ) -> object:
+
+def _parsed_by(parse: Callable[[Any], object]) -> Callback:
+    """Return a callback that parses an option's value, and raises a usage error if it is wrong."""
+
+    def parse_option(_context: click.Context, _parameter: click.Parameter, value: object) -> object:
         try:
-            return None if text is None else parse(text)
+            return None if value is None else parse(value)
         except ConfigError as error:
             raise click.BadParameter(str(error)) from error
 
