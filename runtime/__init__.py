@@ -10,6 +10,7 @@
     watch            repeats a command, and prints its output again when it has changed
     retry            waits: backoff, cooldown between rounds, a token bucket
     values           parsers of option values: numbers, durations and HOST:PORT
+    small_files      reads keys, tokens and settings up to a limit
     memory           settings of the interpreter and the C library
     library_settings settings of libraries that read them from the environment
     transition_log   logs problems when they appear and when they are gone

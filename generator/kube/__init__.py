@@ -1,6 +1,7 @@
 """The generator's client of the Kubernetes API.
 
     access        which cluster to use; loads no client
+    kubeconfig    reads kubeconfig files with the official client, within limits
     credentials   loads a kubeconfig file or a pod's token
     transport     sends one request, or opens one watch stream
     resources     the kinds of objects and their paths
@@ -13,6 +14,6 @@
     lease         the record in a Lease object
     elector       leader election with a Lease
 
-Only `credentials` and `transport` import the official client. The other modules use the `Transport`
-protocol, with plain bytes. The package may import `runtime` and `topology.model`.
+Only `kubeconfig`, `credentials` and `transport` import the official client. The other modules use
+the `Transport` protocol, with plain bytes. The package may import `runtime` and `topology.model`.
 """

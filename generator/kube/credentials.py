@@ -15,11 +15,17 @@ from kubernetes.config.incluster_config import (
     SERVICE_TOKEN_FILENAME,
     InClusterConfigLoader,
 )
-from kubernetes.config.kube_config import load_kube_config
 
+from generator.kube.kubeconfig import MAX_NAMED_BYTES, check_small_file, open_kubeconfig
 from topology.model.errors import ConfigError, show
 
 DEFAULT_KUBECONFIG: Final = "~/.kube/config"
+
+_UNUSABLE: Final = (
+    *(ConfigError, ConfigException, OSError, yaml.YAMLError),
+    *(AttributeError, KeyError, TypeError, ValueError, RecursionError),
+)
+"""What the official client raises for a file with content of another form."""
 
 LoadConfiguration = Callable[[], Configuration]
 """Loads the credentials; called again after a 401."""
@@ -55,8 +61,8 @@ def load_kubeconfig(files: str, context: str | None = None) -> Configuration:
     """
     configuration = _new_configuration()
     try:
-        load_kube_config(files, context, configuration, persist_config=False)
-    except (ConfigException, OSError, yaml.YAMLError, KeyError, TypeError, ValueError) as error:
+        open_kubeconfig(files, context).load_and_set(configuration)
+    except _UNUSABLE as error:
         raise ConfigError(f"kubeconfig {show(files, 1024)}: {_describe_error(error)}") from error
     return configuration
 
@@ -74,8 +80,10 @@ def load_in_cluster(
     """
     configuration = _new_configuration()
     try:
+        for file in (token, ca):
+            check_small_file(file, MAX_NAMED_BYTES)
         InClusterConfigLoader(str(token), str(ca), environ=environ).load_and_set(configuration)
-    except (ConfigException, OSError) as error:
+    except (ConfigError, ConfigException, OSError) as error:
         raise ConfigError(f"credentials of the pod: {_describe_error(error)}") from error
     return configuration
 

@@ -6,6 +6,7 @@ import logging
 import ssl
 from pathlib import Path
 
+from generator.rpc.auth.key_files import read_key_file
 from generator.rpc.auth.tls import TlsFiles
 from topology.model.errors import ConfigError, show
 
@@ -58,6 +59,8 @@ class _Renewal:
 
 
 def _read_context(files: TlsFiles) -> ssl.SSLContext:
+    for file in filter(None, files):
+        read_key_file(file)  # the library reads a file to its end, whatever its size
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     try:

@@ -1,4 +1,4 @@
-"""Files that do not end, and pipes, as the value of every option that names a file to read."""
+"""Files that do not end, and pipes, as every file that an option or a variable names."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
-def with_peak(words: list[str], tmp_path: Path) -> tuple[subprocess.CompletedProcess[str], int]:
+def with_peak(
+    words: list[str], tmp_path: Path, **env: str
+) -> tuple[subprocess.CompletedProcess[str], int]:
     """Run a command; return how it ended, and its peak of memory in KiB."""
     file = tmp_path / "peak"
     script = (
@@ -55,6 +57,7 @@ def with_peak(words: list[str], tmp_path: Path) -> tuple[subprocess.CompletedPro
         text=True,
         errors="replace",
         timeout=END_S,
+        env=os.environ | env,
     )
     return ran, int(file.read_text())
 
@@ -71,6 +74,68 @@ def test_an_endless_file_is_refused_in(
     assert "error: " in ran.stderr.lower() or "skipped: " in ran.stderr
     check_text(ran.stderr)
     assert peak_kib < MAX_PEAK_KIB
+
+
+KUBECONFIGS = [
+    name
+    for name, command in commands()
+    if any(param.name == "kubeconfig" for param in command.params)
+]
+MAX_SMALL_KIB = 400 << 10
+
+
+def endless(tmp_path: Path, kind: str) -> Path:
+    """Return a file that must not be read to its end."""
+    if kind == "device":
+        return Path("/dev/zero")
+    file = tmp_path / "large"
+    with file.open("wb") as stream:
+        stream.truncate(1 << 30)
+    return file
+
+
+def check_refusal_of_small_file(words: list[str], tmp_path: Path, **env: str) -> None:
+    ran, peak_kib = with_peak(words, tmp_path, **env)
+    assert ran.returncode == ExitCode.USAGE, ran.stderr
+    assert "larger than" in ran.stderr or "not a regular file" in ran.stderr
+    assert ran.stdout == ""
+    check_text(ran.stderr)
+    assert peak_kib < MAX_SMALL_KIB
+
+
+@pytest.mark.parametrize("kind", ["device", "large"])
+@pytest.mark.parametrize("source", ["option", "variable"])
+@pytest.mark.parametrize("name", first_of(KUBECONFIGS, num_quick=1))
+def test_an_endless_kubeconfig_is_refused_in(
+    name: str, source: str, kind: str, tmp_path: Path
+) -> None:
+    file = str(endless(tmp_path, kind))
+    words = {"toponaut approve": ["0123456789abcdef"], "toponaut describe": ["node", "n"]}
+    words |= {"toponaut where": ["job"], "toponaut export": ["labels"]}
+    words |= {"toponaut diff": ["--against", "labels"], "toponaut serve": ["--insecure-loopback"]}
+    more = [*words.get(name, []), *(["--kube"] if name != "toponaut doctor" else [])]
+    if name in {"toponaut place", "toponaut compare"}:
+        more += ["-f", str(write_inputs(tmp_path / "inputs")["request"])]
+    given = ["--kubeconfig", file] if source == "option" else []
+    env = {"KUBECONFIG": file} if source == "variable" else {}
+    command = [sys.executable, "-m", "generator", *name.split()[1:], *more, *given]
+    check_refusal_of_small_file(command, tmp_path, **env)
+
+
+@pytest.mark.parametrize("kind", ["device", "large"])
+@pytest.mark.parametrize("source", ["option", "home"])
+def test_an_endless_config_file_is_refused(source: str, kind: str, tmp_path: Path) -> None:
+    file = endless(tmp_path, kind)
+    given = ["--config", str(file)] if source == "option" else []
+    if source == "home":
+        (tmp_path / "toponaut").mkdir()
+        (tmp_path / "toponaut" / "config.yaml").symlink_to(file)
+    words = [sys.executable, "-m", "generator", *given, "schema", "tree"]
+    if (source, kind) == ("home", "device"):
+        ran, _ = with_peak(words, tmp_path, XDG_CONFIG_HOME=str(tmp_path))
+        assert ran.returncode == ExitCode.OK, "only a regular file is the user's own"
+    else:
+        check_refusal_of_small_file(words, tmp_path, XDG_CONFIG_HOME=str(tmp_path))
 
 
 @pytest.mark.parametrize("size", ["whole", "cut"])

@@ -14,7 +14,10 @@ from generator.objects.plane_config import RuleModel
 from tests.ground.exit_rows import PROGRAMS, ROWS, commands, write_inputs
 from tests.repository import ROOT
 
-BROKEN = {"eth[0-": "has a [ without a ]", "eth[9-0]": "has the range 9-0, which is empty; expected 0-9"}
+BROKEN = {
+    "eth[0-": "has a [ without a ]",
+    "eth[9-0]": "has the range 9-0, which is empty; expected 0-9",
+}
 USERS = {"agent/collectors/net_sysfs.py", "topology/planes/policy.py"}
 """The modules that match wildcards: of `--interfaces`, and of the rules for planes."""
 OPTIONS = [

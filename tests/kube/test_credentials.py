@@ -1,8 +1,10 @@
 """The sources of credentials, and the errors of unusable ones."""
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -73,6 +75,15 @@ def test_it_reads_a_pods_token(tmp_path: Path) -> None:
         pytest.param({**config("a"), "current-context": "b"}, id="a context that is not there"),
         pytest.param({**config("a"), "clusters": []}, id="no such cluster"),
         pytest.param("a: \x00", id="a byte that is no text"),
+        pytest.param("[" * 100_000, id="depth without end"),
+        pytest.param("clusters: [7]\nusers: x\ncurrent-context: a", id="numbers and texts"),
+        pytest.param(
+            {**config("a"), "users": [{"name": "a", "user": 7}]}, id="a user that is a number"
+        ),
+        pytest.param(
+            {**config("a"), "contexts": [{"name": "a", "context": 7}]},
+            id="a context that is a number",
+        ),
     ],
 )
 def test_it_reports_why_a_file_is_not_usable(
@@ -84,3 +95,68 @@ def test_it_reports_why_a_file_is_not_usable(
     assert str(told.value).startswith(f"kubeconfig {file}: ")
     assert "token-a" not in str(told.value)
     assert "\n" not in str(told.value)
+
+
+NAMED = {
+    "tokenFile": ("users", "user"),
+    "client-certificate": ("users", "user"),
+    "client-key": ("users", "user"),
+    "certificate-authority": ("clusters", "cluster"),
+}
+
+
+def endless(folder: Path, kind: str) -> Path:
+    """Return a file that must not be read to its end."""
+    if kind == "device":
+        return Path("/dev/zero")
+    file = folder / kind
+    if kind == "pipe":
+        os.mkfifo(file)
+    else:
+        with file.open("wb") as stream:
+            stream.truncate(1 << 30)
+    return file
+
+
+@pytest.mark.parametrize("kind", ["device", "large", "pipe"])
+@pytest.mark.parametrize("field", NAMED)
+def test_it_does_not_read_an_endless_file_that_a_kubeconfig_names(
+    tmp_path: Path, field: str, kind: str
+) -> None:
+    rows, part = NAMED[field]
+    content = config("a", "b")
+    del content["users"][0]["user"]["token"]
+    for row in content[rows]:
+        row[part][field] = str(endless(tmp_path, kind)) if row["name"] == "a" else "missing"
+    file = write(tmp_path / "config", content)
+    with pytest.raises(ConfigError, match=r"larger than|not a regular file"):
+        load_kubeconfig(file)
+    if field == "tokenFile":
+        assert host(file, "b")[1] == "Bearer token-b", "the other user names other files"
+
+
+@pytest.mark.parametrize("name", ["token", "ca.crt"])
+@pytest.mark.parametrize("kind", ["device", "large", "pipe"])
+def test_it_does_not_read_an_endless_file_of_a_pod(tmp_path: Path, name: str, kind: str) -> None:
+    files = {one: tmp_path / one for one in ("token", "ca.crt")}
+    for file in files.values():
+        file.write_text("x")
+    files[name] = endless(tmp_path, kind)
+    with pytest.raises(ConfigError, match=r"larger than|not a regular file"):
+        load_in_cluster(POD, token=files["token"], ca=files["ca.crt"])
+
+
+def test_it_reads_small_files_beside_a_kubeconfig(tmp_path: Path) -> None:
+    content = config("a")
+    content["users"][0]["user"] = {"tokenFile": "token"}
+    (tmp_path / "token").write_text("secret")
+    assert host(write(tmp_path / "config", content))[1] == "Bearer secret"
+
+
+def test_it_reads_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=write, args=(pipe, config("a")))
+    writer.start()
+    assert host(str(pipe))[0] == "https://a.invalid"
+    writer.join()

@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from runtime.small_files import read_small_file
 from runtime.values import Address
 from topology.model.errors import ConfigError, KubeForbidden, KubeUnavailable, show
 
 SERVICE_ACCOUNT_DIR: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 """The folder in which a pod finds its own token and the authority."""
 _MAX_TOKEN_CHARS: Final = 64 << 10
+_MAX_CA_BYTES: Final = 1 << 20
 _HTTPS_PORT: Final = 443
 
 
@@ -62,8 +64,9 @@ class ApiCredentials:
             KubeUnavailable: the file cannot be read, or does not hold a certificate.
         """
         try:
+            read_small_file(self.ca_file, _MAX_CA_BYTES)  # the library reads it to its end
             return ssl.create_default_context(cafile=str(self.ca_file))
-        except OSError as error:
+        except (ConfigError, OSError) as error:
             raise KubeUnavailable(f"authority {self.ca_file}: {_reason(error)}") from error
 
 

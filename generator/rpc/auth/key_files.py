@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from runtime.small_files import read_small_file
 from topology.model.errors import ConfigError, show
 
 MAX_BYTES: Final = 1 << 20
@@ -16,16 +17,9 @@ def read_key_file(file: Path) -> bytes:
     Raises:
         ConfigError: it cannot be read, is empty, or is larger than `MAX_BYTES`.
     """
-    name = show(str(file), 1024)
-    try:
-        with file.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ConfigError(f"{name}: {error.strerror}") from error
+    raw = read_small_file(file, MAX_BYTES)
     if not raw.strip():
-        raise ConfigError(f"{name}: it is empty")
-    if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{name}: larger than {MAX_BYTES} bytes")
+        raise ConfigError(f"{show(str(file), 1024)}: it is empty")
     return raw
 
 

@@ -131,3 +131,17 @@ def test_it_reads_the_node_of_its_token() -> None:
 )
 def test_it_finds_no_node_in_an_unbound_token(token: str) -> None:
     assert parse_token_node(token) is None
+
+
+@pytest.mark.parametrize("kind", ["device", "large"])
+def test_it_does_not_read_an_endless_file(tmp_path: Path, kind: str) -> None:
+    file = Path("/dev/zero")
+    if kind == "large":
+        file = tmp_path / "large"
+        with file.open("wb") as stream:
+            stream.truncate(1 << 30)
+    endless = ApiCredentials(Address("h", 1), file, file)
+    with pytest.raises(KubeForbidden, match="holds no token"):
+        endless.read_token()
+    with pytest.raises(KubeUnavailable, match="larger than"):
+        endless.open_tls()
