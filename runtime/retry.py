@@ -47,12 +47,12 @@ class Backoff:
     def delay_s(self, failures: int, uniform: Uniform, *, asked_s: float | None = None) -> float:
         """Return how long to wait after the n-th failure in a row.
 
-        The wait is never shorter than the server asked for, and never shorter than a tenth of the
-        ceiling, so that a small draw does not make the loop spin.
+        The wait is never shorter than the server asked for, up to the limit, and never shorter than
+        a tenth of the ceiling, so that a small draw does not make the loop spin.
         """
         ceiling = self.ceiling_s(failures)
         drawn = uniform(ceiling / 10, ceiling)
-        return drawn if asked_s is None else asked_s + drawn / 10
+        return drawn if asked_s is None else min(asked_s, self.limit_s) + drawn / 10
 
 
 class Cooldown:

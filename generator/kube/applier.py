@@ -200,6 +200,9 @@ class Applier:
 def retry_request(ask: Callable[[], AnswerT], *, pace: WaitContext, policy: RetryPolicy) -> AnswerT:
     """Call an idempotent request until there is an answer, or the retry policy is exhausted.
 
+    A server that asks for a longer wait than the policy has is not asked again: the caller has
+    other work meanwhile.
+
     Raises:
         KubeError: the last error, or the first error that a retry cannot solve.
     """
@@ -209,6 +212,7 @@ def retry_request(ask: Callable[[], AnswerT], *, pace: WaitContext, policy: Retr
             return ask()
         except KubeUnavailable as error:
             failures += 1
-            delay_s = policy.backoff.delay_s(failures, pace.uniform, asked_s=error.retry_after_s)
-            if failures >= policy.max_attempts or pace.stop.wait(delay_s):
+            asked_s, backoff = error.retry_after_s, policy.backoff
+            is_last = failures >= policy.max_attempts or (asked_s or 0.0) > backoff.limit_s
+            if is_last or pace.stop.wait(backoff.delay_s(failures, pace.uniform, asked_s=asked_s)):
                 raise

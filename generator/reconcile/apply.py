@@ -8,11 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from generator.outputs.hypernode import HyperNode
 from generator.reconcile.plan import Action
-from topology.model.errors import TopologyError
+from runtime.retry import Backoff
+from topology.model.errors import KubeUnavailable, TopologyError
+
+
+_RETRIES: Final = Backoff(first_s=5.0, limit_s=60.0)
+"""Waits after a failure: a server that starts refuses writes for some seconds."""
 
 
 class HyperNodeStore(Protocol):
@@ -67,6 +72,18 @@ def apply_plan(
         if on_done is not None:
             on_done(action)
     return ApplyResult(tuple(actions))
+
+
+def compute_retry_s(error: Exception, failures: int) -> float | None:
+    """Return the seconds until a failed write may work; None if time alone does not mend it.
+
+    Args:
+        error: why the write failed.
+        failures: failed writes in a row, with this one.
+    """
+    if not isinstance(error, KubeUnavailable):
+        return None
+    return max(error.retry_after_s or 0.0, _RETRIES.ceiling_s(failures))
 
 
 def _apply_action(action: Action, target: HyperNodeStore) -> None:

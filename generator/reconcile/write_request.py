@@ -76,3 +76,6 @@ class WriteResult(NamedTuple):
     """Hash of the plan if it was written completely, else empty."""
     is_approved: bool = False
     """Whether a person had approved the plan."""
+    retry_s: float | None = None
+    """Seconds until a write that failed may work; None if none failed, or if time alone does not
+    mend it."""

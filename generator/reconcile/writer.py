@@ -20,7 +20,7 @@ from generator.objects.tree_record import TreeRecord
 from generator.objects.tree_spec import DEFAULT_TREE_SPEC, TreeSpec, UnknownSetting, parse_tree_spec
 from generator.objects.write_policy import WritePolicy, parse_write_policy
 from generator.outputs.hypernode import HyperNode
-from generator.reconcile.apply import ApplyResult, apply_plan
+from generator.reconcile.apply import ApplyResult, apply_plan, compute_retry_s
 from generator.reconcile.conditions import (
     ConditionChange,
     build_change_blocked,
@@ -91,6 +91,8 @@ class HyperNodeWriter:
         """The verdict on the held plan."""
         self.last_result = WriteResult()
         """The writes of the last round."""
+        self._num_failures = 0
+        """Rounds in a row whose writes failed."""
         self._store = store
         self._now = now
         self._settings = settings
@@ -218,7 +220,7 @@ class HyperNodeWriter:
 
     def _record_in_sync(self, request: WriteRequest) -> None:
         """Record that nothing is left to write."""
-        self._pending = None
+        self._pending, self._num_failures = None, 0
         self._clear_hold()
         reason = _FOREIGN_REASON if request.conflicts else ""
         ready = build_ready(reason=reason, message=request.conflict_text)
@@ -375,6 +377,9 @@ class HyperNodeWriter:
             log.info("writing hypernodes stopped", extra=fields)
             return
         log.error("writing hypernodes failed", extra=fields)
+        self._num_failures += 1
+        retry_s = compute_retry_s(error, self._num_failures)
+        self.last_result = self.last_result._replace(retry_s=retry_s)
         self._conditions = (
             build_ready(reason="WriteFailed", message=_join(str(error), request.conflict_text)),
             build_change_blocked(None),

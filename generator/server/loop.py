@@ -186,6 +186,7 @@ class ReconcileLoop:
             self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
         published = self._publish_outputs(observation, state, fabric)
         findings = self._collect_findings(observation, state)
+        wait_s = min(filter(None, (wait_s, self._writer.last_result.retry_s)), default=None)
         if published is not None:
             wait_s = min(filter(None, (wait_s, published.retry_s)), default=None)
             findings = (*findings, *published.findings)

@@ -144,6 +144,17 @@ def test_it_gives_up_in_the_end(namespace: str, writing: Writing, proxy: FaultPr
     assert proxy.count("PATCH") == 5
 
 
+def test_it_leaves_a_long_wait_to_the_caller(
+    namespace: str, writing: Writing, proxy: FaultProxy
+) -> None:
+    proxy.fail("PATCH", Fault(429, {"Retry-After": "1"}), Fault(429, {"Retry-After": "300"}))
+    with pytest.raises(KubeUnavailable, match="429") as refused:
+        writing.applier.apply(CONFIGMAPS, word(namespace, a="1"))
+    assert refused.value.retry_after_s == 300.0
+    assert proxy.count("PATCH") == 2
+    assert sum(writing.stop.waits) < 2.0
+
+
 def test_it_does_not_retry_a_wrong_request(writing: Writing, proxy: FaultProxy) -> None:
     with pytest.raises(KubeError) as refused:
         writing.applier.apply(REPORTS, made(REPORTS, change={"spec.device.kind": "toaster"}))

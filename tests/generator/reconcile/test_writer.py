@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from generator.outputs.hypernode import HyperNode
 from generator.reconcile.debounce import DebounceConfig
 from generator.reconcile.write_request import WriteSettings
+from generator.store.directory import DirectoryStore
 from tests.generator.scenes import run
 from tests.generator.server.days import MINUTE, NOON, SMALL, Day, hold
+from topology.model.errors import KubeForbidden, KubeUnavailable, TopologyError
 
 
 def test_it_applies_an_approved_plan_once(day: Day) -> None:
@@ -253,3 +256,49 @@ def test_it_removes_all_hypernodes_whatever_their_window(tmp_path: Path) -> None
     day.want(outputs=[])
     day.tick()
     assert day.files() == {}
+
+
+class UnavailableServer:
+    """Refuses writes of HyperNodes as an API server that starts or is too busy does."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.error: TopologyError | None = None
+        put = DirectoryStore.put
+
+        def answer(store: DirectoryStore, written: HyperNode) -> bool:
+            if self.error is not None:
+                raise self.error
+            return put(store, written)
+
+        monkeypatch.setattr(DirectoryStore, "put", answer)
+
+
+@pytest.mark.parametrize(
+    ("asked_s", "waits_s"),
+    [
+        pytest.param(None, [5, 10, 20, 40, 60, 60], id="that does not say when"),
+        pytest.param(1.0, [5, 10, 20, 40, 60, 60], id="for a second"),
+        pytest.param(32.0, [32, 32, 32, 40, 60, 60], id="for half a minute"),
+        pytest.param(300.0, [300] * 6, id="for minutes"),
+    ],
+)
+def test_it_tries_again_soon_after_a_server_refuses(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked_s: float | None, waits_s: list[float]
+) -> None:
+    day, server = Day(tmp_path, SMALL), UnavailableServer(monkeypatch)
+    server.error = KubeUnavailable("not now", status=429, retry_after_s=asked_s)
+    assert [day.tick() for _ in waits_s] == waits_s
+    server.error = None
+    assert day.tick() is None
+    assert len(day.placed()) == 8
+    server.error = KubeUnavailable("not now", status=429, retry_after_s=asked_s)
+    next(iter(day.store.hypernodes.iterdir())).unlink()
+    assert day.tick() == waits_s[0], "the waits begin anew after a success"
+
+
+def test_it_waits_for_the_next_round_after_a_write_that_is_refused_for_good(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    day, server = Day(tmp_path, SMALL), UnavailableServer(monkeypatch)
+    server.error = KubeForbidden("no right", status=403)
+    assert day.tick() is None
