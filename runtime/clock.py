@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
-from typing import Protocol
+from datetime import UTC, datetime, timedelta
+from threading import Lock
+from typing import Final, Protocol
+
+log = logging.getLogger(__name__)
+
+JUMP_COUNTS_AFTER_S: Final = 3600.0
+"""The default window of the change budget: after it, a jump ends no window early."""
+MAX_STEP: Final = timedelta(minutes=1)
+"""Corrections of the clock up to this are no jump."""
 
 Monotonic = Callable[[], float]
 """Returns seconds since a fixed moment, which never go back, as `time.monotonic` does."""
@@ -36,3 +45,42 @@ class SystemClock:
 def utc_now() -> datetime:
     """Return the time of day of this machine in UTC."""
     return datetime.now(UTC)  # noqa: TID251 - the only place
+
+
+class SteadyTime:
+    """The time of day of a server: jumps that do not last are left out.
+
+    A clock that is ahead for a moment would make everything old at once: reservations and the
+    change budget end, held plans are released, and the history is forgotten. So a jump counts only
+    once it has lasted for `JUMP_COUNTS_AFTER_S` of the monotonic clock. A clock that is behind is
+    believed meanwhile, because it ends nothing early. Several threads may call it.
+    """
+
+    def __init__(self, now: Callable[[], datetime], monotonic: Monotonic) -> None:
+        """Believe the present time of day."""
+        self._now = now
+        self._monotonic = monotonic
+        self._lock = Lock()
+        self._start = now() - timedelta(seconds=monotonic())
+        """The time of day at 0 of the monotonic clock, as it is believed."""
+        self._jumped_at_s: float | None = None
+        """When the clock left the believed time; None if it has not, or is back."""
+
+    def __call__(self) -> datetime:
+        """Return the time of day in UTC."""
+        with self._lock:
+            now, now_s = self._now(), self._monotonic()
+            start = now - timedelta(seconds=now_s)
+            ahead = start - self._start
+            if abs(ahead) > MAX_STEP and not self._has_lasted(now_s, ahead):
+                return min(now, self._start + timedelta(seconds=now_s))
+            self._start, self._jumped_at_s = start, None
+            return now
+
+    def _has_lasted(self, now_s: float, ahead: timedelta) -> bool:
+        """Return whether the present jump counts; log its begin."""
+        if self._jumped_at_s is None:
+            self._jumped_at_s = now_s
+            fields = {"ahead_s": ahead.total_seconds(), "counts_after_s": JUMP_COUNTS_AFTER_S}
+            log.warning("time of day jumped", extra=fields)
+        return now_s - self._jumped_at_s >= JUMP_COUNTS_AFTER_S

@@ -12,7 +12,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -42,7 +42,7 @@ from generator.store.folder_lock import FolderLock
 from generator.store.local_files import write_whole_file
 from generator.store.watched_directory import WatchedDirectory
 from generator.switches.poller import SwitchPoller
-from runtime.clock import utc_now
+from runtime.clock import SteadyTime, utc_now
 from runtime.periodic import PeriodicJob
 
 if TYPE_CHECKING:
@@ -162,20 +162,23 @@ class GeneratorServer:
             ConfigError: an address is in use, or a file cannot be used.
         """
         self._backend = backend
+        self._now = SteadyTime(utc_now, time.monotonic)
         self._ready_file = settings.ready_file
         self._switch_poller = (
-            _build_poller(settings.switches, backend.store) if settings.switches else None
+            _build_poller(settings.switches, backend.store, self._now)
+            if settings.switches
+            else None
         )
         published = PublishedState(read_occupied=lambda: reservations.snapshot)
         self._reservations = reservations = ReservationLedger(
             backend.reservations,
-            now=utc_now,
+            now=self._now,
             clock=time.monotonic,
             on_change=published.notify_changed,
         )
         endpoints.add_reservation_metrics(reservations.count_reserved)
         self._endpoints = endpoints
-        self._history, self._backup = _open_history(settings, backend)
+        self._history, self._backup = _open_history(settings, backend, self._now)
         self._server = PlacementServer(
             settings.listen,
             published,
@@ -204,7 +207,7 @@ class GeneratorServer:
             )
             config = LoopConfig(
                 period=timedelta(seconds=settings.period_s),
-                now=utc_now,
+                now=self._now,
                 writing=write_settings,
                 planes=settings.planes,
                 switch_poller=self._switch_poller,
@@ -344,7 +347,7 @@ def report_address(address: str, ready_file: Path | None) -> None:
 
 
 def _open_history(
-    settings: ServerSettings, backend: Backend
+    settings: ServerSettings, backend: Backend, now: Callable[[], datetime]
 ) -> tuple[HistoryRecorder | None, HistoryBackup | None]:
     """Return the recorder of the history, and its backup; None in a cluster without a file."""
     file = _find_history_file(settings)
@@ -353,9 +356,9 @@ def _open_history(
     writer = HistoryWriter(file)
     backup = None
     if backend.history is not None:
-        backup = HistoryBackup(file, backend.history, is_leader=backend.is_leader, now=utc_now)
+        backup = HistoryBackup(file, backend.history, is_leader=backend.is_leader, now=now)
         backup.restore(writer)
-    return HistoryRecorder(writer, utc_now), backup
+    return HistoryRecorder(writer, now), backup
 
 
 def _find_history_file(settings: ServerSettings) -> Path | None:
@@ -364,7 +367,9 @@ def _find_history_file(settings: ServerSettings) -> Path | None:
     return settings.history
 
 
-def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPoller:
+def _build_poller(
+    settings: SwitchPollSettings, store: ServedStore, now: Callable[[], datetime]
+) -> SwitchPoller:
     from generator.switches.session import SnmpSession  # noqa: PLC0415 - only if switches are walked
 
     return SwitchPoller(
@@ -372,7 +377,7 @@ def _build_poller(settings: SwitchPollSettings, store: ServedStore) -> SwitchPol
         store=store,
         period=timedelta(seconds=settings.period_s),
         deadline=timedelta(seconds=settings.deadline_s),
-        now=utc_now,
+        now=now,
         clock=time.monotonic,
         open_session=SnmpSession,
     )

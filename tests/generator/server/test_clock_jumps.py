@@ -1,0 +1,86 @@
+"""The clock of the generator is ahead for some rounds and then set back: nothing is written early.
+
+The oracle is the same store with a clock that is right: after each round, both have the same
+HyperNodes, the same record of decisions and the same Fabric object.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import NamedTuple
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from generator.server import server
+from runtime.clock import SteadyTime
+from tests.effort import examples
+from tests.generator.server.days import FABRIC, MINUTE, NOON, Day
+
+YEARS = timedelta(days=365 * 73)
+
+
+class JumpDay(Day):
+    """A store whose server has a clock that may be ahead."""
+
+    def __init__(self, root: Path) -> None:
+        self.true = NOON
+        self.ahead = timedelta(0)
+        self._time = SteadyTime(
+            lambda: self.true + self.ahead, (self.true - NOON).total_seconds
+        )
+        super().__init__(root, FABRIC)
+        self.want(changeBudget={"nodesPercent": 10, "releaseAfterSeconds": 7200})
+
+    @property
+    def now(self) -> datetime:
+        return self._time()
+
+    @now.setter
+    def now(self, now: datetime) -> None:
+        self.true = now
+
+    def contents(self) -> Mapping[str, bytes]:
+        """Return every object that the generator writes."""
+        folders = (self.store.hypernodes, self.store.records, self.store.fabrics)
+        files = [file for folder in folders if folder.exists() for file in folder.iterdir()]
+        return {f"{file.parent.name}/{file.name}": file.read_bytes() for file in files}
+
+
+class Step(NamedTuple):
+    """What happens before a round."""
+
+    num_lost: int
+    """Hosts that are gone from then on."""
+    minutes: int
+
+
+STEPS = st.builds(Step, st.integers(0, 4), st.integers(1, 20))
+
+
+@example([Step(0, 1), Step(3, 1), Step(3, 1), Step(0, 1)], 2, 1)
+@example([Step(0, 1), Step(20, 1), Step(0, 1), Step(0, 1)], 2, 1)
+@settings(max_examples=examples(60))
+@given(st.lists(STEPS, min_size=3, max_size=10), st.integers(1, 9), st.integers(1, 2))
+def test_a_jump_ahead_and_back_changes_nothing(steps: list[Step], first: int, length: int) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        (Path(root) / "right").mkdir()
+        (Path(root) / "wrong").mkdir()
+        right, wrong = JumpDay(Path(root) / "right"), JumpDay(Path(root) / "wrong")
+        num_lost = 0
+        for at, step in enumerate(steps):
+            num_lost += step.num_lost
+            wrong.ahead = YEARS if first <= at < first + length else timedelta(0)
+            for day in (right, wrong):
+                day.lose(day.some(num_lost))
+                day.now = day.true + step.minutes * MINUTE
+                day.tick()
+            assert wrong.contents() == right.contents()
+
+
+def test_the_server_has_no_other_clock() -> None:
+    text = Path(server.__file__).read_text()
+    assert text.count("utc_now") == 2, "the import, and the clock that leaves out jumps"

@@ -1,0 +1,85 @@
+"""The time of day of a server, while the clock of its machine jumps."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runtime.clock import JUMP_COUNTS_AFTER_S, MAX_STEP, SteadyTime
+
+NOON = datetime(2026, 7, 1, 12, tzinfo=UTC)
+YEARS = timedelta(days=365 * 73)
+
+
+class Machine:
+    """A machine whose clock may be wrong."""
+
+    def __init__(self) -> None:
+        self.passed_s = 0.0
+        self.wrong_by = timedelta(0)
+        self.time = SteadyTime(lambda: self.true + self.wrong_by, lambda: 1000.0 + self.passed_s)
+
+    @property
+    def true(self) -> datetime:
+        return NOON + timedelta(seconds=self.passed_s)
+
+
+def test_it_believes_small_steps() -> None:
+    machine = Machine()
+    for step in (1, 59, 30, -20, -70):
+        machine.passed_s += 10
+        machine.wrong_by = timedelta(seconds=step)
+        assert machine.time() == machine.true + machine.wrong_by
+
+
+def test_it_leaves_out_a_jump_ahead_and_logs_it_once(caplog: pytest.LogCaptureFixture) -> None:
+    machine = Machine()
+    machine.wrong_by = YEARS
+    for _ in range(5):
+        machine.passed_s += 600
+        assert machine.time() == machine.true
+    assert caplog.messages == ["time of day jumped"]
+    machine.wrong_by = timedelta(0)
+    assert machine.time() == machine.true
+    assert machine.time() == machine.true
+    assert [row.levelno for row in caplog.records] == [logging.WARNING]
+
+
+def test_it_believes_a_jump_that_lasts() -> None:
+    machine = Machine()
+    machine.wrong_by = timedelta(hours=8)
+    assert machine.time() == machine.true
+    machine.passed_s += JUMP_COUNTS_AFTER_S - 1
+    assert machine.time() == machine.true
+    machine.passed_s += 1
+    assert machine.time() == machine.true + machine.wrong_by
+    machine.passed_s += 60
+    assert machine.time() == machine.true + machine.wrong_by
+
+
+def test_it_believes_a_clock_that_is_behind_and_its_return() -> None:
+    machine = Machine()
+    machine.wrong_by = -timedelta(days=1)
+    assert machine.time() == machine.true + machine.wrong_by
+    machine.passed_s += 60
+    machine.wrong_by = timedelta(0)
+    assert machine.time() == machine.true
+
+
+@given(st.lists(st.tuples(st.floats(0, 900), st.floats(-1e8, 1e8)), max_size=20))
+def test_it_is_never_ahead_before_a_jump_has_lasted(rounds: list[tuple[float, float]]) -> None:
+    machine = Machine()
+    for passed_s, wrong_s in rounds:
+        machine.passed_s += passed_s
+        if machine.passed_s >= JUMP_COUNTS_AFTER_S:
+            break
+        machine.wrong_by = timedelta(seconds=wrong_s)
+        steps = len(rounds) * MAX_STEP
+        assert machine.time() <= machine.true + steps
+    machine.wrong_by = timedelta(0)
+    if machine.passed_s < JUMP_COUNTS_AFTER_S:
+        assert abs(machine.time() - machine.true) <= timedelta(microseconds=1)
