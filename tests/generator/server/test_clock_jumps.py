@@ -29,9 +29,7 @@ class JumpDay(Day):
     def __init__(self, root: Path) -> None:
         self.true = NOON
         self.ahead = timedelta(0)
-        self._time = SteadyTime(
-            lambda: self.true + self.ahead, (self.true - NOON).total_seconds
-        )
+        self._time = SteadyTime(lambda: self.true + self.ahead, (self.true - NOON).total_seconds)
         super().__init__(root, FABRIC)
         self.want(changeBudget={"nodesPercent": 10, "releaseAfterSeconds": 7200})
 
