@@ -27,6 +27,7 @@ from topology.reports.neighbor_report import (
     NeighborReport,
     ReportDevice,
     ReportMetadata,
+    ReportStatus,
     build_report,
 )
 from topology.sources.host.nvidia_smi import Clique, build_clique_port
@@ -48,7 +49,7 @@ def tell_lies(scene: Scene, liar: str, rng: random.Random) -> Witnesses:
     if rng.random() < 0.15:
         witnesses.lies.append("kind: switch")
         report = _with_kind(report, DeviceKind.SWITCH)
-    witnesses.reports[liar] = report
+    witnesses.reports[liar] = report.model_copy(update={"status": author.any_status()})
     if rng.random() < 0.15:
         witnesses.lies.append("device under the name of a sweep part")
         for number in range(rng.randint(1, 30)):
@@ -110,6 +111,11 @@ class _Liar:
             (self.any_device().name, self.any_neighbor().device_name, "oob-storage-mgmt", "nvlink")
         )
         return self.rng.choice((name, name.upper(), f"{name}.evil.example", f" {name}", name))
+
+    def any_status(self) -> ReportStatus:
+        """Return the status of a report of any age: replayed, dated ahead, or without a time."""
+        times = (None, "2001-01-01T00:00:00Z", "2026-07-01T12:00:00Z", "2099-01-01T00:00:00Z", "x")
+        return ReportStatus(observed_at=self.rng.choice(times))
 
     def any_ids(self, most: int = 6) -> tuple[Id, ...]:
         device = self.any_device()
@@ -276,6 +282,19 @@ def _pose_as_another(author: _Liar, device: Device) -> Device:
     return replace(other, kind=DeviceKind.HOST)
 
 
+def _replay_an_older_report(author: _Liar, device: Device) -> Device:
+    """Return a report of an earlier time, the own one or another's: its cables were exchanged."""
+    hosts = [other for other in author.others if other.kind is DeviceKind.HOST] or [device]
+    teller = author.rng.choice((device, author.rng.choice(hosts)))
+    partner = author.rng.choice(hosts)
+    heard = [port.neighbors for port in partner.ports]
+    ports = tuple(
+        port._replace(neighbors=heard[at] if at < len(heard) else ())
+        for at, port in enumerate(teller.ports)
+    )
+    return replace(teller, kind=DeviceKind.HOST, ports=ports)
+
+
 def _say_nothing(author: _Liar, device: Device) -> Device:
     return replace(device, ports=device.ports[: author.rng.randint(0, 1)])
 
@@ -291,6 +310,7 @@ _LIES: Final[Sequence[Callable[[_Liar, Device], Device]]] = (
     _join_cliques,
     _change_facts,
     _pose_as_another,
+    _replay_an_older_report,
     _say_nothing,
 )
 

@@ -89,6 +89,41 @@ def swapped(*pairs: tuple[str, str]) -> Sequence[Device]:
     return found
 
 
+AGES = {
+    "as it was then": -timedelta(days=1),
+    "with the present time": timedelta(),
+    "dated ahead": timedelta(minutes=4),
+    "dated in another century": timedelta(days=26_000),
+}
+
+
+@pytest.mark.parametrize("age", AGES)
+@pytest.mark.parametrize("node", [FIRST, SECOND, LIAR])
+def test_an_old_sweep_that_is_written_again_moves_nobody_back(
+    sweeps: Sweeps, node: str, age: str
+) -> None:
+    """A sweep that was true once, before the cables were changed; its own or that of another."""
+    first = sweeps.settle()
+    for one in (FIRST, SECOND):
+        sweeps.sweep(one, FORGED)
+    sweeps.tick(3)
+    changed = sweeps.files()
+    assert changed != first
+    sweeps.withdraw(node)
+    sweeps.sweep(node, DEVICES, ahead=AGES[age])
+    sweeps.tick(3)
+    assert sweeps.files() == changed
+    assert sweeps.findings & {"sweeps-disagree", "sweep-ignored"}, "it is not left out in silence"
+    sweeps.restart()
+    sweeps.tick(2)
+    assert sweeps.files() == changed
+    sweeps.withdraw(node)
+    sweeps.sweep(node, FORGED)
+    sweeps.tick(3)
+    assert sweeps.files() == changed
+    assert sweeps.blocked == ""
+
+
 STORAGE_LEAF = [
     replace(one, name=f"storage-{one.name}") if one.name == "leaf-g01" else one for one in DEVICES
 ]
