@@ -11,6 +11,7 @@ from typing import Final
 from generator.ingest.sweeps import parse_sweep
 from topology.model.errors import CutInput
 from topology.model.facts import ParseResult
+from topology.model.text import find_hole
 from topology.sources.infiniband.cut_tables import (
     find_cut_db_csv,
     find_cut_lst,
@@ -64,11 +65,12 @@ def parse_dump(raw: bytes, *, source: str) -> ParseResult:
 
     The first error of a dump whose end is missing is a `CutInput`.
     """
-    form = detect_dump_format(raw)
+    form, hole = detect_dump_format(raw), find_hole(raw, source=source)
     if form is None or form is DumpFormat.IBNETDISCOVER:
-        return parse_sweep(raw, source=source)
-    parse, find_cut = _PARSERS[form]
-    parsed, cut = parse(raw, source=source), find_cut(raw, source=source)
+        parsed, cut = parse_sweep(raw, source=source), hole
+    else:
+        parse, find_cut = _PARSERS[form]
+        parsed, cut = parse(raw, source=source), hole or find_cut(raw, source=source)
     return parsed if cut is None else replace(parsed, errors=(cut, *parsed.errors))
 
 

@@ -42,6 +42,7 @@ from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind, Port
 from topology.model.ids import Id, IdKind
+from topology.model.text import find_hole
 from topology.planes.policy import COMPUTE, PlanePolicy
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus, parse_fabric
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
@@ -328,6 +329,9 @@ def _read_capture(
 
 def _find_capture_cut(raw: bytes, *, has_errors: bool, source: str) -> CutInput | None:
     """Return the problem of a capture whose end is missing, None if it looks whole."""
+    hole = find_hole(raw, source=source)
+    if hole is not None:
+        return hole
     text = raw.strip()
     is_json = text.startswith(b"{")
     is_open = not text.endswith(b"}") or text.count(b"{") > text.count(b"}")

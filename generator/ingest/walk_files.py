@@ -12,6 +12,7 @@ from generator.ingest.ignored_folders import list_ignored_folders
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin
 from topology.model.errors import ParseError, show
+from topology.model.text import find_hole
 from topology.sources.lldp_mib.walk import parse_snmpwalk_text
 
 MAX_WALK_BYTES: Final = 64 << 20  # the whole MIB of a large switch takes 10 MB
@@ -55,8 +56,9 @@ def read_walks(
         if isinstance(raw, ParseError):
             problems.append(raw)
             continue
+        hole = find_hole(raw, source=show(str(file), 1024))
         device, errors = parse_snmpwalk_text(raw, source=show(str(file), 1024))
-        problems += errors
+        problems += [hole] if hole is not None else errors
         if device is not None:
             named = device if device.name else replace(device, name=name["device"])
             claims.append(Claim(named, Origin.REPORT))

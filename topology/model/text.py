@@ -1,9 +1,11 @@
-"""Text of foreign files: its encoding, by the byte order mark. Pure."""
+"""Text of foreign files: its encoding, by the byte order mark, and holes in it. Pure."""
 
 from __future__ import annotations
 
 import codecs
 from typing import Final
+
+from topology.model.errors import CutInput
 
 _MARKS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -32,6 +34,19 @@ def to_utf8(raw: bytes) -> bytes:
         return raw
     body = raw[len(mark) :]
     return body if encoding == "utf-8" else body.decode(encoding, "replace").encode()
+
+
+def find_hole(raw: bytes, *, source: str) -> CutInput | None:
+    """Return the problem of a text with bytes 0, None if it has none.
+
+    No text has them. A block of them is what a crash leaves of a file that was just written, and a
+    parser of lines would take what is around it for one line.
+    """
+    start = raw.find(b"\0")
+    if start < 0:
+        return None
+    problem = f"the file is cut: it has zeros instead of text from byte {start} on; write it again"
+    return CutInput(problem, source=source)
 
 
 def _find_mark(raw: bytes) -> tuple[bytes, str]:

@@ -185,3 +185,21 @@ def test_an_unusable_file_of_a_report_is_a_finding_of_its_node(tmp_path: Path) -
     assert ran.code == ExitCode.SKIPPED
     assert [row["subject"]["device"] for row in ran.document] == scene.hosts[:2]
     assert f"{scene.hosts[1]}.yaml" in ran.document[1]["message"]
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_a_hole_of_zeros_is_named_as_a_cut(tmp_path: Path, name: str) -> None:
+    """A machine that lost its power leaves blocks of zeros in files that it had just written."""
+    scene = Scene.of(tmp_path, PAIRS if name in ETHERNET else RAILS)
+    form = FORMS[name]
+    file = form.write(scene)
+    raw, places = file.read_bytes(), random.Random(7)  # noqa: S311 - no secret
+    words = form.words(file)
+    whole = run("tree", *words, "-o", "json")
+    for size in (1, 64, 512, len(raw)):
+        start = places.randrange(max(len(raw) - size, 0) + 1)
+        file.write_bytes(raw[:start] + bytes(min(size, len(raw))) + raw[start + size :])
+        ran = run("tree", *words, "-o", "json")
+        planned = run("plan", "--store", tmp_path / "new", *words, "-o", "json")
+        assert (ran.code, ran.out) != (whole.code, whole.out)
+        assert is_honest(ran, whole, planned, fault=form.fault), (size, ran)
