@@ -15,7 +15,6 @@ from generator.reconcile.plan import Action
 from runtime.retry import Backoff
 from topology.model.errors import KubeUnavailable, TopologyError
 
-
 _RETRIES: Final = Backoff(first_s=5.0, limit_s=60.0)
 """Waits after a failure: a server that starts refuses writes for some seconds."""
 
