@@ -62,7 +62,7 @@ class GangGroup:
     """Coarse to fine; the last layer cuts the parts that the objective counts."""
     multiples: tuple[tuple[str, int], ...]
     """(tier, multiple of pods per domain of it), sorted."""
-    wishes: tuple[tuple[str, str], ...] = ()
+    preferred_labels: tuple[tuple[str, str], ...] = ()
     """(label, value) that nodes should carry, sorted."""
     leader_of: str | None = None
     """Name of the group of its workers."""
@@ -270,7 +270,7 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
         preferred=tuple(row.preferred),
         slices=layers,
         multiples=tuple(sorted(row.multiple_of.items())),
-        wishes=tuple(sorted(row.node_preference.items())),
+        preferred_labels=tuple(sorted(row.node_preference.items())),
         leader_of=row.leader_of,
         spread=tuple(
             DomainSpread(tier, bound.min, bound.max) for tier, bound in sorted(row.spread.items())

@@ -112,7 +112,7 @@ class SortKey(StrEnum):
 
     RUNNING = "running"
     """More running pods of the gang first."""
-    PREFERRED_LABELS = "wished"
+    PREFERRED_LABELS = "preferred-labels"
     """More preferred labels on nodes with a free slot first."""
     TIGHT = "tight"
     """Fewer slots first."""

@@ -51,12 +51,12 @@ def test_the_server_takes_the_status_that_it_shows(cluster: ApiServer) -> None:
 
 
 def test_the_generator_understands_the_fabrics_that_it_shows() -> None:
-    limits, wishes = (FABRIC | part for part in specs())
+    limits, outputs = (FABRIC | part for part in specs())
     policy = parse_write_policy(limits)
     assert policy.is_paused
     assert policy.budget != WritePolicy().budget
     assert not policy.problems
-    shape, problems = parse_tree_spec(wishes)
+    shape, problems = parse_tree_spec(outputs)
     assert not problems
     assert shape != DEFAULT_TREE_SPEC
 

@@ -16,7 +16,7 @@ def replay_philly(num_jobs: int) -> list[dict[str, Any]]:
     """Return the statistics of each preset, and of first-fit and best-fit."""
     presets = [*map(str, Preset), "best-fit", "first-fit"]
     chosen = [word for preset in presets for word in ("--preset", preset)]
-    shape = ("--fabric", FABRIC, "--scale-sizes", SCALE, "--load", LOAD, "--wish", "leaf")
+    shape = ("--fabric", FABRIC, "--scale-sizes", SCALE, "--load", LOAD, "--prefer", "leaf")
     ran = run("simulate", "jobs", "--num-jobs", num_jobs, *shape, *chosen, "-o", "json")
     assert ran.code == 0, ran.err
     rows: list[dict[str, Any]] = ran.document["presets"]

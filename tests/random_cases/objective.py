@@ -168,10 +168,10 @@ class Judge:
 
     def _preferred_misses(self, parts: Parts, rows: Mapping[str, list[str]], job: int) -> int:
         height, common = self.cluster.height, self.cluster.common
-        wishes = list(self.request.get("preferred", ()))
+        preferred = list(self.request.get("preferred", ()))
         if len(self.groups) == 1:
-            wishes += self.groups[0].get("preferred", ())
-        missed = sum(job > height(tier) for tier in wishes)
+            preferred += self.groups[0].get("preferred", ())
+        missed = sum(job > height(tier) for tier in preferred)
         if len(self.groups) > 1:
             missed += sum(
                 common([*part, *self._own_of(name)]) > height(tier)

@@ -1,4 +1,4 @@
-"""Waits after failures: they grow to a limit, have jitter, and respect the server's wish."""
+"""Waits after failures: they grow to a limit, have jitter, and respect what the server asks for."""
 
 from __future__ import annotations
 

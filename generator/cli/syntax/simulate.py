@@ -74,7 +74,7 @@ def _parse_load(text: str) -> float:
     "optimal, best-fit, first-fit]",
 )
 @click.option(
-    "--wish",
+    "--prefer",
     metavar="TIER",
     help="Tier that gangs prefer. Presets such as kueue pack a gang only if it prefers a tier.",
 )

@@ -327,7 +327,7 @@ def _is_packable(problem: Problem) -> bool:
     return all(
         any(need for _, need in group.request)
         and all(name in snapshot.resources for name, need in group.request if need)
-        and not (group.slices or group.wishes)
+        and not (group.slices or group.preferred_labels)
         and (has_one_group or not (group.required or group.preferred))
         for group in request.groups
     )

@@ -211,7 +211,7 @@ def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
 def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
     tolerations = tuple(sorted(group.tolerations))
     tiers = tuple(sorted(_tiers_with_rules(group)))
-    return (group.request, group.selector, tolerations, group.wishes, tiers, own_shape)
+    return (group.request, group.selector, tolerations, group.preferred_labels, tiers, own_shape)
 
 
 def _tiers_with_rules(group: GangGroup) -> set[str]:
@@ -238,8 +238,8 @@ def _count_shape(
             )
     slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
     misses: IntArray | None = None
-    if group.wishes:
-        carried = [snapshot.has_label(key, (value,)) for key, value in group.wishes]
+    if group.preferred_labels:
+        carried = [snapshot.has_label(key, (value,)) for key, value in group.preferred_labels]
         misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
     return PodShape(dict(group.request), allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)
 

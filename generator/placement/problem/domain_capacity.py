@@ -176,7 +176,7 @@ class GroupCapacity:
         shape = self.problem.shapes[self.problem.shape_of[self.group]]
         if shape.missing_labels is None:
             return np.zeros(len(self.usable_slots[tier]), dtype=np.int64)
-        max_labels = len(self.problem.request.groups[self.group].wishes)
+        max_labels = len(self.problem.request.groups[self.group].preferred_labels)
         carried = (max_labels - shape.missing_labels) * (self.slots_by_tier[0] > 0)
         return -np.add.reduceat(carried, self.problem.snapshot.levels.starts[tier])
 

@@ -335,7 +335,7 @@ def _irrelevant_keys(problem: Problem, objective: Objective) -> frozenset[Object
         irrelevant.add(ObjectiveKey.NODE_WEIGHTS)
     if not problem.traffic_pairs:
         irrelevant.add(ObjectiveKey.TRAFFIC)
-    if not any(group.wishes for group in problem.request.groups):
+    if not any(group.preferred_labels for group in problem.request.groups):
         irrelevant.add(ObjectiveKey.NODE_MISSES)
     return frozenset(irrelevant)
 

@@ -223,7 +223,9 @@ def _digit_width(problem: Problem, num_pods: int) -> int:
     ordered = max(
         (int(abs(column).max()) for rule in problem.sort_columns for column in rule), default=0
     )
-    wishes = num_pods * max((len(group.wishes) for group in problem.request.groups), default=0)
+    preferred_labels = num_pods * max(
+        (len(group.preferred_labels) for group in problem.request.groups), default=0
+    )
     num_victim_pods = 0
     if problem.evictable is not None:
         num_victim_pods = sum(
@@ -231,4 +233,4 @@ def _digit_width(problem: Problem, num_pods: int) -> int:
             for victims in problem.evictable.victims_by_node.values()
             for victim in victims
         )
-    return (2 * max(traffic, ordered, wishes, num_victim_pods)).bit_length() + 2
+    return (2 * max(traffic, ordered, preferred_labels, num_victim_pods)).bit_length() + 2

@@ -98,7 +98,7 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
         "multiple_of": dict(group.multiples),
         "node_selector": {key: list(values) for key, values in group.selector},
         "tolerations": sorted(group.tolerations),
-        "node_preference": dict(group.wishes),
+        "node_preference": dict(group.preferred_labels),
         "spread": {
             bound.tier: {"min": bound.least, **_drop_empty(max=bound.most)}
             for bound in group.spread

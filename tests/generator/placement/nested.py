@@ -275,7 +275,7 @@ def _vector(job: Job, rows: Assignment, gone: tuple[tuple[str, str], ...]) -> tu
         tier,
         max(parts),
         *(parts.count(height) for height in heights),
-        sum(tier > wish for wish in preferred),
+        sum(tier > wanted for wanted in preferred),
         missed,
         *(
             len({job.unit(node, height) for node in everything})

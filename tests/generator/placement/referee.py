@@ -351,14 +351,14 @@ def _islands(scene: Scene, job: int, used: set[Unit]) -> tuple[int, int]:
 
 def _misses(scene: Scene, pods: Pods, job: int) -> int:
     alone = len(scene.groups) == 1
-    wishes = scene.preferred + (scene.groups[0].preferred if alone else ())
-    misses = sum(job > wish for wish in wishes)
+    preferred = scene.preferred + (scene.groups[0].preferred if alone else ())
+    misses = sum(job > wanted for wanted in preferred)
     if not alone:
         tiers = iter(_part_tiers(scene, pods))
         for group, parts in zip(scene.groups, pods, strict=True):
             for _ in parts:
                 tier, _ = next(tiers)
-                misses += sum(tier > wish for wish in group.preferred)
+                misses += sum(tier > wanted for wanted in group.preferred)
     return misses
 
 

@@ -57,13 +57,13 @@ def run(
     """Run `toponaut simulate jobs` with the values of its options."""
     trace = _read_trace(options["trace"], options["num_jobs"], options["seed"])
     replay_input = _build_input(trace, options)
-    _check_preferred_tier(options["wish"], replay_input.tree)
+    _check_preferred_tier(options["prefer"], replay_input.tree)
     optimal_options = OptimalOptions(
         is_joint=options["is_joint"], spares_islands=options["spares_islands"]
     )
     names = presets or (Preset.OPTIMAL.value, BEST_FIT, FIRST_FIT)
     runs = [
-        _StrategyRun.build(replay_input, name, options["wish"], optimal_options) for name in names
+        _StrategyRun.build(replay_input, name, options["prefer"], optimal_options) for name in names
     ]  # built before the first replay, so that a wrong preset is refused at once
     results = [_run_replay(replay_input, run) for run in runs]
     if html is not None:
@@ -162,7 +162,9 @@ def _check_preferred_tier(preferred_tier: str | None, tree: TopologyTree) -> Non
         return
     if tree.tier_of(preferred_tier) is None:
         known = ", ".join(map(show, tree.tiers))
-        raise ConfigError(f"--wish: the tree has no tier '{show(preferred_tier)}'; it has {known}")
+        raise ConfigError(
+            f"--prefer: the tree has no tier '{show(preferred_tier)}'; it has {known}"
+        )
 
 
 def _render_title(trace: str, replay_input: ReplayInput) -> str:

@@ -65,15 +65,15 @@ def test_gangs_can_prefer_a_tier(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     file.write_text("submit_time_s,gpus,duration_s\n0,1,99\n1,2,9\n", encoding="utf-8")
     words = ("--trace", file, "--preset", "kueue", "-o", "json")
-    wished, unasked = simulate(*words, "--wish", "leaf"), simulate(*words)
-    shares = [ran.document["presets"][0]["at_lowest_tier"] for ran in (wished, unasked)]
+    preferred, unasked = simulate(*words, "--prefer", "leaf"), simulate(*words)
+    shares = [ran.document["presets"][0]["at_lowest_tier"] for ran in (preferred, unasked)]
     assert shares == [1, 0]
 
 
 def test_it_refuses_a_tier_that_is_not_in_the_tree(trace: Path) -> None:
-    ran = simulate("--trace", trace, "--wish", "rack")
+    ran = simulate("--trace", trace, "--prefer", "rack")
     assert (ran.code, ran.out) == (ExitCode.USAGE, "")
-    assert "--wish: the tree has no tier 'rack'; it has leaf, spine" in ran.err
+    assert "--prefer: the tree has no tier 'rack'; it has leaf, spine" in ran.err
 
 
 def test_it_writes_a_page(trace: Path, tmp_path: Path) -> None:
