@@ -81,8 +81,10 @@ def test_every_field_of_a_request_has_a_description() -> None:
     ("topic", "problem"),
     [
         ("nope", "nothing is called 'nope'; known: fabric, planes, "),
-        ("fabric.spec.nope", "fabric.spec.nope: there is no field 'nope'; fields: planes, "),
-        ("fabric.kind.x", "fabric.kind.x: there is no field 'x'; fields: none, it has no fields"),
+        ("fabric.spec.nope", "fabric.spec.nope: there is no field 'nope'; known: planes, "),
+        ("fabric.kind.x", "fabric.kind.x: there is no field 'x'; it has no fields"),
+        ("swapped-cables", "nothing is called 'swapped-cables'; did you mean swapped-cable?"),
+        ("fabric.spec.plane", "fabric.spec.plane: there is no field 'plane'; did you mean planes?"),
     ],
 )
 def test_it_says_what_is_known_instead(topic: str, problem: str) -> None:
@@ -110,3 +112,11 @@ def test_the_program_completes_commands() -> None:
         check=False,
     )
     assert done.stdout.split() == ["plain,export", "plain,explain"]
+
+
+def test_it_lists_what_it_can_explain() -> None:
+    ran = run("explain")
+    assert ran.code == ExitCode.OK
+    listed = {line.split()[0] for line in ran.out.splitlines() if line.startswith("  ")}
+    assert listed == {kind.value for kind in FindingKind}
+    assert ran.out.rstrip().endswith(", ".join(sorted(SCHEMAS)))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
 import click
@@ -20,17 +21,40 @@ _NO_DEFAULTS: Final[tuple[object, ...]] = (None, "", [], {})
 """Defaults that mean that nothing is set."""
 
 
-def run(topic: str) -> None:
+def run(topic: str | None) -> None:
     """Run `toponaut explain` with the values of its options."""
+    if topic is None:
+        click.echo("\n".join(_list_topics()))
+        return
     if topic in set(FindingKind):
         click.echo("\n".join(_explain_kind(FindingKind(topic))))
         return
     root, *names = topic.split(".")
     if root not in SCHEMAS:
-        known = list_some([*sorted(SCHEMAS), *sorted(FindingKind)], _MAX_NAMES)
-        raise ConfigError(f"nothing is called '{show(root)}'; known: {known}")
+        names = [*sorted(SCHEMAS), *sorted(FindingKind)]
+        raise ConfigError(f"nothing is called '{show(root)}'; {_suggest(root, names)}")
     document = build_schema(root)
     click.echo("\n".join(_explain_field(document, _find_field(document, topic, names), topic)))
+
+
+def _list_topics() -> Iterator[str]:
+    """Yield what can be explained: a line per kind of finding, then the roots of paths."""
+    width = max(map(len, FindingKind))
+    yield "Kinds of findings:"
+    for kind in sorted(FindingKind):
+        meaning = _LINK.sub(r"\1", KIND_DESCRIPTIONS[kind].meaning)
+        yield f"  {kind.value.ljust(width)}  {meaning.partition('. ')[0].rstrip('.')}"
+    yield ""
+    yield f"Fields, as paths such as fabric.spec.outputs: {', '.join(sorted(SCHEMAS))}"
+
+
+def _suggest(name: str, known: Iterable[str]) -> str:
+    """Return the names that are most like an unknown one, or all."""
+    known = list(known)
+    similar = get_close_matches(name, known)
+    if similar:
+        return f"did you mean {' or '.join(similar)}?"
+    return f"known: {list_some(known, _MAX_NAMES)}"
 
 
 def _explain_kind(kind: FindingKind) -> Iterator[str]:
@@ -58,8 +82,8 @@ def _find_field(
         holder = resolve_field(document, found)
         fields = holder.get("properties", {})
         if name not in fields:
-            known = list_some(fields, _MAX_NAMES) if fields else "none, it has no fields"
-            raise ConfigError(f"{show(topic)}: there is no field '{show(name)}'; fields: {known}")
+            known = _suggest(name, fields) if fields else "it has no fields"
+            raise ConfigError(f"{show(topic)}: there is no field '{show(name)}'; {known}")
         found, is_required = fields[name], name in holder.get("required", ())
     return found, is_required
 
