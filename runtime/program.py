@@ -10,6 +10,7 @@ import errno
 import gc
 import io
 import os
+import re
 import select
 import signal
 import sys
@@ -33,7 +34,9 @@ _RETRY_S: Final = 0.01
 _REPEAT_S: Final = 2.0
 """A repeated signal ends the program at once, but not this soon after the first one: `timeout` and
 terminals may send a signal twice."""
-_IMPORT_FRAMES: Final = "<frozen importlib"
+_DELAYING_FILES: Final = re.compile(r"<frozen importlib|.*/pydantic/")
+"""Code that calls C code, which may swallow or print an exception or give it another type: a module
+is loaded, or a model is built or validates a document."""
 
 
 class OutputError(Exception):
@@ -96,7 +99,7 @@ class _StopSignals:
             if time.monotonic() - self._first_s > _REPEAT_S:
                 self._leave(number)
             return
-        if _is_importing(frame):  # C code of a module may swallow or print an exception
+        if _is_delayed(frame):
             self._retry(number)
             return
         self._pending = 0
@@ -133,9 +136,9 @@ class _StopSignals:
 _stop_signals: Final = _StopSignals()
 
 
-def _is_importing(frame: FrameType | None) -> bool:
+def _is_delayed(frame: FrameType | None) -> bool:
     while frame is not None:
-        if frame.f_code.co_filename.startswith(_IMPORT_FRAMES):
+        if _DELAYING_FILES.match(frame.f_code.co_filename):
             return True
         frame = frame.f_back
     return False

@@ -230,6 +230,47 @@ def test_it_reports_a_signal_that_comes_in_the_last_import(
     )
 
 
+SIGNALLED_MODEL = """
+import os, sys, time
+from enum import Enum
+from pydantic import BaseModel, ConfigDict
+from runtime.program import interruptible, run_program, start_command
+
+class Kind(Enum):
+    A = "a"
+
+    @property
+    def value(self):
+        if is_started:
+            os.kill(os.getpid(), int(sys.argv[1]))
+        return "a"
+
+is_started = []
+
+class Model(BaseModel):
+    model_config = ConfigDict(defer_build=True)
+    kind: Kind
+
+def command():
+    with interruptible():
+        start_command()
+        is_started.append(True)
+        Model.model_validate({"kind": "a"})
+        end_s = time.monotonic() + 10
+        while time.monotonic() < end_s:
+            pass
+        raise AssertionError("the signal was lost")
+
+run_program(lambda: command)
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_it_reports_a_signal_that_comes_while_a_model_is_built(number: signal.Signals) -> None:
+    done = shell('exec "$@"', [sys.executable, "-c", SIGNALLED_MODEL, str(int(number))])
+    assert (done.returncode, done.stderr) == (128 + number, f"interrupted by {number.name}\n")
+
+
 SIGNALLED_START = """
 import os, signal, sys
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, Final, TypeVar
 
 import click
 
@@ -26,9 +29,13 @@ from generator.switches.reports import build_reports, is_complete
 from generator.switches.targets import Target, TargetList
 from generator.switches.walk import SwitchWalk, WalkOutcome, walk_all, walk_switch
 from runtime.clock import utc_now
-from runtime.program import noting_interruption
+from runtime.program import Interrupted, noting_interruption
 from topology.model.errors import ParseError, StoreError, TopologyError, show
 from topology.reports.neighbor_report import NeighborReport, render_report
+
+ResultT = TypeVar("ResultT")
+_END_S: Final = 1.0
+"""How long an interrupted walk may take to close its sockets."""
 
 
 def run(
@@ -43,7 +50,7 @@ def run(
 ) -> None:
     """Run `toponaut switches` with the values of its options."""
     targets, warnings = read_targets(config)
-    walks = asyncio.run(_walk_switches(targets, deadline_s=deadline, parallel=parallel))
+    walks = _run_in_thread(partial(_walk_switches, targets, deadline_s=deadline, parallel=parallel))
     reports = build_reports(walks, observed_at=f"{utc_now():%Y-%m-%dT%H:%M:%SZ}")
     problems = [*warnings, *_collect_problems(walks)]
     if not reports:
@@ -55,6 +62,39 @@ def run(
     if failure is not None:
         click.echo(f"error: {failure}", err=True)
     exit_with_problems(ctx, problems, ExitCode.INTERNAL if failure else None)
+
+
+def _run_in_thread(call: Callable[[], Coroutine[Any, Any, ResultT]]) -> ResultT:
+    """Return the result of a coroutine function, which a thread runs.
+
+    A stop signal raises an exception at any line of the main thread. The event loop of asyncio is
+    not made for that: it hangs, or prints a traceback.
+    """
+    result: Future[ResultT] = Future()
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = Future()
+
+    async def run_task() -> ResultT:
+        task = asyncio.ensure_future(call())
+        started.set_result((asyncio.get_running_loop(), task))
+        return await task
+
+    def work() -> None:
+        try:
+            result.set_result(asyncio.run(run_task()))
+        except BaseException as error:  # noqa: BLE001 - the main thread raises it
+            result.set_exception(error)
+
+    thread = Thread(target=work, name="walks", daemon=True)
+    thread.start()
+    try:
+        return result.result()
+    except Interrupted:
+        if started.done():
+            loop, task = started.result()
+            with suppress(RuntimeError):  # the loop has just ended
+                loop.call_soon_threadsafe(task.cancel)
+        thread.join(_END_S)
+        raise
 
 
 async def _walk_switches(
