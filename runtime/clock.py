@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Lock
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 log = logging.getLogger(__name__)
 
@@ -51,9 +51,10 @@ class SteadyTime:
     """The time of day of a server: jumps that do not last are left out.
 
     A clock that is ahead for a moment would make everything old at once: reservations and the
-    change budget end, held plans are released, and the history is forgotten. So a jump counts only
-    once it has lasted for `JUMP_COUNTS_AFTER_S` of the monotonic clock. A clock that is behind is
-    believed meanwhile, because it ends nothing early. Several threads may call it.
+    change budget end, held plans are released, and the history is forgotten. A clock that is behind
+    for a moment does the same once it is back, because what began meanwhile has a time that is too
+    early. So a jump counts only once it has lasted for `JUMP_COUNTS_AFTER_S` of the monotonic
+    clock. Several threads may call it.
     """
 
     def __init__(self, now: Callable[[], datetime], monotonic: Monotonic) -> None:
@@ -63,24 +64,37 @@ class SteadyTime:
         self._lock = Lock()
         self._start = now() - timedelta(seconds=monotonic())
         """The time of day at 0 of the monotonic clock, as it is believed."""
-        self._jumped_at_s: float | None = None
-        """When the clock left the believed time; None if it has not, or is back."""
+        self._jump: _Jump | None = None
+        """None while the clock agrees with the believed time."""
 
     def __call__(self) -> datetime:
         """Return the time of day in UTC."""
         with self._lock:
             now, now_s = self._now(), self._monotonic()
             start = now - timedelta(seconds=now_s)
-            ahead = start - self._start
-            if abs(ahead) > MAX_STEP and not self._has_lasted(now_s, ahead):
-                return min(now, self._start + timedelta(seconds=now_s))
-            self._start, self._jumped_at_s = start, None
+            if abs(start - self._start) > MAX_STEP and not self._has_lasted(now_s, start):
+                return self._start + timedelta(seconds=now_s)
+            self._start, self._jump = start, None
             return now
 
-    def _has_lasted(self, now_s: float, ahead: timedelta) -> bool:
-        """Return whether the present jump counts; log its begin."""
-        if self._jumped_at_s is None:
-            self._jumped_at_s = now_s
-            fields = {"ahead_s": ahead.total_seconds(), "counts_after_s": JUMP_COUNTS_AFTER_S}
+    def _has_lasted(self, now_s: float, start: datetime) -> bool:
+        """Return whether the present jump counts; log that the clock left the believed time.
+
+        A jump to yet another time lasts from then on.
+        """
+        if self._jump is None:
+            ahead_s = (start - self._start).total_seconds()
+            fields = {"ahead_s": ahead_s, "counts_after_s": JUMP_COUNTS_AFTER_S}
             log.warning("time of day jumped", extra=fields)
-        return now_s - self._jumped_at_s >= JUMP_COUNTS_AFTER_S
+        if self._jump is None or abs(start - self._jump.start) > MAX_STEP:
+            self._jump = _Jump(now_s, start)
+        return now_s - self._jump.since_s >= JUMP_COUNTS_AFTER_S
+
+
+class _Jump(NamedTuple):
+    """A time of day that differs from the believed one."""
+
+    since_s: float
+    """When the clock jumped to it, by the monotonic clock."""
+    start: datetime
+    """The time of day at 0 of the monotonic clock, according to it."""
