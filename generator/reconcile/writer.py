@@ -160,7 +160,8 @@ class HyperNodeWriter:
         if not self._settings.is_leader():
             self._clear_hold()
             return None
-        if decision.is_restoration:
+        # An approval of this plan is left if it could not be removed when the plan was recorded.
+        if decision.is_restoration and not self.policy.is_approved(self._pending.plan):
             return self._restore(request, request.actions) if self._can_write(request) else None
         wait_s = self._pending.compute_wait_s(now_s, self._settings.debounce)
         verdict = self._judge(request, decision) if wait_s <= 0 else None

@@ -296,6 +296,25 @@ def test_it_tries_again_soon_after_a_server_refuses(
     assert day.tick() == waits_s[0], "the waits begin anew after a success"
 
 
+def test_it_uses_up_an_approval_that_could_not_be_removed_at_first(
+    day: Day, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = hold(day)
+    assert run("approve", plan, "--store", day.root).code == 0
+
+    def refuse(_store: DirectoryStore, _plan: str) -> bool:
+        raise KubeUnavailable("not now", status=503)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryStore, "consume_approval", refuse)
+        assert day.tick() == 5
+    day.tick()
+    assert len(day.placed()) == 16
+    document = day.store.read_fabric()
+    assert document is not None
+    assert "annotations" not in document["metadata"], "an approval is for one time"
+
+
 def test_it_waits_for_the_next_round_after_a_write_that_is_refused_for_good(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
