@@ -32,7 +32,7 @@ from generator.reconcile.plan import Action
 from generator.reconcile.previous_tree import select_decided
 from generator.reconcile.sweep_holds import find_sweep_holds
 from generator.reconcile.tree_decision import TreeDecision, build_decision
-from generator.store.base import StoredHyperNodes, StoredRecord
+from generator.store.base import NO_VOLCANO, StoredHyperNodes, StoredRecord
 from generator.store.directory import REPORTS, DirectoryStore, read_hypernodes
 from runtime.clock import utc_now
 from topology.model.errors import KubeForbidden, KubeNotFound, ParseError
@@ -122,9 +122,9 @@ def _fetch_observed(cluster: ClusterAccess) -> ObservedHyperNodes:
         fabric = store.read_fabric()
         try:
             read = store.read_hypernodes()
-        except KubeNotFound:
+        except KubeNotFound as error:
             if parse_tree_spec(fabric)[0].has_hypernodes:
-                raise
+                raise KubeNotFound(NO_VOLCANO) from error
             read = StoredHyperNodes((), (), 0, is_missing=True)  # a cluster without Volcano
         problems, stored = [*read.problems], StoredRecord()
         gangs: tuple[Gang, ...] = ()

@@ -51,7 +51,7 @@ from generator.reconcile.write_request import WriteRequest, WriteSettings
 from generator.reconcile.writer import HyperNodeWriter
 from generator.server.cluster_state import ClusterState, read_cluster_state
 from generator.server.output_round import OutputInputs, OutputRound, summarise_outputs
-from generator.store.base import FabricRead, ServedStore
+from generator.store.base import NO_VOLCANO, FabricRead, ServedStore
 from generator.switches.poller import SwitchPoller
 from generator.switches.report_kind import is_switch_report
 from generator.telemetry.round_log import RoundLog
@@ -63,10 +63,6 @@ from topology.planes.plane import PlaneSplit, split_planes
 
 log = logging.getLogger(__name__)
 
-_NO_VOLCANO: Final = (
-    "the cluster serves no HyperNodes: install Volcano, or list other outputs in spec.outputs of "
-    "the Fabric object"
-)
 _DEFAULT_WRITE_SETTINGS: Final = WriteSettings()
 
 
@@ -245,7 +241,7 @@ class ReconcileLoop:
         if not self._tree_spec.unknown:
             self._publish_state(observation.tree, state)
         if state.hypernodes.is_missing and spec.has_hypernodes:
-            self._writer.record_not_ready(_NO_VOLCANO, reason="NotServed")
+            self._writer.record_not_ready(NO_VOLCANO, reason="NotServed")
             return None, ()
         return self._write_hypernodes(observation, state)
 

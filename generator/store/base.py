@@ -7,7 +7,7 @@ fails with a `TopologyError`, and the next read returns what was written.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from generator.objects.inventory import Inventory
 from generator.objects.pods import BoundPod, Gang
@@ -16,6 +16,11 @@ from generator.outputs.hypernode import HyperNode
 from topology.model.errors import ParseError
 from topology.reports.compact_reports import Report
 from topology.reports.neighbor_report import NeighborReport
+
+NO_VOLCANO: Final = (
+    "the cluster serves no HyperNodes: install Volcano, or list other outputs in spec.outputs of "
+    "the Fabric object"
+)
 
 
 class StoredReports(NamedTuple):

@@ -54,3 +54,18 @@ def test_it_says_what_is_missing_and_writes_hypernodes_once_volcano_is_there(
         )
         with_volcano(cluster.api)
         cluster.await_tree()
+
+
+def test_apply_writes_labels_there(cluster: Cluster) -> None:
+    cluster.want(outputs=[{"type": "labels"}])
+    applied = toponaut(cluster, "apply", "--namespace", cluster.namespace)
+    assert applied.code == ExitCode.OK, applied.err
+    assert has_labels(cluster)
+    assert toponaut(cluster, "plan", "--check").code == ExitCode.OK
+
+
+@pytest.mark.parametrize("command", ["plan", "apply"])
+def test_a_command_says_what_is_missing(cluster: Cluster, command: str) -> None:
+    ran = toponaut(cluster, command)
+    assert ran.code == ExitCode.NOTHING, ran.err
+    assert "install Volcano, or list other outputs in spec.outputs" in ran.err
