@@ -175,7 +175,9 @@ def test_it_reports_a_signal_that_comes_at_once_in(
     wait_for_handler(process)
     code, out, err = end(process, number)
     assert (code, out) == (128 + number, "")
-    assert err == f"interrupted by {number.name}; nothing was read or written\n"
+    # On a loaded machine the command may have begun before the signal arrives.
+    notes = ("; nothing was read or written", "")
+    assert err in {f"interrupted by {number.name}{note}\n" for note in notes}
     assert list(tmp_path.iterdir()) == []
 
 
