@@ -77,6 +77,10 @@ class SteadyTime:
             self._start, self._jump = start, None
             return now
 
+    def latest(self) -> datetime:
+        """Return the latest time that may be right: what is dated later is ahead for certain."""
+        return max(self(), self._now())
+
     def _has_lasted(self, now_s: float, start: datetime) -> bool:
         """Return whether the present jump counts; log that the clock left the believed time.
 

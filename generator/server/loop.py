@@ -84,6 +84,8 @@ class LoopConfig:
     """Called with the outcome of each round, in this order."""
     publisher: Publisher | None = None
     """Writes the outputs other than HyperNodes; None: there are none."""
+    latest: Callable[[], datetime] | None = None
+    """The latest time that may be right after a jump: later sweeps are ignored. None: now."""
 
 
 class PublishSnapshot(Protocol):
@@ -204,7 +206,7 @@ class ReconcileLoop:
         self._observer.update(
             TreeInputs(state.reports.reports, state.inventory, tree_spec, self._election.named),
             self._find_previous(state),
-            self._config.now(),
+            (self._config.latest or self._config.now)(),
         )
         self._tree_spec = tree_spec
         return self._observer.observation

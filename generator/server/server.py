@@ -208,6 +208,7 @@ class GeneratorServer:
             config = LoopConfig(
                 period=timedelta(seconds=settings.period_s),
                 now=self._now,
+                latest=self._now.latest,
                 writing=write_settings,
                 planes=settings.planes,
                 switch_poller=self._switch_poller,

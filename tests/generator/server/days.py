@@ -41,12 +41,18 @@ class Day:
         self.now_s = 0.0
         self.restart()
 
+    @property
+    def latest(self) -> datetime:
+        """Return the latest time that may be right."""
+        return self.now
+
     def restart(self, writing: WriteSettings | None = None) -> None:
         self.rounds = ReconcileLoop(
             WatchedDirectory(self.root, self.nodes),
             LoopConfig(
                 period=MINUTE,
                 now=lambda: self.now,
+                latest=lambda: self.latest,
                 writing=writing or WriteSettings(),
                 publisher=FolderPublisher(self.root, namespace="toponaut"),
             ),

@@ -6,12 +6,14 @@ HyperNodes, the same record of decisions and the same Fabric object.
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -19,18 +21,22 @@ from generator.server import server
 from runtime.clock import SteadyTime
 from tests.effort import examples
 from tests.generator.server.days import FABRIC, MINUTE, NOON, Day
+from topology.synthetic import FabricKind, SyntheticSpec
 
 YEARS = timedelta(days=365 * 73)
+SWEPT = SyntheticSpec(FabricKind.RAIL, 8, rails=2, radix=8)
 
 
 class JumpDay(Day):
     """A store whose server has a clock that may be wrong."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(
+        self, root: Path, spec: SyntheticSpec = FABRIC, *, ahead: timedelta = timedelta(0)
+    ) -> None:
         self.true = NOON
-        self.ahead = timedelta(0)
+        self.ahead = ahead
         self._time = SteadyTime(lambda: self.true + self.ahead, self._passed_s)
-        super().__init__(root, FABRIC)
+        super().__init__(root, spec)
         self.want(changeBudget={"nodesPercent": 10, "releaseAfterSeconds": 7200})
 
     def _passed_s(self) -> float:
@@ -43,6 +49,10 @@ class JumpDay(Day):
     @now.setter
     def now(self, now: datetime) -> None:
         self.true = now
+
+    @property
+    def latest(self) -> datetime:
+        return self._time.latest()
 
     def contents(self) -> Mapping[str, bytes]:
         """Return every object that the generator writes."""
@@ -89,6 +99,26 @@ def test_a_moment_with_a_wrong_clock_changes_nothing(
                 day.now = day.true + step.minutes * MINUTE
                 day.tick()
             assert wrong.contents() == right.contents()
+
+
+@pytest.mark.parametrize("behind", [timedelta(minutes=10), timedelta(days=1), YEARS])
+def test_sweeps_count_once_a_clock_that_was_behind_at_the_start_is_right(
+    tmp_path: Path, behind: timedelta
+) -> None:
+    day = JumpDay(tmp_path, SWEPT, ahead=-behind)
+    day.rewrite(_observe_at_noon)
+    day.tick()
+    assert day.placed() == set(), "the sweep is dated ahead of the clock"
+    day.ahead = timedelta(0)
+    day.now = NOON + MINUTE
+    day.tick()
+    assert len(day.placed()) == 8
+
+
+def _observe_at_noon(text: str) -> str:
+    report = json.loads(text)
+    report["status"] = {**report.get("status", {}), "observedAt": NOON.isoformat()}
+    return json.dumps(report)
 
 
 def test_the_server_has_no_other_clock() -> None:
