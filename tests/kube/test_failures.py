@@ -42,6 +42,11 @@ def test_it_makes_one_printable_line_of_any_answer(
     assert error.retry_after_s is None or 0 <= error.retry_after_s <= MAX_RETRY_AFTER_S
 
 
+def test_it_names_the_status_once() -> None:
+    error = error_of_status("GET /x", 404, b"404 page not found\n")
+    assert str(error) == "GET /x: 404 page not found"
+
+
 @pytest.mark.parametrize(
     "error",
     [

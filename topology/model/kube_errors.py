@@ -52,6 +52,7 @@ def error_of_status(
     hint = details.get("retryAfterSeconds") if isinstance(details, Mapping) else None
     kind = _KINDS.get(status, KubeUnavailable if status >= 500 else KubeError)  # noqa: PLR2004 - HTTP
     message = show(" ".join(str(status_object.get("message", "")).split()), MESSAGE_CHARS)
+    message = message.removeprefix(f"{status} ")  # a server without the kind: 404 page not found
     return kind(
         f"{request_text}: {status} {message}".rstrip(),
         status=status,
