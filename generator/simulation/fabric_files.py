@@ -69,7 +69,8 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
     """Yield (path, text) of every file, one at a time: memory does not grow with their number.
 
     ibnetdiscover has port numbers and HCAs only, so the sweep of an Ethernet fabric is that of the
-    InfiniBand fabric with the same cables. Equal simulations give equal files.
+    InfiniBand fabric with the same cables. LLDP has Ethernet ports only, so captures and walks are
+    those of the Ethernet fabric. Equal simulations give equal files.
 
     Raises:
         ConfigError: the parameters make no fabric, or the faults do not fit it.
@@ -87,9 +88,9 @@ def render_fabric_files(simulation: FabricSimulation) -> Iterator[tuple[str, str
         yield f"ibnetdiscover/{subnet}.txt", sweep
     for report in _build_reports(damaged, sweeps):
         yield f"reports/{report.metadata.name}.yaml", _render_json(render_report(report))
-    for name, text in render_lldpcli(damaged):
+    for name, text in render_lldpcli(by_medium[Medium.ETHERNET]):
         yield f"lldpcli/{name}", text
-    for name, text in render_snmpwalks(damaged):
+    for name, text in render_snmpwalks(by_medium[Medium.ETHERNET]):
         yield f"snmpwalk/{name}", text
     for host in damaged.wiring.hosts[: simulation.num_sysfs_hosts]:
         for path, text in sysfs_files(damaged, host.name).items():

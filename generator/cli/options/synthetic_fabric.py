@@ -97,8 +97,8 @@ fabric_options: Final = combine_options(
         type=click.Choice([Medium.INFINIBAND.value, Medium.ETHERNET.value]),
         default=Medium.INFINIBAND.value,
         show_default=True,
-        help="Medium in reports and sysfs. Output of ibnetdiscover, lldpcli and snmpbulkwalk is "
-        "always written.",
+        help="Medium in reports and sysfs. Output of ibnetdiscover is always of the InfiniBand "
+        "fabric, and of lldpcli and snmpbulkwalk of the Ethernet fabric, with the same cables.",
     ),
     click.option(
         "--names",
