@@ -173,6 +173,8 @@ def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
 
 
 _LATER_FIELDS: Final = frozenset({"exclusive", "spread"})
+_HASHED_NAMES: Final = {"preferred_labels": "wishes"}
+"""By field: the name that earlier versions gave it. Stored hashes depend on it."""
 
 
 def hash_request(request: ReservationRequest) -> str:
@@ -190,7 +192,10 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
-        row = {item.name: _to_json_value(getattr(value, item.name)) for item in fields(value)}
+        row = {
+            _HASHED_NAMES.get(item.name, item.name): _to_json_value(getattr(value, item.name))
+            for item in fields(value)
+        }
         for name in _LATER_FIELDS & row.keys():
             if not row[name]:  # earlier versions had no such field, and hashed the rest
                 del row[name]
