@@ -98,7 +98,7 @@ def parse_subnet(text: str) -> str:
 
 
 def parse_pattern(text: str) -> str:
-    """Return a shell wildcard for names of interfaces as it is.
+    """Return a pattern of interface names unchanged.
 
     Raises:
         ConfigError: it would match nothing, or not what it seems to.
@@ -139,7 +139,7 @@ class Option(NamedTuple):
     parse: Callable[[str], object] | None = None
     """Turns the text into the value, and raises ConfigError; None keeps the text."""
     parse_each: Callable[[str], object] | None = None
-    """As `parse`, for each text of an option that can be given several times."""
+    """Like `parse`, but for each value of an option that can be given several times."""
     choices: Sequence[str] = ()
     metavar: str | None = None
     type: object = None

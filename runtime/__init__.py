@@ -11,6 +11,7 @@
     retry            waits: backoff, cooldown between rounds, a token bucket
     values           parsers of option values: numbers, durations and HOST:PORT
     small_files      reads keys, tokens and settings up to a limit
+    lazy_names       public names whose modules are loaded when a name is first used
     memory           settings of the interpreter and the C library
     library_settings settings of libraries that read them from the environment
     transition_log   logs problems when they appear and when they are gone

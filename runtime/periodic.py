@@ -135,7 +135,7 @@ class PeriodicJob:
 class _SkippingTrigger(IntervalTrigger):  # type: ignore[misc] # the library has no types
     """An interval that skips all missed calls but one.
 
-    The library lists every missed call first: a clock that jumps by years would fill the memory.
+    APScheduler lists all missed calls, so a clock that jumps by years would fill the memory.
     """
 
     def get_next_fire_time(

@@ -32,7 +32,7 @@ def open_kubeconfig(files: str, context: str | None) -> KubeConfigLoader:
     A pipe, as a shell makes of a command, is read if it is the only file.
 
     Raises:
-        ConfigError: a file, or one that it names, is too large or no regular file.
+        ConfigError: a kubeconfig, or a file that it names, is too large or is not a regular file.
         Exception: those of the official client, if the content is not usable.
     """
     merged = KubeConfigMerger(_bounded(files)).config

@@ -26,14 +26,15 @@ From Python, without I/O:
 
     placement = place(Snapshot.from_tree(tree, nodes), parse_request(document))
 
-May import `topology`, numpy and pydantic. Inside: `batch` -> `engine` -> `explain`, `emulation`
--> `solve` -> `problem` -> `cluster` -> `request`.
+May import `topology`, `runtime.lazy_names`, numpy and pydantic. Inside: `batch` -> `engine` ->
+`explain`, `emulation` -> `solve` -> `problem` -> `cluster` -> `request`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from runtime.lazy_names import load_when_used
 
 if TYPE_CHECKING:
     from generator.placement.answer import Placement, Reason
@@ -66,11 +67,5 @@ _MODULE_OF = {
     "place": "engine",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: its module needs numpy or pydantic."""
-    if name not in _MODULE_OF:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    return value
+# Its modules need numpy or pydantic.
+__getattr__ = load_when_used(__name__, _MODULE_OF)

@@ -1,4 +1,4 @@
-"""Files that do not end, and pipes, as every file that an option or a variable names."""
+"""An endless file or a pipe in the place of each file that an option or a variable names."""
 
 from __future__ import annotations
 

@@ -10,13 +10,14 @@
 - adoption: HyperNodes of others as Toponaut takes them over
 - go_patterns, go_syntax: regular expressions as Go reads them
 
-Imports `topology` only.
+Imports `topology` and `runtime.lazy_names` only.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from runtime.lazy_names import load_when_used
 
 if TYPE_CHECKING:
     from generator.outputs.hypernode.adoption import Adoption, adopt_hypernodes, select_named
@@ -96,11 +97,5 @@ _MODULE_OF = {
     "sort_members": "model",
 }
 
-
-def __getattr__(name: str) -> object:
-    """Load a public name when it is first used: few commands check HyperNodes or adopt them."""
-    if name not in _MODULE_OF:
-        message = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(message)
-    value: object = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
-    return value
+# Few commands check HyperNodes or adopt them.
+__getattr__ = load_when_used(__name__, _MODULE_OF)

@@ -102,7 +102,7 @@ AGES = {
 def test_an_old_sweep_that_is_written_again_moves_nobody_back(
     sweeps: Sweeps, node: str, age: str
 ) -> None:
-    """A sweep that was true once, before the cables were changed; its own or that of another."""
+    """An old sweep, from before the cables were changed: of the node itself or of another node."""
     first = sweeps.settle()
     for one in (FIRST, SECOND):
         sweeps.sweep(one, FORGED)

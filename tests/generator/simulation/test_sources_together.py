@@ -24,7 +24,7 @@ FAULTS = {
 
 
 def read_sources(folder: Path) -> dict[str, list[str]]:
-    """Return the options that read each kind of file."""
+    """Return the options of `toponaut tree`, by kind of source."""
     sweeps = sorted((folder / "ibnetdiscover").iterdir())
     return {
         "sweep": [word for file in sweeps for word in ("--ibnetdiscover", str(file))],
