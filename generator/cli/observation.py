@@ -75,7 +75,7 @@ def read_observation(
             raise click.UsageError(
                 "--hypernodes has its own names: give no --tier-names and no --previous"
             )
-        return _read_hypernodes(sources.hypernodes, sources.nodes)
+        return _read_hypernodes(sources.hypernodes, sources.nodes, has_islands=sources.has_islands)
     if sources.node_labels:
         if isinstance(previous, Path):
             raise click.UsageError("labels have their own names: give no --previous")
@@ -145,14 +145,16 @@ def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
         )
 
 
-def _read_hypernodes(folder: Path, nodes: Path | None) -> LoadedObservation:
+def _read_hypernodes(
+    folder: Path, nodes: Path | None, *, has_islands: bool
+) -> LoadedObservation:
     inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
     hypernodes = read.hypernodes
     if inventory:
         labels = list_node_labels(inventory)
         hypernodes = tuple(resolve_selectors(row, labels) for row in hypernodes)
-    tree, problems = derive_hypernode_tree(hypernodes)
+    tree, problems = derive_hypernode_tree(hypernodes, has_islands=has_islands)
     all_problems = (*(inventory.problems if inventory else ()), *read.problems, *problems)
     if not tree.domains:
         no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
@@ -173,7 +175,10 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
     """
     inventory = read_nodes(sources)
     built = build_labelled_tree(
-        list_node_labels(inventory), sources.node_labels, tier_names=tier_names
+        list_node_labels(inventory),
+        sources.node_labels,
+        tier_names=tier_names,
+        has_islands=sources.has_islands,
     )
     problems = (
         *inventory.problems,
@@ -200,12 +205,16 @@ def _restrict_to_listed(tree: TopologyTree, node_names: Collection[str]) -> Topo
         Unplaced(node, reasons.get(node, "in no HyperNode"))
         for node in set(node_names) - set(tree.nodes)
     ]
-    return build_tree(specs, tiers=tree.tiers, plane=tree.plane, unplaced=all_unplaced)
+    return build_tree(
+        specs, tiers=tree.tiers, plane=tree.plane, unplaced=all_unplaced, origin=tree.origin
+    )
 
 
-def derive_hypernode_tree(hypernodes: Sequence[HyperNode]) -> tuple[TopologyTree, list[ParseError]]:
+def derive_hypernode_tree(
+    hypernodes: Sequence[HyperNode], *, has_islands: bool = False
+) -> tuple[TopologyTree, list[ParseError]]:
     """Return the tree that HyperNodes describe, and the problems of those that were left out."""
-    built = build_hypernode_tree(hypernodes)
+    built = build_hypernode_tree(hypernodes, has_islands=has_islands)
     return built.tree, [ParseError(problem, source="HyperNodes") for problem in built.problems]
 
 

@@ -31,6 +31,7 @@ def parse_sources(options: dict[str, Any]) -> Sources:
         snmpwalk=options.pop("snmpwalk"),
         hypernodes=options.pop("hypernodes"),
         node_labels=_parse_label_keys(options.pop("node_labels"), options.pop("topology")),
+        has_islands=options.pop("islands"),
         nodes=options.pop("nodes"),
         planes=options.pop("planes"),
         plane=options.pop("plane"),
@@ -46,6 +47,8 @@ def parse_sources(options: dict[str, Any]) -> Sources:
     if sources.is_tree and (sources.planes or sources.plane):
         option = "--hypernodes" if sources.hypernodes else "--node-labels"
         raise click.UsageError(f"{option} is already a tree: give no --planes and no --plane")
+    if sources.has_islands and not sources.is_tree:
+        raise click.UsageError("--islands is for --hypernodes, --node-labels and --topology")
     return sources
 
 

@@ -66,6 +66,8 @@ class Sources(NamedTuple):
     snmpwalk: Path | None = None
     hypernodes: Path | None = None
     node_labels: tuple[str, ...] = ()
+    has_islands: bool = False
+    """Whether domains that no label or HyperNode joins share no cable."""
     """Keys of labels that describe a tree, coarsest first."""
     nodes: Path | None = None
     planes: Path | None = None

@@ -11,7 +11,7 @@ from generator.manifests.fields import Field
 from generator.manifests.objects import Manifests
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority, parse_selector_terms
-from generator.manifests.tier_names import LevelNames, find_lowest_tier
+from generator.manifests.tier_names import LevelNames, join_tiers
 from generator.manifests.workloads import find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError
@@ -65,7 +65,7 @@ def _parse_tiers(affinity: Field, levels: LevelNames) -> dict[str, Any]:
     """Return the tiers; the required keys form one combined key, so the finest key decides."""
     preferred = _parse_tier_keys(affinity.get("preferred"), levels)
     required = _parse_tier_keys(affinity.get("required"), levels)
-    tiers: dict[str, Any] = {"required": find_lowest_tier(required)} if required else {}
+    tiers: dict[str, Any] = {"required": join_tiers(required)} if required else {}
     if preferred:
         tiers["preferred"] = preferred
     rules = [_parse_sort_rule(row) for row in affinity.get("sortRules").items()]

@@ -13,7 +13,7 @@ from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority
-from generator.manifests.tier_names import LevelNames, find_lowest_tier
+from generator.manifests.tier_names import LevelNames, join_tiers
 from generator.manifests.workloads import PodSet, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError
@@ -122,9 +122,9 @@ def _parse_gather_strategy(
         multiple = row.get("podCountMultiple").integer(1, minimum=1)
         if multiple > 1:
             multiples[tier] = multiple
-    tiers: dict[str, Any] = {"required": find_lowest_tier(required)} if required else {}
+    tiers: dict[str, Any] = {"required": join_tiers(required)} if required else {}
     if len(required) > 1:
-        field.note(f"of several layers with MustGather, the lowest is '{tiers['required']}'")
+        field.note("of several layers with MustGather, the lowest counts")
     return tiers | {"preferred": preferred} if preferred else tiers, multiples
 
 

@@ -120,15 +120,26 @@ def has_key_prefix(value: object, prefix: str) -> bool:
 def _collect_levels(manifests: Manifests) -> None:
     """Read the order of tiers from the topology objects of Kueue, KAI and Koordinator."""
     for topology in manifests.select("Topology"):
+        rows = topology.spec.get("levels").items()
         manifests.levels.add_levels(
-            [row.get("nodeLabel").text() for row in topology.spec.get("levels").items()]
+            _list_names(row.get("nodeLabel"), row.get("alias"), row.get("key")) for row in rows
         )
     for topology in manifests.select("ClusterNetworkTopology"):
         rows = topology.spec.get("networkTopologySpec").items()
         child_of = {
             row.get("parentTopologyLayer").text(): row.get("topologyLayer").text() for row in rows
         }
-        manifests.levels.add_levels(list(_order_levels(child_of)))
+        keys_of = {
+            row.get("topologyLayer").text(): _list_names(*row.get("labelKey").items())
+            for row in rows
+        }
+        manifests.levels.add_levels(
+            (layer, *keys_of.get(layer, ())) for layer in _order_levels(child_of)
+        )
+
+
+def _list_names(*fields: Field) -> tuple[str, ...]:
+    return tuple(filter(None, (field.text() for field in fields)))
 
 
 def _order_levels(child_of: Mapping[str, str]) -> Iterator[str]:

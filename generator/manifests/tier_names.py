@@ -1,67 +1,83 @@
-"""Maps the level names of other systems, such as label keys and layers, to tiers."""
+"""The tier that a manifest names: every name under which the tree may know it.
+
+Nothing is guessed from the words of a name. Only the tree knows what its tiers are called, and the
+tree may be on a server; so a name is passed on as it stands, with the tiers that the user or the
+file give it, and the tree takes the first that it knows (`TreeLevels.height_of`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from generator.manifests.fields import Field
+from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.placement.cluster.levels import AT_MOST, CLUSTER_TIER, EACH, NODE_TIER, SEPARATOR
 
 _FIXED_TIERS: Final = {
-    "kubernetes.io/hostname": "node",
-    "NodeTopologyLayer": "node",
-    "ClusterTopologyLayer": "cluster",
+    "kubernetes.io/hostname": NODE_TIER,
+    "NodeTopologyLayer": NODE_TIER,
+    "ClusterTopologyLayer": CLUSTER_TIER,
 }
-_WORDS = re.compile(r"[A-Za-z0-9]+")
-_FILLERS: Final = frozenset({"topology", "layer", "id", "name", "switch"})
+_LAYER = re.compile(r"((?:[A-Z0-9][a-z0-9]*)+)Layer\Z")
 _CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class LevelNames:
-    """Tiers by level name: as set by the user, else by a topology object, else by keyword."""
+    """What the user and the topology objects of a file say about the levels that it names."""
 
     def __init__(self, levels: Mapping[str, str] | None = None) -> None:
-        """Start with the level names set by the user."""
+        """Start with the tiers that the user gives to names."""
         self._given = dict(levels or {})
-        self._listed: dict[str, str] = {}
+        self._listed: dict[str, tuple[str, ...]] = {}
 
-    def add_levels(self, coarse_to_fine: Sequence[str]) -> None:
-        """Number a topology object's levels from the bottom; a level of nodes is skipped."""
-        above = [name for name in coarse_to_fine if _FIXED_TIERS.get(name) is None]
-        for tier, name in enumerate(reversed(above), 1):
-            self._listed[name] = str(tier)
+    def add_levels(self, coarse_to_fine: Iterable[Sequence[str]]) -> None:
+        """Add the levels of a topology object, each with all of its names.
+
+        The lowest is tier 1 for a tree that knows none of its names; a level of nodes is skipped.
+        """
+        above = [names for names in coarse_to_fine if not _FIXED_TIERS.keys() & set(names)]
+        for tier, names in enumerate(reversed(above), 1):
+            for name in names:
+                self._listed[name] = (*names, str(tier))
 
     def find_tier(self, field: Field) -> str:
-        """Return the tier of the level that a field names; empty if it names none.
-
-        The tier of an unknown level is guessed from a keyword in its name, and a note says so:
-        `cloud.provider.com/topology-block` and `BlockLayer` for `block`.
-        """
+        """Return the tier that a field names, as a request names it; empty if it names none."""
         name = field.text().strip()
-        tier = self._given.get(name) or _FIXED_TIERS.get(name) or self._listed.get(name)
-        if tier or not name:
-            return tier or ""
-        guess = _find_keyword(name)
-        if guess != name:
-            field.note(f"read as tier '{guess}'; to change that, use --level '{name}=TIER'")
-        return guess
+        if not name:
+            return ""
+        if SEPARATOR in name or EACH in name or name.startswith(AT_MOST):
+            raise field.build_error("expected the name of a level")
+        fixed = self._given.get(name) or _FIXED_TIERS.get(name)
+        if name in _FIXED_TIERS and fixed:
+            return fixed
+        names = [name, self._given.get(name), _find_own_tier(name), *self._listed.get(name, ())]
+        if name in self._listed and name not in self._given:
+            tier = self._listed[name][-1]
+            field.note(f"is tier {tier} by the levels of this file, if the tree has no such name")
+        # Only an API that counts tiers means a number: a label key may have digits alone.
+        spelled = [_spell(row) if row == name else row for row in names if row]
+        return SEPARATOR.join(dict.fromkeys(spelled))
 
 
-def _find_keyword(name: str) -> str:
-    """Return the keyword of a label key or layer, or the whole name if it has none."""
-    last = name.rsplit("/", 1)[-1]
-    words: list[str] = [
-        word.lower() for word in _WORDS.findall(_CAMEL_CASE_BOUNDARY.sub(" ", last))
-    ]
-    keywords = [word for word in words if word not in _FILLERS]
-    if len(keywords) == 1 or (keywords and "/" in name):
-        return keywords[-1]
-    return name if not words or "/" not in name else words[-1]
+def _spell(name: str) -> str:
+    return f"label {name}" if name.isdecimal() else name
 
 
-def find_lowest_tier(tiers: Sequence[str]) -> str:
-    """Return the lowest tier: node, else the smallest number; of names only, the last."""
-    if "node" in tiers:
-        return "node"
-    return min(tiers, key=int) if all(tier.isdecimal() for tier in tiers) else tiers[-1]
+def _find_own_tier(name: str) -> str:
+    """Return the tier that Toponaut's outputs call by this name; empty if they do not."""
+    if name.startswith(f"{DEFAULT_PREFIX}/"):
+        return name.removeprefix(f"{DEFAULT_PREFIX}/")
+    layer = _LAYER.match(name)
+    return _CAMEL_CASE_BOUNDARY.sub("-", layer[1]).lower() if layer else ""
+
+
+def render_highest_tier(number: int) -> str:
+    """Return the tier of an upper bound that counts as Volcano's HyperNodes do."""
+    return f"{AT_MOST}{number}"
+
+
+def join_tiers(tiers: Sequence[str]) -> str:
+    """Return the tier that satisfies each of several bounds: the lowest of them in the tree."""
+    return NODE_TIER if NODE_TIER in tiers else EACH.join(dict.fromkeys(tiers))

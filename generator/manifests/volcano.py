@@ -11,6 +11,7 @@ from typing import Any, Final
 from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
+from generator.manifests.tier_names import render_highest_tier
 from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
@@ -121,7 +122,7 @@ def _parse_tiers(field: Field, manifests: Manifests) -> dict[str, Any]:
         return {"preferred": [_LOWEST]}
     if mode != "hard":
         raise field.get("mode").build_error("expected hard or soft")
-    tier = named_tier or ("" if number is None else str(number))
+    tier = named_tier or ("" if number is None else render_highest_tier(number))
     if not tier:
         field.note("mode hard without a tier has no effect, here or in Volcano")
         return {}
@@ -233,7 +234,7 @@ def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[st
     if mode == "soft":
         tiers: dict[str, Any] = {"preferred": [_LOWEST]}
     else:
-        tiers = {} if tier is None else {"required": str(tier)}
+        tiers = {} if tier is None else {"required": render_highest_tier(tier)}
     return tiers | {"gang": name, "groups": [pod_set.render_group() for pod_set in sets]}
 
 

@@ -35,6 +35,10 @@ class TierRow(_TreeModel):
     tier: Annotated[int, Field(ge=1)]
     """1 is nearest the nodes."""
     name: str
+    other_names: list[str] = Field(default_factory=list, alias="otherNames")
+    """Names that the source of the tree uses for the tier, such as label keys."""
+    hyper_node_tier: int | None = Field(default=None, alias="hyperNodeTier")
+    """The tier number in HyperNodes, if it differs from `tier`."""
     domains: list[DomainRow]
 
 
@@ -51,6 +55,8 @@ class TreeDocument(_TreeModel):
     api_version: Literal["toponaut.io/v1alpha1"] = Field(alias="apiVersion")
     kind: Literal["TopologyTree"]
     plane: str
+    islands: bool = True
+    """Whether domains without a common ancestor share no cable; labels do not show that."""
     tiers: list[TierRow]
     """Bottom-up."""
     unplaced: list[UnplacedRow]

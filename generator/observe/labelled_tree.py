@@ -19,6 +19,7 @@ from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
+    TreeOrigin,
     Unplaced,
     build_tree,
     find_tier_name_problem,
@@ -94,6 +95,7 @@ def build_labelled_tree(
     keys: Sequence[str],
     *,
     tier_names: Sequence[str] = (),
+    has_islands: bool = False,
 ) -> LabelledTree:
     """Return the tree that labels describe; the order of the nodes does not matter.
 
@@ -104,6 +106,7 @@ def build_labelled_tree(
         nodes: the labels of each node.
         keys: coarsest first.
         tier_names: lowest tier first; by default, the ends of the keys.
+        has_islands: whether domains without a common label on top share no cable.
 
     Raises:
         ConfigError: no node has any of the keys, or the number of names is wrong.
@@ -136,7 +139,8 @@ def build_labelled_tree(
         )
         for path, name in domains.items()
     ]
-    tree = build_tree(specs, tiers=names, unplaced=unplaced)
+    origin = TreeOrigin(tuple((key,) for key in lowest_first), has_islands=has_islands)
+    tree = build_tree(specs, tiers=names, unplaced=unplaced, origin=origin)
     return LabelledTree(tree, lowest_first, tuple(_find_shared_values(domains, used)))
 
 

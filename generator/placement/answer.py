@@ -40,6 +40,8 @@ class Reason:
     needed: int | None = None
     unit: str | None = None
     """What `fits` and `needed` count: pods or slices."""
+    known_tiers: tuple[str, ...] | None = None
+    """The names of tiers that the request can use, lowest first."""
     excluded: Mapping[str, int] | None = None
     """Excluded nodes per cause: unschedulable, exclusive, taint, selector."""
 
@@ -122,6 +124,8 @@ def render_reason(reason: Reason) -> dict[str, Any]:
     for name in ("tier", "size", "count", "fits", "needed", "unit"):
         if getattr(reason, name) is not None:
             document[name] = getattr(reason, name)
+    if reason.known_tiers is not None:
+        document["known_tiers"] = list(reason.known_tiers)
     if reason.excluded is not None:
         document["excluded"] = dict(reason.excluded)
     return document
@@ -132,6 +136,8 @@ def describe_reason(reason: Reason) -> str:
     parts = [reason.kind.value]
     if reason.tier is not None:
         parts.append(f"tier {show(reason.tier)}")
+    if reason.known_tiers is not None:
+        parts.append(f"the tree has {', '.join(map(show, reason.known_tiers))}")
     if reason.fits is not None and reason.needed is not None:
         parts.append(f"{reason.fits} of {reason.needed} {reason.unit or 'pods'} fit")
     if reason.size is not None:

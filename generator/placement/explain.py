@@ -20,7 +20,7 @@ from generator.placement.alternatives import (
 )
 from generator.placement.answer import DomainVerdict, Reason, ReasonKind, VerdictKind
 from generator.placement.budget import Budget
-from generator.placement.cluster.levels import IntArray, UnknownTier
+from generator.placement.cluster.levels import SEPARATOR, IntArray, UnknownTier
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.groups import GangGroup, SliceLayer
 from generator.placement.presets import ObjectiveKey
@@ -36,6 +36,7 @@ from topology.model.errors import list_some, show
 MAX_SHOWN_DOMAINS = 16
 """Most domains that are listed per tier, the nearest misses first; one line counts the rest."""
 MAX_SHOWN_RESOURCES = 12
+MAX_SHOWN_NAMES = 64
 SLOTS: Final = "slots"
 
 
@@ -44,8 +45,13 @@ def find_refusal(snapshot: Snapshot, request: PlacementRequest) -> Reason | None
     for tier in request.tiers:
         try:
             snapshot.levels.height_of(tier)
-        except UnknownTier:
-            return Reason(ReasonKind.NO_LEVEL, tier=tier)
+        except UnknownTier as error:
+            known = snapshot.levels.known_names
+            return Reason(
+                ReasonKind.NO_LEVEL,
+                tier=str(error.args[0]).partition(SEPARATOR)[0],
+                known_tiers=known[:MAX_SHOWN_NAMES],
+            )
     for group in request.groups:
         fault = _slice_reason(snapshot, group, is_growth=request.gang in snapshot.running)
         if fault is not None:

@@ -7,7 +7,7 @@ or padding; an output that needs them adds them itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -65,6 +65,17 @@ class Unplaced(NamedTuple):
     reason: str
 
 
+class TreeOrigin(NamedTuple):
+    """What the source of a tree says beside its domains; the default is a tree of cables."""
+
+    other_names: tuple[tuple[str, ...], ...] = ()
+    """Per tier, bottom-up: names that its source uses for the tier, such as label keys."""
+    first_number: int = 1
+    """The number of the HyperNodes of tier 1: 0 or 1. Volcano accepts HyperNodes of tier 0."""
+    has_islands: bool = True
+    """Whether domains without a common ancestor share no cable. Cables show that; labels do not."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopologyTree:
     """A strict forest over the nodes of one plane."""
@@ -78,13 +89,29 @@ class TopologyTree:
     """Placed nodes in tree order."""
     unplaced: tuple[Unplaced, ...] = ()
     """Sorted by node."""
+    origin: TreeOrigin = TreeOrigin()
+    """What its source says about the tiers and about the top of the tree."""
 
     def tier_of(self, name: str) -> int | None:
-        """Return the tier of a tier name or of a number in text form; None if there is none."""
+        """Return the tier of a name, or of a number in text form; None if there is none.
+
+        The names of the tiers come first, then their other names, then numbers.
+        """
         if name in self.tiers:
             return self.tiers.index(name) + 1
+        for tier, other_names in enumerate(self.origin.other_names, 1):
+            if name in other_names:
+                return tier
         tiers = {str(tier): tier for tier in range(1, len(self.tiers) + 1)}
         return tiers.get(name.lstrip("0"))
+
+    def highest_tier_within(self, number: int) -> int | None:
+        """Return the highest tier whose HyperNodes have at most this tier number.
+
+        0 if there is none, and None if the number is above the tree: then it bounds nothing.
+        """
+        tier = number - self.origin.first_number + 1
+        return None if tier > len(self.tiers) else max(tier, 0)
 
     def with_ancestors(self, index: int) -> list[int]:
         """Return the index of a domain and of each domain around it, innermost first."""
@@ -117,6 +144,7 @@ def build_tree(
     tiers: tuple[str, ...],
     plane: str = "compute",
     unplaced: Iterable[Unplaced] = (),
+    origin: TreeOrigin = TreeOrigin(),
 ) -> TopologyTree:
     """Arrange domains and their nodes in tree order; the order of the input has no effect.
 
@@ -137,7 +165,8 @@ def build_tree(
     for spec in by_name.values():
         _check_parent(spec, by_name)
     order = _walk_domains(by_name, children)
-    return _index(order, by_name, tiers=tiers, plane=plane, unplaced=unplaced)
+    tree = _index(order, by_name, tiers=tiers, plane=plane, unplaced=unplaced)
+    return tree if origin == TreeOrigin() else replace(tree, origin=origin)
 
 
 def _check_parent(spec: DomainSpec, by_name: Mapping[str, DomainSpec]) -> None:
@@ -220,9 +249,7 @@ def _index(
 def render_tree(tree: TopologyTree) -> dict[str, Any]:
     """Return the tree as the document that `toponaut tree -o json` prints; lists are sorted."""
     names = [domain.name for domain in tree.domains]
-    rows: list[dict[str, Any]] = [
-        {"tier": tier, "name": name, "domains": []} for tier, name in enumerate(tree.tiers, 1)
-    ]
+    rows = _render_tiers(tree)
     for domain in sorted(tree.domains, key=lambda domain: natural_key(domain.name)):
         row: dict[str, Any] = {
             "name": domain.name,
@@ -239,11 +266,26 @@ def render_tree(tree: TopologyTree) -> dict[str, Any]:
         "apiVersion": API_VERSION,
         "kind": TREE_KIND,
         "plane": tree.plane,
+        **({} if tree.origin.has_islands else {"islands": False}),
         "tiers": rows,
         "unplaced": [
             {"node": unplaced.node, "reason": unplaced.reason} for unplaced in tree.unplaced
         ],
     }
+
+
+def _render_tiers(tree: TopologyTree) -> list[dict[str, Any]]:
+    """Return the row of each tier, without its domains."""
+    rows: list[dict[str, Any]] = []
+    for tier, name in enumerate(tree.tiers, 1):
+        row: dict[str, Any] = {"tier": tier, "name": name}
+        other_names = tree.origin.other_names[tier - 1 : tier]
+        if any(other_names):
+            row["otherNames"] = list(*other_names)
+        if tree.origin.first_number != 1:
+            row["hyperNodeTier"] = tree.origin.first_number + tier - 1
+        rows.append(row | {"domains": []})
+    return rows
 
 
 def parse_tree(document: Mapping[str, Any]) -> TopologyTree:
@@ -284,7 +326,18 @@ def _parse(document: object) -> TopologyTree:
         unplaced=[
             Unplaced(_text(row["node"]), _text(row["reason"])) for row in _rows(root["unplaced"])
         ],
+        origin=_origin(root, rows),
     )
+
+
+def _origin(root: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> TreeOrigin:
+    has_islands, first_number = root.get("islands", True), 1
+    if not isinstance(has_islands, bool):
+        raise TypeError(f"islands: expected true or false, got {type(has_islands).__name__}")
+    if rows and type(rows[0].get("hyperNodeTier", 1)) is int:
+        first_number = rows[0].get("hyperNodeTier", 1)
+    other_names = tuple(tuple(map(_text, _list(row.get("otherNames", [])))) for row in rows)
+    return TreeOrigin(other_names if any(other_names) else (), first_number, has_islands)
 
 
 def _spec(row: Mapping[str, Any], tier: int) -> DomainSpec:

@@ -46,6 +46,11 @@ source_options: Final = combine_options(
         "ClusterTopologyBinding of Grove, instead of --node-labels.",
     ),
     click.option(
+        "--islands",
+        is_flag=True,
+        help="Domains that no label or HyperNode joins share no cable, so no gang may span them.",
+    ),
+    click.option(
         "--nodes",
         type=_FILE,
         help="Nodes of the cluster: output of `kubectl get nodes -o json`, or an inventory.",

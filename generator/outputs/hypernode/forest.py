@@ -16,6 +16,7 @@ from topology.model.ids import natural_key
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
+    TreeOrigin,
     Unplaced,
     build_tree,
     find_tier_name_problem,
@@ -34,11 +35,15 @@ class HyperNodeTree(NamedTuple):
 
 
 def build_hypernode_tree(
-    hypernodes: Iterable[HyperNode], *, plane: str = "compute"
+    hypernodes: Iterable[HyperNode], *, plane: str = "compute", has_islands: bool = False
 ) -> HyperNodeTree:
     """Return the forest of the HyperNodes; their order does not matter.
 
-    Skips and reports: tiers below 1 or above `MAX_TIER`; a second HyperNode with the same name;
+    Toponaut's own show which domains share no cable; those of others show that if `has_islands`.
+
+    The tiers of the tree are numbered from 1, also where those of the HyperNodes begin at 0.
+
+    Skips and reports: tiers below 0 or above `MAX_TIER`; a second HyperNode with the same name;
     members that do not exist, are not of a lower tier (every cycle has one), or already have a
     parent (the parent with the lower tier, then the first name, keeps them); and HyperNodes without
     nodes below. A node in several tiers belongs to the lowest. A node in two HyperNodes of that
@@ -61,10 +66,11 @@ def build_hypernode_tree(
         for name in by_name
         if name not in alive and name not in padding
     )
+    first_number = min((row.tier for row in by_name.values()), default=1) and 1
     specs = [
         DomainSpec(
             name=name,
-            tier=hypernode.tier,
+            tier=hypernode.tier - first_number + 1,
             parent=_find_real_ancestor(parents[name], by_name, parents)
             if name in parents
             else None,
@@ -73,8 +79,10 @@ def build_hypernode_tree(
         for name, hypernode in by_name.items()
         if name in alive and name not in padding
     ]
-    tiers = _find_tier_names(by_name.values(), problems)
-    tree = build_tree(specs, tiers=tiers, plane=plane, unplaced=unplaced)
+    tiers = _find_tier_names(by_name.values(), first_number, problems)
+    is_ours = all(row.is_ours for row in by_name.values())
+    origin = TreeOrigin(first_number=first_number, has_islands=has_islands or is_ours)
+    tree = build_tree(specs, tiers=tiers, plane=plane, unplaced=unplaced, origin=origin)
     return HyperNodeTree(tree, tuple(problems))
 
 
@@ -82,9 +90,9 @@ def _select_usable(hypernodes: Iterable[HyperNode], problems: list[str]) -> dict
     """Return the HyperNodes by name, sorted by tier and natural name."""
     by_name: dict[str, HyperNode] = {}
     for hypernode in sorted(hypernodes, key=_sort_key):
-        if not 1 <= hypernode.tier <= MAX_TIER:
+        if not 0 <= hypernode.tier <= MAX_TIER:
             problems.append(
-                f"{hypernode.name}: tier {hypernode.tier} is not within 1 to {MAX_TIER}"
+                f"{hypernode.name}: tier {hypernode.tier} is not within 0 to {MAX_TIER}"
             )
         elif hypernode.name in by_name:
             problems.append(f"{hypernode.name}: listed twice, the second is skipped")
@@ -165,7 +173,9 @@ def _with_ancestors(names: Iterable[str], parents: Mapping[str, str]) -> set[str
     return alive
 
 
-def _find_tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tuple[str, ...]:
+def _find_tier_names(
+    hypernodes: Iterable[HyperNode], first_number: int, problems: list[str]
+) -> tuple[str, ...]:
     """Return a name per tier: the first tier name in its HyperNodes, or `tier-<n>`."""
     chosen: dict[int, str] = {}
     for hypernode in hypernodes:
@@ -182,4 +192,4 @@ def _find_tier_names(hypernodes: Iterable[HyperNode], problems: list[str]) -> tu
         else:
             chosen[hypernode.tier] = hypernode.tier_name
     highest = max((hypernode.tier for hypernode in hypernodes), default=0)
-    return tuple(chosen.get(tier, f"tier-{tier}") for tier in range(1, highest + 1))
+    return tuple(chosen.get(tier, f"tier-{tier}") for tier in range(first_number, highest + 1))

@@ -7,9 +7,9 @@ nodes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,16 @@ LEAF_TIER = 1
 CLUSTER_TIER = "cluster"
 
 
+SEPARATOR = "|"
+"""Between names of one tier in a request: the first that the tree knows counts."""
+EACH = "&"
+"""Between tiers of which a domain must satisfy each: the lowest counts."""
+AT_MOST = "<="
+"""Before the tier number of a HyperNode: the highest tier up to this number."""
+_MAX_NAMES_READ = 256
+"""Unknown names whose labels are compared with the tree; the cache is then cleared."""
+
+
 class UnknownTier(LookupError):  # noqa: N818 - reads as what it is; caught where it is answered
     """A tier that the tree lacks."""
 
@@ -49,6 +59,11 @@ class TreeLevels:
     """Per tier: children of u are the units `first_child[t][u]` to `first_child[t][u + 1]`."""
     domain_of_unit: tuple[NDArray[np.int64], ...]
     """Per tier: index into the tree's domains; -1 if the unit is not a domain of that tier."""
+    tree: TopologyTree
+    labels: Sequence[Mapping[str, str]]
+    """Of each node, tree nodes first."""
+    _heights: dict[str, int | None] = field(default_factory=dict, repr=False)
+    """Heights of label keys read so far; a cache of `labels`."""
 
     @property
     def root(self) -> int:
@@ -56,18 +71,60 @@ class TreeLevels:
         return len(self.tiers) - 1
 
     def height_of(self, tier: str | None) -> int:
-        """Return the height of a tier by name, or by its integer in text form.
+        """Return the height of a tier.
+
+        A tier is given by its name, by another name that the tree knows, by its integer in text
+        form, by a label key whose values divide the nodes as the tier does, or as `<=N`: the
+        highest tier that Volcano numbers N or lower. Of several names with `|` between them the
+        first that is known counts; of several tiers with `&` between them, the lowest.
 
         Raises:
             UnknownTier: the tree has no such tier.
         """
-        if tier in self.tiers:
-            return self.tiers.index(tier)
-        numbers = {str(height): height for height in range(1, self.root)}
-        height = numbers.get((tier or "").lstrip("0"))
-        if height is None:
-            raise UnknownTier(tier)
-        return height
+        return min(self._height_of_first(part) for part in (tier or "").split(EACH))
+
+    def _height_of_first(self, names: str) -> int:
+        for name in names.split(SEPARATOR):
+            height = self._find_height(name.strip())
+            if height is not None:
+                return height
+        raise UnknownTier(names)
+
+    @property
+    def known_names(self) -> tuple[str, ...]:
+        """All names of the tiers, lowest first."""
+        other_names = self.tree.origin.other_names or ((),) * len(self.tree.tiers)
+        rows = ((name, *others) for name, others in zip(self.tree.tiers, other_names, strict=True))
+        return (NODE_TIER, *chain.from_iterable(rows), CLUSTER_TIER)
+
+    def _find_height(self, name: str) -> int | None:
+        if name in self.tiers:
+            return self.tiers.index(name)
+        if name.startswith(AT_MOST):
+            number = name.removeprefix(AT_MOST)
+            within = self.tree.highest_tier_within(int(number)) if number.isdecimal() else 0
+            return self.root if within is None else within or None
+        height = self.tree.tier_of(name)
+        return self._find_label_height(name) if height is None else height
+
+    def _find_label_height(self, key: str) -> int | None:
+        """Return the lowest tier that divides the tree's nodes as the values of a label do."""
+        if key not in self._heights:
+            if len(self._heights) >= _MAX_NAMES_READ:
+                self._heights.clear()
+            num_nodes = len(self.tree.nodes)
+            values = [labels.get(key) for labels in self.labels[:num_nodes]]
+            self._heights[key] = None if None in values else self._match_values(values)
+        return self._heights[key]
+
+    def _match_values(self, values: Sequence[str | None]) -> int | None:
+        num_values = len(set(values))
+        for tier in range(self.root):
+            units = self.unit_of_node[tier][: len(values)].tolist()
+            pairs = len(set(zip(values, units, strict=True)))
+            if values and pairs == num_values == len(set(units)):
+                return tier
+        return None
 
     def children(self, tier: int, unit: int) -> range:
         """Return the units one tier below a unit."""
@@ -114,8 +171,14 @@ def units_with_min(units: NDArray[np.int64], values: NDArray[np.int64]) -> NDArr
     return units[values == values[values.argmin()]] if len(units) > 1 else units
 
 
-def build_levels(tree: TopologyTree, num_nodes: int) -> TreeLevels:
-    """Divide `num_nodes` nodes, tree nodes first, into units; O(tiers × (nodes + domains))."""
+def build_levels(tree: TopologyTree, labels: Sequence[Mapping[str, str]]) -> TreeLevels:
+    """Divide the nodes into units; O(tiers × (nodes + domains)).
+
+    Args:
+        tree: the tree.
+        labels: of each node, tree nodes first.
+    """
+    num_nodes = len(labels)
     is_start = np.ones(num_nodes, dtype=np.bool_)
     starts = [np.arange(num_nodes, dtype=np.int64)]
     domain = [np.full(num_nodes, -1, dtype=np.int64)]
@@ -136,6 +199,8 @@ def build_levels(tree: TopologyTree, num_nodes: int) -> TreeLevels:
         unit_of_node=tuple(_unit_per_node(row, num_nodes) for row in starts),
         first_child=tuple(_first_children(starts)),
         domain_of_unit=tuple(domain),
+        tree=tree,
+        labels=labels,
     )
 
 

@@ -209,7 +209,7 @@ def build_snapshot(
     ]
     empty = Snapshot(
         tree=tree,
-        levels=build_levels(tree, len(specs)),
+        levels=build_levels(tree, [spec.labels for spec in specs]),
         specs=specs,
         resources=tuple(resources),
         free=free,

@@ -348,11 +348,12 @@ def _job_cap(snapshot: Snapshot, request: PlacementRequest) -> int:
     """Return the highest tier of the job that its required tiers and islands allow.
 
     The trees of a forest share only the virtual root `cluster`: a job is placed across them only if
-    the request allows it (docs/adr).
+    the request allows it (docs/adr), or if the source of the tree does not show cables.
     """
     root = snapshot.levels.root
     named = {request.required, *(job for job, _ in request.strategies)}
-    caps = [root if request.across_islands or CLUSTER_TIER in named else max(root - 1, 0)]
+    spans = request.across_islands or CLUSTER_TIER in named or not snapshot.tree.origin.has_islands
+    caps = [root if spans else max(root - 1, 0)]
     single_group_tiers = [request.groups[0].required] if len(request.groups) == 1 else []
     tiers = filter(None, (request.required, *single_group_tiers))
     return min([*caps, *map(snapshot.levels.height_of, tiers)])

@@ -138,7 +138,12 @@ def _encode_reason(reason: Reason) -> pb.Reason:
     excluded = [
         pb.Exclusion(cause=cause, nodes=nodes) for cause, nodes in (reason.excluded or {}).items()
     ]
-    return pb.Reason(kind=_NUMBER_BY_KIND[reason.kind], excluded=excluded, **fields)
+    return pb.Reason(
+        kind=_NUMBER_BY_KIND[reason.kind],
+        excluded=excluded,
+        known_tiers=reason.known_tiers or (),
+        **fields,
+    )
 
 
 def _decode_reason(message: pb.Reason) -> Reason:
@@ -146,7 +151,12 @@ def _decode_reason(message: pb.Reason) -> Reason:
         name: getattr(message, name) if message.HasField(name) else None for name in _REASON_FIELDS
     }
     excluded = {row.cause: row.nodes for row in message.excluded}
-    return Reason(_decode_kind(message.kind, _KIND_BY_NUMBER), excluded=excluded or None, **fields)
+    return Reason(
+        _decode_kind(message.kind, _KIND_BY_NUMBER),
+        excluded=excluded or None,
+        known_tiers=tuple(message.known_tiers) or None,
+        **fields,
+    )
 
 
 def _decode_kind(number: int, kinds: Mapping[int, KindT]) -> KindT:

@@ -81,8 +81,8 @@ def test_it_counts_koordinators_layers_from_the_nodes() -> None:
         {"layer": "BlockLayer", "strategy": "MustGather"},
     )
     found = translated(SPINE_BLOCK, pod("p", annotations=strategy))
-    assert found.document["spec"]["required"] == "1"
-    assert "of several layers with MustGather, the lowest is '1'" in str(found.notes[0])
+    assert found.document["spec"]["required"] == "SpineLayer|spine|2&BlockLayer|block|1"
+    assert "of several layers with MustGather, the lowest counts" in str(found.notes[-1])
 
 
 def test_it_reads_the_gang_that_koordinators_pods_name() -> None:

@@ -50,7 +50,7 @@ def test_pods_of_several_kinds_share_the_minimum() -> None:
     spec = spec_of(group(schedulingConstraints=RACK), member("a", "g"), small)
     assert spec["min"] == 2
     assert [row["min"] for row in spec["groups"]] == [0, 0]
-    assert (spec["required"], spec["priority"]) == ("rack", 7)
+    assert (spec["required"], spec["priority"]) == ("example.com/rack", 7)
 
 
 def test_a_group_without_a_key_may_run_anywhere() -> None:

@@ -14,18 +14,19 @@ from generator.manifests.sbatch import GPU
 from generator.manifests.sbatch_options import is_script, split_options
 from generator.manifests.tier_names import LevelNames
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
+from topology.model.errors import PlacementRequestError
 
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
 
 LEVELS = [
     pytest.param("kubernetes.io/hostname", "node", id="the label of a node's name"),
     pytest.param("NodeTopologyLayer", "node", id="Koordinator's layer of nodes"),
-    pytest.param("cloud.provider.com/topology-block", "block", id="a label key"),
-    pytest.param("BlockLayer", "block", id="a layer"),
+    pytest.param("example.com/gpu-rack", "example.com/gpu-rack", id="a label key"),
+    pytest.param("topology.toponaut.io/leaf", "topology.toponaut.io/leaf|leaf", id="our key"),
+    pytest.param("BlockLayer", "BlockLayer|block", id="a layer, as our output names it"),
+    pytest.param("TopOfRackLayer", "TopOfRackLayer|top-of-rack", id="a layer of several words"),
     pytest.param("leaf", "leaf", id="a tier of ours"),
-    pytest.param("2", "2", id="a number"),
-    pytest.param("example.com/gpu-rack", "rack", id="a label of two words"),
-    pytest.param("example.com/topology", "topology", id="a label without a telling word"),
+    pytest.param("2", "label 2", id="a label key of digits, which is no number of a tier"),
     pytest.param("mini pod", "mini pod", id="words of a name that is no key"),
 ]
 
@@ -38,20 +39,23 @@ def test_it_reads_as_a_tier(name: str, tier: str) -> None:
 def test_it_prefers_the_users_tier_of_a_level() -> None:
     field = Field("example.com/rack", "level")
     levels = LevelNames({"example.com/rack": "leaf"})
-    levels.add_levels(["example.com/rack", "kubernetes.io/hostname"])
-    assert (levels.find_tier(field), field.notes) == ("leaf", [])
+    levels.add_levels([("example.com/rack",), ("kubernetes.io/hostname",)])
+    assert levels.find_tier(field) == "example.com/rack|leaf|1"
+    assert field.notes == []
 
 
 def test_it_counts_levels_of_a_topology_from_the_bottom() -> None:
     levels = LevelNames()
-    levels.add_levels(["zone", "rack", "kubernetes.io/hostname"])
-    assert [levels.find_tier(Field(name, "")) for name in ("zone", "rack")] == ["2", "1"]
+    levels.add_levels([("zone",), ("rack",), ("kubernetes.io/hostname",)])
+    fields = [Field(name, "") for name in ("zone", "rack")]
+    assert [levels.find_tier(field) for field in fields] == ["zone|2", "rack|1"]
+    assert "is tier 2 by the levels of this file" in str(fields[0].notes[0])
 
 
-def test_it_notes_a_guess() -> None:
-    field = Field("BlockLayer", "layer")
-    LevelNames().find_tier(field)
-    assert "read as tier 'block'" in str(field.notes[0])
+@pytest.mark.parametrize("name", ["a|leaf", "a&leaf", "<=1"])
+def test_it_refuses_a_name_that_a_request_reads_as_several(name: str) -> None:
+    with pytest.raises(PlacementRequestError, match="expected the name of a level"):
+        LevelNames().find_tier(Field(name, "level"))
 
 
 PODS = [
@@ -114,7 +118,8 @@ def test_it_drops_task_minimums_above_the_jobs_minimum() -> None:
 @pytest.mark.parametrize(
     ("topology", "tiers"),
     [
-        pytest.param({"highestTierAllowed": 2}, {"required": "2"}, id="hard is the default"),
+        pytest.param({"highestTierAllowed": 2}, {"required": "<=2"}, id="hard is the default"),
+        pytest.param({"highestTierAllowed": 0}, {"required": "<=0"}, id="the lowest number"),
         pytest.param({"highestTierName": "spine"}, {"required": "spine"}, id="a tier's name"),
         pytest.param({"mode": "soft"}, {"preferred": ["1"]}, id="soft"),
         pytest.param({"mode": "hard"}, {}, id="hard without a tier"),
@@ -135,20 +140,20 @@ def test_it_sets_the_tiers_of_subgroups_without_pods() -> None:
     group = VOLCANO_GROUP | {"spec": {"minMember": 8, "subGroupPolicy": [policy]}}
     spec = spec_of(group)
     assert spec["groups"] == [
-        {"name": "stage", "count": 12, "slices": [{"size": 4, "tier": "1"}], "min": 8}
+        {"name": "stage", "count": 12, "slices": [{"size": 4, "tier": "<=1"}], "min": 8}
     ]
 
 
 def test_it_reads_the_topology_of_plain_pods() -> None:
     annotations = {"volcano.sh/network-topology-highest-tier": "2"}
     soft = {"volcano.sh/network-topology-mode": "soft"}
-    assert spec_of(pod("p", annotations=annotations))["required"] == "2"
+    assert spec_of(pod("p", annotations=annotations))["required"] == "<=2"
     assert spec_of(pod("p", annotations=soft))["preferred"] == ["1"]
 
 
 def test_it_reads_the_topology_of_a_template_of_another_system() -> None:
     spec = spec_of(job(annotations={"volcano.sh/network-topology-highest-tier": "1"}))
-    assert (spec["preset"], spec["gang"], spec["required"]) == ("volcano", "train", "1")
+    assert (spec["preset"], spec["gang"], spec["required"]) == ("volcano", "train", "<=1")
 
 
 def test_it_groups_pods_by_their_requests() -> None:

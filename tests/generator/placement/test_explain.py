@@ -26,7 +26,11 @@ HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for 
         pytest.param(
             cluster(TWO_RACKS),
             {"required": "zone"},
-            {"kind": "no-level", "tier": "zone"},
+            {
+                "kind": "no-level",
+                "tier": "zone",
+                "known_tiers": ["node", "rack", "block", "cluster"],
+            },
             id="a tier that the tree lacks",
         ),
         pytest.param(

@@ -1933,6 +1933,7 @@ class Reason(_message.Message):
     NEEDED_FIELD_NUMBER: _builtins.int
     UNIT_FIELD_NUMBER: _builtins.int
     EXCLUDED_FIELD_NUMBER: _builtins.int
+    KNOWN_TIERS_FIELD_NUMBER: _builtins.int
     kind: Global___ReasonKind.ValueType
     """The first reason that applies."""
     tier: _builtins.str
@@ -1951,6 +1952,10 @@ class Reason(_message.Message):
     def excluded(self) -> _containers.RepeatedCompositeFieldContainer[Global___Exclusion]:
         """Excluded nodes by cause; only with the kind EXCLUDED."""
 
+    @_builtins.property
+    def known_tiers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the tiers of the tree, lowest first; only with the kind NO_LEVEL."""
+
     def __init__(
         self,
         *,
@@ -1962,10 +1967,11 @@ class Reason(_message.Message):
         needed: _builtins.int | None = ...,
         unit: _builtins.str | None = ...,
         excluded: _abc.Iterable[Global___Exclusion] | None = ...,
+        known_tiers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_fits", b"_fits", "_needed", b"_needed", "_size", b"_size", "_tier", b"_tier", "_unit", b"_unit", "count", b"count", "fits", b"fits", "needed", b"needed", "size", b"size", "tier", b"tier", "unit", b"unit"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_fits", b"_fits", "_needed", b"_needed", "_size", b"_size", "_tier", b"_tier", "_unit", b"_unit", "count", b"count", "excluded", b"excluded", "fits", b"fits", "kind", b"kind", "needed", b"needed", "size", b"size", "tier", b"tier", "unit", b"unit"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_count", b"_count", "_fits", b"_fits", "_needed", b"_needed", "_size", b"_size", "_tier", b"_tier", "_unit", b"_unit", "count", b"count", "excluded", b"excluded", "fits", b"fits", "kind", b"kind", "known_tiers", b"known_tiers", "needed", b"needed", "size", b"size", "tier", b"tier", "unit", b"unit"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__count: _TypeAlias = _typing.Literal["count"]  # noqa: Y015
     _WhichOneofArgType__count: _TypeAlias = _typing.Literal["_count", b"_count"]  # noqa: Y015

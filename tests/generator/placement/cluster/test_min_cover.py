@@ -14,7 +14,7 @@ from generator.placement.cluster.min_cover import MAX_BIN_SLOTS, MinCover, choos
 from tests.effort import examples
 from tests.generator.placement.documents import racks
 
-LEVELS = build_levels(racks(3, 1, 4), 8)
+LEVELS = build_levels(racks(3, 1, 4), [{}] * 8)
 RACKS = ((0, 1, 2), (3,), (4, 5, 6, 7))
 SLOTS = st.lists(st.integers(0, 5), min_size=1, max_size=8).filter(any)
 

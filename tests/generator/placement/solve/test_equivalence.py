@@ -134,7 +134,7 @@ def test_it_distinguishes_nodes_by_all_that_pods_depend_on(
 
 @given(codes=st.lists(st.integers(-2, 4), min_size=7, max_size=7), most=st.integers(1, 3))
 def test_it_keeps_as_many_equal_nodes_as_a_job_can_use(codes: list[int], most: int) -> None:
-    rows = useful_codes_by_leaf(build_levels(TREE, 7), np.array(codes), most)
+    rows = useful_codes_by_leaf(build_levels(TREE, [{}] * 7), np.array(codes), most)
     for start, stop, row in zip((0, 4), (4, 7), rows, strict=True):
         inside = [code for code in codes[start:stop] if code != USELESS_CODE]
         kept = sorted(code for one in set(inside) for code in [one] * min(inside.count(one), most))
