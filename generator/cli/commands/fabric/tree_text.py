@@ -23,6 +23,7 @@ _MAX_UNPLACED: Final = 10
 """Reasons of unplaced nodes that text prints by default."""
 _LOW_MARGIN: Final = 0.5
 """Text prints a margin below this value, because the domain is close to a tie."""
+_NO_NETWORK: Final = "the source joins these domains by no name, and does not show their cables"
 _MARKED: Final = (Severity.ERROR, Severity.WARNING)
 
 _BOX_BRANCHES: Final = ("└─ ", "   "), ("├─ ", "│  ")
@@ -135,6 +136,10 @@ def render_tree_text(
     last, inner = _BOX_BRANCHES if can_draw_lines() else _ASCII_BRANCHES
     roots = [index for index, domain in enumerate(tree.domains) if domain.parent is None]
     stack = [("", "", entry) for entry in reversed(_select_siblings(roots, view))]
+    if len(roots) > 1 and not tree.origin.has_islands:
+        lines.append(f"all of {nodes}: {_NO_NETWORK}")
+        stack = [(inner[0], inner[1], entry) for _, _, entry in stack]
+        stack[:1] = [(last[0], last[1], entry) for _, _, entry in stack[:1]]
     while stack:
         lead, inner_lead, entry = stack.pop()
         if isinstance(entry, str):
