@@ -145,9 +145,7 @@ def _check_number(tier_names: Sequence[str], tree: TopologyTree) -> None:
         )
 
 
-def _read_hypernodes(
-    folder: Path, nodes: Path | None, *, has_islands: bool
-) -> LoadedObservation:
+def _read_hypernodes(folder: Path, nodes: Path | None, *, has_islands: bool) -> LoadedObservation:
     inventory = read_inventory(nodes)
     read = read_hypernodes(folder)
     hypernodes = read.hypernodes

@@ -66,7 +66,7 @@ class Unplaced(NamedTuple):
 
 
 class TreeOrigin(NamedTuple):
-    """What the source of a tree says beside its domains; the default is a tree of cables."""
+    """What the source of a tree says beside its domains."""
 
     other_names: tuple[tuple[str, ...], ...] = ()
     """Per tier, bottom-up: names that its source uses for the tier, such as label keys."""
@@ -74,6 +74,9 @@ class TreeOrigin(NamedTuple):
     """The number of the HyperNodes of tier 1: 0 or 1. Volcano accepts HyperNodes of tier 0."""
     has_islands: bool = True
     """Whether domains without a common ancestor share no cable. Cables show that; labels do not."""
+
+
+FROM_CABLES = TreeOrigin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class TopologyTree:
     """Placed nodes in tree order."""
     unplaced: tuple[Unplaced, ...] = ()
     """Sorted by node."""
-    origin: TreeOrigin = TreeOrigin()
+    origin: TreeOrigin = FROM_CABLES
     """What its source says about the tiers and about the top of the tree."""
 
     def tier_of(self, name: str) -> int | None:
@@ -144,7 +147,7 @@ def build_tree(
     tiers: tuple[str, ...],
     plane: str = "compute",
     unplaced: Iterable[Unplaced] = (),
-    origin: TreeOrigin = TreeOrigin(),
+    origin: TreeOrigin = FROM_CABLES,
 ) -> TopologyTree:
     """Arrange domains and their nodes in tree order; the order of the input has no effect.
 
@@ -166,7 +169,7 @@ def build_tree(
         _check_parent(spec, by_name)
     order = _walk_domains(by_name, children)
     tree = _index(order, by_name, tiers=tiers, plane=plane, unplaced=unplaced)
-    return tree if origin == TreeOrigin() else replace(tree, origin=origin)
+    return tree if origin == FROM_CABLES else replace(tree, origin=origin)
 
 
 def _check_parent(spec: DomainSpec, by_name: Mapping[str, DomainSpec]) -> None:

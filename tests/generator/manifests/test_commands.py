@@ -52,7 +52,16 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
 def test_it_uses_the_tier_set_by_the_user(tmp_path: Path) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(JOB, encoding="utf-8")
-    ran = run("place", "-f", file, "--level", "topology.toponaut.io/leaf=spine", "--translate", "-o", "json")
+    ran = run(
+        "place",
+        "-f",
+        file,
+        "--level",
+        "topology.toponaut.io/leaf=spine",
+        "--translate",
+        "-o",
+        "json",
+    )
     assert ran.document["spec"]["groups"][0]["required"] == "topology.toponaut.io/leaf|spine|leaf"
 
 

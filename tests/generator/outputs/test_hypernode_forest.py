@@ -52,14 +52,14 @@ def test_it_reads_foreign_hypernodes_as_a_tree() -> None:
             id="a parent that is not above",
         ),
         pytest.param(
-            [LEAF, replace(POD, tier=0)],
-            "pod: tier 0 is not within 1 to 64",
+            [LEAF, replace(POD, tier=-1)],
+            "pod: tier -1 is not within 0 to 64",
             {"leaf"},
-            id="tier 0",
+            id="a tier below 0",
         ),
         pytest.param(
             [LEAF, replace(POD, tier=10**12)],
-            "pod: tier 1000000000000 is not within 1 to 64",
+            "pod: tier 1000000000000 is not within 0 to 64",
             {"leaf"},
             id="a tier beyond any fabric",
         ),
