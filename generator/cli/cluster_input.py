@@ -23,6 +23,7 @@ from generator.cli.request_input import (
 )
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
@@ -72,7 +73,7 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
     """
     if tree is None:
         read = read_observation(sources)
-        inferred = read.observation.tree
+        inferred = with_label_keys(read.observation.tree, read.inputs.fabric)
         if sources.cluster is not None and sources.nodes is None:
             free, reserved = _fetch_free_nodes(sources.cluster)
             extra = tuple(problem for problem in free.problems if problem not in read.problems)

@@ -8,8 +8,9 @@ status with `topology.reports.fabric_status`; only the generator uses the rest. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import StrEnum
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -24,7 +25,7 @@ from generator.objects.outputs import (
 from generator.objects.plane_config import PlaneModel
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Severity
-from topology.model.tree import find_tier_name_problem
+from topology.model.tree import TopologyTree, find_tier_name_problem
 from topology.model.validation import describe_validation
 from topology.model.wire_model import WireModel
 from topology.reports.fabric_status import FABRIC_KIND, FABRIC_NAME, FabricStatus
@@ -196,6 +197,20 @@ def parse_fabric_document(document: object) -> FabricDocument:
     except ConfigError as error:
         raise ConfigError(f"spec.outputs: {error}") from error
     return fabric
+
+
+def with_label_keys(tree: TopologyTree, fabric: Mapping[str, Any] | None) -> TopologyTree:
+    """Return a tree that also knows its tiers by the label keys in the status of a Fabric object.
+
+    The same tree if the status is of a tree with another number of tiers, or has no keys.
+    """
+    status = fabric.get("status") if fabric else None
+    keys = status.get("labelKeys") if isinstance(status, Mapping) else None
+    if not isinstance(keys, list | tuple) or not all(isinstance(key, str) for key in keys):
+        return tree
+    if not keys or len(keys) != len(tree.tiers):
+        return tree
+    return replace(tree, origin=tree.origin._replace(other_names=tuple((key,) for key in keys)))
 
 
 def check_tier_names(names: Sequence[str]) -> None:

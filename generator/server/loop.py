@@ -17,6 +17,7 @@ from typing import Final, Protocol
 
 from generator.ingest.inputs import Inputs
 from generator.ingest.unusable_reports import derive_refused_report_findings
+from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import ListedNode, build_node_specs
 from generator.objects.plane_config import PlaneChoice
 from generator.objects.pods import BoundPod
@@ -179,7 +180,7 @@ class ReconcileLoop:
         problems += state.record.problems
         problems += state.inventory.problems if state.inventory else ()
         self._is_in_sync = False
-        wait_s, conflicts = self._publish_and_write(observation, state)
+        wait_s, conflicts = self._publish_and_write(observation, state, fabric)
         if is_elected and self._config.writing.is_leader():
             self._election.confirm(self._observer.used_sweeps, is_in_sync=self._is_in_sync)
         published = self._publish_outputs(observation, state, fabric)
@@ -221,7 +222,7 @@ class ReconcileLoop:
         )
 
     def _publish_and_write(
-        self, observation: Observation | None, state: ClusterState
+        self, observation: Observation | None, state: ClusterState, fabric: FabricRead
     ) -> tuple[float | None, tuple[ParseError, ...]]:
         """Publish the tree, and write the plan if it is allowed.
 
@@ -233,7 +234,7 @@ class ReconcileLoop:
         spec = self._writer.tree_spec
         if not spec.has_hypernodes and not spec.outputs:
             if observation is not None and observation.tree.nodes:
-                self._publish_state(observation.tree, state)
+                self._publish_state(with_label_keys(observation.tree, fabric.document), state)
             return self._remove_hypernodes(state)
         if observation is None or not observation.tree.nodes:
             self._writer.record_not_ready(
@@ -241,7 +242,7 @@ class ReconcileLoop:
             )
             return self._restore(state), ()
         if not self._tree_spec.unknown:
-            self._publish_state(observation.tree, state)
+            self._publish_state(with_label_keys(observation.tree, fabric.document), state)
         if state.hypernodes.is_missing and spec.has_hypernodes:
             self._writer.record_not_ready(NO_VOLCANO, reason="NotServed")
             return None, ()

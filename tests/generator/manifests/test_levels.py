@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from generator.manifests.manifest_request import translate
+from generator.objects.fabric import with_label_keys
 from generator.observe.labelled_tree import build_labelled_tree
 from generator.outputs.hypernode import HyperNode, Member, MemberType, build_hypernode_tree
 from generator.placement.answer import Placement, ReasonKind
@@ -228,3 +229,15 @@ def test_the_highest_tier_of_volcano_is_an_upper_bound_that_counts_as_hypernodes
         return place_job(snapshot, [document]).is_feasible
 
     assert (place_pods(most), place_pods(most + 1)) == (True, False)
+
+
+def test_the_keys_in_the_status_of_the_fabric_are_names_of_tiers() -> None:
+    status = {"labelKeys": ["corp.example/leaf", "corp.example/pod"]}
+    snapshot = build_snapshot(with_label_keys(CABLES, {"status": status}), build_nodes(BARE))
+    assert place_job(snapshot, kueue("corp.example/pod", 4)).is_feasible
+    assert not place_job(snapshot, kueue("corp.example/leaf", 3)).is_feasible
+
+
+@pytest.mark.parametrize("status", [{}, {"labelKeys": ["corp.example/leaf"]}, {"labelKeys": "x"}])
+def test_a_status_of_another_tree_names_no_tier(status: dict[str, Any]) -> None:
+    assert with_label_keys(CABLES, {"status": status}) is CABLES
