@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from generator.cli.input_files import read_running_gangs
-from generator.cli.observation import read_observation, read_tree
+from generator.cli.observation import read_observation, read_saved_tree
 from generator.cli.options.values import parse_level_names
 from generator.cli.request_input import (
     LoadedRequest,
@@ -81,10 +81,8 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
             return ClusterInput(inferred, free, problems, reserved.nominated)
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
         return ClusterInput(inferred, inventory, read.problems)
-    if not sources.is_empty:
-        raise click.UsageError("--tree is already a tree: give no other source")
-    inventory = read_inventory(sources.nodes)
-    return ClusterInput(read_tree(tree), inventory, inventory.problems if inventory else ())
+    saved = read_saved_tree(tree, sources)
+    return ClusterInput(saved.observation.tree, saved.inputs.inventory, saved.problems)
 
 
 def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -13,7 +14,7 @@ from generator.cli.exit_codes import exit_without_data
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
-from generator.objects.inventory import list_node_labels
+from generator.objects.inventory import Inventory, list_node_labels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree
 from generator.observe.observation import Observation, ObservationCache, observe
@@ -26,12 +27,12 @@ from topology.model.claims import expand_claims
 from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import DeviceKind
 from topology.model.tree import (
-    DomainSpec,
     TopologyTree,
     Unplaced,
-    build_tree,
+    all_nodes,
     find_tier_name_problem,
     parse_tree,
+    without_nodes,
 )
 from topology.planes.policy import COMPUTE
 
@@ -158,7 +159,7 @@ def _read_hypernodes(folder: Path, nodes: Path | None, *, has_islands: bool) -> 
         no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
         exit_without_data(all_problems or [no_hypernodes])
     if inventory:
-        tree = _restrict_to_listed(tree, {node.name for node in inventory.nodes})
+        tree = _restrict_to_listed(tree, inventory, "in no HyperNode")
     return LoadedObservation(
         Observation(tree, ()), Inputs(inventory=inventory, problems=all_problems), all_problems
     )
@@ -186,26 +187,37 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
     return LoadedObservation(Observation(built.tree, ()), inputs, problems)
 
 
-def _restrict_to_listed(tree: TopologyTree, node_names: Collection[str]) -> TopologyTree:
+def _restrict_to_listed(tree: TopologyTree, inventory: Inventory, reason: str) -> TopologyTree:
     """Return the tree of the listed nodes; a listed node that the tree lacks is unplaced."""
-    specs = [
-        DomainSpec(
-            name=domain.name,
-            tier=domain.tier,
-            parent=None if domain.parent is None else tree.domains[domain.parent].name,
-            nodes=tuple(node for node in domain.nodes if node in node_names),
-        )
-        for domain in tree.domains
-        if any(node in node_names for node in tree.nodes_of(domain))
-    ]
-    reasons = {unplaced.node: unplaced.reason for unplaced in tree.unplaced}
-    all_unplaced = [
-        Unplaced(node, reasons.get(node, "in no HyperNode"))
-        for node in set(node_names) - set(tree.nodes)
-    ]
-    return build_tree(
-        specs, tiers=tree.tiers, plane=tree.plane, unplaced=all_unplaced, origin=tree.origin
-    )
+    known, listed = set(all_nodes(tree)), {node.name for node in inventory.nodes}
+    restricted = without_nodes(tree, known - listed)
+    missing = (Unplaced(node, reason) for node in listed - known)
+    return replace(restricted, unplaced=tuple(sorted((*restricted.unplaced, *missing))))
+
+
+def read_saved_tree(
+    file: Path, sources: Sources, *, is_restricted: bool = False
+) -> LoadedObservation:
+    """Read a TopologyTree, and the list of nodes if one is given.
+
+    Args:
+        file: the TopologyTree.
+        sources: the other options of the command.
+        is_restricted: whether the tree is that of the listed nodes.
+
+    Raises:
+        click.UsageError: another source of a tree is given.
+        ConfigError: a file cannot be read, or holds no tree.
+    """
+    if not sources.is_empty:
+        raise click.UsageError("--tree is already a tree: give no other source")
+    inventory = read_inventory(sources.nodes)
+    problems = inventory.problems if inventory else ()
+    tree = read_tree(file)
+    if inventory and is_restricted:
+        tree = _restrict_to_listed(tree, inventory, "not in the TopologyTree")
+    inputs = Inputs(inventory=inventory, problems=problems)
+    return LoadedObservation(Observation(tree, ()), inputs, problems)
 
 
 def derive_hypernode_tree(

@@ -20,25 +20,24 @@ from generator.outputs.hypernode import render_hypernodes, render_manifest
 from generator.outputs.kai import render_kai_objects
 from generator.outputs.koordinator import render_koordinator_objects
 from generator.outputs.kueue import render_kueue_objects
-from generator.outputs.nfd import render_nfd_objects
+from generator.outputs.nfd import is_feature_node, render_nfd_objects
 from generator.outputs.node_labels import (
     build_tier_keys,
     list_label_keys,
     render_label_objects,
 )
-from generator.outputs.node_labels.values import MAX_VALUE
 from generator.outputs.object_names import is_object_name
 from generator.outputs.owned_object import OwnedObject, render_object
 from generator.outputs.slinky import render_slinky_objects
 from generator.outputs.slurm import (
     build_blocks,
     build_switches,
-    list_unusable_names,
+    is_slurm_name,
     render_block_config,
     render_tree_config,
     render_yaml_config,
 )
-from topology.model.tree import TopologyTree
+from topology.model.tree import TopologyTree, all_nodes, without_nodes
 
 Objects = tuple[OwnedObject, ...]
 
@@ -51,7 +50,12 @@ class Export(NamedTuple):
     text: str | None = None
     """None for Kubernetes objects."""
     left_out: tuple[str, ...] = ()
-    """Names that the consumer cannot hold: of nodes, or of objects of nodes."""
+    """Nodes whose names the consumer cannot hold."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tree has nothing to write in this format: what exists must stay."""
+        return self.text is None and not self.documents
 
 
 _FILE_NAMES: Final[Mapping[ExportFormat, str]] = MappingProxyType(
@@ -64,15 +68,26 @@ _FILE_NAMES: Final[Mapping[ExportFormat, str]] = MappingProxyType(
         ExportFormat.GRAPHML: "tree.graphml",
     }
 )
-_OF_SLURM: Final = frozenset(
+_DRAWINGS: Final = frozenset({ExportFormat.DOT, ExportFormat.GRAPHML})
+"""The formats that also show a tree in which no node has a place."""
+
+
+def _is_slinky_node(name: str) -> bool:
+    return is_object_name(name) and is_slurm_name(name)
+
+
+_CAN_HOLD: Final[Mapping[ExportFormat, Callable[[str], bool]]] = MappingProxyType(
     {
-        ExportFormat.SLURM_TREE,
-        ExportFormat.SLURM_BLOCK,
-        ExportFormat.SLURM_YAML,
-        ExportFormat.SLINKY,
+        ExportFormat.HYPERNODES: is_object_name,
+        ExportFormat.LABELS: is_object_name,
+        ExportFormat.NFD: is_feature_node,
+        ExportFormat.SLINKY: _is_slinky_node,
+        ExportFormat.SLURM_TREE: is_slurm_name,
+        ExportFormat.SLURM_BLOCK: is_slurm_name,
+        ExportFormat.SLURM_YAML: is_slurm_name,
     }
 )
-"""The formats whose nodes are those of Slurm."""
+"""Whether a format can hold the name of a node; the other formats hold any, or name no node."""
 
 
 def name_file(chosen: ExportFormat) -> str:
@@ -81,45 +96,40 @@ def name_file(chosen: ExportFormat) -> str:
 
 
 def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSettings) -> Export:
-    """Return a tree in a format.
+    """Return a tree in a format, without the nodes whose names its reader cannot hold.
+
+    A fabric knows its hosts by any name. Without such a node, a domain may have no node left; then
+    nothing names this domain.
 
     Raises:
         ConfigError: the names of the tiers, or a setting, cannot be written in this format.
     """
-    file_name = name_file(chosen)
+    can_hold = _CAN_HOLD.get(chosen)
+    left_out = tuple(node for node in all_nodes(tree) if can_hold and not can_hold(node))
+    tree = without_nodes(tree, left_out)
+    export = Export(name_file(chosen), left_out=left_out)
+    if not tree.nodes and chosen not in _DRAWINGS:
+        return export
     if chosen in _TEXTS:
-        unusable = list_unusable_names(tree) if chosen in _OF_SLURM else ()
-        return Export(file_name, text=_TEXTS[chosen](tree), left_out=unusable)
+        return export._replace(text=_TEXTS[chosen](tree))
     if chosen is ExportFormat.HYPERNODES:
-        return Export(file_name, tuple(map(render_manifest, render_hypernodes(tree))))
+        return export._replace(documents=tuple(map(render_manifest, render_hypernodes(tree))))
     rows = _OBJECTS[chosen](tree, settings)
-    left_out = [row.name for row in rows if not _is_writable(row)]
-    documents = tuple(render_object(row) for row in rows if _is_writable(row))
-    if chosen in _OF_SLURM:
-        left_out += list_unusable_names(tree)
-    return Export(file_name, documents, left_out=tuple(left_out))
+    return export._replace(documents=tuple(map(render_object, rows)))
 
 
-def render_documents(tree: TopologyTree, chosen: ExportFormat, settings: ExportSettings) -> Export:
-    """Return a tree as Kubernetes objects: a format that is a text becomes a ConfigMap.
+def wrap_text(export: Export, settings: ExportSettings) -> Export:
+    """Return an export as Kubernetes objects: a text becomes a ConfigMap.
 
     Raises:
-        ConfigError: as `render_export`; or the text is too large for a ConfigMap.
+        ConfigError: the text is too large for a ConfigMap.
     """
-    export = render_export(tree, chosen, settings)
     if export.text is None:
         return export
     row = render_text_config_map(
         export.text, key=export.file_name, name=settings.name, namespace=settings.namespace
     )
     return export._replace(documents=(render_object(row),))
-
-
-def _is_writable(row: OwnedObject) -> bool:
-    """Return whether an API server takes the name; a fabric knows its hosts by any name."""
-    return is_object_name(row.name) and all(
-        len(value) <= MAX_VALUE for value in row.labels.values()
-    )
 
 
 def _render_slurm_yaml(tree: TopologyTree) -> str:

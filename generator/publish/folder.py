@@ -15,7 +15,12 @@ from generator.objects.outputs import Output, OutputType
 from generator.outputs.catalog import Export, name_file
 from generator.publish.kinds import KINDS
 from generator.publish.outcome import OutputOutcome, OutputsOutcome, RefusedWrite
-from generator.publish.rendered import UNDECIDED, list_tier_keys, render_output_file
+from generator.publish.rendered import (
+    UNDECIDED,
+    describe_left_out,
+    list_tier_keys,
+    render_output_file,
+)
 from generator.publish.request import PublishRequest
 from generator.store.object_files import YAML_DUMPER, write_file
 from topology.model.errors import ConfigError, TopologyError
@@ -37,8 +42,8 @@ class FolderPublisher:
         """
         self._root = root / FOLDER
         self._namespace = namespace
-        self._rendered: tuple[object, dict[OutputType, tuple[str, str]]] = (None, {})
-        """The tree and the outputs, and the name and text of each file."""
+        self._rendered: tuple[object, dict[OutputType, tuple[Export, str]]] = (None, {})
+        """The tree and the outputs, and each output with its text."""
 
     def update(self, request: PublishRequest) -> OutputsOutcome:
         """Compare the files, and write what may be written."""
@@ -54,10 +59,13 @@ class FolderPublisher:
         if request.tree is None:
             return outcome._replace(problem=UNDECIDED, is_known=False)
         try:
-            name, text = self._render(request.tree, output, request)
+            export, text = self._render(request.tree, output, request)
         except ConfigError as error:
             return outcome._replace(problem=str(error))
-        path = self._root / output.type / name
+        outcome = outcome._replace(problem=describe_left_out(export))
+        if export.is_empty:
+            return outcome
+        path = self._root / output.type / export.file_name
         try:
             if request.is_writing:
                 write_file(path, text)
@@ -69,8 +77,8 @@ class FolderPublisher:
 
     def _render(
         self, tree: TopologyTree, output: Output, request: PublishRequest
-    ) -> tuple[str, str]:
-        """Return the name and the text of a file; it is rendered again only if the tree changed.
+    ) -> tuple[Export, str]:
+        """Return an output and its text; it is rendered again only if the tree changed.
 
         Raises:
             ConfigError: the tree cannot be written in this format.
@@ -81,7 +89,7 @@ class FolderPublisher:
         files = self._rendered[1]
         if output.type not in files:
             export = render_output_file(tree, output, request.outputs, namespace=self._namespace)
-            files[output.type] = export.file_name, _render_text(export)
+            files[output.type] = export, _render_text(export)
         return files[output.type]
 
     def _remove(self, kind: OutputType, request: PublishRequest) -> OutputOutcome:

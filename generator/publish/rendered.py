@@ -16,9 +16,10 @@ from generator.objects.outputs import (
     build_export_settings,
 )
 from generator.objects.tree_record import TreeRecord
-from generator.outputs.catalog import Export, render_documents, render_export
+from generator.outputs.catalog import Export, wrap_text
 from generator.outputs.hypernode import build_hypernode_tree
 from generator.outputs.node_labels import build_tier_keys
+from generator.publish.export_check import render_checked_export
 from generator.publish.kinds import COMPAT_MANAGER, KINDS, name_manager
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import TopologyTree, Unplaced
@@ -106,7 +107,17 @@ def render_output_file(
     if missing:
         raise ConfigError(missing)
     settings = build_export_settings(output, outputs, namespace=namespace)
-    return render_export(tree, output.type.export_format, settings)
+    return render_checked_export(tree, output.type.export_format, settings)
+
+
+def describe_left_out(export: Export) -> str:
+    """Return which nodes are not in an export, and whether what exists stays; empty if all are."""
+    names = list_some(map(show, export.left_out), _MAX_SHOWN)
+    problem = f"names that cannot be written: {names}" if names else ""
+    if not export.is_empty:
+        return problem
+    empty = "no node has a place that can be written, so what exists stays"
+    return f"{problem}; {empty}" if problem else empty
 
 
 def list_tier_keys(tree: TopologyTree, outputs: Iterable[Output]) -> tuple[LabelKey, ...]:
@@ -135,16 +146,17 @@ def _render_output(
         return RenderedOutput(output.type, problem=missing)
     settings = build_export_settings(output, outputs, namespace=namespace)
     try:
-        export = render_documents(tree, output.type.export_format, settings)
+        export = render_checked_export(tree, output.type.export_format, settings)
+        documents = wrap_text(export, settings).documents
         own_keys = build_tier_keys(tree.tiers, settings.label_prefix)
     except ConfigError as error:
         return RenderedOutput(output.type, problem=str(error))
-    left_out = list_some(map(show, export.left_out), _MAX_SHOWN)
-    problem = f"names that cannot be written: {left_out}" if left_out else ""
+    problem = describe_left_out(export)
+    if export.is_empty:
+        return RenderedOutput(output.type, problem=problem)
     if output.type is not OutputType.LABELS:
-        sets = _build_sets(output.type, export.documents)
-        return RenderedOutput(output.type, sets, problem)
-    own, others = _split_labels(export.documents, own_keys)
+        return RenderedOutput(output.type, _build_sets(output.type, documents), problem)
+    own, others = _split_labels(documents, own_keys)
     sets = (*_build_sets(output.type, own), ObjectSet(NODES, COMPAT_MANAGER, _build_rows(others)))
     return RenderedOutput(output.type, sets, problem)
 

@@ -6,7 +6,7 @@ or padding; an output that needs them adds them itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
@@ -247,6 +247,32 @@ def _index(
     if len({*nodes, *(entry.node for entry in sorted_unplaced)}) < total + len(sorted_unplaced):
         raise InvariantError("a node is in two domains, or in one and unplaced")
     return TopologyTree(plane, tiers, tuple(domains), tuple(nodes), sorted_unplaced)
+
+
+def without_nodes(tree: TopologyTree, names: Collection[str]) -> TopologyTree:
+    """Return the tree without some nodes, and without the domains that have no other node.
+
+    Cost: O(n log n) in domains and nodes; O(1) without names.
+    """
+    if not names:
+        return tree
+    dropped = frozenset(names)
+    specs = [
+        DomainSpec(
+            name=domain.name,
+            tier=domain.tier,
+            parent=None if domain.parent is None else tree.domains[domain.parent].name,
+            nodes=tuple(node for node in domain.nodes if node not in dropped),
+            switches=domain.switches,
+            margin=domain.margin,
+        )
+        for domain in tree.domains
+        if any(node not in dropped for node in tree.nodes_of(domain))
+    ]
+    unplaced = [row for row in tree.unplaced if row.node not in dropped]
+    return build_tree(
+        specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced, origin=tree.origin
+    )
 
 
 def render_tree(tree: TopologyTree) -> dict[str, Any]:

@@ -10,16 +10,22 @@ from typing import Any, Final
 import click
 import yaml
 
-from generator.cli.exit_codes import exit_with_problems
-from generator.cli.observation import LoadedObservation, read_observation, refuse_without_hosts
+from generator.cli.exit_codes import exit_with_problems, exit_without_data
+from generator.cli.observation import (
+    LoadedObservation,
+    read_observation,
+    read_saved_tree,
+    refuse_without_hosts,
+)
 from generator.cli.options.value_types import is_label
 from generator.cli.output import show_count
 from generator.cli.source_values import parse_sources
 from generator.observe.observation import ObservationCache
-from generator.outputs.catalog import Export, render_export
+from generator.outputs.catalog import Export
 from generator.outputs.formats import ExportFormat, ExportSettings
 from generator.outputs.kueue import FlavorSpec
 from generator.outputs.node_labels import LabelFamily
+from generator.publish.export_check import render_checked_export
 from generator.store.object_files import YAML_DUMPER, write_file
 from generator.web import build_page_document, render_page
 from topology.model.errors import ParseError, list_some, show
@@ -35,15 +41,17 @@ def run(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa: AN
     settings, output, folder = _parse_settings(options), options.pop("output"), options.pop("out")
     names, previous = options.pop("tier_names"), options.pop("previous")
     memory = ObservationCache(has_updates=False) if chosen == PAGE else None
-    read = read_observation(
-        parse_sources(options), names_of_tiers=names, previous=previous, memory=memory
-    )
+    read = _read_tree(options, names_of_tiers=names, previous=previous, memory=memory)
     refuse_without_hosts(read)
     export = (
         _render_page(read, memory.split)
         if memory is not None
-        else render_export(read.observation.tree, ExportFormat(chosen), settings)
+        else render_checked_export(read.observation.tree, ExportFormat(chosen), settings)
     )
+    problems = (*read.problems, *_list_left_out(chosen, export))
+    if export.is_empty:
+        empty = f"no node has a place that {chosen} can hold: nothing is written"
+        exit_without_data([*problems, ParseError(empty, source="tree")])
     if export.text is not None and output is not None:
         raise click.UsageError(f"{chosen} has {_TEXT_FORMATS}")
     text = _render_documents(export.documents, output) if export.text is None else export.text
@@ -51,7 +59,31 @@ def run(ctx: click.Context, /, chosen: str, **options: Any) -> None:  # noqa: AN
         click.echo(text, nl=False)
     else:
         _write(folder, export, text)
-    exit_with_problems(ctx, (*read.problems, *_list_left_out(chosen, export)))
+    exit_with_problems(ctx, problems)
+
+
+def _read_tree(
+    options: dict[str, Any],
+    *,
+    names_of_tiers: str | None,
+    previous: Path | None,
+    memory: ObservationCache | None,
+) -> LoadedObservation:
+    """Read the sources, or a saved tree; with a list of nodes, only its nodes.
+
+    Raises:
+        click.UsageError: both are given, or options that do not fit.
+    """
+    tree, sources = options.pop("tree"), parse_sources(options)
+    if tree is None:
+        return read_observation(
+            sources, names_of_tiers=names_of_tiers, previous=previous, memory=memory
+        )
+    if names_of_tiers or previous or sources.planes or sources.plane:
+        raise click.UsageError(
+            "--tree has its own names: give no --tier-names, --previous, --planes and --plane"
+        )
+    return read_saved_tree(tree, sources, is_restricted=True)
 
 
 def _parse_settings(options: dict[str, Any]) -> ExportSettings:

@@ -15,7 +15,7 @@ import click
 
 from generator.cli.exit_codes import exit_with_problems
 from generator.cli.input_files import MAX_RUNNING_BYTES, read_input, read_running_gangs
-from generator.cli.observation import read_observation, read_tree
+from generator.cli.observation import read_observation, read_saved_tree
 from generator.cli.output import list_nodes, print_document, render_table, show_count
 from generator.cli.request_input import find_max_resources
 from generator.cli.source_values import parse_sources
@@ -92,18 +92,13 @@ def run(
 def _read_input(name: str, options: dict[str, Any]) -> JobInput:
     tree, pods, running = (options.pop(key) for key in ("tree", "pods", "running"))
     sources = parse_sources(options)
-    if tree is not None and not sources.is_empty:
-        raise click.UsageError("--tree is already a tree: give no other source")
+    saved = None if tree is None else read_saved_tree(tree, sources)
     if pods and running:
         raise click.UsageError("give only one of --pods and --running")
     if not (pods or running or sources.cluster):
         raise click.UsageError("give the source of pods: --pods, --running or --kube")
     loaded = _load_from_gangs(name, running) if running else _load_from_pods(name, pods, sources)
-    if tree is not None:
-        inventory = read_inventory(sources.nodes)
-        problems = inventory.problems if inventory else ()
-        return JobInput(read_tree(tree), inventory, loaded.job, (*problems, *loaded.problems))
-    read = read_observation(sources)
+    read = saved or read_observation(sources)
     inventory = read.inputs.inventory or read_inventory(sources.nodes)
     problems = (*read.problems, *loaded.problems, *loaded.reserved_nodes.problems)
     return JobInput(

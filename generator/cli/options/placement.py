@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from generator.cli.options.decorators import combine_options
-from generator.cli.options.source import source_options
+from generator.cli.options.source import source_options, tree_option
 from generator.cli.options.value_types import InputFile
 from generator.cli.options.values import parse_duration
 
@@ -32,11 +32,7 @@ request_options: Final = combine_options(
 )
 cluster_options: Final = combine_options(
     source_options,
-    click.option(
-        "--tree",
-        type=InputFile(),
-        help="TopologyTree to place in: output of `toponaut tree -o json`.",
-    ),
+    tree_option,
     click.option(
         "--running",
         type=InputFile(),

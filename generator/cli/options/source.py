@@ -75,3 +75,9 @@ name_options: Final = combine_options(
     ),
 )
 """The options that name tiers and domains."""
+tree_option: Final = click.option(
+    "--tree",
+    type=_FILE,
+    help="TopologyTree to read instead of a source: output of `toponaut tree -o json`.",
+)
+"""A tree that was saved; the command gives it to `read_saved_tree`."""

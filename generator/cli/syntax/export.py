@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from generator.cli.options.source import name_options, source_options
+from generator.cli.options.source import name_options, source_options, tree_option
 from generator.cli.options.value_types import (
     KubernetesName,
     LabelPrefix,
@@ -22,6 +22,7 @@ _PAGE: Final = "html"
 @click.command(name="export")
 @click.argument("chosen", metavar="FORMAT", type=click.Choice([*map(str, ExportFormat), _PAGE]))
 @source_options
+@tree_option
 @name_options
 @click.option(
     "--output",

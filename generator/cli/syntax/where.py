@@ -8,19 +8,14 @@ import click
 
 from generator.cli.options.output_format import wide_output_option
 from generator.cli.options.placement import pods_options
-from generator.cli.options.source import source_options
-from generator.cli.options.value_types import InputFile
+from generator.cli.options.source import source_options, tree_option
 from generator.cli.options.values import parse_duration
 
 
 @click.command(name="where")
 @click.argument("job")
 @source_options
-@click.option(
-    "--tree",
-    type=InputFile(),
-    help="TopologyTree to look in: output of `toponaut tree -o json`.",
-)
+@tree_option
 @pods_options
 @click.option(
     "--timeout",

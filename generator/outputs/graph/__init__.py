@@ -8,10 +8,11 @@ Imports `topology` only.
 """
 
 from generator.outputs.graph.config_map import render_text_config_map, render_tree_config_map
-from generator.outputs.graph.diagram import render_dot, render_graphml
+from generator.outputs.graph.diagram import MAX_LABEL, render_dot, render_graphml
 from generator.outputs.graph.topograph import render_topograph
 
 __all__ = [
+    "MAX_LABEL",
     "render_dot",
     "render_graphml",
     "render_text_config_map",

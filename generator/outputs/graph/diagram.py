@@ -14,7 +14,7 @@ from topology.model.errors import show
 from topology.model.tree import TopologyTree
 
 _NAMESPACE: Final = "http://graphml.graphdrawing.org/xmlns"
-_MAX_LABEL: Final = 200
+MAX_LABEL: Final = 200
 NODE: Final = "node"
 """The kind of nodes; no tier may have this name."""
 
@@ -39,7 +39,7 @@ def render_dot(tree: TopologyTree) -> str:
 
 
 def _escape(text: str) -> str:
-    return show(text, _MAX_LABEL).replace("\\", "\\\\").replace('"', '\\"')
+    return show(text, MAX_LABEL).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def render_graphml(tree: TopologyTree) -> str:
@@ -53,7 +53,7 @@ def render_graphml(tree: TopologyTree) -> str:
     for at, vertex in enumerate(vertices):
         element = ET.SubElement(graph, "node", id=f"v{at}")
         ET.SubElement(element, "data", key="kind").text = show(vertex.kind)
-        ET.SubElement(element, "data", key="name").text = show(vertex.name, _MAX_LABEL)
+        ET.SubElement(element, "data", key="name").text = show(vertex.name, MAX_LABEL)
     for at, vertex in enumerate(vertices):
         if vertex.parent >= 0:
             ET.SubElement(graph, "edge", source=f"v{vertex.parent}", target=f"v{at}")

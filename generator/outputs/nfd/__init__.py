@@ -5,6 +5,6 @@
 Imports `topology` and `node_labels`.
 """
 
-from generator.outputs.nfd.render import FEATURE, render_nfd_objects
+from generator.outputs.nfd.render import FEATURE, NODE_LABEL, is_feature_node, render_nfd_objects
 
-__all__ = ["FEATURE", "render_nfd_objects"]
+__all__ = ["FEATURE", "NODE_LABEL", "is_feature_node", "render_nfd_objects"]

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from generator.outputs.node_labels import render_node_labels
+from generator.outputs.node_labels.values import MAX_VALUE
+from generator.outputs.object_names import is_object_name
 from generator.outputs.owned_object import OwnedObject
 from topology.model.tree import TopologyTree
 
@@ -21,6 +23,11 @@ API_VERSION: Final = "nfd.k8s-sigs.io/v1alpha1"
 NODE_LABEL: Final = "nfd.node.kubernetes.io/node-name"
 FEATURE: Final = "toponaut.topology"
 _NAME_PREFIX: Final = "toponaut-"
+
+
+def is_feature_node(name: str) -> bool:
+    """Return whether a NodeFeature can name a node: in its own name, and in a label."""
+    return is_object_name(f"{_NAME_PREFIX}{name}") and len(name) <= MAX_VALUE
 
 
 def render_nfd_objects(

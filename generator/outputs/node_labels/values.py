@@ -48,6 +48,11 @@ def build_label_values(
     }
 
 
+def hash_value(name: str) -> str:
+    """Return a valid value that ends in a hash of the name."""
+    return _shorten(_INVALID.sub("-", name).strip("-_"), name)
+
+
 def _build_value(name: str, *, is_padded: bool) -> str:
     """Return a valid value; it ends in a hash if the name has characters that it cannot have."""
     padded = _NUMBER.sub(lambda number: number[0].zfill(_NUM_DIGITS), name) if is_padded else name

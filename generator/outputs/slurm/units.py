@@ -2,23 +2,24 @@
 
 Slurm knows nodes by its own NodeName; here it is the name of the node in the tree. Names of units
 are those of the domains, and of the padding where a domain has both nodes and children, which a
-line of Slurm cannot have.
+line of Slurm cannot have. All nodes of a tree must have names that Slurm can hold.
 
-Source: topology.conf(5) and topology.yaml(5) of Slurm 22.05 to 26.05.
+Source: topology.conf(5) and topology.yaml(5) of Slurm 22.05 to 26.05; hostlist.c, which reads the
+number at the end of a name as 64 bits, so that a longer one becomes another name.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from generator.outputs.hypernode.render import build_padding_name
-from generator.outputs.node_labels.values import UNPLACED_PREFIX, build_label_values
-from topology.model.tree import Domain, TopologyTree
+from generator.outputs.node_labels.values import UNPLACED_PREFIX, hash_value
+from topology.model.tree import TopologyTree
 
-_NODE_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
+_NAME: Final = re.compile(r"(?!.*[0-9]{20}\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
 
 
 class SlurmSwitch(NamedTuple):
@@ -46,10 +47,9 @@ class BlockLayout(NamedTuple):
     """Nodes without a block, because their place is unknown."""
 
 
-def list_unusable_names(tree: TopologyTree) -> tuple[str, ...]:
-    """Return the nodes whose names Slurm's hostlists cannot hold; they are left out."""
-    names = (*tree.nodes, *(row.node for row in tree.unplaced))
-    return tuple(name for name in names if not _NODE_NAME.match(name))
+def is_slurm_name(name: str) -> bool:
+    """Return whether Slurm's hostlists can hold a name."""
+    return _NAME.match(name) is not None
 
 
 def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
@@ -69,20 +69,18 @@ def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
             for child in domain.children
             if tree.domains[child].start < tree.domains[child].stop
         ]
-        nodes = _select_usable(domain.nodes)
+        name, nodes = names[domain.name], domain.nodes
         if children and nodes:
-            side = _name_side(domain, taken)
-            below.append(SlurmSwitch(names[domain.name], switches=(*children, side)))
+            side = _name_unit(build_padding_name(domain.name, 1, taken))
+            below.append(SlurmSwitch(name, switches=(*children, side)))
             below.append(SlurmSwitch(side, nodes=nodes))
-        elif children or nodes:
-            below.append(SlurmSwitch(names[domain.name], nodes=nodes, switches=tuple(children)))
-    return (*below, *_build_unplaced(tree))
-
-
-def _build_unplaced(tree: TopologyTree) -> list[SlurmSwitch]:
-    nodes = _select_usable(row.node for row in tree.unplaced)
-    values = build_label_values((f"{UNPLACED_PREFIX}{node}" for node in nodes), taken={*tree.nodes})
-    return [SlurmSwitch(values[f"{UNPLACED_PREFIX}{node}"], nodes=(node,)) for node in nodes]
+        else:
+            below.append(SlurmSwitch(name, nodes=nodes, switches=tuple(children)))
+    alone = [row.node for row in tree.unplaced]
+    return (
+        *below,
+        *(SlurmSwitch(_name_unit(f"{UNPLACED_PREFIX}{node}"), nodes=(node,)) for node in alone),
+    )
 
 
 def build_blocks(tree: TopologyTree) -> BlockLayout:
@@ -95,12 +93,8 @@ def build_blocks(tree: TopologyTree) -> BlockLayout:
     names = _name_units(tree)
     domains = [domain for domain in tree.domains if domain.nodes]
     domains.sort(key=lambda domain: domain.start)
-    blocks = [
-        SlurmBlock(names[domain.name], nodes)
-        for domain in domains
-        if (nodes := _select_usable(domain.nodes))
-    ]
-    left_out = _select_usable(row.node for row in tree.unplaced)
+    blocks = [SlurmBlock(names[domain.name], domain.nodes) for domain in domains]
+    left_out = tuple(row.node for row in tree.unplaced)
     return BlockLayout(_choose_sizes(tree, blocks), tuple(blocks), left_out)
 
 
@@ -136,19 +130,11 @@ def _fits(span: tuple[int, int], group: int) -> bool:
     return is_start_whole and (stop == last_run or start >= last_run)
 
 
-def _select_usable(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(name for name in names if _NODE_NAME.match(name))
-
-
 def _name_units(tree: TopologyTree) -> Mapping[str, str]:
-    """Return Slurm's name of each domain: the name of the tree where Slurm takes it."""
-    names = [domain.name for domain in tree.domains]
-    plain = {name for name in names if _NODE_NAME.match(name)}
-    cleaned = build_label_values((name for name in names if name not in plain), taken=plain)
-    return {name: cleaned.get(name, name) for name in names}
+    """Return Slurm's name of each domain."""
+    return {domain.name: _name_unit(domain.name) for domain in tree.domains}
 
 
-def _name_side(domain: Domain, taken: frozenset[str]) -> str:
-    """Return the name of the switch for the nodes of a domain that has children as well."""
-    side = build_padding_name(domain.name, 1, taken)
-    return side if _NODE_NAME.match(side) else build_label_values([side], taken=taken)[side]
+def _name_unit(name: str) -> str:
+    """Return the name where Slurm takes it, else one that ends in a hash."""
+    return name if is_slurm_name(name) else hash_value(name)

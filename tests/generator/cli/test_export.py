@@ -1,16 +1,17 @@
 """`toponaut export`: the tree in every format, to stdout and to a folder."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
 
-from generator.outputs.catalog import render_export
-from generator.outputs.formats import ExportFormat, ExportSettings
+from generator.cli.exit_codes import ExitCode
+from generator.outputs.formats import ExportFormat
 from tests.generator.scenes import PAIRS, Scene, run
-from topology.model.tree import DomainSpec, build_tree
+from topology.model.tree import DomainSpec, Unplaced, build_tree, render_tree
 
 OBJECTS = {
     "hypernodes": "HyperNode",
@@ -139,21 +140,99 @@ def test_it_refuses(reports: Path, words: tuple[str, ...], said: str) -> None:
     assert said in ran.err
 
 
-UNUSABLE = [
-    pytest.param("labels", "Rack_1,A", id="a node label"),
-    pytest.param("slinky", "Rack_1,A", id="a node annotation"),
-    pytest.param("nfd", "toponaut-Rack_1,A", id="an object of a node"),
-    pytest.param("slurm-tree", "Rack_1,A", id="a switch of Slurm"),
-    pytest.param("slurm-block", "Rack_1,A", id="a block of Slurm"),
+def write_tree(folder: Path, *specs: DomainSpec, unplaced: Iterable[Unplaced] = ()) -> Path:
+    file = folder / "tree.json"
+    tree = build_tree(specs, tiers=("leaf", "spine"), unplaced=unplaced)
+    file.write_text(json.dumps(render_tree(tree)))
+    return file
+
+
+LONG = "gpu-node-0000.cluster-a.building-1.prod.internal.operator-net.example"
+HOLDS_LONG = {"hypernodes", "labels", "kueue", "kai", "koordinator", "grove"}
+HOLDS_ANY = {"kueue", "kai", "koordinator", "grove", "configmap", "topograph", "dot", "graphml"}
+HOSTS = [
+    pytest.param("Rack_1,A", HOLDS_ANY, id="a host that is no node of Kubernetes"),
+    pytest.param(LONG, HOLDS_LONG | HOLDS_ANY, id="a node with more than 63 characters"),
 ]
 
 
-@pytest.mark.parametrize(("chosen", "left_out"), UNUSABLE)
-def test_hosts_that_are_no_nodes_are_left_out_and_named(chosen: str, left_out: str) -> None:
-    tree = build_tree([DomainSpec("leaf-1", 1, None, ("Rack_1,A", "n1"))], tiers=("leaf",))
-    export = render_export(tree, ExportFormat(chosen), ExportSettings())
-    assert export.left_out == (left_out,)
-    assert "Rack_1,A" not in f"{export.documents} {export.text}"
+@pytest.mark.parametrize(("host", "holding"), HOSTS)
+@pytest.mark.parametrize("chosen", [row.value for row in ExportFormat])
+def test_a_node_that_the_reader_cannot_hold_is_left_out_with_its_domain_and_named(
+    tmp_path: Path, chosen: str, host: str, holding: set[str]
+) -> None:
+    file = write_tree(
+        tmp_path,
+        DomainSpec("spine-1", 2, None),
+        DomainSpec("leaf-1", 1, "spine-1", (host,)),
+        DomainSpec("leaf-2", 1, "spine-1", ("n1", "n2")),
+    )
+    ran = run("export", chosen, "--tree", file)
+    if chosen in holding:
+        assert (ran.code, ran.err) == (0, "")
+        return
+    assert ran.code == ExitCode.SKIPPED
+    assert f"1 name that {chosen} cannot hold: {host}" in ran.err
+    assert host not in ran.out
+    assert "leaf-1" not in ran.out
+
+
+@pytest.mark.parametrize("chosen", ["slurm-tree", "slurm-block", "slurm-yaml", "slinky", "nfd"])
+def test_an_empty_export_never_replaces_a_good_file(tmp_path: Path, chosen: str) -> None:
+    good = write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1",)))
+    words = ("export", chosen, "--tree", good, "--out", tmp_path / "out")
+    assert run(*words).code == ExitCode.OK
+    (file,) = (tmp_path / "out").iterdir()
+    before = file.read_text()
+    for specs, unplaced in (
+        ([DomainSpec("leaf-1", 1, None, (LONG,))], ()),
+        ([], [Unplaced("n1", "no report")]),
+    ):
+        write_tree(tmp_path, *specs, unplaced=unplaced)
+        ran = run(*words)
+        assert (ran.code, ran.out) == (ExitCode.NOTHING, "")
+        assert f"no node has a place that {chosen} can hold" in ran.err
+        assert (LONG in ran.err) is bool(specs)
+        assert file.read_text() == before
+
+
+def test_a_saved_tree_is_exported_as_its_source(reports: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tree.json"
+    file.write_text(run("tree", "--reports", reports, "-o", "json").out)
+    for chosen in ("hypernodes", "slurm-yaml", "labels", "html"):
+        assert run("export", chosen, "--tree", file).code == ExitCode.OK
+    saved = run("export", "hypernodes", "--tree", file).out
+    assert saved == run("export", "hypernodes", "--reports", reports).out
+
+
+def test_nodes_restrict_a_saved_tree(tmp_path: Path) -> None:
+    file = write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1", "n2")))
+    nodes = tmp_path / "nodes.json"
+    nodes.write_text(json.dumps({"nodes": [{"name": "n1"}, {"name": "n3"}]}))
+    document = run("export", "topograph", "--tree", file, "--nodes", nodes).document
+    assert document["instances"] == [
+        {"id": "n1", "network_layers": ["leaf-0001", "leaf-0001-pad0002"], "labels": {}},
+        {"id": "n3", "network_layers": [], "labels": {}},
+    ]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--reports", "."),
+        ("--tier-names", "a,b"),
+        ("--previous", "tree.json"),
+        ("--plane", "storage"),
+    ],
+)
+def test_a_saved_tree_is_the_only_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1",)))
+    monkeypatch.chdir(tmp_path)
+    ran = run("export", "dot", "--tree", "tree.json", *words)
+    assert (ran.code, ran.out) == (ExitCode.USAGE, "")
+    assert "--tree" in ran.err
 
 
 def test_a_stream_of_json_is_a_list_for_kubectl(reports: Path) -> None:

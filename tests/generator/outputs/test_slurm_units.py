@@ -8,9 +8,13 @@ from hypothesis import given
 
 from generator.outputs.slurm import (
     SlurmSwitch,
+    SlurmTopology,
     build_blocks,
     build_switches,
-    list_unusable_names,
+    find_slurm_problem,
+    is_slurm_name,
+    parse_topology_conf,
+    parse_topology_yaml,
     render_block_config,
     render_tree_config,
     render_yaml_config,
@@ -132,12 +136,38 @@ def test_islands_and_unplaced_nodes_are_roots() -> None:
     ]
 
 
-def test_names_that_slurm_cannot_hold() -> None:
-    tree = build_tree([DomainSpec("a[1]", 1, None, ("n1", "n,2", "n 3", "n[4]"))], tiers=("leaf",))
-    assert list_unusable_names(tree) == ("n 3", "n,2", "n[4]")
-    (switch,) = build_switches(tree)
-    assert switch.nodes == ("n1",)
-    assert not set("[], ") & set(switch.name)
+NAMES = [
+    ("n1", True),
+    ("gpu-01.rack-2.example", True),
+    ("1", True),
+    ("x" * 63, True),
+    ("x" * 64, False),
+    ("", False),
+    ("-n1", False),
+    ("n 3", False),
+    ("n,2", False),
+    ("n[4]", False),
+    ("n\n", False),
+    ("n#5", False),
+    ("n=6", False),
+    ("nœud", False),
+    ("n" + "9" * 19, True),
+    ("n" + "9" * 20, False),
+    ("9" * 20 + "n", True),
+]
+
+
+@pytest.mark.parametrize(("name", "can_hold"), NAMES)
+def test_names_that_slurm_can_hold(name: str, *, can_hold: bool) -> None:
+    assert is_slurm_name(name) is can_hold
+
+
+@pytest.mark.parametrize("name", [name for name, can_hold in NAMES if not can_hold])
+def test_a_domain_whose_name_slurm_cannot_hold_gets_another(name: str) -> None:
+    specs = [DomainSpec("s", 2, None), DomainSpec(name, 1, "s", ("n1",))]
+    spine, leaf = build_switches(build_tree(specs, tiers=TIERS))
+    assert spine.switches == (leaf.name,)
+    assert is_slurm_name(leaf.name)
 
 
 def test_the_yaml_file_has_both_topologies() -> None:
@@ -156,3 +186,59 @@ def test_an_empty_tree_has_no_unit() -> None:
     assert build_switches(tree) == ()
     assert build_blocks(tree).sizes == ()
     assert yaml.safe_load(render_yaml_config((), build_blocks(tree)))[0]["tree"]["switches"] == []
+
+
+def test_both_files_are_read_back_as_they_were_written() -> None:
+    tree = build_pods((2, 2))
+    switches, layout = build_switches(tree), build_blocks(tree)
+    whole = SlurmTopology(switches, layout.blocks, layout.sizes)
+    assert parse_topology_conf(render_tree_config(switches)).switches == switches
+    assert parse_topology_conf(render_block_config(layout))[1:] == whole[1:]
+    assert parse_topology_yaml(render_yaml_config(switches, layout)) == whole
+    assert find_slurm_problem(whole) == ""
+    assert whole.list_nodes_below()["core"] == {*tree.nodes}
+
+
+@pytest.mark.parametrize("text", ["SwitchName", "SwitchName=", "SwitchName=s Nodes=n[", "Nodes"])
+def test_a_line_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"KEY=VALUE|no name"):
+        parse_topology_conf(text)
+
+
+@pytest.mark.parametrize("text", ["[", "- {tree: 1}", "- {block: {blocks: []}}"])
+def test_a_yaml_file_of_another_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_topology_yaml(text)
+
+
+CHAIN = "\n".join(f"SwitchName=s{at} Switches=s{at + 1}" for at in range(20))
+FATAL = [
+    pytest.param("SwitchName=s Switches=l[0-1]\nSwitchName=l1 Nodes=a", "l0", id="a missing child"),
+    pytest.param("SwitchName=s Switches=s", "loop", id="a switch in itself"),
+    pytest.param("SwitchName=s Switches=t\nSwitchName=t Switches=s", "loop", id="a loop"),
+    pytest.param(f"{CHAIN}\nSwitchName=s20 Nodes=a", "20 levels", id="too many levels"),
+    pytest.param(
+        "SwitchName=s Nodes=a\nSwitchName=s Nodes=b", "s is there twice", id="a name twice"
+    ),
+    pytest.param("SwitchName=s Nodes=a Switches=t", "either", id="nodes and switches"),
+    pytest.param("SwitchName=s", "either", id="an empty switch"),
+    pytest.param(
+        "SwitchName=s Switches=l\nSwitchName=t Switches=l\nSwitchName=l Nodes=a",
+        "l has several parents",
+        id="two parents",
+    ),
+    pytest.param("SwitchName=s Nodes=a,a", "node a is there twice", id="a node twice"),
+    pytest.param(f"SwitchName=s{'1' * 20} Nodes=a", "cannot hold", id="a number beyond 64 bits"),
+    pytest.param("BlockName=b Nodes=a", "sizes", id="blocks without sizes"),
+    pytest.param("BlockName=b Nodes=a\nBlockSizes=2", "fewer nodes", id="a block below the base"),
+    pytest.param("BlockName=b Nodes=a,b\nBlockSizes=2,6", "powers of two", id="an odd multiple"),
+    pytest.param("BlockName=b Nodes=a,b\nBlockSizes=2,1", "powers of two", id="falling sizes"),
+    pytest.param(
+        "BlockName=b Nodes=a\nBlockName=b Nodes=c\nBlockSizes=1", "twice", id="equal blocks"
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "problem"), FATAL)
+def test_it_finds_what_stops_slurmctld(text: str, problem: str) -> None:
+    assert problem in find_slurm_problem(parse_topology_conf(text))
