@@ -13,12 +13,13 @@ from generator.objects.inventory import Inventory
 from generator.objects.tree_record import TreeRecord
 from generator.observe.observation import Observation
 from generator.outputs.hypernode import HyperNode, lint_hypernodes, render_hypernodes
+from generator.outputs.object_names import is_object_name
 from generator.reconcile.conflicts import ConflictKind, Overlap, find_conflicts, find_overlaps
 from generator.reconcile.guard import Coverage
 from generator.reconcile.plan import Action, plan_changes
-from topology.model.errors import InvariantError, ParseError, list_some, show
+from topology.model.errors import ParseError, list_some, show
 from topology.model.facts import Finding, FindingKind, Severity
-from topology.model.tree import TopologyTree
+from topology.model.tree import TopologyTree, without_nodes
 from topology.reports.compact_reports import Report
 
 _MAX_SHOWN: Final = 5
@@ -70,24 +71,38 @@ def plan_tree_changes(observation: Observation, observed: Sequence[HyperNode]) -
 
     A tree without any domain means a failed sweep or missing captures, not a fabric without
     switches; the cables of a subnet without a complete sweep are unknown; and of an input that is
-    known to be cut or unreadable in part, the rest may be missing too. In these cases the existing
-    HyperNodes stay unchanged.
-
-    Raises:
-        InvariantError: Volcano would refuse the rendered HyperNodes.
+    known to be cut or unreadable in part, the rest may be missing too. In these cases, and if
+    Volcano would refuse what the tree gives, the existing HyperNodes stay unchanged.
     """
     num_ours = sum(hypernode.is_ours for hypernode in observed)
     unknown = describe_unknown(observation)
     if unknown and (num_ours or observation.plan_stops):
-        problem = f"{unknown}; {num_ours} HyperNodes stay unchanged"
-        return PlannedChanges(problems=(ParseError(problem, source="HyperNodes"),))
-    desired = render_hypernodes(observation.tree)
+        return _keep_unchanged(unknown, num_ours)
+    left_out = [node for node in observation.tree.nodes if not is_object_name(node)]
+    desired = render_hypernodes(without_nodes(observation.tree, left_out))
     faults = lint_hypernodes(desired)
     if faults:
-        raise InvariantError("; ".join(faults[:5]))
+        return _keep_unchanged(f"Volcano would refuse them: {faults[0]}", num_ours)
+    if left_out and not desired:
+        return _keep_unchanged(_describe_left_out(left_out), num_ours)
+    problems = [_build_problem(_describe_left_out(left_out))] if left_out else []
+    problems += describe_conflicts(desired, observed)
+    return PlannedChanges(plan_changes(desired, observed), tuple(problems), desired)
+
+
+def _keep_unchanged(reason: str, num_ours: int) -> PlannedChanges:
     return PlannedChanges(
-        plan_changes(desired, observed), describe_conflicts(desired, observed), desired
+        problems=(_build_problem(f"{reason}; {num_ours} HyperNodes stay unchanged"),)
     )
+
+
+def _build_problem(text: str) -> ParseError:
+    return ParseError(text, source="HyperNodes")
+
+
+def _describe_left_out(nodes: Sequence[str]) -> str:
+    shown = list_some(map(show, nodes), _MAX_SHOWN)
+    return f"hosts that are in no HyperNode, because no node can have such a name: {shown}"
 
 
 def find_decided(record: TreeRecord | None, tree: TopologyTree) -> tuple[HyperNode, ...]:

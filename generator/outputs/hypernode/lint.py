@@ -24,12 +24,13 @@ _VOLCANO_NAMES = re.compile(r"leaf-hn-.*|spine-hn|hypernode-.*-tier.*")
 
 
 def lint_hypernodes(hypernodes: Sequence[HyperNode]) -> tuple[str, ...]:
-    """Return one line per violation of an assumption of Volcano's scheduler."""
-    return tuple(problem.line for problem in find_problems(hypernodes))
+    """Return one line per violation of an assumption of Volcano's scheduler or of its API."""
+    problems = find_problems(hypernodes)
+    return tuple(row.line for row in problems if row.kind is not Kind.ADMISSION_POLICY)
 
 
 def find_problems(hypernodes: Sequence[HyperNode]) -> tuple[HyperNodeProblem, ...]:
-    """Return the violations of the assumptions of Volcano's scheduler.
+    """Return the violations of the assumptions of Volcano, and of its optional admission policy.
 
     Accepts any set, also with cycles. The order depends on the content only.
     Cost: O(n log n) in members.
@@ -214,9 +215,9 @@ def is_usable_name(name: str) -> bool:
 
 def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProblem]:
     for hypernode in ordered:
-        if not is_object_name(hypernode.name) or len(hypernode.name) > MAX_MEMBER_NAME:
-            text = f"not a DNS-1123 name of at most {MAX_MEMBER_NAME} characters"
-            yield _build(Kind.NAME, hypernode.name, text)
+        yield from _find_long_names(hypernode)
+        if not is_object_name(hypernode.name):
+            yield _build(Kind.NAME, hypernode.name, "not a lower-case DNS-1123 name")
         if hypernode.is_ours and _VOLCANO_NAMES.fullmatch(hypernode.name):
             text = "Volcano's own discovery uses such names"
             yield _build(Kind.RESERVED_NAME, hypernode.name, text)
@@ -224,9 +225,14 @@ def _find_name_problems(ordered: Sequence[HyperNode]) -> Iterator[HyperNodeProbl
             text = f"{hypernode.num_inexact_members} members are not selected by exact names"
             yield _build(Kind.INEXACT_MEMBERS, hypernode.name, text)
         for node in hypernode.nodes:
-            if len(node) > MAX_MEMBER_NAME or not is_object_name(node):
-                text = (
-                    f"member {show(node)} is not a lower-case DNS-1123 name of at most "
-                    f"{MAX_MEMBER_NAME} characters"
-                )
+            if not is_object_name(node):
+                text = f"member {show(node)} is not a lower-case DNS-1123 name"
                 yield _build(Kind.NAME, hypernode.name, text)
+
+
+def _find_long_names(hypernode: HyperNode) -> Iterator[HyperNodeProblem]:
+    """Yield the members whose names the admission policy takes for too long."""
+    for member in hypernode.members:
+        if len(member.name) > MAX_MEMBER_NAME:
+            text = f"member {show(member.name)} has more than {MAX_MEMBER_NAME} characters"
+            yield _build(Kind.ADMISSION_POLICY, hypernode.name, text)

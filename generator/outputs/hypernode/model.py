@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
-from generator.outputs.hypernode.selectors import MemberSelector, parse_selector
+from generator.outputs.hypernode.selectors import MemberSelector, list_forms, parse_selector
 from generator.outputs.object_names import MAX_OBJECT_NAME, is_object_name
 from topology.model.errors import ConfigError, show
 from topology.model.ids import natural_key
@@ -214,9 +214,9 @@ def _parse_member(row: object, path: str) -> Member | MemberSelector:
     if not isinstance(row, Mapping) or row.get("type") not in tuple(MemberType):
         raise ConfigError(f"{path}.type: expected Node or HyperNode")
     selector = row.get("selector")
-    exact = selector.get("exactMatch") if isinstance(selector, Mapping) else None
-    if exact is None:
+    if not isinstance(selector, Mapping) or list_forms(selector) != ["exactMatch"]:
         return parse_selector(selector, is_child=row["type"] == MemberType.HYPERNODE)
+    exact = selector["exactMatch"]
     name = exact.get("name") if isinstance(exact, Mapping) else None
     if not isinstance(name, str) or not 0 < len(name) <= MAX_OBJECT_NAME:
         raise ConfigError(f"{path}.selector.exactMatch.name: expected 1 to 253 characters")

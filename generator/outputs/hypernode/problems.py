@@ -1,7 +1,8 @@
 """Problems of HyperNodes: their kinds, and what Volcano's scheduler does with each.
 
-Source: volcano-sh/volcano v1.15, pkg/scheduler/api/hyper_node_info.go and the plugin
-network-topology-aware.
+Source: volcano-sh/volcano v1.15: pkg/scheduler/api/hyper_node_info.go, the plugin
+network-topology-aware, pkg/webhooks/admission/hypernodes, and the optional admission policy
+installer/helm/chart/volcano/policy/hypernodes-validating.yaml.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class ProblemKind(StrEnum):
     PLACEHOLDER = "placeholder"
     NAME = "name"
     RESERVED_NAME = "reserved-name"
+    ADMISSION_POLICY = "admission-policy"
     INEXACT_MEMBERS = "inexact-members"
     INEXACT_CHILD = "inexact-child"
     INVALID_SELECTOR = "invalid-selector"
@@ -54,8 +56,9 @@ EFFECTS: Final[Mapping[ProblemKind, str]] = MappingProxyType(
         ProblemKind.NODES_ABOVE_TIER_1: "the scores of these nodes are wrong",
         ProblemKind.SHARED_NODE: "the scheduler takes one of them at random",
         ProblemKind.PLACEHOLDER: "run toponaut apply again",
-        ProblemKind.NAME: "Volcano's admission policy refuses it",
+        ProblemKind.NAME: "the API server refuses it",
         ProblemKind.RESERVED_NAME: "Volcano's own discovery fails in every round",
+        ProblemKind.ADMISSION_POLICY: "Volcano's admission policy (custom.vap_enable) refuses it",
         ProblemKind.INEXACT_MEMBERS: "the members change with the names or labels of nodes",
         ProblemKind.INEXACT_CHILD: "the scheduler drops this member",
         ProblemKind.INVALID_SELECTOR: "the webhook refuses it, or it selects nothing",

@@ -5,7 +5,7 @@ Without nodes, only the selectors themselves are checked.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +14,11 @@ from generator.outputs.hypernode.lint import find_problems
 from generator.outputs.hypernode.model import HyperNode, Member, MemberType, sort_members
 from generator.outputs.hypernode.problems import HyperNodeProblem
 from generator.outputs.hypernode.problems import ProblemKind as Kind
-from generator.outputs.hypernode.selectors import Labels, MemberSelector
+from generator.outputs.hypernode.selectors import (
+    Labels,
+    MemberSelector,
+    find_refused_bracket,
+)
 from topology.model.errors import list_some, show
 from topology.model.ids import natural_key
 
@@ -45,13 +49,17 @@ def resolve_selectors(hypernode: HyperNode, nodes: Mapping[str, Labels]) -> Hype
 
 
 def find_set_problems(
-    hypernodes: Sequence[HyperNode], nodes: Mapping[str, Labels] | None = None
+    hypernodes: Sequence[HyperNode],
+    nodes: Mapping[str, Labels] | None = None,
+    *,
+    unlisted: Collection[str] = (),
 ) -> tuple[HyperNodeProblem, ...]:
     """Return the problems of a set of HyperNodes, also of their selectors.
 
     Args:
         hypernodes: the set, of any owners.
         nodes: the labels of each node of the cluster; None if the nodes are unknown.
+        unlisted: nodes that need no HyperNode, because no job runs there.
     """
     ordered = sorted(hypernodes, key=lambda row: (row.tier, natural_key(row.name)))
     selector_problems = [
@@ -66,7 +74,9 @@ def find_set_problems(
         for problem in find_problems(checked)
         if problem.kind not in _REPLACED and not _is_dropped_child(problem, ordered)
     ]
-    node_problems = [] if nodes is None else [*_find_node_problems(ordered, checked, nodes)]
+    node_problems = (
+        [] if nodes is None else [*_find_node_problems(ordered, checked, nodes, unlisted=unlisted)]
+    )
     return (*problems, *selector_problems, *node_problems)
 
 
@@ -83,9 +93,14 @@ def _find_selector_problems(
     if selector.is_child:
         text = "selects HyperNodes, and Volcano takes them by exactMatch only"
         yield _build(Kind.INEXACT_CHILD, hypernode.name, text)
+    bracket = find_refused_bracket(selector.pattern)
     if selector.problem:
         yield _build(Kind.INVALID_SELECTOR, hypernode.name, selector.problem)
-    elif nodes is not None and not selector.is_child:
+        return
+    if bracket:
+        text = f"{selector} has unequal numbers of {bracket[0]} and {bracket[1]}"
+        yield _build(Kind.ADMISSION_POLICY, hypernode.name, text)
+    if nodes is not None and not selector.is_child:
         selected = selector.select(nodes)
         if not selected:
             text = f"{selector} selects none of {len(nodes)} nodes"
@@ -107,7 +122,11 @@ def _find_pattern_problems(
 
 
 def _find_node_problems(
-    ordered: Sequence[HyperNode], resolved: Sequence[HyperNode], nodes: Mapping[str, Labels]
+    ordered: Sequence[HyperNode],
+    resolved: Sequence[HyperNode],
+    nodes: Mapping[str, Labels],
+    *,
+    unlisted: Collection[str],
 ) -> Iterator[HyperNodeProblem]:
     listed: set[str] = set()
     is_forest = len(nodes) > 1 and sum(row.tier == 1 for row in ordered) > 1
@@ -122,7 +141,7 @@ def _find_node_problems(
         if is_forest and hypernode.selectors and nodes.keys() <= set(real.nodes):
             text = f"selects every one of {len(nodes)} nodes"
             yield _build(Kind.BROAD_PATTERN, hypernode.name, text)
-    missing = [name for name in nodes if name not in listed]
+    missing = [name for name in nodes if name not in listed and name not in unlisted]
     if missing and ordered:
         shown = list_some(map(show, missing), _MAX_SHOWN)
         line = f"nodes: {len(missing)} of {len(nodes)} nodes are in no HyperNode: {shown}"

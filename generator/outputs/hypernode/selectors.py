@@ -17,9 +17,10 @@ from topology.model.errors import show
 _FORMS: Final = ("exactMatch", "regexMatch", "labelMatch")
 _VALUE_OPERATORS: Final = ("In", "NotIn")
 _OPERATORS: Final = (*_VALUE_OPERATORS, "Exists", "DoesNotExist")
-_LABEL_KEY: Final = re.compile(
-    r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z"
-)
+_LABEL_TEXT: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+_LABEL_KEY: Final = re.compile(rf"([a-z0-9.-]{{1,253}}/)?{_LABEL_TEXT}\Z")
+_LABEL_VALUE: Final = re.compile(rf"({_LABEL_TEXT})?\Z")
+_BRACKETS: Final = ("()", "[]", "{}")
 
 Labels = Mapping[str, str]
 
@@ -78,11 +79,18 @@ class MemberSelector(NamedTuple):
         )
 
 
+def list_forms(selector: object) -> list[str]:
+    """Return the forms of a selector that are set; a valid one has one."""
+    if not isinstance(selector, Mapping):
+        return []
+    return [form for form in _FORMS if selector.get(form) is not None]
+
+
 def parse_selector(selector: object, *, is_child: bool) -> MemberSelector:
     """Return the selector of a member that has no exact name; never raises."""
     if not isinstance(selector, Mapping):
         return MemberSelector(is_child, problem="has no selector")
-    used = [form for form in _FORMS if selector.get(form) is not None]
+    used = list_forms(selector)
     if len(used) != 1:
         what = "has several of" if used else "has none of"
         return MemberSelector(is_child, problem=f"{what} {', '.join(_FORMS)}")
@@ -109,9 +117,9 @@ def _parse_labels(value: Mapping[str, object], *, is_child: bool) -> MemberSelec
     exact, rows = value.get("matchLabels") or {}, value.get("matchExpressions") or []
     if not isinstance(exact, Mapping) or not isinstance(rows, list):
         return MemberSelector(is_child, problem="labelMatch: expected a label selector")
-    requirements = [LabelRequirement(str(key), "In", (str(text),)) for key, text in exact.items()]
-    problems = []
-    for row in rows:
+    each = [{"key": key, "operator": "In", "values": [text]} for key, text in exact.items()]
+    requirements, problems = [], []
+    for row in (*each, *rows):
         parsed = _parse_requirement(row)
         if isinstance(parsed, str):
             problems.append(parsed)
@@ -130,7 +138,13 @@ def _parse_requirement(row: object) -> LabelRequirement | str:
     values = row.get("values") or []
     if not isinstance(values, list):
         return "labelMatch.matchExpressions.values: expected a list"
-    return LabelRequirement(str(row.get("key")), str(row.get("operator")), tuple(map(str, values)))
+    key = str(row.get("key"))
+    for value in values:
+        if not isinstance(value, str):
+            return (
+                f"labelMatch: key '{show(key)}': the value {show(str(value))} is no text: quote it"
+            )
+    return LabelRequirement(key, str(row.get("operator")), tuple(values))
 
 
 def _find_requirement_problems(requirements: list[LabelRequirement]) -> Iterator[str]:
@@ -143,6 +157,23 @@ def _find_requirement_problems(requirements: list[LabelRequirement]) -> Iterator
         elif (row.operator in _VALUE_OPERATORS) != bool(row.values):
             expected = "needs values" if row.operator in _VALUE_OPERATORS else "takes no values"
             yield f"{where}: {row.operator} {expected}"
+        for value in row.values:
+            if not _LABEL_VALUE.match(value):
+                yield f"{where}: '{show(value)}' is no value of a label"
+
+
+def find_refused_bracket(pattern: str) -> str:
+    """Return the kind of brackets for which Volcano's admission policy refuses a pattern.
+
+    The policy counts brackets also where they are escaped or in a set of characters. Empty: it
+    takes the pattern.
+    """
+    unequal = (
+        pair
+        for pair in _BRACKETS
+        if pair[0] in pattern and pattern.count(pair[0]) != pattern.count(pair[1])
+    )
+    return next(unequal, "")
 
 
 def _describe(row: LabelRequirement) -> str:

@@ -91,3 +91,35 @@ def test_it_ends_without_hypernodes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [(), ("--kube", "x.yaml"), ("missing.yaml",)])
 def test_it_refuses_wrong_usage(words: tuple[str, ...]) -> None:
     assert run("lint", *words).code == ExitCode.USAGE
+
+
+def node(name: str, *taints: str, **labels: str) -> dict[str, object]:
+    return {"name": name, "taints": [*taints], "labels": labels}
+
+
+ROLE = "node-role.kubernetes.io/"
+OTHERS = [
+    pytest.param(node("m", f"{ROLE}control-plane:NoSchedule"), False, id="kubeadm"),
+    pytest.param(node("m", f"{ROLE}master:NoSchedule"), False, id="an older kubeadm"),
+    pytest.param(node("m", f"{ROLE}etcd=true:NoExecute"), False, id="RKE"),
+    pytest.param(
+        node("m", "CriticalAddonsOnly=true:NoExecute", **{f"{ROLE}control-plane": "true"}),
+        False,
+        id="k3s, with a taint of another name",
+    ),
+    pytest.param(node("m", **{f"{ROLE}control-plane": ""}), True, id="one that runs jobs"),
+    pytest.param(
+        node("m", f"{ROLE}control-plane:PreferNoSchedule"), True, id="one with a soft taint"
+    ),
+    pytest.param(node("m", "nvidia.com/gpu=present:NoSchedule"), True, id="a tainted GPU node"),
+]
+
+
+@pytest.mark.parametrize(("other", "is_unlisted"), OTHERS)
+def test_a_tainted_node_of_the_control_plane_needs_no_hypernode(
+    tmp_path: Path, other: dict[str, object], *, is_unlisted: bool
+) -> None:
+    file = write(tmp_path / "a.yaml", GOOD)
+    nodes = write(tmp_path / "nodes.yaml", {"nodes": [node("n1"), node("n2"), other]})
+    ran = run("lint", file, "--nodes", nodes, "-o", "json")
+    assert [row["kind"] for row in ran.document] == ["unlisted-nodes"] * is_unlisted

@@ -69,13 +69,13 @@ LONG = "n" * 64
         ([replace(LEAF, num_inexact_members=2)], "leaf: 2 members are not selected by exact names"),
         (
             [hypernode("leaf", 1, "N1")],
-            "leaf: member N1 is not a lower-case DNS-1123 name of at most 63 characters",
+            "leaf: member N1 is not a lower-case DNS-1123 name",
         ),
         (
-            [hypernode("leaf", 1, LONG)],
-            f"leaf: member {LONG} is not a lower-case DNS-1123 name of at most 63 characters",
+            [hypernode("leaf", 1, LONG * 4)],
+            f"leaf: member {LONG}{LONG[:56]}… is not a lower-case DNS-1123 name",
         ),
-        ([hypernode("a_b", 1, "n1")], "a_b: not a DNS-1123 name of at most 63 characters"),
+        ([hypernode("a_b", 1, "n1")], "a_b: not a lower-case DNS-1123 name"),
         ([hypernode("leaf-hn-0", 1, "n1")], "leaf-hn-0: Volcano's own discovery uses such names"),
     ],
     ids=lambda value: value[:40] if isinstance(value, str) else "",

@@ -87,6 +87,10 @@ def test_it_selects_what_volcano_selects(
         (labels(("a", "In", [])), "needs values"),
         (labels(("a", "Exists", ["b"])), "takes no values"),
         (labels(("a b", "Exists", [])), "no label key"),
+        (exact("n1") | regex("^n1$"), "several of"),
+        (labels(rack="a b"), "'a b' is no value of a label"),
+        (labels(("rack", "In", ["r" * 64])), "is no value of a label"),
+        ({"labelMatch": {"matchLabels": {"rack": 1}}}, "key 'rack': the value 1 is no text"),
     ],
 )
 def test_it_refuses_invalid_selectors(selector: object, problem: str) -> None:
@@ -146,6 +150,32 @@ def test_it_reports_what_selectors_do_on_the_nodes(
     found = find_set_problems(hypernodes, NODES)
     assert [(row.kind, row.subject) for row in found] == expected
     assert find_set_problems(hypernodes[::-1], NODES) == found
+
+
+POLICY = [
+    pytest.param(hypernode("a", regex(r"^node\(1\)$")), "", id="escaped brackets in pairs"),
+    pytest.param(hypernode("a", regex(r"^node\(1$")), "( and )", id="an escaped bracket alone"),
+    pytest.param(hypernode("a", regex("^node[(]1$")), "( and )", id="a bracket in a set"),
+    pytest.param(hypernode("a", regex("^node[[]1$")), "[ and ]", id="a bracket in its own set"),
+    pytest.param(hypernode("a", regex("^node-{1,2}[}]$")), "{ and }", id="a brace too many"),
+    pytest.param(hypernode("a", regex(r"^node\)1$")), "", id="a closing bracket alone"),
+    pytest.param(hypernode("a", regex("^node-([0-9]{1,3})$")), "", id="brackets of each kind"),
+    pytest.param(hypernode("a", exact("n" * 63)), "", id="a name of 63 characters"),
+    pytest.param(hypernode("a", exact("n" * 64)), "more than 63", id="a name of 64 characters"),
+    pytest.param(
+        hypernode("a", exact("n" * 64), kind="HyperNode", tier=2), "more than 63", id="a long child"
+    ),
+]
+
+
+@pytest.mark.parametrize(("row", "refused"), POLICY)
+def test_it_names_what_the_admission_policy_refuses(row: HyperNode, refused: str) -> None:
+    found = [
+        problem.text
+        for problem in find_set_problems([row])
+        if problem.kind is ProblemKind.ADMISSION_POLICY
+    ]
+    assert [refused in text for text in found] == ([True] if refused else [])
 
 
 def test_each_kind_says_what_follows() -> None:

@@ -32,6 +32,12 @@ from topology.model.errors import ConfigError, ParseError, show
 _MAX_BYTES: Final = 64 << 20
 _MAX_TEXT: Final = 600
 _KIND: Final = "HyperNode"
+_CONTROL_PLANE: Final = frozenset(
+    f"node-role.kubernetes.io/{role}"
+    for role in ("control-plane", "controlplane", "etcd", "master")
+)
+"""Labels and taints of kubeadm, k3s, RKE and older releases."""
+_HARD_EFFECTS: Final = (":NoSchedule", ":NoExecute")
 
 
 class _HyperNodeSet(NamedTuple):
@@ -58,15 +64,30 @@ def run(
     found = _read_paths(paths, nodes) if access is None else _fetch_set(access, nodes)
     if not found.hypernodes and not found.problems:
         exit_without_data([ParseError("no HyperNodes found", source=", ".join(paths) or "cluster")])
-    labels = None if found.inventory is None else list_node_labels(found.inventory)
-    rows = (*found.problems, *find_set_problems(found.hypernodes, labels))
+    inventory = found.inventory
+    labels = None if inventory is None else list_node_labels(inventory)
+    unlisted = _list_control_planes(inventory) if inventory else ()
+    set_problems = find_set_problems(found.hypernodes, labels, unlisted=unlisted)
+    rows = (*found.problems, *set_problems)
     print_document(
         [_render_row(row) for row in rows],
         output,
         text=lambda: _render_text(rows, len(found.hypernodes)),
     )
-    problems = found.inventory.problems if found.inventory else ()
+    problems = inventory.problems if inventory else ()
     exit_with_problems(ctx, problems, ExitCode.CHECK_FAILED if check and rows else None)
+
+
+def _list_control_planes(inventory: Inventory) -> frozenset[str]:
+    """Return the nodes of the control plane that a taint keeps free of other pods."""
+    return frozenset(
+        node.name
+        for node in inventory.nodes
+        if any(taint.endswith(_HARD_EFFECTS) for taint in node.spec.taints)
+        and not _CONTROL_PLANE.isdisjoint(
+            (*node.spec.labels, *(taint.partition("=")[0] for taint in node.spec.taints))
+        )
+    )
 
 
 def _read_paths(paths: Iterable[str], nodes: Path | None) -> _HyperNodeSet:
