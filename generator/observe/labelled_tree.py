@@ -1,7 +1,8 @@
 """The tree that labels of nodes describe, where no cables can be read. Pure.
 
 A domain is the whole path of values from the coarsest key down: a value that stands under two
-parents is two domains, and is reported. A node that lacks a label is unplaced.
+parents is two domains, and is reported. A node that lacks the finest labels is directly in the
+domain of the finest that it has; one that lacks the coarsest has a domain without a parent.
 """
 
 from __future__ import annotations
@@ -9,12 +10,11 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from generator.outputs.node_labels import DEFAULT_PREFIX
+from generator.observe.label_presets import LABEL_PRESETS, is_preset, select_present
+from generator.outputs.hypernode.lint import is_usable_name
 from generator.outputs.node_labels.keys import HOSTNAME_KEY
-from generator.outputs.object_names import is_object_name
 from topology.model.errors import ConfigError, list_some, show
 from topology.model.tree import (
     DomainSpec,
@@ -25,31 +25,6 @@ from topology.model.tree import (
     find_tier_name_problem,
 )
 
-LABEL_PRESETS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "toponaut": tuple(f"{DEFAULT_PREFIX}/{name}" for name in ("core", "spine", "leaf")),
-        "topograph": (
-            *(f"fabric.topograph.run/tier-{tier}" for tier in range(3, -1, -1)),
-            "accelerator.topograph.run/domain",
-            "accelerator.topograph.run/sub-domain",
-        ),
-        "nvidia": tuple(
-            f"network.topology.nvidia.com/{name}"
-            for name in ("datacenter", "core", "spine", "block", "leaf", "accelerator")
-        ),
-        "eks": tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in (1, 2, 3)),
-        "gke": tuple(
-            f"cloud.google.com/gce-topology-{name}" for name in ("block", "subblock", "host")
-        ),
-        "oci": tuple(
-            f"oci.oraclecloud.com/host.{name}" for name in ("network_block_id", "rack_id")
-        ),
-        "coreweave": tuple(
-            f"backend.coreweave.cloud/{name}" for name in ("fabric", "superpod", "leafgroup")
-        ),
-    }
-)
-"""The keys of each tool or cloud, coarsest first; keys that no node has are left out."""
 _MAX_KEYS: Final = 16
 _MAX_SHOWN: Final = 5
 _MAX_NAME: Final = 63
@@ -59,6 +34,10 @@ _UNKNOWN: Final = re.compile(r"no-topology\Z|unplaced-")
 _KEY: Final = re.compile(r"[A-Za-z0-9][-A-Za-z0-9_./]*\Z", re.ASCII)
 _VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z", re.ASCII)
 _OTHER_CHARS: Final = re.compile(r"[^a-z0-9-]+")
+_MISSING: Final = ""
+_NO_VALUE: Final = "(none)"
+_Path = tuple[str, ...]
+"""Values from the coarsest key down, to the finest that a node has."""
 
 
 class LabelledTree(NamedTuple):
@@ -111,49 +90,107 @@ def build_labelled_tree(
     Raises:
         ConfigError: no node has any of the keys, or the number of names is wrong.
     """
-    used = [key for key in keys if key != HOSTNAME_KEY]
-    if tuple(keys) in LABEL_PRESETS.values():
-        used = [key for key in used if any(key in labels for labels in nodes.values())]
-    if not any(key in labels for labels in nodes.values() for key in used):
+    wanted = [key for key in keys if key != HOSTNAME_KEY]
+    used = select_present(wanted, set().union(*nodes.values()))
+    if not used:
         shown = list_some(map(show, keys), _MAX_SHOWN)
         raise ConfigError(f"--node-labels: none of {len(nodes)} nodes has a label of {shown}")
     lowest_first = tuple(reversed(used))
+    absent = () if is_preset(keys) else [key for key in wanted if key not in used]
+    if absent and len(tier_names) == len(wanted):
+        named = zip(tier_names, reversed(wanted), strict=True)
+        tier_names = [name for name, key in named if key in used]
     names = tuple(tier_names) or _name_tiers(lowest_first)
     if len(names) != len(used):
         raise ConfigError(f"--tier-names: {len(used)} label keys need as many names, lowest first")
-    paths: dict[tuple[str, ...], list[str]] = {}
-    unplaced = []
-    for node, labels in nodes.items():
-        reason = _find_unplaced_reason(labels, used)
-        if reason:
-            unplaced.append(Unplaced(node, reason))
-        else:
-            paths.setdefault(tuple(labels[key] for key in used), []).append(node)
-    domains = _name_domains({path[:size] for path in paths for size in range(1, len(used) + 1)})
+    paths, unplaced = _find_paths(nodes, used)
+    domains = _name_domains(
+        {path[:size] for path in paths for size in range(1, len(path) + 1) if path[size - 1]}
+    )
     specs = [
         DomainSpec(
             name=name,
             tier=len(used) - len(path) + 1,
-            parent=domains[path[:-1]] if len(path) > 1 else None,
+            parent=domains.get(_find_parent(path)),
             nodes=tuple(paths.get(path, ())),
         )
         for path, name in domains.items()
     ]
     origin = TreeOrigin(tuple((key,) for key in lowest_first), has_islands=has_islands)
     tree = build_tree(specs, tiers=names, unplaced=unplaced, origin=origin)
-    return LabelledTree(tree, lowest_first, tuple(_find_shared_values(domains, used)))
+    problems = (
+        *(f"label {show(key)}: no node has it" for key in absent),
+        *_find_missing_labels(paths, used),
+        *_find_shared_values(domains, used),
+    )
+    return LabelledTree(tree, lowest_first, problems)
 
 
-def _find_unplaced_reason(labels: Mapping[str, str], keys: Sequence[str]) -> str:
-    for key in keys:
-        value = labels.get(key)
-        if not value:
-            return f"has no label {show(key)}"
-        if not _VALUE.match(value):
+def _find_paths(
+    nodes: Mapping[str, Mapping[str, str]], keys: Sequence[str]
+) -> tuple[dict[_Path, list[str]], list[Unplaced]]:
+    """Return the nodes of each path, and the nodes without a place."""
+    paths: dict[_Path, list[str]] = {}
+    unplaced = []
+    for node, labels in nodes.items():
+        values = [labels.get(key) or _MISSING for key in keys]
+        reason = _find_unplaced_reason(values, keys)
+        if reason:
+            unplaced.append(Unplaced(node, reason))
+            continue
+        while not values[-1]:
+            values.pop()
+        paths.setdefault(tuple(values), []).append(node)
+    return paths, unplaced
+
+
+def _find_unplaced_reason(values: Sequence[str], keys: Sequence[str]) -> str:
+    for key, value in zip(keys, values, strict=True):
+        if value and not _VALUE.match(value):
             return f"its label {show(key)} is '{show(value)}', which is no value of a label"
         if _UNKNOWN.match(value):
             return f"its label {show(key)} is '{show(value)}', which means an unknown place"
-    return ""
+    if any(values):
+        return ""
+    return f"has no label {list_some(map(show, keys), _MAX_SHOWN)}"
+
+
+def _find_parent(path: _Path) -> _Path:
+    """Return the path to the nearest domain above that a node has a label for; empty: none."""
+    above = path[:-1]
+    while above and not above[-1]:
+        above = above[:-1]
+    return above
+
+
+def _find_missing_labels(
+    paths: Mapping[_Path, Sequence[str]], keys: Sequence[str]
+) -> Iterator[str]:
+    """Yield one line per label that some nodes lack although nothing explains it.
+
+    These nodes have a finer label, or other nodes of the same domain have this one. Nodes of
+    machines with fewer levels lack labels as well, and are in domains of their own.
+    """
+    inner = {path[:size] for path in paths for size in range(1, len(path))}
+    skipped: dict[str, list[str]] = {}
+    shallow: dict[str, list[str]] = {}
+    for path, nodes in paths.items():
+        known = [at for at, value in enumerate(path) if value]
+        for at in sorted({*range(known[0], len(path))} - {*known}):
+            skipped.setdefault(keys[at], []).extend(nodes)
+        if path in inner:
+            shallow.setdefault(keys[len(path)], []).extend(nodes)
+    for key, nodes in skipped.items():
+        yield f"label {show(key)}: nodes with a finer label lack it: {_list_nodes(nodes)}"
+    for key, nodes in shallow.items():
+        yield (
+            f"label {show(key)}: nodes lack it, and others of their domain have it: "
+            f"{_list_nodes(nodes)}"
+        )
+
+
+def _list_nodes(nodes: Sequence[str]) -> str:
+    return list_some(map(show, nodes), _MAX_SHOWN)
 
 
 def _name_tiers(keys: Sequence[str]) -> tuple[str, ...]:
@@ -164,7 +201,7 @@ def _name_tiers(keys: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"tier-{tier}" for tier in range(1, len(keys) + 1))
 
 
-def _name_domains(paths: set[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
+def _name_domains(paths: set[_Path]) -> dict[_Path, str]:
     """Return the name of each path: its value, or with a hash of the path if that is no name.
 
     So a name depends on its own path and on what other paths end in the same value.
@@ -172,7 +209,7 @@ def _name_domains(paths: set[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     plain: dict[str, int] = {}
     for path in paths:
         plain[_spell(path[-1])] = plain.get(_spell(path[-1]), 0) + 1
-    names: dict[tuple[str, ...], str] = {}
+    names: dict[_Path, str] = {}
     for path in sorted(paths):
         name = _spell(path[-1])
         if name != path[-1] or plain[name] > 1:
@@ -184,22 +221,32 @@ def _name_domains(paths: set[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
 
 def _spell(value: str) -> str:
     """Return the value as the name of an object."""
-    if is_object_name(value) and len(value) <= _MAX_NAME:
+    if is_usable_name(value):
         return value
-    return _OTHER_CHARS.sub("-", value.lower()).strip("-")[:_MAX_NAME].rstrip("-") or "domain"
+    cleaned = _OTHER_CHARS.sub("-", value.lower()).strip("-")
+    name = f"domain-{cleaned}" if cleaned == value else cleaned
+    return name[:_MAX_NAME].rstrip("-") or "domain"
 
 
-def _find_shared_values(
-    domains: Mapping[tuple[str, ...], str], keys: Sequence[str]
-) -> Iterator[str]:
+def _find_shared_values(domains: Mapping[_Path, str], keys: Sequence[str]) -> Iterator[str]:
     """Yield one line per value of a key that stands under several parents."""
-    parents: dict[tuple[int, str], list[tuple[str, ...]]] = {}
+    parents: dict[tuple[int, str], list[_Path]] = {}
     for path in domains:
         parents.setdefault((len(path), path[-1]), []).append(path[:-1])
     for (size, value), above in parents.items():
         if len(above) > 1:
-            shown = list_some((show("/".join(path)) for path in above), _MAX_SHOWN)
+            shown = list_some(
+                (
+                    show("/".join(value or _NO_VALUE for value in path) or _NO_VALUE)
+                    for path in above
+                ),
+                _MAX_SHOWN,
+            )
             yield (
                 f"label {show(keys[size - 1])}: the value '{show(value)}' stands under "
                 f"{len(above)} parents, and counts as as many domains: {shown}"
             )
+
+
+def _show_path(path: _Path) -> str:
+    return show("/".join(value or _NO_VALUE for value in path) or _NO_VALUE)

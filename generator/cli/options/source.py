@@ -9,7 +9,7 @@ import click
 from generator.cli.options.decorators import combine_options
 from generator.cli.options.kube import kube_options
 from generator.cli.options.value_types import InputFile, InputFolder
-from generator.observe.labelled_tree import LABEL_PRESETS
+from generator.observe.label_presets import LABEL_PRESETS
 
 _FOLDER: Final = InputFolder()
 _FILE: Final = InputFile()
