@@ -1,6 +1,7 @@
 """Keeps what other schedulers read up to date: every output of the Fabric other than HyperNodes.
 
 - kinds: the kinds of objects of each output, and the names of the field managers
+- export_check: reads an export back before it is written
 - rendered: the objects of each output, rendered from the tree that was decided last
 - request: what the outputs should be in a round
 - takeover: which labels of other writers become Toponaut's
