@@ -14,7 +14,6 @@ from tests.lab.wait import wait_until
 
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
-_ACCOUNTS = f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts"
 
 
 class Caller:
@@ -69,7 +68,9 @@ def make_node(api: ApiServer) -> dict[str, Any]:
     return api.expect("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
 
 
-def on_node(api: ApiServer, account: str, node: str, *, pod: str = "pod") -> Caller:
+def on_node(
+    api: ApiServer, account: str, node: str, *, pod: str = "pod", namespace: str = NAMESPACE
+) -> Caller:
     """Return a caller with the token that a kubelet mounts into this account's pod on this node."""
     name = f"{pod}-{secrets.token_hex(4)}"
     body = {
@@ -80,17 +81,19 @@ def on_node(api: ApiServer, account: str, node: str, *, pod: str = "pod") -> Cal
             "containers": [{"name": "main", "image": "main"}],
         },
     }
-    made = api.expect("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", body)
+    made = api.expect("POST", f"/api/v1/namespaces/{namespace}/pods", body)
     bound = {"kind": "Pod", "apiVersion": "v1", "name": name, "uid": made["metadata"]["uid"]}
-    return _caller(api, account, {"expirationSeconds": 3600, "boundObjectRef": bound})
+    spec = {"expirationSeconds": 3600, "boundObjectRef": bound}
+    return _caller(api, account, spec, namespace=namespace)
 
 
 def on_no_node(api: ApiServer, account: str) -> Caller:
     """Return a caller with a token of this account that is bound to no pod."""
-    return _caller(api, account, {"expirationSeconds": 3600})
+    return _caller(api, account, {"expirationSeconds": 3600}, namespace=NAMESPACE)
 
 
-def _caller(api: ApiServer, account: str, spec: Mapping[str, Any]) -> Caller:
+def _caller(api: ApiServer, account: str, spec: Mapping[str, Any], *, namespace: str) -> Caller:
     asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
-    made = api.expect("POST", f"{_ACCOUNTS}/{account}/token", asked)
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    made = api.expect("POST", f"{accounts}/{account}/token", asked)
     return Caller(api, made["status"]["token"])

@@ -1,9 +1,13 @@
 """`toponaut doctor` on a real API server on which Helm has installed the chart."""
 
 import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
+from tests.daemonset.callers import MERGE
 from tests.daemonset.tools import NAMESPACE
 from tests.generator.scenes import run
 from tests.lab.api_server import ApiServer
@@ -11,6 +15,28 @@ from tests.lab.certificates import Authority
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/toponaut-generator-tls"
+
+
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+POLICY = f"{ADMISSION}/validatingadmissionpolicies/toponaut-agent-own-reports"
+BINDING = f"{ADMISSION}/validatingadmissionpolicybindings/toponaut-agent-own-reports"
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+
+
+@contextmanager
+def changed(api: ApiServer, path: str, change: dict[str, Any] | None) -> Iterator[None]:
+    """Change an object, or delete it, and bring it back."""
+    before = api.expect("GET", path)
+    before["metadata"] = {key: before["metadata"][key] for key in ("name", "labels")}
+    if change is not None:
+        assert api.request("PATCH", path, change, content_type=MERGE).status == 200
+    try:
+        if change is None:
+            api.expect("DELETE", path)
+        yield
+    finally:
+        api.request("DELETE", path)
+        api.expect("POST", path.rpartition("/")[0], before)
 
 
 def lines(api: ApiServer, *options: object) -> dict[str, tuple[str, str]]:
@@ -32,6 +58,66 @@ def test_it_names_the_rights_that_an_account_without_a_role_lacks(cluster: ApiSe
     outcome, message = lines(cluster, "--namespace", namespace)["Rights"]
     assert outcome == "error"
     assert message.startswith("toponaut-generator may not: get nodes, list nodes, watch nodes, ")
+
+
+def test_it_finds_that_the_policies_limit_the_accounts_in_use(cluster: ApiServer) -> None:
+    accounts = "toponaut-system/toponaut-agent, toponaut-system/toponaut-generator"
+    assert lines(cluster)["Policies"] == ("ok", f"10 policies limit {accounts}")
+
+
+FAULTS: dict[str, tuple[str, dict[str, Any] | None, str]] = {
+    "a deleted policy": (POLICY, None, "missing: toponaut-agent-own-reports"),
+    "a deleted binding": (BINDING, None, "toponaut-agent-own-reports refuses nothing"),
+    "a binding that only warns": (
+        *(BINDING, {"spec": {"validationActions": ["Warn"]}}),
+        "toponaut-agent-own-reports refuses nothing",
+    ),
+    "a policy that lets its failures through": (
+        *(POLICY, {"spec": {"failurePolicy": "Ignore"}}),
+        "lets through what it cannot judge",
+    ),
+    "a policy for the objects of some labels": (
+        *(POLICY, {"spec": {"matchConstraints": {"objectSelector": {"matchLabels": {"a": "b"}}}}}),
+        "does not apply to all objects",
+    ),
+    "a binding of rights that the policies do not find": (
+        *(f"{ROLES}/toponaut-agent", {"metadata": {"labels": {"toponaut.io/account": None}}}),
+        "does not limit toponaut-system/toponaut-agent",
+    ),
+    "pods of another account": (
+        f"/apis/apps/v1/namespaces/{NAMESPACE}/daemonsets/toponaut-agent",
+        {"spec": {"template": {"spec": {"serviceAccountName": "other"}}}},
+        "does not limit toponaut-system/other",
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_it_finds_a_policy_that_does_not_hold(fault: str, cluster: ApiServer) -> None:
+    path, change, says = FAULTS[fault]
+    with changed(cluster, path, change):
+        rows = run("doctor", "--kubeconfig", cluster.kubeconfig(), "-o", "json").document
+    found = [row for row in rows if row["subject"] == "Policies"]
+    assert {row["outcome"] for row in found} == {"error"}
+    assert says in found[0]["message"]
+    assert found[0]["fix"]
+
+
+def test_it_finds_an_account_that_has_the_role_by_another_binding(cluster: ApiServer) -> None:
+    role = {
+        "apiGroup": "rbac.authorization.k8s.io",
+        "kind": "ClusterRole",
+        "name": "toponaut-agent",
+    }
+    subject = {"kind": "ServiceAccount", "namespace": "default", "name": "mine"}
+    binding = {"metadata": {"name": "mine"}, "roleRef": role, "subjects": [subject]}
+    cluster.expect("POST", ROLES, binding)
+    try:
+        outcome, message = lines(cluster)["Policies"]
+    finally:
+        cluster.expect("DELETE", f"{ROLES}/mine")
+    assert outcome == "error"
+    assert "does not limit default/mine" in message
 
 
 def test_it_has_no_line_about_rights_without_an_account(cluster: ApiServer) -> None:

@@ -29,9 +29,9 @@ from generator.cli.options.value_types import NamespaceName
 def command(ctx: click.Context, /, **options: Any) -> None:
     """Check that a cluster has all that Toponaut needs, and print what to do.
 
-    Checks kinds, the Fabric object, the generator with its rights and its certificate, agents,
-    sweeps, the schedulers that are installed, and Volcano's settings. On a node, run
-    toponaut-agent doctor.
+    Checks kinds, the Fabric object, the generator with its rights and its certificate, the
+    admission policies, agents, sweeps, the schedulers that are installed, and Volcano's settings.
+    On a node, run toponaut-agent doctor.
     """
     from generator.cli.commands.doctor import run
 

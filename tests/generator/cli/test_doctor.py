@@ -10,13 +10,17 @@ import pytest
 
 from generator.cli.commands.doctor.cluster_checks import check_cluster
 from generator.cli.commands.doctor.facts import (
+    Account,
     AgentSetFact,
     CertificateFact,
     ClusterFacts,
     CrdFact,
     Fact,
+    PolicyFact,
     ReportFact,
+    RoleBindingFact,
 )
+from generator.cli.commands.doctor.policy_checks import POLICIES
 from generator.cli.commands.doctor.rights import Right
 from runtime.checks import Check, Outcome
 
@@ -52,6 +56,43 @@ def config(text: str) -> Fact:
     return Fact({"data": {"any.conf": text}})
 
 
+AGENT, GENERATOR = (Account("toponaut-system", role) for role in POLICIES)
+FOREIGN = Account("other", "toponaut-agent")
+ROLE_BINDINGS = Fact(
+    tuple(
+        RoleBindingFact(
+            one.name, {"toponaut.io/account": one.name}, one.name, frozenset({one}), frozenset()
+        )
+        for one in (AGENT, GENERATOR)
+    )
+)
+OWN_REPORTS = "toponaut-agent-own-reports"
+
+
+def policies(**changes: object) -> Fact:
+    """Return the policies, with other fields of the one about the reports of an agent."""
+    spec = {"failurePolicy": "Fail", "paramKind": {"kind": "ClusterRoleBinding"}}
+    changed = {key: value for key, value in (spec | changes).items() if value is not ...}
+    names = [f"{role}-{end}" for role, ends in POLICIES.items() for end in ends]
+    return Fact(tuple(PolicyFact(name, changed if name == OWN_REPORTS else spec) for name in names))
+
+
+def policy_bindings(**changes: object) -> Fact:
+    """Return their bindings, with other fields of that of the same policy."""
+    rows = []
+    for role, ends in POLICIES.items():
+        labels = {"toponaut.io/account": role}
+        spec = {"validationActions": ["Deny"], "paramRef": {"selector": {"matchLabels": labels}}}
+        for name in (f"{role}-{end}" for end in ends):
+            more = changes if name == OWN_REPORTS else {}
+            rows.append(PolicyFact(name, spec | {"policyName": name} | more))
+    return Fact(tuple(rows))
+
+
+def text_condition(account: Account) -> list[dict[str, str]]:
+    return [{"name": "agent", "expression": f"request.userInfo.username == '{account.user}'"}]
+
+
 UNREADABLE = Fact(problem="403 forbidden")
 HEALTHY = ClusterFacts(
     version=Fact({"gitVersion": "v1.36.3", "minor": "36"}),
@@ -62,6 +103,10 @@ HEALTHY = ClusterFacts(
     reports=reports(("n1", timedelta()), ("n2", timedelta())),
     agent_sets=Fact((AgentSetFact("toponaut-agent", 2, 2),)),
     refused_rights=Fact(()),
+    policies=policies(),
+    policy_bindings=policy_bindings(),
+    role_bindings=ROLE_BINDINGS,
+    pod_accounts=Fact({one.name: frozenset({one}) for one in (AGENT, GENERATOR)}),
     certificate=Fact(CertificateFact("tls", NOW + timedelta(days=60))),
     scheduler_config=config("tiers: [{plugins: [{name: network-topology-aware}]}]"),
     controller_config=Fact(),
@@ -109,6 +154,60 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             {"refused_rights": UNREADABLE},
             *(Outcome.UNKNOWN, "Rights", "cannot be read: 403"),
             id="a caller that may not ask for rights",
+        ),
+        pytest.param(
+            {"policies": Fact(policies().value[1:])},
+            *(Outcome.ERROR, "Policies", f"missing: {OWN_REPORTS}"),
+            id="a missing policy",
+        ),
+        pytest.param(
+            {"policies": policies(failurePolicy="Ignore")},
+            *(Outcome.ERROR, "Policies", f"{OWN_REPORTS} lets through what it cannot judge"),
+            id="a policy that ignores its failures",
+        ),
+        pytest.param(
+            {"policies": policies(matchConstraints={"excludeResourceRules": [{}]})},
+            *(Outcome.ERROR, "Policies", "does not apply to all objects"),
+            id="a policy with an exception",
+        ),
+        pytest.param(
+            {"policy_bindings": Fact(policy_bindings().value[1:])},
+            *(Outcome.ERROR, "Policies", f"{OWN_REPORTS} refuses nothing"),
+            id="a policy without a binding",
+        ),
+        pytest.param(
+            {"policy_bindings": policy_bindings(policyName="another")},
+            *(Outcome.ERROR, "Policies", f"{OWN_REPORTS} refuses nothing"),
+            id="a binding of another policy",
+        ),
+        pytest.param(
+            {"policy_bindings": policy_bindings(validationActions=["Audit", "Warn"])},
+            *(Outcome.ERROR, "Policies", f"{OWN_REPORTS} refuses nothing"),
+            id="a binding that only warns",
+        ),
+        pytest.param(
+            {
+                "policy_bindings": policy_bindings(
+                    matchResources={"objectSelector": {"matchLabels": {"a": "b"}}}
+                )
+            },
+            *(Outcome.ERROR, "Policies", "does not apply to all objects"),
+            id="a binding for some objects",
+        ),
+        pytest.param(
+            {"policy_bindings": policy_bindings(paramRef={"name": "toponaut-generator"})},
+            *(Outcome.ERROR, "Policies", "does not limit toponaut-system/toponaut-agent"),
+            id="a binding with the accounts of another role",
+        ),
+        pytest.param(
+            {"policies": policies(paramKind=..., matchConditions=text_condition(FOREIGN))},
+            *(Outcome.ERROR, "Policies", "does not limit toponaut-system/toponaut-agent"),
+            id="a policy that names another account as text",
+        ),
+        pytest.param(
+            {"policies": UNREADABLE},
+            *(Outcome.UNKNOWN, "Policies", "cannot be read: 403"),
+            id="policies that may not be read",
         ),
         pytest.param(
             {"certificate": Fact(CertificateFact("tls", NOW - timedelta(days=1)))},
@@ -243,3 +342,34 @@ def test_a_cluster_that_may_not_be_read_is_unknown_and_not_broken() -> None:
     names = ("version", "crds", "fabric", "lease", "nodes", "reports")
     found = faults(replace(HEALTHY, **dict.fromkeys(names, UNREADABLE)))
     assert {row.outcome for row in found} == {Outcome.UNKNOWN}
+
+
+def test_it_names_each_policy_that_does_not_limit_an_account_in_use() -> None:
+    accounts = Fact({"toponaut-agent": frozenset({AGENT, FOREIGN})})
+    found = faults(replace(HEALTHY, pod_accounts=accounts))
+    assert [row.message for row in found] == [
+        f"toponaut-agent-{end} does not limit other/toponaut-agent, which has its role"
+        for end in POLICIES["toponaut-agent"]
+    ]
+
+
+def test_it_knows_whom_a_policy_limits_that_names_its_account_as_text() -> None:
+    own = policies(paramKind=..., matchConditions=text_condition(AGENT))
+    assert faults(replace(HEALTHY, policies=own)) == []
+
+
+def test_it_counts_an_account_that_a_group_in_the_binding_contains() -> None:
+    agent, generator = ROLE_BINDINGS.value
+    group = agent._replace(accounts=frozenset(), groups=AGENT.groups)
+    assert faults(replace(HEALTHY, role_bindings=Fact((group, generator)))) == []
+
+
+def test_an_api_server_without_admission_policies_limits_nobody() -> None:
+    (found,) = faults(replace(HEALTHY, policies=Fact(), policy_bindings=Fact()))
+    assert (found.outcome, found.message.count(",")) == (Outcome.ERROR, 9)
+
+
+def test_it_has_no_line_about_policies_where_nothing_is_installed() -> None:
+    nothing = replace(HEALTHY, policies=Fact(()), role_bindings=Fact(()), pod_accounts=Fact())
+    found = check_cluster(nothing, now=NOW, namespace="toponaut-system")
+    assert "Policies" not in {row.subject for row in found}

@@ -26,9 +26,47 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{ $root.Values.image.registry }}/{{ last . }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
 {{- end }}
 
-{{- /* User name of a service account at the API server; takes a list of the root and the component. */}}
-{{- define "toponaut.user" -}}
-system:serviceaccount:{{ (first .).Release.Namespace }}:toponaut-{{ last . }}
+{{- /* The label by which policies find the ClusterRoleBinding of an account; takes the component. */}}
+{{- define "toponaut.account" -}}
+toponaut.io/account: {{ . }}
+{{- end }}
+
+{{- /* Whom a policy limits: the subjects of the ClusterRoleBinding that gives the component its role. So
+       the policy follows the account to any namespace and name that kustomize or a person gives it,
+       and it limits no other account of this name. Takes the component. Errors here would refuse the
+       writes of everybody, so fields are checked before they are read. */}}
+{{- define "toponaut.subjects" -}}
+paramKind:
+  apiVersion: rbac.authorization.k8s.io/v1
+  kind: ClusterRoleBinding
+matchConditions:
+  - name: {{ . }}
+    expression: >-
+      params != null && has(params.subjects) && params.subjects.exists(one,
+      one.kind == 'ServiceAccount' ? request.userInfo.username
+      == 'system:serviceaccount:' + one.namespace + ':' + one.name
+      : one.kind == 'Group' ? has(request.userInfo.groups) && one.name in request.userInfo.groups
+      : one.name == request.userInfo.username)
+{{- end }}
+
+{{- /* The binding of a policy; takes root, name and component. Without the ClusterRoleBinding its
+       account has no rights, and refusing then would refuse the writes of everybody. */}}
+{{- define "toponaut.policyBinding" }}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata:
+  name: {{ .name }}
+  labels:
+    {{- include "toponaut.labels" .root | nindent 4 }}
+spec:
+  policyName: {{ .name }}
+  paramRef:
+    selector:
+      matchLabels:
+        {{- include "toponaut.account" .component | nindent 8 }}
+    parameterNotFoundAction: Allow
+  validationActions: [Deny]
 {{- end }}
 
 {{- /* The types of the outputs that the generator may write, one per line; takes the root. */}}

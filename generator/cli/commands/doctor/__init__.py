@@ -2,7 +2,7 @@
 
 - facts: what a cluster says about itself
 - cluster_reads: asks the cluster
-- cluster_checks, install_checks: judge the answers
+- cluster_checks, install_checks, policy_checks: judge the answers
 - rights: what the generator must be allowed to do
 
 May import what commands share, and `generator.kube` and `generator.server` where the facts are.

@@ -22,6 +22,7 @@ from generator.cli.commands.doctor.install_checks import (
     check_certificate,
     check_rights,
 )
+from generator.cli.commands.doctor.policy_checks import check_policies
 from generator.cli.output import list_nodes, show_count
 from generator.kube.resources import FABRICS, HYPERNODES, RECORDS, REPORTS, RESERVATIONS
 from generator.objects.fabric import ConditionType
@@ -79,6 +80,7 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
         *_check_fabric(facts.fabric),
         _check_generator(facts.lease, now=now, namespace=namespace),
         *check_rights(facts.refused_rights, namespace=namespace),
+        *check_policies(facts),
         *check_certificate(facts.certificate, now=now, namespace=namespace),
         *check_agent_pods(facts.agent_sets, namespace=namespace),
         *_check_reports(facts, now=now, namespace=namespace),

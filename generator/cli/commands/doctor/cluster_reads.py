@@ -11,12 +11,15 @@ from typing import Any, Final
 from cryptography.x509 import load_pem_x509_certificates
 
 from generator.cli.commands.doctor.facts import (
+    Account,
     AgentSetFact,
     CertificateFact,
     ClusterFacts,
     CrdFact,
     Fact,
+    PolicyFact,
     ReportFact,
+    RoleBindingFact,
     as_mapping,
     as_rows,
     list_outputs,
@@ -33,11 +36,26 @@ from topology.reports.fabric_status import FABRIC_NAME
 
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
 DEPLOYMENTS: Final = Resource("apps", "v1", "deployments", "Deployment")
+POLICIES: Final = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingadmissionpolicies",
+    "ValidatingAdmissionPolicy",
+)
+POLICY_BINDINGS: Final = POLICIES._replace(
+    plural="validatingadmissionpolicybindings", kind="ValidatingAdmissionPolicyBinding"
+)
+ROLE_BINDINGS: Final = Resource(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding"
+)
 SECRETS: Final = Resource("", "v1", "secrets", "Secret")
 SERVICE_ACCOUNTS: Final = Resource("", "v1", "serviceaccounts", "ServiceAccount")
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-_AGENT_SETS: Final = "toponaut-agent"
+_AGENTS: Final = "toponaut-agent"
+_AGENT_SETS: Final = (_AGENTS, "toponaut-sweeper")
 _DEPLOYMENT: Final = "toponaut-generator"
+_OURS: Final = "toponaut"
+"""Names of Toponaut's objects contain this, also with a prefix from kustomize."""
 _TLS_VOLUME: Final = "tls"
 _CERTIFICATE: Final = "tls.crt"
 TIMEOUT_S: Final = 15.0
@@ -73,6 +91,9 @@ def fetch_cluster_facts(
             _read(transport, CONFIG_MAPS.path(name, namespace=volcano_namespace))
             for name in _VOLCANO_CONFIG
         ]
+        agent_sets = _read_list(
+            transport, DAEMON_SETS._replace(namespace=namespace), _parse_agent_set, _keep_agents
+        )
         return ClusterFacts(
             version=version,
             crds=_read_list(transport, CRDS, _parse_crd, dict),
@@ -80,9 +101,11 @@ def fetch_cluster_facts(
             lease=_read(transport, LEASES.path(LEASE_NAME, namespace=namespace)),
             nodes=_read_list(transport, NODES, _parse_name, tuple),
             reports=_read_list(transport, REPORTS, _parse_report, tuple),
-            agent_sets=_read_list(
-                transport, DAEMON_SETS._replace(namespace=namespace), _parse_agent_set, _keep_agents
-            ),
+            agent_sets=agent_sets,
+            policies=_read_list(transport, POLICIES, _parse_policy, _keep_ours),
+            policy_bindings=_read_list(transport, POLICY_BINDINGS, _parse_policy, tuple),
+            role_bindings=_read_list(transport, ROLE_BINDINGS, _parse_role_binding, _keep_ours),
+            pod_accounts=_list_pod_accounts(agent_sets, deployment, namespace),
             refused_rights=_find_refused_rights(transport, fabric, deployment, namespace),
             certificate=_read_certificate(transport, deployment, namespace),
             scheduler_config=config[0],
@@ -153,11 +176,62 @@ def _parse_agent_set(item: Mapping[str, Any]) -> AgentSetFact:
     wanted, ready = (
         int(status.get(field, 0)) for field in ("desiredNumberScheduled", "numberReady")
     )
-    return AgentSetFact(_parse_name(item), wanted, ready)
+    return AgentSetFact(_parse_name(item), wanted, ready, _read_account(Fact(item)))
 
 
 def _keep_agents(rows: list[AgentSetFact]) -> tuple[AgentSetFact, ...]:
     return tuple(row for row in rows if row.name.startswith(_AGENT_SETS))
+
+
+def _parse_policy(item: Mapping[str, Any]) -> PolicyFact:
+    return PolicyFact(_parse_name(item), item.get("spec") or {})
+
+
+def _parse_role_binding(item: Mapping[str, Any]) -> RoleBindingFact:
+    subjects = item.get("subjects") or []
+    return RoleBindingFact(
+        _parse_name(item),
+        item["metadata"].get("labels") or {},
+        item["roleRef"]["name"],
+        frozenset(
+            Account(row["namespace"], row["name"])
+            for row in subjects
+            if row["kind"] == SERVICE_ACCOUNTS.kind
+        ),
+        frozenset(row["name"] for row in subjects if row["kind"] == "Group"),
+    )
+
+
+def _keep_ours(rows: list[Any]) -> tuple[Any, ...]:
+    """Return the policies of Toponaut, or the bindings that its policies or roles need."""
+    return tuple(row for row in rows if any(_OURS in text for text in _list_names(row)))
+
+
+def _list_names(row: PolicyFact | RoleBindingFact) -> tuple[str, ...]:
+    if isinstance(row, RoleBindingFact):
+        return (row.name, row.role, *row.labels)
+    return (row.name,)
+
+
+def _list_pod_accounts(agent_sets: Fact, deployment: Fact, namespace: str) -> Fact:
+    """Return the accounts of the pods of agents and generator, by the role that they need."""
+    names = {
+        _AGENTS: {row.account for row in agent_sets.value or ()},
+        _DEPLOYMENT: {_read_account(deployment)},
+    }
+    return Fact(
+        {
+            role: frozenset(Account(namespace, name) for name in found if name)
+            for role, found in names.items()
+        }
+    )
+
+
+def _read_account(workload: Fact) -> str:
+    """Return the service account of the pods of a workload; empty without a workload."""
+    if not workload.value:
+        return ""
+    return str(_read_pod_spec(workload).get("serviceAccountName") or "default")
 
 
 def _find_refused_rights(

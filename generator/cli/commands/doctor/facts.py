@@ -34,6 +34,48 @@ class AgentSetFact(NamedTuple):
     num_wanted: int
     """The nodes that should have a pod."""
     num_ready: int
+    account: str = ""
+    """The name of the service account of its pods."""
+
+
+class Account(NamedTuple):
+    """A service account."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Return the account as `kubectl` writes it."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def user(self) -> str:
+        """Its user name at the API server."""
+        return f"system:serviceaccount:{self.namespace}:{self.name}"
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """The groups that the API server puts it in."""
+        own = f"system:serviceaccounts:{self.namespace}"
+        return frozenset({"system:serviceaccounts", own, "system:authenticated"})
+
+
+class PolicyFact(NamedTuple):
+    """One ValidatingAdmissionPolicy, or one ValidatingAdmissionPolicyBinding."""
+
+    name: str
+    spec: Mapping[str, Any]
+
+
+class RoleBindingFact(NamedTuple):
+    """One ClusterRoleBinding."""
+
+    name: str
+    labels: Mapping[str, str]
+    role: str
+    """The name of the ClusterRole."""
+    accounts: frozenset[Account]
+    groups: frozenset[str]
 
 
 class CertificateFact(NamedTuple):
@@ -74,6 +116,14 @@ class ClusterFacts:
     refused_rights: Fact
     """The needed `Right`s that the generator's account has not, as a tuple; None without such an
     account."""
+    policies: Fact
+    """A tuple of `PolicyFact`, of Toponaut's policies; None if the API server has no such kind."""
+    policy_bindings: Fact
+    """A tuple of `PolicyFact`, of their bindings."""
+    role_bindings: Fact
+    """A tuple of `RoleBindingFact`, of those that give a role of Toponaut."""
+    pod_accounts: Fact
+    """The accounts of the pods: a set of `Account` by the role that the pods need."""
     certificate: Fact
     """A `CertificateFact`; None if the placement service has no TLS."""
     scheduler_config: Fact

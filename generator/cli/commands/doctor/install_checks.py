@@ -31,7 +31,8 @@ def check_agent_pods(fact: Fact, *, namespace: str) -> Iterator[Check]:
             yield Check(subject, Outcome.WARNING, message, fix)
         elif row.num_wanted == 0:
             message = f"{show(row.name)}: no node is selected"
-            yield Check(subject, Outcome.WARNING, message, "check agent.nodeSelector of the chart")
+            fix = "compare the labels of the nodes with the node selectors in the chart's values"
+            yield Check(subject, Outcome.WARNING, message, fix)
         else:
             yield Check(subject, Outcome.OK, message)
 
