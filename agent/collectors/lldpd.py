@@ -6,10 +6,12 @@ The collector never uses the plain `json` form, in which a neighbor's name can f
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Final
 
 from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.socket_access import explain_denial
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError, CommandFailed, ParseError, show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
@@ -21,6 +23,7 @@ MAX_IDS: Final = 64
 chassis id sorts before them."""
 
 _NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
+_DENIED: Final = re.compile(r"unable to connect to socket (.+): Permission denied")
 # The prefix of lldpcli's own messages; the time in it would make equal outcomes differ.
 _LOG_PREFIX: Final = re.compile(r"^\S+T\S+ \[\w+/\w+\] ", re.MULTILINE)
 _OWN_KINDS: Final = frozenset({IdKind.CHASSIS_ID, IdKind.HOSTNAME})
@@ -128,4 +131,8 @@ def _refusal(settings: AgentSettings, result: CommandResult) -> CollectError:
     reason = tail_of(_LOG_PREFIX.sub("", result.stderr))
     if all(part in result.stderr for part in _NO_SOCKET):
         return SourceAbsent(f"lldpd does not run here{reason}")
-    return CommandFailed(f"{show(settings.lldpcli)}: exit {result.exit_code}{reason}")
+    denied = _DENIED.search(result.stderr)
+    why = explain_denial(Path(denied[1])) if denied else ""
+    return CommandFailed(
+        f"{show(settings.lldpcli)}: exit {result.exit_code}{reason}{why and f'; {why}'}"
+    )
