@@ -1,6 +1,6 @@
 """Helm on the lab's API server, and all that is on that server."""
 
-import json
+import http.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,6 +8,7 @@ from subprocess import CompletedProcess
 
 from tests.daemonset.tools import CHART, NAMESPACE, find_tool, run
 from tests.lab.api_server import ApiServer, find_assets
+from tests.lab.wait import wait_until
 
 # Made by the server itself, at times of its own; the chart makes none of these.
 _SERVERS = frozenset(
@@ -90,8 +91,12 @@ def _lists(api: ApiServer) -> Iterator[tuple[str, str]]:
 
 
 def _names(api: ApiServer, path: str) -> Iterator[tuple[str, str]]:
-    answer = api.request("GET", path)
-    assert answer.status == 200, json.dumps(answer.body)
-    for item in answer.body["items"] or ():
+    # A kind that has just been changed is not listed for a moment.
+    wait_until(
+        lambda: api.request("GET", path).status == http.client.TOO_MANY_REQUESTS,
+        deadline_s=60,
+        what=f"the storage of {path}",
+    )
+    for item in api.expect("GET", path)["items"] or ():
         metadata = item["metadata"]
         yield metadata.get("namespace", ""), metadata["name"]

@@ -11,7 +11,8 @@ import pytest
 from generator.kube.resources import HYPERNODES, NODES
 from tests.daemonset.clusters import bare_cluster, inventory
 from tests.daemonset.readers import Reader, written
-from tests.daemonset.test_installing import leave_traces
+from tests.daemonset.test_installing import KINDS, leave_traces, wait_for_kinds
+from tests.daemonset.tools import NAMESPACE
 from tests.lab.api_server import ApiServer
 from tests.repository import ROOT
 
@@ -72,7 +73,7 @@ def test_its_lines_install_show_and_remove_everything(fresh: ApiServer, tmp_path
     shown = reader.type(look)
     assert re.search(r"fabric\.toponaut\.io/default", shown), shown
     assert re.search(r"neighborreport\.toponaut\.io/n1", shown), shown
-    uninstall, remove = written(PAGE, "Uninstall")
+    uninstall, _, remove = written(PAGE, "Uninstall")
     reader.type(uninstall)
     assert fresh.request("GET", HYPERNODES.path("leaf-1")).status == 200
     # Nothing here finalizes namespaces: that is the controller manager's.
@@ -87,14 +88,39 @@ def test_its_lines_install_show_and_remove_everything(fresh: ApiServer, tmp_path
     assert fresh.request("GET", HYPERNODES.path("leaf-1")).status == 404
 
 
-@pytest.mark.long
-def test_plain_manifests_are_applied_as_it_says(fresh: ApiServer, tmp_path: Path) -> None:
+def test_its_lines_install_again_over_what_stayed(fresh: ApiServer, tmp_path: Path) -> None:
+    reader = Reader(tmp_path, fresh)
+    prepare, helm, rest = written(PAGE, "Install")[0].partition("helm ")
+    reader.type(prepare + helm + rest)
+    traces = leave_traces(fresh)
+    reader.type(written(PAGE, "Uninstall")[0])
+    reader.type(helm + rest)
+    assert traces <= inventory(fresh)
+    assert ("deployments.apps in toponaut-system", "toponaut-generator") in inventory(fresh)
+
+
+def test_plain_manifests_lose_no_data_and_helm_takes_their_kinds_over(
+    fresh: ApiServer, tmp_path: Path
+) -> None:
     text = (ROOT / "docs" / PAGE).read_text()
     (line,) = re.findall(r"Without Helm: `(kubectl apply [^`]*)`", text)
     reader = Reader(tmp_path, fresh)
-    reader.type(written(PAGE, "Install")[0].partition("helm ")[0])
+    prepare, helm, rest = written(PAGE, "Install")[0].partition("helm ")
+    before = inventory(fresh)
+    reader.type(prepare)
     reader.type(line)
     assert "fabrics.toponaut.io" in reader.type("kubectl get crd -o name")
+    wait_for_kinds(fresh)
+    traces = leave_traces(fresh)
+    reader.type(written(PAGE, "Uninstall")[1])
+    kinds = {
+        ("customresourcedefinitions.apiextensions.k8s.io", f"{one}.toponaut.io") for one in KINDS
+    }
+    kinds |= {("apiservices.apiregistration.k8s.io", "v1alpha1.toponaut.io")}
+    assert inventory(fresh) - before == traces | kinds | {("namespaces", NAMESPACE)}
+    assert "invalid ownership metadata" in reader.type(f"! {helm}{rest.rstrip()} 2>&1")
+    reader.type(written(PAGE, "Install again")[0])
+    assert traces | kinds <= inventory(fresh)
 
 
 def test_kubectl_runs_toponaut_as_its_plugin(fresh: ApiServer, tmp_path: Path) -> None:

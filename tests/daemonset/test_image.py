@@ -2,6 +2,7 @@
 
 import re
 
+from tests.daemonset.readers import written
 from tests.repository import ROOT
 
 CONTAINERFILE = ROOT / "daemonset" / "image" / "Containerfile"
@@ -50,3 +51,17 @@ def test_it_adds_scapy_to_the_agent_that_hears_frames_and_to_no_other() -> None:
     assert [one.split("==")[0] for one in extra] == ["scapy"]
     assert locked("agent") <= locked("agent-frames")
     assert not any(one.startswith("scapy==") for one in locked("agent") | locked("generator"))
+
+
+def test_the_docs_push_what_is_built() -> None:
+    """`tools/images` checks that each list has both architectures."""
+    (push,) = written("install.md", "Build the images")
+    script = (ROOT / "tools/images").read_text()
+    (names,) = re.findall(r"^for name in (.*); do$", push, re.MULTILINE)
+    assert f"for name in {names}; do" in script
+    (found,) = re.findall(
+        r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    )
+    assert f"--all localhost/toponaut/$name:{found} " in push
+    assert "list=localhost/toponaut/$1:$version " in script
+    assert "architectures=(amd64 arm64)" in script

@@ -20,7 +20,7 @@ from tests.repository import ROOT
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("chart")]
 
 # Kinds of others that the lab does not have; their operators bring them.
-ABSENT = {"Certificate", "PodMonitor", "PrometheusRule"}
+ABSENT = {"Certificate", "PodMonitor", "PrometheusRule", "SecurityContextConstraints"}
 KINDS = ("fabrics", "neighborreports", "placementreservations", "treerecords")
 
 
@@ -32,6 +32,15 @@ def path_of(document: Mapping[str, Any], api: ApiServer) -> str:
     plural = next(one["name"] for one in served if one["kind"] == kind and "/" not in one["name"])
     space = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     return f"{root}{space}/{plural}/{metadata['name']}"
+
+
+def wait_for_kinds(api: ApiServer) -> None:
+    for path in (f"/apis/toponaut.io/v1alpha1/{kind}" for kind in KINDS):
+        wait_until(
+            lambda path=path: api.request("GET", path).status != 200,  # type: ignore[misc]  # a default binds the loop's value
+            deadline_s=30,
+            what=f"{path} can be listed",
+        )
 
 
 def leave_traces(api: ApiServer) -> set[tuple[str, str]]:
@@ -80,15 +89,7 @@ def test_it_leaves_nothing_but_what_is_said_to_stay(bare: ApiServer, tmp_path: P
     before = inventory(bare)
     release = Release(bare, tmp_path)
     release.install()
-    for kind in KINDS:
-        wait_until(
-            lambda kind=kind: (
-                bare.request("GET", f"/apis/toponaut.io/v1alpha1/{kind}").status  # type: ignore[misc]  # a default binds the loop's value
-                != 200
-            ),
-            deadline_s=30,
-            what=f"{kind} can be listed",
-        )
+    wait_for_kinds(bare)
     traces = leave_traces(bare)
     # Upgrading is the same command again.
     release.install("--set=sweep.enabled=true,sweep.privileged=true")

@@ -21,6 +21,7 @@ ELSEWHERE = {
     "make ": ".ci/run",
     "helm ": "tests/daemonset/test_documented.py",
     "kubectl create namespace": "tests/daemonset/test_documented.py",
+    "kubectl delete -f": "tests/daemonset/test_documented.py",
     "for tier in": "tests/daemonset/test_documented.py",
     "kubectl get fabrics": "tests/daemonset/test_documented.py",
     "promtool": "tests/daemonset/test_monitoring.py",
@@ -41,7 +42,7 @@ ELSEWHERE = {
 }
 """By the begin of the first line: the file whose tests run the block."""
 NEVER = {
-    "buildah push": "it needs a registry",
+    "for name in agent": "it needs a registry",
     "kubectl -n toponaut-system port-forward": "it needs a kubelet",
 }
 
