@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
 from tests.daemonset.cases import CASES, Renderings, one_of
-from tests.daemonset.tools import DEADLINE_S
+from tests.daemonset.tools import DEADLINE_S, render
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
 PLAIN = 65532
@@ -17,7 +18,8 @@ SYS, LLDPD, DEVICES = "/sys", "/run/lldpd", "/dev/infiniband"
 class Privileges(NamedTuple):
     """What a pod has beyond nothing."""
 
-    uid: int = PLAIN
+    uid: int | None = PLAIN
+    """None: the platform chooses one."""
     is_privileged: bool = False
     has_host_network: bool = False
     capabilities: tuple[str, ...] = ()
@@ -52,6 +54,16 @@ MODES = {
         "sweeper",
         Privileges(uid=0, is_privileged=True, host_paths=(DEVICES, LLDPD, SYS), groups=(105,)),
     ),
+    "an agent has every group that the socket may have": (
+        "gpu-nodes-beside-others",
+        "agent-gpu",
+        Privileges(host_paths=(LLDPD, SYS), groups=(105, 112)),
+    ),
+    "an agent on OpenShift has the user of the platform": (
+        "on-openshift",
+        "agent",
+        Privileges(uid=None, host_paths=(LLDPD, SYS), groups=(105,)),
+    ),
     "an agent beside privileged sweepers is as elsewhere": (
         "sweepers-that-are-privileged",
         "agent",
@@ -75,7 +87,7 @@ def privileges_of(pod: Mapping[str, Any]) -> Privileges:
     paths = (one["hostPath"]["path"] for one in pod["volumes"] if "hostPath" in one)
     limits = container["resources"].get("limits", {})
     return Privileges(
-        uid=security["runAsUser"],
+        uid=security.get("runAsUser"),
         is_privileged=own.get("privileged", False),
         has_host_network=pod.get("hostNetwork", False),
         capabilities=tuple(own.get("capabilities", {}).get("add", ())),
@@ -117,26 +129,6 @@ def test_it_hands_out_tokens_that_end(case: Path, renderings: Renderings) -> Non
         (token,) = (one for one in pod["volumes"] if one["name"] == "token")
         (source,) = (one["serviceAccountToken"] for one in token["projected"]["sources"][:1])
         assert source == {"path": "token", "expirationSeconds": 3600}
-
-
-def test_it_puts_one_agent_on_each_node(renderings: Renderings) -> None:
-    pods = pods_of("sweepers-with-a-device-plugin", renderings)
-    terms = pods["agent"]["affinity"]["nodeAffinity"][
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ]["nodeSelectorTerms"]
-    nodes = [
-        {"node-restriction.kubernetes.io/toponaut-sweeper": "true", "kubernetes.io/arch": "amd64"},
-        {"node-restriction.kubernetes.io/toponaut-sweeper": "true", "kubernetes.io/arch": "arm64"},
-        {"kubernetes.io/arch": "amd64"},
-    ]
-    for bare in nodes:
-        labels = {"nvidia.com/gpu.present": "true", **bare}
-        sweeps = pods["sweeper"]["nodeSelector"].items() <= labels.items()
-        reports = pods["agent"]["nodeSelector"].items() <= labels.items() and any(
-            all(labels.get(one["key"]) not in one["values"] for one in term["matchExpressions"])
-            for term in terms
-        )
-        assert sweeps != reports
 
 
 def test_it_survives_the_loss_of_a_replica(renderings: Renderings) -> None:
@@ -191,3 +183,62 @@ def test_an_ingress_reaches_the_page_and_not_the_placement(renderings: Rendering
     assert backend["name"] == service["metadata"]["name"]
     ports = {one["name"]: one["targetPort"] for one in service["spec"]["ports"]}
     assert ports[backend["port"]["name"]] == "web"
+
+
+def test_openshift_chooses_users_and_no_pod_is_root_unasked(renderings: Renderings) -> None:
+    """Its SCC restricted-v2 refuses a user, a group of files and a root that a chart chooses.
+
+    Source: https://github.com/goharbor/harbor-helm/issues/874.
+    """
+    pods = pods_of("on-openshift", renderings)
+    for pod in pods.values():
+        assert pod["securityContext"]["runAsNonRoot"]
+        assert not {"runAsUser", "runAsGroup", "fsGroup"} & set(pod["securityContext"])
+    generator = pods["generator"]
+    kinds = {key for volume in generator["volumes"] for key in volume} - {"name"}
+    assert kinds <= {"configMap", "downwardAPI", "emptyDir", "projected", "secret"}
+
+
+SCC_CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
+    "agents that mount folders of the node": ([], {}),
+    "agents that hear frames": (
+        ["agent.mode=frames"],
+        {"allowHostNetwork": True, "allowHostPorts": True, "allowedCapabilities": ["NET_RAW"]}
+        | {"runAsUser": {"type": "RunAsAny"}},
+    ),
+    "sweepers with a device plugin": (
+        ["sweep.enabled=true", "sweep.deviceResource=rdma/hca"],
+        {"runAsUser": {"type": "RunAsAny"}},
+    ),
+    "privileged sweepers": (
+        ["sweep.enabled=true", "sweep.privileged=true"],
+        {"allowPrivilegedContainer": True, "allowPrivilegeEscalation": True}
+        | {"requiredDropCapabilities": [], "runAsUser": {"type": "RunAsAny"}},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SCC_CASES)
+def test_openshift_admits_what_agents_need_and_no_more(case: str, tmp_path: Path) -> None:
+    settings, changes = SCC_CASES[case]
+    rendered = render(settings=["openshift.enabled=true", *settings], home=tmp_path).stdout
+    documents = [one for one in yaml.safe_load_all(rendered) if one]
+    scc = one_of(documents, "SecurityContextConstraints", "toponaut-agent")
+    least: dict[str, Any] = {
+        **dict.fromkeys(("allowHostIPC", "allowHostPID", "allowHostNetwork"), False),
+        **dict.fromkeys(("allowHostPorts", "allowPrivilegedContainer"), False),
+        "allowHostDirVolumePlugin": True,
+        "allowPrivilegeEscalation": False,
+        "allowedCapabilities": [],
+        "requiredDropCapabilities": ["ALL"],
+        "runAsUser": {"type": "MustRunAsRange"},
+        "readOnlyRootFilesystem": True,
+    }
+    assert {key: scc[key] for key in least} == least | changes
+    (rule,) = one_of(documents, "Role", "toponaut-agent-openshift")["rules"]
+    assert (rule["resourceNames"], rule["verbs"]) == (["toponaut-agent"], ["use"])
+
+
+def test_selinux_options_are_those_of_the_values(renderings: Renderings) -> None:
+    (container,) = pods_of("on-openshift", renderings)["agent"]["containers"]
+    assert container["securityContext"]["seLinuxOptions"] == {"type": "spc_t"}

@@ -12,6 +12,13 @@ from tests.golden import Golden
 from tests.repository import ROOT
 
 CRDS = ROOT / "daemonset" / "crds"
+KEPT = {
+    "helm.sh/resource-policy": "keep",
+    "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+    "kustomize.toolkit.fluxcd.io/prune": "disabled",
+}
+"""Argo CD would prune what only Helm's annotation keeps: see
+https://github.com/argoproj/argo-cd/issues/17819."""
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(2 * DEADLINE_S)]
 
 
@@ -44,7 +51,7 @@ def test_it_carries_the_crds_as_they_are(tmp_path: Path) -> None:
         crd = yaml.safe_load(file.read_text())
         found = one_of(documents, "CustomResourceDefinition", crd["metadata"]["name"])
         assert found["spec"] == crd["spec"]
-        assert found["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+        assert found["metadata"]["annotations"] == KEPT
 
 
 def test_it_lets_the_crds_go_where_they_are_not_kept(tmp_path: Path) -> None:
@@ -58,3 +65,16 @@ def test_it_is_released_with_the_programs_under_one_version() -> None:
     found = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
     assert found
     assert {chart["version"], chart["appVersion"]} == {found[1]}
+
+
+def test_it_takes_the_domain_of_the_cluster_from_the_values(tmp_path: Path) -> None:
+    settings = ["grpc.enabled=true", "grpc.certManager.enabled=true"]
+    settings += ["grpc.certManager.issuerRef.name=ca", "clusterDomain=k8s.example.org"]
+    answer = render(settings=settings, home=tmp_path)
+    certificate = one_of(
+        [one for one in yaml.safe_load_all(answer.stdout) if one],
+        *("Certificate", "toponaut-generator"),
+    )
+    host = "toponaut-generator.toponaut-system.svc"
+    assert {host, f"{host}.k8s.example.org"} <= set(certificate["spec"]["dnsNames"])
+    assert "cluster.local" not in answer.stdout

@@ -89,6 +89,12 @@ def policy_bindings(**changes: object) -> Fact:
     return Fact(tuple(rows))
 
 
+def sets(**num_wanted: int) -> Fact:
+    """Return DaemonSets of agents, all of whose pods are ready."""
+    rows = {name.replace("_", "-"): number for name, number in num_wanted.items()}
+    return Fact(tuple(AgentSetFact(f"toponaut-{name}", num, num) for name, num in rows.items()))
+
+
 def text_condition(account: Account) -> list[dict[str, str]]:
     return [{"name": "agent", "expression": f"request.userInfo.username == '{account.user}'"}]
 
@@ -139,6 +145,16 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             {"agent_sets": Fact((AgentSetFact("toponaut-agent", 0, 0),))},
             *(Outcome.WARNING, "Agent pods", "toponaut-agent: no node is selected"),
             id="agents for no node",
+        ),
+        pytest.param(
+            {"agent_sets": sets(agent=2, agent_gpu=0)},
+            *(Outcome.WARNING, "Agent pods", "toponaut-agent-gpu: no node is selected"),
+            id="a RuntimeClass for no node",
+        ),
+        pytest.param(
+            {"agent_sets": sets(agent=2, sweeper=0)},
+            *(Outcome.WARNING, "Agent pods", "toponaut-sweeper: no node is selected"),
+            id="sweepers without a labelled node",
         ),
         pytest.param(
             {"agent_sets": UNREADABLE},
@@ -342,6 +358,15 @@ def test_a_cluster_that_may_not_be_read_is_unknown_and_not_broken() -> None:
     names = ("version", "crds", "fabric", "lease", "nodes", "reports")
     found = faults(replace(HEALTHY, **dict.fromkeys(names, UNREADABLE)))
     assert {row.outcome for row in found} == {Outcome.UNKNOWN}
+
+
+def test_nodes_and_sweepers_may_all_be_of_one_kind() -> None:
+    for found in (
+        sets(agent=0, agent_gpu=2),
+        sets(agent=2, agent_gpu=2, sweeper=0, sweeper_gpu=2),
+        sets(agent=2, agent_gpu=2, sweeper=2, sweeper_gpu=0),
+    ):
+        assert faults(replace(HEALTHY, agent_sets=found)) == []
 
 
 def test_it_names_each_policy_that_does_not_limit_an_account_in_use() -> None:

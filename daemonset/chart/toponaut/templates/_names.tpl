@@ -4,10 +4,11 @@ app.kubernetes.io/name: toponaut
 app.kubernetes.io/component: {{ . }}
 {{- end }}
 
-{{- /* Labels that select the agents of a DaemonSet; takes whether they may sweep. */}}
+{{- /* Labels that select the agents of a DaemonSet; takes sweeps and gpu. A selector cannot change
+       later, and no two may select the same pods. */}}
 {{- define "toponaut.agentSelector" -}}
 {{ include "toponaut.selector" "agent" }}
-toponaut.io/sweeps: {{ . | quote }}
+toponaut.io/{{ if .gpu }}gpu-{{ end }}sweeps: {{ .sweeps | quote }}
 {{- end }}
 
 {{- /* Labels of every object; takes the root. */}}
@@ -20,10 +21,20 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
 {{- end }}
 
-{{- /* The image of a program; takes a list of the root and the program. */}}
+{{- /* Annotations of what is kept when it is no longer rendered: by Helm, Argo CD and Flux. */}}
+{{- define "toponaut.kept" -}}
+helm.sh/resource-policy: keep
+argocd.argoproj.io/sync-options: Prune=false,Delete=false
+kustomize.toolkit.fluxcd.io/prune: disabled
+{{- end }}
+
+{{- /* The image of a program, by its digest if that is given: some runtimes refuse a tag beside it.
+       Takes a list of the root and the program. */}}
 {{- define "toponaut.image" -}}
-{{- $root := first . -}}
-{{ $root.Values.image.registry }}/{{ last . }}:{{ $root.Values.image.tag | default $root.Chart.AppVersion }}
+{{- $image := (first .).Values.image -}}
+{{ $image.registry }}/{{ last . }}
+{{- with get ($image.digests | default dict) (last .) }}@{{ . }}
+{{- else }}:{{ $image.tag | default (first .).Chart.AppVersion }}{{ end }}
 {{- end }}
 
 {{- /* The label by which policies find the ClusterRoleBinding of an account; takes the component. */}}
