@@ -25,6 +25,7 @@ from generator.kube.resources import (
 )
 from tests.daemonset.callers import MERGE, Caller, make_node, named, on_node
 from tests.daemonset.clusters import bare_cluster
+from tests.daemonset.test_doctor import changed
 from tests.daemonset.test_generator_rights import fabric, hypernode, make_event
 from tests.daemonset.tools import CHART, NAMESPACE, find_tool, run
 from tests.generator.scenes import run as run_command
@@ -292,3 +293,24 @@ def test_a_generator_does_its_work(moved: Moved) -> None:
         moved.generator.apply(FABRICS.path("default"), fabric()),
     ]
     assert [(one.status, one.message) for one in answers if one.status not in {200, 201}] == []
+
+
+def test_a_missing_binding_stops_nobody_else(moved: Moved) -> None:
+    """The policies match each write of a Node, a Lease and a ConfigMap in the cluster."""
+    path = next(
+        f"{_ROLES}/clusterrolebindings/{one['metadata']['name']}"
+        for one in moved.api.expect("GET", f"{_ROLES}/clusterrolebindings")["items"]
+        if one["metadata"].get("labels", {}).get("toponaut.io/account") == "generator"
+        and one["subjects"][0]["namespace"] == moved.namespace
+    )
+    with changed(moved.api, path, None):
+        wait_until(
+            lambda: mark_a_node(moved, moved.generator).status != 200,
+            deadline_s=30,
+            what="no policy finds the account",
+        )
+        lease = {"metadata": {"name": f"theirs-{secrets.token_hex(4)}"}}
+        moved.api.expect("POST", LEASES.path(namespace=_OTHER), lease)
+        change = {"metadata": {"labels": {"rack": "r9"}}}
+        answer = moved.api.request("PATCH", NODES.path(moved.other), change, content_type=MERGE)
+        assert answer.status == 200

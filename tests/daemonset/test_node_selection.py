@@ -1,4 +1,9 @@
-"""On which nodes agents run: one on each Linux machine, with the RuntimeClass where it exists."""
+"""On which nodes agents run: one on each Linux machine, with the RuntimeClass where it exists.
+
+Agents tolerate every taint, so only labels keep them from nodes that are no machines: see
+https://github.com/prometheus-community/helm-charts/issues/4735,
+https://github.com/admiraltyio/admiralty/issues/114 and https://github.com/liqotech/liqo/issues/1398.
+"""
 
 from collections.abc import Mapping
 from itertools import product
@@ -19,6 +24,9 @@ NO_MACHINES: Final = {
     "a Windows node": {"kubernetes.io/os": "windows"},
     "a Fargate node": LINUX | {"eks.amazonaws.com/compute-type": "fargate"},
     "a virtual kubelet": LINUX | {"type": "virtual-kubelet"},
+    "a virtual node of Admiralty": LINUX | {"virtual-kubelet.io/provider": "admiralty"},
+    "a virtual node of Liqo": LINUX | {"liqo.io/type": "virtual-node"},
+    "a node of KWOK": LINUX | {"type": "kwok"},
 }
 CHOICES: Final[tuple[tuple[Labels, ...], ...]] = (
     ({}, SWEEPER),

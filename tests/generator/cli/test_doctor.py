@@ -71,7 +71,11 @@ OWN_REPORTS = "toponaut-agent-own-reports"
 
 def policies(**changes: object) -> Fact:
     """Return the policies, with other fields of the one about the reports of an agent."""
-    spec = {"failurePolicy": "Fail", "paramKind": {"kind": "ClusterRoleBinding"}}
+    spec = {
+        "failurePolicy": "Fail",
+        "paramKind": {"kind": "ClusterRoleBinding"},
+        "matchConditions": [{"name": "agent", "expression": "params.subjects.exists(one, true)"}],
+    }
     changed = {key: value for key, value in (spec | changes).items() if value is not ...}
     names = [f"{role}-{end}" for role, ends in POLICIES.items() for end in ends]
     return Fact(tuple(PolicyFact(name, changed if name == OWN_REPORTS else spec) for name in names))
@@ -219,6 +223,11 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             {"policies": policies(paramKind=..., matchConditions=text_condition(FOREIGN))},
             *(Outcome.ERROR, "Policies", "does not limit toponaut-system/toponaut-agent"),
             id="a policy that names another account as text",
+        ),
+        pytest.param(
+            {"policies": policies(matchConditions=text_condition(FOREIGN))},
+            *(Outcome.ERROR, "Policies", "does not limit toponaut-system/toponaut-agent"),
+            id="a policy that ignores its parameter",
         ),
         pytest.param(
             {"policies": UNREADABLE},
@@ -373,7 +382,7 @@ def test_it_names_each_policy_that_does_not_limit_an_account_in_use() -> None:
     accounts = Fact({"toponaut-agent": frozenset({AGENT, FOREIGN})})
     found = faults(replace(HEALTHY, pod_accounts=accounts))
     assert [row.message for row in found] == [
-        f"toponaut-agent-{end} does not limit other/toponaut-agent, which has its role"
+        f"toponaut-agent-{end} does not limit other/toponaut-agent, which is in use"
         for end in POLICIES["toponaut-agent"]
     ]
 

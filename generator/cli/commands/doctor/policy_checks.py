@@ -6,6 +6,7 @@ report it: https://github.com/kubernetes-sigs/dra-driver-nvidia-gpu/issues/1317.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -106,7 +107,7 @@ def _find_problem(policy: PolicyFact, facts: ClusterFacts, accounts: frozenset[A
             f"does not apply to all objects: matchResources of {show(bindings[0].name)} limits it"
         )
     free = frozenset(one for one in accounts if not _limits(policy, bindings, facts, one))
-    return f"does not limit {_show_accounts(free)}, which has its role" if free else ""
+    return f"does not limit {_show_accounts(free)}, which is in use" if free else ""
 
 
 def _narrows(match: object) -> bool:
@@ -125,11 +126,13 @@ def _limits(
 ) -> bool:
     """Return whether a policy matches the requests of an account.
 
-    Policies before the field `paramKind` was used name the account as text.
+    A policy finds the account in the subjects of a ClusterRoleBinding. Older policies, and those
+    that somebody edited, name it as text.
     """
-    if "paramKind" not in policy.spec:
-        conditions = (as_mapping(row) for row in as_rows(policy.spec.get("matchConditions")))
-        return any(f"'{account.user}'" in str(row.get("expression")) for row in conditions)
+    conditions = [as_mapping(row) for row in as_rows(policy.spec.get("matchConditions"))]
+    expressions = [str(row.get("expression")) for row in conditions]
+    if "paramKind" not in policy.spec or not any("params" in one for one in expressions):
+        return any(account.user in re.split(r"[\"']", one) for one in expressions)
     return any(
         account in row.accounts or account.groups & row.groups
         for binding in bindings
