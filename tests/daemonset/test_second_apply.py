@@ -5,6 +5,7 @@ list as a whole, a default in it is a difference for ever: see
 https://github.com/argoproj/argo-cd/issues/17643.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -51,15 +52,17 @@ def differences(sent: object, kept: object, at: str = "") -> Iterator[str]:
         yield f"{at}: {sent!r}, {kept!r}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_it_writes_out_what_the_server_would_add(
-    case: Path, cluster: ApiServer, renderings: Renderings
+    cluster: ApiServer, renderings: Renderings
 ) -> None:
     query = "dryRun=All&fieldManager=test&force=true"
+    documents = [one for case in CASES for one in renderings.of(case.name)]
     wrong = []
-    for document in renderings.of(case.name):
+    # Most are the same in every case.
+    for document in {json.dumps(one): one for one in documents}.values():
         if document["kind"] in ABSENT:
             continue
+        # There is but one Fabric.
         ending = "" if document["kind"] == "Fabric" else "-dry"
         name = document["metadata"]["name"] + ending
         sent = {**document, "metadata": {**document["metadata"], "name": name}}
