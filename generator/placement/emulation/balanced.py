@@ -13,7 +13,7 @@ from math import log2
 from typing import NamedTuple
 
 from generator.placement.budget import Budget
-from generator.placement.emulation.level_descent import LevelDescent
+from generator.placement.emulation.slice_counts import SliceCounts
 from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, units_inside
 
 
@@ -67,7 +67,7 @@ class BalancedShares:
     def __init__(
         self,
         capacity: GroupCapacity,
-        counts: LevelDescent,
+        counts: SliceCounts,
         preferred_tier: int,
         num_pods: int,
         budget: Budget,

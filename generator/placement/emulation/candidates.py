@@ -14,6 +14,7 @@ import numpy as np
 
 from generator.placement.cluster.capacity import FreeCapacity
 from generator.placement.cluster.levels import FloatArray, IntArray
+from generator.placement.emulation.slice_counts import SliceCounts
 from generator.placement.presets import CandidateTiers, DomainSort, PlacementWalk, SortKey
 from generator.placement.problem.domain_capacity import (
     NONE_FITS,
@@ -181,7 +182,7 @@ class CandidateDomains:
         self, scope: Scope, counts: Sequence[int], free: FreeCapacity
     ) -> GroupCapacity:
         """Return the capacity for the last group of a scope, with what domains are sorted by."""
-        capacity = self.capacity_of(scope, free)
+        capacity = self.capacity_of(scope, free, counts[scope.groups[-1]])
         if any(sort.key is SortKey.FULLEST for sort in self._walk.domain_order):
             capacity.request_shares = self._request_shares(scope, counts, free)
         return capacity
@@ -204,13 +205,19 @@ class CandidateDomains:
                 shares[tier] = np.maximum(shares[tier], share if need else 0)
         return shares
 
-    def capacity_of(self, scope: Scope, free: FreeCapacity) -> GroupCapacity:
-        """Return the capacity for the group of a scope, beside its leader if it has one."""
+    def capacity_of(self, scope: Scope, free: FreeCapacity, num_pods: int = 0) -> GroupCapacity:
+        """Return the capacity for the group of a scope, beside its leader if it has one.
+
+        With the number of pods, room for a partial slice is counted.
+        """
         *leaders, group = scope.groups
         shape = self._problem.shape_of[group]
         slots_by_tier = free.slots_by_tier(shape)
         beside_leader = self._slots_beside_leader(leaders[0], group, free) if leaders else None
-        return GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
+        capacity = GroupCapacity(self._problem, group, slots_by_tier, beside_leader)
+        if self._walk.fills_by_level and num_pods % capacity.slice_size:
+            capacity.room_beside_partial = SliceCounts(capacity, num_pods).room
+        return capacity
 
     def _slots_beside_leader(self, leader: int, group: int, free: FreeCapacity) -> IntArray:
         """Return the pods that fit each node beside the leader, `NONE_FITS` if no leader fits."""
@@ -232,9 +239,8 @@ class CandidateDomains:
             needed = {group: counts[group] for group in scope.groups}
             return np.asarray(has_total_capacity(self._problem, needed, tier))
         if not scope.members:
-            return np.asarray(
-                self.capacity_of(scope, free).slots_beside_leader[tier] >= counts[scope.groups[-1]]
-            )
+            num_pods = counts[scope.groups[-1]]
+            return np.asarray(self.capacity_of(scope, free, num_pods).room[tier] >= num_pods)
         rows = [self._has_capacity(member, counts, free, tier) for member in scope.members]
         return np.asarray(np.logical_and.reduce(rows))
 

@@ -3,7 +3,8 @@
 Above the tier of the slices, the parts of all chosen domains are compared together, and filled
 again from the start. From that tier down, each chosen domain shares its own pods among its parts.
 Parts with more slices come first, then those with fewer pods, then names as text. The last part is
-the smallest that holds the rest. A leader is placed where the fewest slices are lost.
+the smallest that holds the rest. A leader is placed where the fewest slices are lost. A partial
+slice is placed in the last part, or else in the first part with room for it.
 
 Two of Kueue's steps waste domains: inside a slice it fills the parts with the fewest pods first,
 and it tears workers that fit one domain if the leader does not fit beside them. Both are followed
@@ -13,14 +14,14 @@ only where the pods are no further apart than without them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
-from generator.placement.cluster.levels import BoolArray, IntArray
+from generator.placement.cluster.levels import IntArray
+from generator.placement.emulation.slice_counts import Counts, SliceCounts, leader_costs
 from generator.placement.presets import DomainSort, PlacementWalk, SortKey
-from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks, sum_beside_leader
+from generator.placement.problem.domain_capacity import GroupCapacity, name_ranks
 
 PodsPerNode = dict[int, int]
 """Number of pods per node position."""
@@ -37,96 +38,55 @@ class _Share(NamedTuple):
 class _Need(NamedTuple):
     """What a row of domains must hold."""
 
-    num_parts: int
-    """Slices, or pods where `size` is 1."""
+    num_pods: int
     size: int
+    """Pods of a slice; 1 where pods are shared one by one."""
     has_leader: bool
 
+    @property
+    def num_parts(self) -> int:
+        """Whole slices, or pods where `size` is 1."""
+        return self.num_pods // self.size
 
-class _Counts(NamedTuple):
-    """Slices, or pods, per unit of one tier."""
-
-    alone: IntArray
-    beside_leader: IntArray
+    @property
+    def partial_pods(self) -> int:
+        """Pods of the partial slice; 0 without one."""
+        return self.num_pods % self.size
 
 
 class LevelDescent:
     """Shares the pods of one group."""
 
-    def __init__(self, capacity: GroupCapacity, walk: PlacementWalk, *, starts_small: bool) -> None:
+    def __init__(
+        self, capacity: GroupCapacity, walk: PlacementWalk, num_pods: int, *, starts_small: bool
+    ) -> None:
         """Count pods and slices per tier.
 
         Args:
             capacity: pods of the group per node.
             walk: the preset's walk; it says whether preferred labels count.
+            num_pods: pods of the group to place.
             starts_small: whether the smallest domains are filled first, as for a group that names
                 no tier.
         """
-        self._capacity, self._starts_small = capacity, starts_small
+        self._capacity, self._num_pods, self._starts_small = capacity, num_pods, starts_small
         self._saves_domains = False
         self._uses_labels = DomainSort(SortKey.PREFERRED_LABELS) in walk.domain_order
         self._levels = capacity.problem.snapshot.levels
+        self._counted = SliceCounts(capacity, num_pods)
         self.leader_position: int | None = None
         """Node of the leader, once it is placed."""
-        snapshot = capacity.problem.snapshot
-        layers = [
-            (snapshot.levels.height_of(layer.tier), layer.size)
-            for layer in capacity.problem.request.groups[capacity.group].slices
-            if layer.tier is not None and not capacity.problem.own_pods.positions
-        ]
-        self.slice_tier, self.slice_size = layers[0] if layers else (0, 1)
-        self._inner_sizes = {
-            tier: size
-            for (outer, _), (inner, size) in pairwise(layers)
-            for tier in range(inner, outer)
-        }
-        self._count_tiers()
 
-    def _count_tiers(self) -> None:
-        """Sum pods and slices up the tiers, alone and beside the leader."""
-        slots, leader = self._capacity.slots_by_tier[0], self._capacity.slots_of_leader_nodes
-        beside = slots if leader is None else np.maximum(leader, 0)
-        holds = np.ones(len(slots), dtype=np.bool_) if leader is None else leader >= 0
-        self.pods = [_Counts(slots, np.where(holds, beside, 0))]
-        self.holds_leader: list[BoolArray] = [holds]
-        self.slices = [self._whole(self.pods[0], self.slice_size)]
-        for tier in range(1, self._levels.root + 1):
-            first = self._levels.first_child[tier][:-1]
-            below, below_holds = self.pods[-1], self.holds_leader[-1]
-            inner = self._inner_sizes.get(tier - 1, 1)
-            rounded = _Counts(below.alone // inner * inner, below.beside_leader // inner * inner)
-            pods = self._summed(rounded, below_holds, first)
-            self.pods.append(pods)
-            self.holds_leader.append(np.logical_or.reduceat(below_holds, first))
-            self.slices.append(
-                self._whole(pods, self.slice_size)
-                if tier <= self.slice_tier
-                else self._summed(self.slices[-1], below_holds, first)
-            )
-
-    def _whole(self, pods: _Counts, size: int) -> _Counts:
-        return _Counts(pods.alone // size, pods.beside_leader // size)
-
-    def _summed(self, below: _Counts, holds_leader: BoolArray, first: IntArray) -> _Counts:
-        """Return sums; the leader is placed in the part where it costs the fewest."""
-        alone = np.add.reduceat(below.alone, first)
-        if not self._capacity.has_leader:
-            return _Counts(alone, alone)
-        beside = sum_beside_leader(below.alone, below.beside_leader, holds_leader, first)
-        return _Counts(alone, beside)
-
-    def fill(
-        self, tier: int, unit: int, num_pods: int, *, is_pooled: bool = True
-    ) -> PodsPerNode | None:
-        """Return pods per node for pods in a unit; None if they are not placed.
+    def fill(self, tier: int, unit: int, *, is_pooled: bool = True) -> PodsPerNode | None:
+        """Return pods per node in a unit; None if they are not placed.
 
         Without `is_pooled`, each domain shares its own pods from the first tier on.
         """
         options = []
         # Only a leader, and parts inside a slice, are shared in two ways.
-        has_choice = self._capacity.has_leader or self.slice_tier > 0
+        has_choice = self._capacity.has_leader or self._counted.slice_tier > 0
         for self._saves_domains in (False, True) if has_choice else (False,):
-            shares = self._descend(tier, unit, num_pods, is_pooled=is_pooled)
+            shares = self._descend(tier, unit, is_pooled=is_pooled)
             options += [] if shares is None else [shares]
         return self._pods_per_node(min(options, key=self._extent)) if options else None
 
@@ -144,69 +104,74 @@ class LevelDescent:
             ),
         ]
 
-    def _descend(
-        self, tier: int, unit: int, num_pods: int, *, is_pooled: bool
-    ) -> list[_Share] | None:
-        """Return shares of nodes for pods in a unit."""
-        need = _Need(num_pods // self.slice_size, self.slice_size, self._capacity.has_leader)
+    def _descend(self, tier: int, unit: int, *, is_pooled: bool) -> list[_Share] | None:
+        """Return shares of nodes for the pods in a unit."""
+        counted = self._counted
+        need = _Need(self._num_pods, counted.slice_size, self._capacity.has_leader)
         if tier == self._levels.root:
             tier -= 1
             shares = self._fill_top(tier, need)
         else:
-            shares = self._take(tier, [unit], self.slices[tier], need)
-        while shares is not None and tier > self.slice_tier and is_pooled:
+            shares = self._take(tier, [unit], counted.slices[tier], need)
+        while shares is not None and tier > counted.slice_tier and is_pooled:
             if any(share.has_leader and not share.num_pods for share in shares):
                 break
             tier -= 1
-            units = self._sorted(tier, self._children(tier + 1, shares), self.slices[tier])
-            shares = self._take(tier, units, self.slices[tier], need)
+            units = self._sorted(tier, self._children(tier + 1, shares), counted.slices[tier])
+            shares = self._take(tier, units, counted.slices[tier], need)
         while shares is not None and tier > 0:
             tier -= 1
             shares = self._fill_inside(tier, shares)
         return None if shares is None else [s for s in shares if s.num_pods or s.has_leader]
 
-    def scatter(self, num_pods: int) -> PodsPerNode | None:
+    def scatter(self) -> PodsPerNode | None:
         """Return pods per node for a group without any tier: the smallest nodes first."""
-        need = _Need(num_pods, 1, self._capacity.has_leader)
-        shares = self._fill_top(0, need)
+        shares = self._fill_top(0, _Need(self._num_pods, 1, self._capacity.has_leader))
         return None if shares is None else self._pods_per_node(shares)
 
     def _fill_top(self, tier: int, need: _Need) -> list[_Share] | None:
         """Return shares over all units of a tier, of which one may hold all."""
-        counts, holds = self.slices[tier], self.holds_leader[tier]
+        counts, holds = self._counted.slices[tier], self._counted.holds_leader[tier]
         units = self._sorted(tier, range(len(counts.alone)), counts)
         if need.has_leader:
-            columns = counts.beside_leader, self.pods[tier].beside_leader
-            units = self._sorted(tier, units, _Counts(counts.beside_leader, columns[1]), columns[1])
+            beside, pods = counts.beside_leader, self._counted.pods[tier].beside_leader
+            units = self._sorted(tier, units, Counts(beside, pods), pods)
             units = sorted(units, key=lambda unit: not holds[unit])
         if self._starts_small:
+            room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
             for unit in units:
-                fits = counts.beside_leader if need.has_leader else counts.alone
-                if fits[unit] >= need.num_parts and (holds[unit] or not need.has_leader):
+                if room[unit] >= need.num_parts and (holds[unit] or not need.has_leader):
                     return self._take(tier, [unit], counts, need)
         if need.has_leader:
             units = self._with_leader_first(tier, units, counts, need)
             if not holds[units[0]]:
                 return None
             units = [units[0], *self._sorted(tier, units[1:], counts)]
+        if need.partial_pods:
+            whole = need._replace(num_pods=need.num_parts * need.size)
+            shares = self._take(tier, units, counts, whole)
+            shares = None if shares is None else self._add_partial(tier, units, shares, need)
+            if shares is None:
+                return None
+            units = [share.unit for share in shares]
         return self._take(tier, units, counts, need)
 
     def _fill_inside(self, tier: int, shares: Sequence[_Share]) -> list[_Share] | None:
         """Return shares of a tier: each domain above shares its own pods among its parts."""
-        is_inside_slice = tier < self.slice_tier
-        size = self._inner_sizes.get(tier, 1) if is_inside_slice else self.slice_size
-        counts = self._whole(self.pods[tier], size)
-        fewest_first = _Counts(np.zeros_like(counts.alone), counts.beside_leader)
+        counted = self._counted
+        is_inside_slice = tier < counted.slice_tier
+        size = counted.inner_sizes.get(tier, 1) if is_inside_slice else counted.slice_size
+        counts = counted.pods[tier].whole(size)
+        fewest_first = Counts(np.zeros_like(counts.alone), counts.beside_leader)
         compared = counts if self._saves_domains else fewest_first
         inner: list[_Share] = []
         for share in shares:
             units = self._sorted(
                 tier,
                 self._children(tier + 1, [share]),
-                compared if is_inside_slice else self.slices[tier],
+                compared if is_inside_slice else counted.slices[tier],
             )
-            need = _Need(share.num_pods // size, size, share.has_leader)
-            taken = self._take(tier, units, counts, need)
+            taken = self._take(tier, units, counts, _Need(share.num_pods, size, share.has_leader))
             if taken is None:
                 return None
             inner += taken
@@ -219,12 +184,12 @@ class LevelDescent:
         self,
         tier: int,
         units: Iterable[int],
-        counts: _Counts,
+        counts: Counts,
         pods: IntArray | None = None,
     ) -> list[int]:
         """Return units: more slices first, or fewer if small ones start; then fewer pods."""
         rows = np.fromiter(units, dtype=np.int64)
-        pods = self.pods[tier].alone if pods is None else pods
+        pods = self._counted.pods[tier].alone if pods is None else pods
         sign = 1 if self._starts_small else -1
         keys = [
             name_ranks(self._capacity.problem, tier)[rows],
@@ -237,25 +202,33 @@ class LevelDescent:
 
     def _labels(self, tier: int) -> IntArray:
         if not self._uses_labels:
-            return np.zeros(len(self.pods[tier].alone), dtype=np.int64)
+            return np.zeros(len(self._counted.pods[tier].alone), dtype=np.int64)
         return self._capacity.negated_preferred_slots(tier)
 
+    def _room(self, tier: int, counts: Counts, need: _Need) -> Counts:
+        """Return the counts of a tier beside the partial slice, if there is one."""
+        return self._counted.beside_partial[tier] if need.partial_pods else counts
+
     def _with_leader_first(
-        self, tier: int, units: list[int], counts: _Counts, need: _Need
+        self, tier: int, units: list[int], counts: Counts, need: _Need
     ) -> list[int]:
         """Return units with that one first which loses so few to the leader that the rest fits."""
-        slack = sum(int(counts.alone[unit]) for unit in units) - need.num_parts
-        for unit in units:
-            lost = counts.alone[unit] - counts.beside_leader[unit]
-            if self.holds_leader[tier][unit] and lost <= slack:
+        rows = np.array(units)
+        room, holds = self._room(tier, counts, need), self._counted.holds_leader[tier][rows]
+        whole, beside = (Counts(*(column[rows] for column in row)) for row in (counts, room))
+        costs = leader_costs(whole, beside, holds, np.zeros(1, dtype=np.int64))
+        slack = int(whole.alone.sum()) - need.num_parts
+        for unit, cost in zip(units, costs.tolist(), strict=True):
+            if cost <= slack:
                 return [unit, *(other for other in units if other != unit)]
         return units
 
     def _take(
-        self, tier: int, units: list[int], counts: _Counts, need: _Need
+        self, tier: int, units: list[int], counts: Counts, need: _Need
     ) -> list[_Share] | None:
         """Return the shares of units in order, the last one the smallest that holds the rest."""
-        holds, needs_leader, missing = self.holds_leader[tier], need.has_leader, need.num_parts
+        holds, needs_leader = self._counted.holds_leader[tier], need.has_leader
+        missing = need.num_parts
         if needs_leader:
             apart = self._apart_from_leader(tier, units, counts, need)
             if apart is not None and self._saves_domains:
@@ -263,49 +236,106 @@ class LevelDescent:
             units = self._with_leader_first(tier, units, counts, need)
         shares: list[_Share] = []
         for index, first in enumerate(units):
-            fits = counts.beside_leader if needs_leader else counts.alone
+            rest = _Need(missing * need.size + need.partial_pods, need.size, needs_leader)
+            if need.partial_pods and not self._holds_partial(tier, shares, need):
+                last = self._last_with_partial(tier, units[index:], counts, rest)
+                if last is not None:
+                    return [*shares, _Share(last, rest.num_pods, needs_leader)]
+            fits = counts.beside(has_leader=needs_leader)
             unit = first
             is_last = fits[unit] >= missing and (holds[unit] or not needs_leader)
             if is_last and not self._starts_small:
-                rest = _Need(missing, need.size, needs_leader)
-                unit = self._tightest(tier, units[index:], fits, rest)
+                unit = self._tightest(tier, units[index:], [fits], rest)
             share = min(int(fits[unit]), missing)
             has_leader = needs_leader and bool(holds[unit])
             shares.append(_Share(unit, share * need.size, has_leader))
             missing, needs_leader = missing - share, needs_leader and not has_leader
             if not missing and not needs_leader:
-                return shares
+                return self._add_partial(tier, units, shares, need)
         return None
 
+    def _last_with_partial(
+        self, tier: int, units: Sequence[int], counts: Counts, need: _Need
+    ) -> int | None:
+        """Return the unit that holds all the rest and the partial slice; None without one.
+
+        It has no more slices than the unit that would be the last without the partial slice.
+        """
+        fits = counts.beside(has_leader=need.has_leader)
+        holds = self._counted.holds_leader[tier]
+        if fits[units[0]] < need.num_parts or (need.has_leader and not holds[units[0]]):
+            return None
+        room = self._room(tier, counts, need).beside(has_leader=need.has_leader)
+        unit = units[0]
+        if not self._starts_small:
+            unit = self._tightest(tier, units, [room, fits], need)
+            if fits[unit] > fits[self._tightest(tier, units, [fits], need)]:
+                return None
+        return unit if room[unit] >= need.num_parts else None
+
+    def _holds_partial(self, tier: int, shares: Iterable[_Share], need: _Need) -> bool:
+        """Return whether the partial slice fits beside the pods of one of the shares."""
+        return any(self._has_room(tier, share, need) for share in shares)
+
+    def _has_room(self, tier: int, share: _Share, need: _Need) -> bool:
+        room = self._counted.beside_partial[tier].beside(has_leader=share.has_leader)
+        return bool(share.num_pods // need.size <= room[share.unit])
+
+    def _add_partial(
+        self, tier: int, units: Iterable[int], shares: Sequence[_Share], need: _Need
+    ) -> list[_Share] | None:
+        """Return shares with the partial slice: beside the first pods that leave room for it.
+
+        If no share does, the first other unit takes it. None if it fits nowhere.
+        """
+        if not need.partial_pods:
+            return list(shares)
+        for index, share in enumerate(shares):
+            if self._has_room(tier, share, need):
+                grown = share._replace(num_pods=share.num_pods + need.partial_pods)
+                return [*shares[:index], grown, *shares[index + 1 :]]
+        used = {share.unit for share in shares}
+        alone = self._counted.beside_partial[tier].alone
+        other = next((unit for unit in units if unit not in used and alone[unit] >= 0), None)
+        if other is None:
+            return None
+        return [*shares, _Share(other, need.partial_pods, has_leader=False)]
+
     def _apart_from_leader(
-        self, tier: int, units: Sequence[int], counts: _Counts, need: _Need
+        self, tier: int, units: Sequence[int], counts: Counts, need: _Need
     ) -> list[_Share] | None:
         """Return all workers in one unit and the leader in another, if no unit holds both."""
-        holds = self.holds_leader[tier]
-        if any(holds[unit] and counts.beside_leader[unit] >= need.num_parts for unit in units):
+        holds, room = self._counted.holds_leader[tier], self._room(tier, counts, need)
+        if any(holds[unit] and room.beside_leader[unit] >= need.num_parts for unit in units):
             return None
         by_size = sorted(units, key=lambda unit: int(counts.alone[unit]))
-        workers = next((unit for unit in by_size if counts.alone[unit] >= need.num_parts), None)
+        workers = next((unit for unit in by_size if room.alone[unit] >= need.num_parts), None)
         leader = next((unit for unit in by_size if holds[unit] and unit != workers), None)
         if workers is None or leader is None:
             return None
-        num_pods = need.num_parts * need.size
         return [
             _Share(leader, 0, has_leader=True),
-            _Share(workers, num_pods, has_leader=False),
+            _Share(workers, need.num_pods, has_leader=False),
         ]
 
-    def _tightest(self, tier: int, units: Sequence[int], fits: IntArray, need: _Need) -> int:
-        """Return the first of the smallest units that hold all and carry as many labels."""
+    def _tightest(
+        self, tier: int, units: Sequence[int], columns: Sequence[IntArray], need: _Need
+    ) -> int:
+        """Return the first of the smallest units that hold all and carry as many labels.
+
+        The units are compared by the columns, the most important first. Without one that holds all
+        by the first column, the first unit is returned.
+        """
         rows = np.array(units)
-        is_option = fits[rows] >= need.num_parts
+        is_option = columns[0][rows] >= need.num_parts
         if need.has_leader:
-            is_option &= self.holds_leader[tier][rows]
+            is_option &= self._counted.holds_leader[tier][rows]
         if self._uses_labels:
             labels = self._labels(tier)
             is_option &= labels[rows] == labels[rows[0]]
         rows = rows[is_option]
-        return int(rows[np.argmin(fits[rows])])
+        order = np.lexsort([column[rows] for column in reversed(columns)])
+        return int(rows[order[0]]) if len(rows) else units[0]
 
     def _pods_per_node(self, shares: Sequence[_Share]) -> PodsPerNode:
         self.leader_position = next((share.unit for share in shares if share.has_leader), None)

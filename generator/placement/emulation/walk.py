@@ -22,7 +22,9 @@ from generator.placement.cluster.min_cover import fill_in_order
 from generator.placement.emulation.balanced import BalancedShares
 from generator.placement.emulation.candidates import CandidateDomains, Scope, ScopeBuilder, UnitRef
 from generator.placement.emulation.level_descent import LevelDescent, PodsPerNode
+from generator.placement.emulation.slice_counts import SliceCounts
 from generator.placement.explain import unit_name
+from generator.placement.groups import GangGroup
 from generator.placement.presets import PRESETS, DomainSort, FlatFill, PlacementWalk
 from generator.placement.problem.constraints import satisfies_rules
 from generator.placement.problem.domain_capacity import GroupCapacity, units_inside
@@ -63,7 +65,7 @@ def place_by_walk(problem: Problem, budget: Budget) -> PlacementCandidate | None
     pods = walker.place_minimum() if walk.starts_with_minimum else walker.place_most(budget)
     if pods is None:
         return None
-    rows = tuple(tuple(sorted(positions)) for positions in pods)
+    rows = _in_index_order(problem, pods)
     objective = Objective(problem, rows, 0)
     return PlacementCandidate(
         rows, objective, is_proved=True, make_details=walker.describe_candidates
@@ -82,12 +84,41 @@ def _is_walkable(problem: Problem, walk: PlacementWalk) -> bool:
     """Return whether pods can be counted per domain without tracking single slices."""
     groups, evictable = problem.request.groups, problem.evictable
     layers = [layer for group in groups for layer in group.slices]
-    is_plain = not any(layer.has_short or layer.is_indexed for layer in layers)
+    is_plain = all(
+        not (layer.has_short or layer.is_indexed)
+        or (walk.fills_by_level and _may_be_partial(group))
+        for group in groups
+        for layer in group.slices
+    )
     if walk.fills_by_level:  # Kueue has neither.
         is_plain &= not any(layer.is_spread for layer in layers)
         is_plain &= not any(group.multiples for group in groups)
     grows_in_slices = bool(problem.own_pods.positions) and any(layer.tier for layer in layers)
     return is_plain and not (problem.request.strategies or evictable or grows_in_slices)
+
+
+def _may_be_partial(group: GangGroup) -> bool:
+    """Return whether the last slice of a group may be short, and stays in one domain."""
+    (first, *others) = group.slices
+    return not others and first.tier is not None and first.has_short and first.is_indexed
+
+
+def _in_index_order(problem: Problem, pods: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
+    """Return the positions of each group's pods in tree order, the domain of a short slice last."""
+    rows: list[tuple[int, ...]] = []
+    for group, positions in zip(problem.request.groups, pods, strict=True):
+        row = np.sort(np.array(positions, dtype=np.int64))
+        for layer in group.slices:
+            rest = len(row) % layer.size
+            if layer.is_indexed and rest:
+                units = problem.snapshot.levels.unit_of_node[
+                    problem.snapshot.levels.height_of(layer.tier)
+                ][row]
+                found, counts = np.unique(units, return_counts=True)
+                last = found[counts % layer.size == rest][:1]
+                row = row[np.argsort(np.isin(units, last), kind="stable")]
+        rows.append(tuple(row.tolist()))
+    return tuple(rows)
 
 
 class Walker:
@@ -126,11 +157,11 @@ class Walker:
         if scope.members or scope.required is not None or not scope.preferred:
             return None
         start = self._target(UnitRef(self._levels.root, 0), counts)
-        capacity, num_pods = (
-            self._candidates.capacity_of(scope, start.free),
-            counts[scope.groups[-1]],
-        )
-        counted = LevelDescent(capacity, self._walk, starts_small=False)
+        num_pods = counts[scope.groups[-1]]
+        capacity = self._candidates.capacity_of(scope, start.free)
+        counted = SliceCounts(capacity, num_pods)
+        if counted.partial_pods:
+            return None
         shares = BalancedShares(capacity, counted, min(scope.preferred), num_pods, budget)
         for share in shares.find_shares() or ():
             inner = scope if share.has_leader else scope._replace(groups=scope.groups[-1:])
@@ -185,7 +216,7 @@ class Walker:
             target = self._target(place, counts)._replace(ranks=ranks)
             if not self._place_scope(self._scope, target):
                 continue
-            if satisfies_rules(self._problem, target.pods):
+            if satisfies_rules(self._problem, _in_index_order(self._problem, target.pods)):
                 if grown_counts is not None:
                     self._grow(grown_counts, target)
                 return target.pods
@@ -230,9 +261,9 @@ class Walker:
         """Share the pods of a group, and of its leader, among the nodes of a domain."""
         place, counts, free, pods, _ = target
         *leaders, group = scope.groups
-        capacity = self._candidates.capacity_of(scope, free)
         num_pods = counts[group]
-        if int(capacity.slots_beside_leader[place.tier][place.unit]) < num_pods:
+        capacity = self._candidates.capacity_of(scope, free, num_pods)
+        if int(capacity.room[place.tier][place.unit]) < num_pods:
             return False
         shares, leader_position = self._share_pods(scope, capacity, target, is_pooled=is_pooled)
         if shares is None:
@@ -264,10 +295,10 @@ class Walker:
                 return filler.fill_by_rank(place.tier, place.unit, target.ranks), None
             return filler.fill(place.tier, place.unit), None
         is_open = not scope.named_tiers and not self._scope.named_tiers
-        descent = LevelDescent(capacity, self._walk, starts_small=is_open)
+        descent = LevelDescent(capacity, self._walk, num_pods, starts_small=is_open)
         if is_open and not self._problem.request.groups[capacity.group].slices:
-            return descent.scatter(num_pods), descent.leader_position
-        shares = descent.fill(place.tier, place.unit, num_pods, is_pooled=is_pooled)
+            return descent.scatter(), descent.leader_position
+        shares = descent.fill(place.tier, place.unit, is_pooled=is_pooled)
         return shares, descent.leader_position
 
     def _finest_named_tier(self, scope: Scope) -> int:

@@ -53,6 +53,16 @@ class GroupCapacity:
         """Pods that fit each node beside the leader, as passed."""
         self.request_shares: Sequence[FloatArray] = ()
         """Per tier and unit: share of the free resources that the whole request takes."""
+        self.room_beside_partial: Sequence[IntArray] = ()
+        """Per tier and unit: pods beside the leader, a partial slice included; empty without one.
+
+        `NONE_FITS` where the partial slice does not fit.
+        """
+
+    @property
+    def room(self) -> Sequence[IntArray]:
+        """Per tier and unit: pods that fit beside the leader, in whole slices and a partial one."""
+        return self.room_beside_partial or self.slots_beside_leader
 
     def _round_down(self, counts: IntArray, tier: int) -> IntArray:
         """Return counts rounded down to what multiples and slices of a tier allow."""
@@ -131,8 +141,10 @@ class GroupCapacity:
     def _sort_values(self, tier: int, by: SortKey, num_pods: int) -> list[IntArray | FloatArray]:
         """Return the values by which all units of a tier are compared, smaller first."""
         if by in {SortKey.TIGHT, SortKey.ROOMY}:
-            slots = self.slots_beside_leader[tier]
-            return [slots if by is SortKey.TIGHT else -slots, self._slots_of_inner_slices(tier)]
+            rows = [self.room_beside_partial] if self.room_beside_partial else []
+            columns = [row[tier] for row in (*rows, self.slots_beside_leader)]
+            sign = 1 if by is SortKey.TIGHT else -1
+            return [*(sign * column for column in columns), self._slots_of_inner_slices(tier)]
         if by is SortKey.FULLEST:
             return [-self.request_shares[tier], name_ranks(self.problem, tier)]
         if by is SortKey.USER_RULES:
