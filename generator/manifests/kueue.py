@@ -1,7 +1,7 @@
 """Translates Jobs, JobSets, Workloads and pod groups with Kueue's topology annotations.
 
-Source: kubernetes-sigs/kueue, apis/kueue/v1beta2 (PodSetTopologyRequest) and the guide to
-topology-aware scheduling.
+Source: kubernetes-sigs/kueue 0.20, apis/kueue/v1beta2 (PodSetTopologyRequest), its validation in
+pkg/controller/jobframework (tas_validation.go), and the guide to topology-aware scheduling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
 from generator.placement.presets import Preset
-from topology.model.errors import PlacementRequestError
+from topology.model.errors import PlacementRequestError, show
 
 PREFIX: Final = "kueue.x-k8s.io/"
 _GROUP_OF_WORKLOADS: Final = "kueue.x-k8s.io"
@@ -29,12 +29,15 @@ _LAYERS: Final = "podset-slice-required-topology-constraints"
 _GROUP: Final = "podset-group-name"
 _RANK: Final = "pod-group-pod-index"
 _MIN_PARALLELISM: Final = "job-min-parallelism"
+_SPREADING: Final = "podset-topology-spreading"
+_MAX_NOT_READY: Final = "pod-group-max-not-ready-count"
 _FIELDS: Final = {
     _REQUIRED: "required",
     _PREFERRED: "preferred",
     _UNCONSTRAINED: "unconstrained",
     _SLICE: "podSetSliceRequiredTopology",
     _SIZE: "podSetSliceSize",
+    _LAYERS: "podsetSliceRequiredTopologyConstraints",
     _GROUP: "podSetGroupName",
 }
 """Annotations of pods, and the fields of a Workload that they become."""
@@ -67,6 +70,8 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         minimum = workload.owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
         if minimum is not None:
             row["min"] = min(minimum, pods.count)
+        _allow_partial_slice(row)
+        _note_other_annotations(pods.annotations)
         groups.append(row)
     _link_leaders(workload.sets, groups)
     spec = {
@@ -141,6 +146,30 @@ def _parse_tiers(annotations: _TopologyAnnotations) -> dict[str, Any]:
     return tiers | {"slices": layers} if layers else tiers
 
 
+def _allow_partial_slice(row: dict[str, Any]) -> None:
+    """Let the last slice be short where Kueue 0.20 does: with one layer, and pods for one slice."""
+    layers = row.get("slices", [])
+    if len(layers) != 1 or layers[0]["size"] > row["count"]:
+        return
+    if row["count"] % layers[0]["size"] or row.get("min", row["count"]) < row["count"]:
+        layers[0] |= {"remainder": "short", "indexed": True}
+
+
+def _note_other_annotations(annotations: Field) -> None:
+    """Say why an annotation of Kueue 0.20 has no effect on the placement of this gang."""
+    spreading = annotations.get(PREFIX + _SPREADING)
+    if spreading.exists:
+        # It stays unread, so it is listed among the fields that may matter.
+        spreading.note(
+            "limits the share of other workloads in each domain, which the request does not list; "
+            "Kueue follows it with the feature gate TASTopologySpreading"
+        )
+    not_ready = annotations.get(PREFIX + _MAX_NOT_READY)
+    if not_ready.exists:
+        count = show(str(not_ready.raw()))
+        not_ready.note(f"no effect on placement: all pods get a place, {count} may be not ready")
+
+
 def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:
     """Return the layers of slices, coarse to fine."""
     tier, size = annotations.find_tier(_SLICE), annotations.get(_SIZE).integer_from_text()
@@ -159,12 +188,11 @@ def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:
 
 
 def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any]]:
-    rows = _decode_list(field)
+    rows = _list_layers(field)
     if not 1 <= len(rows) <= _MAX_LAYERS:
         raise field.build_error(f"expected 1 to {_MAX_LAYERS} layers")
     layers: list[dict[str, Any]] = []
-    for index, row in enumerate(rows):
-        layer = Field(row, f"{field.path}[{index}]", field.notes)
+    for layer in rows:
         size = layer.get("size").optional_integer(minimum=1)
         tier = levels.find_tier(layer.get("topology"))
         if size is None or not tier:
@@ -173,19 +201,21 @@ def _parse_listed_layers(field: Field, levels: LevelNames) -> list[dict[str, Any
     return layers
 
 
-def _decode_list(field: Field) -> Sequence[object]:
-    """Return the list in an annotation with JSON.
+def _list_layers(field: Field) -> list[Field]:
+    """Return the items of a list in a Workload, or of an annotation with a list in JSON.
 
     Raises:
         PlacementRequestError: it is not a list.
     """
+    if isinstance(field.value, list):
+        return field.items()
     try:
         rows = json.loads(field.text())
     except (ValueError, RecursionError) as error:
         raise field.build_error("expected a list in JSON") from error
     if not isinstance(rows, list):
         raise field.build_error("expected a list in JSON")
-    return rows
+    return [Field(row, f"{field.path}[{index}]", field.notes) for index, row in enumerate(rows)]
 
 
 def _link_leaders(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> None:

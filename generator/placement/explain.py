@@ -145,7 +145,7 @@ def _no_fit_reason(problem: Problem) -> Reason:
     else:
         name = names[tier]
     fits = int(capacity.usable_slots[tier].max()) // size
-    return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=needed // size, unit=unit)
+    return Reason(ReasonKind.NO_FIT, tier=name, fits=fits, needed=-(-needed // size), unit=unit)
 
 
 def _coarsest_layer(group: GangGroup) -> SliceLayer | None:

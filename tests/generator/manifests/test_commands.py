@@ -86,6 +86,9 @@ def test_it_places_whole_nodes_for_sbatch(scene: Scene) -> None:
     ("case", "code"),
     [
         ("kueue-job-required", ExitCode.SKIPPED),
+        ("kueue-leader-slices", ExitCode.OK),
+        ("kueue-other-annotations", ExitCode.SKIPPED),
+        ("kueue-partial-slices", ExitCode.OK),
         ("sbatch-script", ExitCode.SKIPPED),
         ("volcano-job-tier-number", ExitCode.OK),
     ],

@@ -121,6 +121,36 @@ def test_it_refuses_slices_defined_in_two_ways() -> None:
         spec_of(job(annotations=annotations))
 
 
+PARTIAL = {"remainder": "short", "indexed": True}
+
+
+@pytest.mark.parametrize(
+    ("count", "minimum", "layers", "expected"),
+    [
+        pytest.param(10, None, [4], PARTIAL, id="a count that slices do not divide"),
+        pytest.param(8, None, [4], {}, id="whole slices"),
+        pytest.param(8, "7", [4], PARTIAL, id="a minimum below whole slices"),
+        pytest.param(8, "8", [4], {}, id="a minimum of all pods"),
+        pytest.param(3, None, [4], {}, id="fewer pods than one slice"),
+        pytest.param(10, None, [4, 2], {}, id="two layers"),
+    ],
+)
+def test_it_lets_a_slice_of_kueue_be_short_for(
+    count: int, minimum: str | None, layers: list[int], expected: dict[str, Any]
+) -> None:
+    rows = [
+        {"topology": tier, "size": size}
+        for tier, size in zip(("spine", "leaf"), layers, strict=False)
+    ]
+    annotations = {f"{KUEUE}podset-slice-required-topology-constraints": json.dumps(rows)}
+    manifest = job(parallelism=count, annotations=annotations)
+    if minimum is not None:
+        manifest["metadata"]["annotations"] = {f"{KUEUE}job-min-parallelism": minimum}
+    first, *others = spec_of(manifest)["groups"][0]["slices"]
+    assert first == {"size": 4, "tier": "spine"} | expected
+    assert not any(PARTIAL.keys() & layer.keys() for layer in others)
+
+
 def test_it_sets_no_tier_for_an_unconstrained_gang() -> None:
     group = spec_of(job(annotations={f"{KUEUE}podset-unconstrained-topology": "true"}))["groups"][0]
     assert not {"required", "preferred", "slices"} & group.keys()
