@@ -10,7 +10,7 @@ from tests.daemonset.tools import DEADLINE_S, find_tool, run
 from tests.effort import first_of
 from tests.repository import ROOT
 
-MINORS = range(30, 37)
+MINORS = range(30, 38)
 # Of a kind without a schema there is but a warning.
 UNKNOWN = re.compile(r"^WARN .* find schema for kind (\w+) ", re.MULTILINE)
 FOREIGN = {

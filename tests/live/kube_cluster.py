@@ -1,4 +1,4 @@
-"""A cluster with the scheduler of Kubernetes and its topology-aware gangs (alpha in 1.36)."""
+"""A cluster with the scheduler of Kubernetes and its gangs: topology-aware in alpha in 1.37."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.lab.programs import Program
 from tests.lab.wait import wait_until
 from tests.live.gangs import HOST_LABEL, Gang, add_ready_node, find_pod_number
 
-_FEATURES = ("GenericWorkload", "GangScheduling", "TopologyAwareWorkloadScheduling")
+_FEATURES = ("GenericWorkload", "TopologyAwareWorkloadScheduling")
 GATES = f"--feature-gates={','.join(f'{name}=true' for name in _FEATURES)}"
-GROUPS = "scheduling.k8s.io/v1alpha2"
+GROUPS = "scheduling.k8s.io/v1beta1"
 DEADLINE_S = 60
 _GANG_LABEL = "gang"
 
@@ -97,7 +97,7 @@ class KubeCluster:
     def _is_refused(self, gang: str) -> bool:
         status = self.api.expect("GET", f"{self._groups}/{gang}").get("status", {})
         return any(
-            row["type"] == "PodGroupScheduled" and row["status"] == "False"
+            row["type"] == "PodGroupInitiallyScheduled" and row["status"] == "False"
             for row in status.get("conditions", ())
         )
 
