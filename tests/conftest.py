@@ -31,27 +31,21 @@ _SERVED = frozenset(
     {
         "daemonset/test_agent_rights",
         "daemonset/test_generator_rights",
-        "daemonset/test_installing",
         "daemonset/test_sweeper_rights",
         "kube/test_agent_publishing",
         "kube/test_applier",
-        "kube/test_cluster",
         "kube/test_crds_server",
-        "kube/test_doctor",
         "kube/test_events",
         "kube/test_every_output",
         "kube/test_exports",
-        "kube/test_forged_sweeps",
         "kube/test_history_object",
-        "kube/test_label_adoption",
-        "kube/test_outputs",
         "kube/test_reservations",
         "kube/test_tokens",
         "kube/test_topologies_in_use",
     }
 )
-"""Modules about what the API server accepts, refuses, owns, prints and reviews. The other tests of
-a cluster are about time and failures, which no version of Kubernetes changes."""
+"""Modules about what the API server itself accepts, refuses, owns, records and reviews. The other
+tests of a cluster are about time, failures and commands."""
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -6,7 +6,7 @@ that is then in use, and up to 100 for its pods of the gang. kube-scheduler take
 those with the best score; here it is the first in tree order. Inner groups are placed the same way
 inside the domain of the outer one.
 
-Source: kubernetes v1.36.3, pkg/scheduler/schedule_one_podgroup.go and the plugins topologyaware,
+Source: kubernetes v1.37.2, pkg/scheduler/schedule_one_podgroup.go and the plugins topologyaware,
 noderesources (placementScorer) and podgrouppodscount.
 """
 
