@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from generator.kube.lease import LeaseRecord, parse_lease, render_lease, render_micro_time
+from generator.kube.lease import Leader, LeaseRecord, parse_lease, render_lease, render_micro_time
 from generator.kube.resources import LEASES
 from generator.kube.transport import KubeRequest, Transport, decode_object
 from runtime.retry import RefusalStreak, WaitContext
@@ -138,10 +138,9 @@ class Elector:
         return "" if self._observed is None else self._observed.version
 
     @property
-    def leader_address(self) -> str:
-        """The leader's address in the lease as last seen; empty without a leader or an address."""
-        record = None if self._observed is None else self._observed.record
-        return record.address if record is not None and record.holder else ""
+    def leader(self) -> Leader | None:
+        """The leader in the lease as last seen; None without one."""
+        return None if self._observed is None else self._observed.record.leader
 
     def run(self, *, on_gained: Callable[[int], None], on_lost: Callable[[], None]) -> None:
         """Try until a stop is requested, then release the lease if we hold it.

@@ -5,16 +5,39 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from ipaddress import ip_address
+from typing import Any, Final, NamedTuple
 
 from generator.kube.resources import LEASES
-from topology.model.errors import KubeUnavailable
+from runtime.values import parse_address
+from topology.model.errors import ConfigError, KubeUnavailable
 
 LEASE_NAME: Final = "toponaut-generator"
 """The name of the Lease of the leader, which alone writes."""
 ADDRESS_ANNOTATION: Final = "toponaut.io/address"
 MAX_DURATION_S: Final = 600
 """A longer duration in a lease is cut to this."""
+
+
+class Leader(NamedTuple):
+    """The replica that holds the lease."""
+
+    name: str
+    """Its identity without the random part: the name of its pod."""
+    address: str
+    """`HOST:PORT` at which it answers calls; empty if it answers none, as a command does."""
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether other machines can reach the address: it is a name, or no loopback address."""
+        try:
+            host = parse_address(self.address).host
+        except ConfigError:
+            return False
+        try:
+            return not ip_address(host).is_loopback
+        except ValueError:
+            return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +54,12 @@ class LeaseRecord:
     """When the holder acquired it; only for people."""
     address: str = ""
     """`HOST:PORT` at which the holder answers calls; empty if it publishes none."""
+
+    @property
+    def leader(self) -> Leader | None:
+        """The leader; None without a holder."""
+        name = self.holder.rpartition("_")[0] or self.holder
+        return Leader(name, self.address) if self.holder else None
 
 
 def parse_lease(document: Mapping[str, Any]) -> tuple[LeaseRecord, str]:

@@ -17,6 +17,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from generator.kube.applier import Applier, RetryPolicy
 from generator.kube.cache import Cache
+from generator.kube.lease import Leader
 from generator.kube.paged_list import list_into_cache
 from generator.kube.reflector import Reflector
 from generator.kube.resources import RESERVATIONS
@@ -51,8 +52,8 @@ class Leadership(NamedTuple):
     """Seconds for which this replica may still write, 0 or less if it may not."""
     epoch: Callable[[], int]
     """Transitions of the lease."""
-    leader_address: Callable[[], str]
-    """Address of the leader's service, empty if no leader is known."""
+    find_leader: Callable[[], Leader | None]
+    """The replica that leads, None if none is known to lead."""
 
 
 class _LeaderTerm(NamedTuple):
@@ -154,11 +155,7 @@ class ClusterReservations:
     def find_write_refusal(self) -> Refusal | None:
         """Return why no write is possible here: another replica leads, or the CRD is missing."""
         if self._leadership.left_s() <= 0:
-            leader = self._leadership.leader_address()
-            if leader:
-                problem = f"another replica leads: send the request to {leader}"
-                return Refusal(RefusalKind.NOT_LEADER, problem, leader=leader)
-            return Refusal(RefusalKind.NO_LEADER, "no replica is known to lead; try again")
+            return _refuse_follower(self._leadership.find_leader())
         if not self._reflector.is_synced:
             reason = self._reflector.problem or "they are not listed yet"
             return Refusal(RefusalKind.STORE, f"reservations are not known: {reason}")
@@ -286,6 +283,21 @@ class ClusterReservations:
             self._own_writes.record(object_.name, object_.version, object_)
         for deleted in {object_.name for object_ in self._read_stored()}.difference(listed):
             self._own_writes.record(deleted, version, None)
+
+
+def _refuse_follower(leader: Leader | None) -> Refusal:
+    """Return why a replica that does not lead writes nothing, and where a caller can turn."""
+    if leader is None or not leader.address:
+        return Refusal(RefusalKind.NO_LEADER, "no replica is known to lead; try again")
+    name, address = show(leader.name, 253), show(leader.address, 300)
+    if leader.is_remote:
+        problem = f"replica {name} leads: send the request to {address}"
+        return Refusal(RefusalKind.NOT_LEADER, problem, leader=leader.address)
+    problem = (
+        f"replica {name} leads, and answers only on its own machine, at {address}: send the "
+        f"request there; to a pod, through kubectl port-forward pod/{name}"
+    )
+    return Refusal(RefusalKind.NOT_LEADER, problem)
 
 
 def parse_stored(document: Mapping[str, Any]) -> StoredReservation:

@@ -114,6 +114,11 @@ class ReservationLedger:
             return None
         return self._read_cached(capacity).snapshot
 
+    def find_leader(self) -> str:
+        """Return the address of the replica that can write; empty if it is this one, or unknown."""
+        refusal = self._store.find_write_refusal()
+        return refusal.leader if refusal is not None else ""
+
     def publish(self, snapshot: Snapshot, pods: Sequence[BoundPod] = ()) -> None:
         """Publish a new state of the cluster.
 

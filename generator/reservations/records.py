@@ -114,7 +114,7 @@ class RefusalKind(StrEnum):
     """A released or expired reservation cannot be confirmed."""
     NOT_HOLDER = "not-holder"
     NOT_LEADER = "not-leader"
-    """Another replica leads, and its address is known."""
+    """Another replica leads."""
     NO_LEADER = "no-leader"
     NO_TREE = "no-tree"
     FULL = "full"
@@ -133,7 +133,7 @@ class Refusal(NamedTuple):
     field: str = ""
     """The invalid field of the request; empty if no field is invalid."""
     leader: str = ""
-    """`HOST:PORT` of the leader, if another replica leads."""
+    """`HOST:PORT` of the leader, if another replica leads and other machines can reach it."""
 
 
 class ReservedTotals(NamedTuple):

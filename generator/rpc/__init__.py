@@ -3,6 +3,7 @@
 server: `PlacementServer` binds the address and registers the services.
 placement_service: the calls of PlacementService except those about reservations.
 reservation_service: Reserve, Confirm and Release.
+forwarded_calls: sends calls that a follower cannot answer to the leader.
 topology_service: the calls of TopologyService: tree, watches, findings.
 interfaces: `ReservationCalls`, which the placement service needs from outside.
 published_state: `PublishedState`, the snapshot, findings and recent trees that queries read.

@@ -15,6 +15,8 @@ MAX_OTHER_STREAMS: Final = 16
 """Streams of health and reflection."""
 MAX_CALLS: Final = 64 + MAX_STREAMS + MAX_OTHER_STREAMS
 """Calls that are served or wait, including streams; gRPC refuses further calls at once."""
+MAX_FORWARDED: Final = 8
+"""Calls of a follower that wait for the leader, so that threads are left for placement."""
 MAX_UNREAD_BYTES: Final = 128 * 1024 * 1024
 """Of answers that clients have not read yet."""
 STALL_S: Final = 20.0

@@ -20,6 +20,7 @@ from grpc_reflection.v1alpha import reflection
 from generator.reconcile.result import OnQuery, QueryResult
 from generator.rpc.auth.authentication import Authentication, TokenCheck
 from generator.rpc.auth.loopback import parse_listen_address, parse_loopback_address
+from generator.rpc.auth.tls import ServerCertificates
 from generator.rpc.calls import CallInterceptor
 from generator.rpc.grpc_log import filter_parse_errors
 from generator.rpc.interfaces import ReservationCalls
@@ -46,7 +47,7 @@ _OPTIONS: Final = (
 class ServerSecurity(NamedTuple):
     """How clients verify the server, and how the server authenticates clients."""
 
-    credentials: grpc.ServerCredentials | None = None
+    certificates: ServerCertificates | None = None
     """None: no TLS, so the server listens on loopback only."""
     tokens: TokenCheck | None = None
     """None: no token is required."""
@@ -82,9 +83,9 @@ class PlacementServer:
             ConfigError: the address is malformed, in use, or not loopback without TLS.
         """
         filter_parse_errors()
-        is_open = security.credentials is not None
+        credentials = security.certificates.credentials if security.certificates else None
         listen_address = (
-            parse_listen_address(address) if is_open else parse_loopback_address(address)
+            parse_listen_address(address) if credentials else parse_loopback_address(address)
         )
         self._published = published
         self._stall_watch = StallWatch()
@@ -104,7 +105,7 @@ class PlacementServer:
             TopologyServicer(published, clock),
         )
         try:
-            self.address = _bind_address(self._server, listen_address, security.credentials)
+            self.address = _bind_address(self._server, listen_address, credentials)
             """The bound address, with the real port."""
         except ConfigError:
             self._stall_watch.stop()

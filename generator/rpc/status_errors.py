@@ -41,6 +41,7 @@ class FailureKind(StrEnum):
     NOT_HOLDER = "NOT_HOLDER"
     NOT_LEADER = "NOT_LEADER"
     NO_LEADER = "NO_LEADER"
+    LEADER_UNREACHABLE = "LEADER_UNREACHABLE"
     RESERVATIONS_FULL = "RESERVATIONS_FULL"
     CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
     STORE_UNAVAILABLE = "STORE_UNAVAILABLE"
@@ -66,6 +67,7 @@ _CODES: Final = {
     FailureKind.NOT_HOLDER: grpc.StatusCode.PERMISSION_DENIED,
     FailureKind.NOT_LEADER: grpc.StatusCode.FAILED_PRECONDITION,
     FailureKind.NO_LEADER: grpc.StatusCode.UNAVAILABLE,
+    FailureKind.LEADER_UNREACHABLE: grpc.StatusCode.UNAVAILABLE,
     FailureKind.RESERVATIONS_FULL: grpc.StatusCode.RESOURCE_EXHAUSTED,
     FailureKind.CHANGED_MEANWHILE: grpc.StatusCode.ABORTED,
     FailureKind.STORE_UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
@@ -78,6 +80,7 @@ TRANSIENT_KINDS: Final = frozenset(
         FailureKind.OVERLOADED,
         FailureKind.STOPPING,
         FailureKind.NO_LEADER,
+        FailureKind.LEADER_UNREACHABLE,
         FailureKind.RESERVATIONS_FULL,
         FailureKind.CHANGED_MEANWHILE,
         FailureKind.STORE_UNAVAILABLE,
@@ -95,7 +98,7 @@ class CallFailure(NamedTuple):
     field: str = ""
     """Path of the invalid field, such as `spec.groups[0].count`."""
     leader: str = ""
-    """`HOST:PORT` of the leader, which can serve the call; in the metadata of ErrorInfo."""
+    """`HOST:PORT` of the leader, if other machines can reach it; in the metadata of ErrorInfo."""
     reservation: str = ""
     """Id of the reservation concerned, in ResourceInfo."""
 
@@ -157,11 +160,16 @@ def decode_failure(call: grpc.Call) -> CallFailure | None:
         _ = detail.Unpack(info) or detail.Unpack(bad_request) or detail.Unpack(resource)
     if info.domain != ERROR_DOMAIN or info.reason not in set(FailureKind):
         return None
-    for violation in bad_request.field_violations:
-        return CallFailure(FailureKind(info.reason), violation.description, violation.field)
-    leader, reservation = info.metadata.get("leader", ""), resource.resource_name
-    kind = FailureKind(info.reason)
-    return CallFailure(kind, status.message, leader=leader, reservation=reservation)
+    field, problem = "", status.message
+    for violation in bad_request.field_violations[:1]:
+        field, problem = violation.field, violation.description
+    return CallFailure(
+        FailureKind(info.reason),
+        problem,
+        field,
+        leader=info.metadata.get("leader", ""),
+        reservation=resource.resource_name,
+    )
 
 
 def _pack_detail(detail: Message) -> any_pb2.Any:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 
 from generator.reconcile.result import OnQuery, OnRound, RoundOutcome
 from generator.rpc.auth.authentication import TokenCheck
-from generator.rpc.auth.tls import ServerCertificates
+from generator.rpc.auth.tls import OVERLAP_S, ServerCertificates
 from generator.rpc.server import ServerSecurity
 from generator.server.health import Heartbeat, build_health_pages
 from generator.server.settings import EndpointSettings
@@ -94,8 +94,11 @@ class Endpoints:
         self.on_query: OnQuery = metrics.on_query
         """Called with the result of each placement query."""
         tokens = replica.token_check if replica else None
-        credentials = ServerCertificates(settings.tls).credentials if settings.tls else None
-        self.security = ServerSecurity(credentials, tokens)
+        overlap_s = OVERLAP_S if replica else 0.0
+        certificates = (
+            ServerCertificates(settings.tls, overlap_s=overlap_s) if settings.tls else None
+        )
+        self.security = ServerSecurity(certificates, tokens)
         """Certificates and token check of the gRPC port."""
         self._servers: list[PageServer] = []
         try:

@@ -78,7 +78,7 @@ class Replica:
             leadership=Leadership(
                 self._lease_left_s,
                 epoch=lambda: self.elector.epoch,
-                leader_address=lambda: self.elector.leader_address,
+                find_leader=lambda: self.elector.leader,
             ),
             on_change=self._notify,
         )
@@ -142,7 +142,7 @@ class Replica:
             self.transport.close()
 
     def advertise(self, address: str) -> None:
-        """Publish the address of this replica in the lease; followers send writes to the leader.
+        """Publish the address of this replica in the lease; followers forward calls to the leader.
 
         Args:
             address: as bound. A wildcard address is replaced by the pod's address.

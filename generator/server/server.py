@@ -30,9 +30,10 @@ from generator.reconcile.write_request import WriteSettings, always_leader
 from generator.reservations.ledger import ReservationLedger
 from generator.reservations.sqlite import FILE_NAME, SqliteReservations
 from generator.reservations.store import ReservationStore
+from generator.rpc.forwarded_calls import ForwardedCalls
 from generator.rpc.published_state import PublishedState
 from generator.rpc.reservation_service import ReservationServicer
-from generator.rpc.server import PlacementServer
+from generator.rpc.server import PlacementServer, ServerSecurity
 from generator.server.endpoints import Endpoints
 from generator.server.history_backup import PERIOD_S, BackupStore, HistoryBackup
 from generator.server.loop import LoopConfig, ReconcileLoop
@@ -179,12 +180,16 @@ class GeneratorServer:
         endpoints.add_reservation_metrics(reservations.count_reserved)
         self._endpoints = endpoints
         self._history, self._backup = _open_history(settings, backend, self._now)
+        local_calls = ReservationServicer(reservations)
+        self._forwarded_calls = _build_forwarded_calls(
+            local_calls, reservations, endpoints.security
+        )
         self._server = PlacementServer(
             settings.listen,
             published,
             security=endpoints.security,
             on_query=endpoints.on_query,
-            reservation_calls=ReservationServicer(reservations),
+            reservation_calls=self._forwarded_calls or local_calls,
         )
 
         self._loop: ReconcileLoop | None = None
@@ -245,6 +250,8 @@ class GeneratorServer:
         self._backend.stop_writing()
         self._stop_page()
         self._server.stop(deadline_s=SHUTDOWN_S / 2)
+        if self._forwarded_calls is not None:
+            self._forwarded_calls.close()
         ended = [
             job.stop(deadline_s=max(0.0, ends_at - time.monotonic())) for job in self._schedules
         ]
@@ -345,6 +352,20 @@ def report_address(address: str, ready_file: Path | None) -> None:
     log.info("generator ready", extra={"address": address})
     if ready_file is not None:
         write_whole_file(ready_file, f"{address}\n")
+
+
+def _build_forwarded_calls(
+    local: ReservationServicer, reservations: ReservationLedger, security: ServerSecurity
+) -> ForwardedCalls | None:
+    """Return what forwards calls to the leader; None without TLS, which no leader is reached by."""
+    if security.certificates is None:
+        return None
+    return ForwardedCalls(
+        local,
+        reservations.find_leader,
+        security.certificates,
+        has_tokens=security.tokens is not None,
+    )
 
 
 def _open_history(

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from time import monotonic
 from uuid import uuid4
 
+from generator.kube.lease import Leader
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import Transport
 from generator.objects.reservation import ReservationPhase
@@ -39,7 +40,7 @@ class Seat:
 
     epoch: int = 1
     left_s: float = 30.0
-    leader: str = ""
+    leader: Leader | None = None
 
 
 @dataclass

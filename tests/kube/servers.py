@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
@@ -218,14 +219,18 @@ class Cluster:
 class Generator:
     """A running replica."""
 
-    def __init__(self, cluster: Cluster, folder: Path, url: str, *words: str) -> None:
+    def __init__(
+        self, cluster: Cluster, folder: Path, url: str, *words: str, env: Mapping[str, str]
+    ) -> None:
         """Start it."""
         self.name = f"replica-{secrets.token_hex(3)}"
         self.log_file = folder / f"{self.name}.log"
         self.ready_file = folder / f"{self.name}.ready"
         kubeconfig = str(cluster.api.kubeconfig(WRITER, url=url))
         options = ("--kubeconfig", kubeconfig, "--namespace", cluster.namespace)
-        calls = ["--listen", "127.0.0.1:0", "--log-format", "json"]
+        calls = ["--log-format", "json"]
+        if "--listen" not in words:
+            calls += ["--listen", "127.0.0.1:0"]
         if "--tls-cert" not in words:
             calls.append("--insecure-loopback")
         argv = [sys.executable, "-m", "generator", "serve", "--kube", *options, *calls]
@@ -237,7 +242,7 @@ class Generator:
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,
-                env=os.environ | {"http_proxy": "http://127.0.0.1:1"},
+                env={**os.environ, "http_proxy": "http://127.0.0.1:1", **env},
             )
 
     @property
@@ -305,10 +310,14 @@ class Ports:
 
 @contextmanager
 def serving(
-    cluster: Cluster, folder: Path, *words: str, proxy: FaultProxy | None = None
+    cluster: Cluster,
+    folder: Path,
+    *words: str,
+    proxy: FaultProxy | None = None,
+    env: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[Generator]:
     """Run a replica, and check at the end that it did not fail."""
-    running = Generator(cluster, folder, proxy.url if proxy else "", *words)
+    running = Generator(cluster, folder, proxy.url if proxy else "", *words, env=env)
     try:
         yield running
     finally:

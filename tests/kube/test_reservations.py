@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 import yaml
 
+from generator.kube.lease import Leader
 from generator.kube.resources import RESERVATIONS
 from generator.kube.transport import KubeTransport
 from generator.objects.reservation import ReservationPhase as Phase
@@ -47,7 +48,8 @@ def refusal(answer: object) -> Refusal:
 def test_it_keeps_reservations_that_kubectl_and_every_replica_see(
     api: ApiServer, leader: Replica, transport: KubeTransport
 ) -> None:
-    with reserving(transport, Seat(left_s=0.0, leader="10.0.0.1:9810")) as follower:
+    seat = Seat(left_s=0.0, leader=Leader("generator-0", "10.0.0.1:9810"))
+    with reserving(transport, seat) as follower:
         made = leader.made(6)
         follower.await_phase(made.id, Phase.RESERVED)
         assert (leader.room(), follower.room()) == (2, 2)

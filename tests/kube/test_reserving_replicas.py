@@ -13,19 +13,24 @@ from generator.cli.exit_codes import ExitCode
 from generator.kube.resources import RESERVATIONS
 from generator.reservations.documents import render_spec, render_status
 from generator.reservations.records import HeldGroup, RankRun
-from generator.rpc.status_errors import FailureKind, decode_failure
+from generator.rpc.client.connection import is_transient
+from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
 from generator.rpc.toponaut.v1 import placement_pb2 as pb
 from generator.rpc.toponaut.v1 import placement_pb2_grpc
 from runtime.clock import utc_now
 from tests.generator.reservations.worlds import World
+from tests.generator.rpc.replicas import SERVICE_NAMES, Mount
 from tests.generator.scenes import PAIRS, Scene, run
+from tests.kube.accounts import AUDIENCE, create_accounts
 from tests.kube.conftest import WRITER
 from tests.kube.reservers import clear
 from tests.kube.servers import DEADLINE_S, Cluster, Generator, serving
 from tests.lab.api_server import ApiServer
+from tests.lab.certificates import Authority
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300), pytest.mark.xdist_group("kube serving")]
 
+AUTHORITY = Authority("ca")
 GPUS = {"nvidia.com/gpu": 8}
 GROUP = "scheduling.k8s.io/group-name"
 
@@ -46,37 +51,57 @@ def spec(gang: str, count: int) -> pb.PlacementSpec:
 
 
 class Caller:
-    """Calls one replica."""
+    """Calls one replica; with a token over TLS, else without both."""
 
-    def __init__(self, generator: Generator) -> None:
+    def __init__(self, generator: Generator, token: str = "") -> None:
         self._address = generator.address
+        self._metadata = (("authorization", f"Bearer {token}"),) if token else None
+
+    def _open(self) -> grpc.Channel:
+        if self._metadata is None:
+            return grpc.insecure_channel(self._address)
+        trust = grpc.ssl_channel_credentials(AUTHORITY.pem)
+        name = (("grpc.ssl_target_name_override", SERVICE_NAMES[0]),)
+        return grpc.secure_channel(self._address, trust, options=name)
 
     def reserve(self, gang: str, count: int, id_: str = "") -> pb.ReserveResponse:
         asked = pb.ReserveRequest(
             request_id=id_ or str(uuid4()), spec=spec(gang, count), ttl_s=3600
         )
-        with grpc.insecure_channel(self._address) as channel:
+        with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Reserve(asked, timeout=DEADLINE_S)
+            return stub.Reserve(asked, timeout=DEADLINE_S, metadata=self._metadata)
 
     def confirm(self, id_: str) -> pb.Reservation:
-        with grpc.insecure_channel(self._address) as channel:
+        with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
-            return stub.Confirm(pb.ConfirmRequest(id=id_), timeout=DEADLINE_S).reservation
+            return stub.Confirm(
+                pb.ConfirmRequest(id=id_), timeout=DEADLINE_S, metadata=self._metadata
+            ).reservation
 
     def fits(self, count: int) -> bool:
-        with grpc.insecure_channel(self._address) as channel:
+        with self._open() as channel:
             stub = placement_pb2_grpc.PlacementServiceStub(channel)
             asked = pb.PlaceRequest(spec=spec("ns/other", count))
-            return bool(stub.Place(asked, timeout=DEADLINE_S).placement.feasible)
+            return bool(
+                stub.Place(asked, timeout=DEADLINE_S, metadata=self._metadata).placement.feasible
+            )
 
 
-def refusal(caller: Caller) -> tuple[FailureKind, str]:
+def refusal(caller: Caller) -> CallFailure:
     with pytest.raises(grpc.RpcError) as caught:
         caller.reserve("ns/x", 1)
     failure = decode_failure(caught.value)  # type: ignore[arg-type]  # it is a call, too
     assert failure is not None
-    return failure.kind, failure.leader
+    return failure
+
+
+def order(cluster: Cluster, *replicas: Generator) -> list[Generator]:
+    """Return the replicas, the leader first, once each knows the tree."""
+    cluster.await_tree()
+    for one in replicas:
+        one.await_event("tree published")
+    return sorted(replicas, key=lambda one: not cluster.holder().startswith(one.name))
 
 
 def place(cluster: Cluster, file: Path, count: int) -> bool:
@@ -96,15 +121,14 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
 ) -> None:
     num = len(cluster.scene.hosts)
     with serving(cluster, tmp_path) as first, serving(cluster, tmp_path) as second:
-        cluster.await_tree()
-        for one in (first, second):
-            one.await_event("tree published")
-        is_first = cluster.holder().startswith(first.name)
-        leader, follower = (first, second) if is_first else (second, first)
+        leader, follower = order(cluster, first, second)
         cluster.await_that(
-            lambda: refusal(Caller(follower)) == (FailureKind.NOT_LEADER, leader.address),
-            "the follower says whom to ask",
+            lambda: refusal(Caller(follower)).kind is FailureKind.NOT_LEADER,
+            "the follower knows the leader",
         )
+        refused = refusal(Caller(follower))
+        assert refused.leader == "", "nobody else can use an address of loopback"
+        assert f"pod/{leader.name}" in refused.problem
         made = [Caller(leader).reserve(f"ns/g{at}", 2) for at in range(3)]
         Caller(leader).confirm(made[0].reservation.id)
         cluster.await_that(lambda: not Caller(follower).fits(num - 5), "the follower has seen it")
@@ -132,6 +156,48 @@ def test_it_passes_every_reservation_on_when_a_leader_is_killed(
         kubeconfig = cluster.api.kubeconfig(WRITER)
         ran = run("reservations", "--kube", "--kubeconfig", kubeconfig, "-o", "json")
         assert len(ran.document) == 3
+
+
+@pytest.mark.long
+def test_a_follower_reserves_through_the_leader_with_the_callers_token(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    accounts = create_accounts(cluster.api, cluster.namespace)
+    secret = Mount(tmp_path / "tls")
+    secret.deliver(AUTHORITY.issue(SERVICE_NAMES[0], *SERVICE_NAMES))
+    # As in the chart: all addresses, a certificate of the Service, and the address of the pod.
+    words = ["--listen", "0.0.0.0:0", "--tls-cert", str(secret.files.cert)]
+    words += ["--tls-key", str(secret.files.key), "--token-audience", AUDIENCE]
+    env = {"POD_IP": "localhost"}
+    with (
+        serving(cluster, tmp_path, *words, env=env) as first,
+        serving(cluster, tmp_path, *words, env=env) as second,
+    ):
+        leader, follower = order(cluster, first, second)
+        caller = Caller(follower, accounts.token("scheduler"))
+        made = caller.reserve("ns/a", 2)
+        assert made.reservation.phase == pb.RESERVATION_PHASE_RESERVED
+        (stored,) = cluster.items(RESERVATIONS)
+        assert stored["spec"]["holder"].endswith(f":{cluster.namespace}:scheduler")
+        assert caller.confirm(made.reservation.id).phase == pb.RESERVATION_PHASE_CONFIRMED
+        stranger = Caller(follower, accounts.token("stranger"))
+        assert refusal(stranger).kind is FailureKind.FORBIDDEN
+        leader.kill()
+        errors: list[grpc.RpcError] = []
+
+        def is_reserved() -> bool:
+            try:
+                caller.reserve("ns/b", 1, made.reservation.id[:-1] + "0")
+            except grpc.RpcError as error:
+                errors.append(error)
+                return False
+            return True
+
+        cluster.await_that(is_reserved, "the successor answers by itself")
+        assert all(map(is_transient, errors))
+        failures = [decode_failure(error) for error in errors]  # type: ignore[arg-type]  # calls
+        assert FailureKind.LEADER_UNREACHABLE in {one.kind for one in failures if one}
+        assert follower.events.count("unreachable leader appeared") == 1
 
 
 def test_it_counts_bound_pods_and_their_reservation_only_once(

@@ -44,13 +44,14 @@ class Authority:
         self.pem = made.sign(self._key, hashes.SHA256()).public_bytes(Encoding.PEM)
         """The certificate, for clients that trust it."""
 
-    def issue(self, common: str) -> tuple[bytes, bytes]:
-        """Return a new certificate for this name on loopback, and its key."""
+    def issue(self, common: str, *names: str, lasts: dt.timedelta = _DAY) -> tuple[bytes, bytes]:
+        """Return a new certificate and its key: for these DNS names, or else for loopback."""
         key = ec.generate_private_key(ec.SECP256R1())
         loopback = [ipaddress.ip_address(one) for one in ("127.0.0.1", "::1")]
         local = [x509.DNSName("localhost"), *map(x509.IPAddress, loopback)]
-        made = _builder(_name(common), self._name, key).add_extension(
-            x509.SubjectAlternativeName(local), critical=False
+        made = _builder(_name(common), self._name, key, lasts).add_extension(
+            x509.SubjectAlternativeName([x509.DNSName(name) for name in names] or local),
+            critical=False,
         )
         # From Python 3.13 on a certificate without it is refused.
         signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
@@ -78,7 +79,10 @@ def _name(common: str) -> x509.Name:
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    lasts: dt.timedelta = _DAY,
 ) -> x509.CertificateBuilder:
     now = dt.datetime.now(dt.UTC)
     return (
@@ -88,7 +92,7 @@ def _builder(
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _DAY)
-        .not_valid_after(now + _DAY)
+        .not_valid_after(now + lasts)
     )
 
 

@@ -287,9 +287,7 @@ def test_it_reports_an_unavailable_store_and_when_to_retry(service: Service) -> 
 def test_it_identifies_holders_by_their_token(tmp_path: Path) -> None:
     pki = Pki(tmp_path)
     world = World(cluster(num_nodes=2, slots=4, per_leaf=2))
-    security = ServerSecurity(
-        ServerCertificates(pki.files).credentials, Tokens({"alice": None, "bob": None})
-    )
+    security = ServerSecurity(ServerCertificates(pki.files), Tokens({"alice": None, "bob": None}))
     with (
         running(world, security) as address,
         grpc.secure_channel(address, grpc.ssl_channel_credentials(pki.ca.read_bytes())) as channel,
@@ -316,7 +314,7 @@ def test_it_identifies_holders_by_their_certificate(tmp_path: Path) -> None:
         pki.ca.read_bytes(), Path(key).read_bytes(), Path(cert).read_bytes()
     )
     with (
-        running(world, ServerSecurity(ServerCertificates(files).credentials)) as address,
+        running(world, ServerSecurity(ServerCertificates(files))) as address,
         grpc.secure_channel(address, proof) as channel,
     ):
         Service(world, channel).reserve()

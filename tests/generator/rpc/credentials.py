@@ -78,7 +78,7 @@ class Served:
 
     def __init__(self, files: TlsFiles, tokens: TokenCheck | None) -> None:
         self.results: list[QueryResult] = []
-        security = ServerSecurity(ServerCertificates(files).credentials, tokens)
+        security = ServerSecurity(ServerCertificates(files), tokens)
         self.server = PlacementServer(
             ANY_PORT,
             PublishedState(SNAPSHOT),

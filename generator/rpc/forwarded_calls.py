@@ -1,0 +1,244 @@
+"""Forwards calls that only the leader can answer from a follower to the leader.
+
+A caller behind a Service reaches any replica, and cannot call the leader's pod: it lacks a route to
+it, and the certificate lacks its address. So a follower sends the call on, with the caller's proof
+and what is left of the deadline, and returns the answer as it is.
+
+- The leader must present a certificate that the replicas share. Only then the follower sends it
+  anything, so no other server sees the caller's token.
+- The leader reviews the token itself. A caller that has proved a client certificate instead is
+  named by the follower; the leader believes the name only from a client with the replicas'
+  certificate.
+- A call is forwarded once. A replica that receives a forwarded call and does not lead refuses it.
+- A call ends with the caller's deadline, when the caller disconnects, and when another replica
+  begins to lead. At most `MAX_FORWARDED` calls wait for the leader, so that placement never does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from threading import BoundedSemaphore, Lock
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
+
+import grpc
+
+from generator.rpc.auth.authentication import AUTHORIZATION, get_caller, set_caller
+from generator.rpc.auth.tls import PeerCredentials, ServerCertificates
+from generator.rpc.interfaces import ReservationCalls
+from generator.rpc.limits import MAX_FORWARDED, MAX_MESSAGE_BYTES
+from generator.rpc.status_errors import CallFailure, FailureKind, decode_failure
+from generator.rpc.toponaut.v1 import placement_pb2 as pb
+from generator.rpc.toponaut.v1 import placement_pb2_grpc
+from runtime.transition_log import TransitionLog
+from topology.model.errors import show
+
+log = logging.getLogger(__name__)
+
+FORWARDED_FOR: Final = "toponaut-forwarded-for-bin"
+"""Metadata of a forwarded call: the caller's name, empty if a token proves it to the leader."""
+_CHECK_S: Final = 1.0
+"""How often a waiting call checks who leads."""
+_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", MAX_MESSAGE_BYTES),
+    ("grpc.enable_http_proxy", 0),  # replicas are in one cluster
+    ("grpc.min_reconnect_backoff_ms", 5_000),  # also the limit of one attempt to connect
+    # A leader that comes back at the same address is found soon.
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2_000),
+)
+_CERTIFICATE: Final = "x509_pem_cert"
+"""The property of a connection with the client's certificate, as gRPC names it."""
+_MAX_REASON: Final = 300
+"""Characters of an error of gRPC or an address that are repeated."""
+_LEADER_CHANGES: Final = CallFailure(
+    FailureKind.NO_LEADER, "another replica begins to lead; try again"
+)
+_Metadata = tuple[tuple[str, str | bytes], ...]
+RequestT = TypeVar("RequestT")
+AnswerT = TypeVar("AnswerT")
+AnswerT_co = TypeVar("AnswerT_co", covariant=True)
+
+
+class _Call(Protocol[AnswerT_co]):
+    """A call in progress, as gRPC returns it."""
+
+    def result(self, timeout: float | None = None) -> AnswerT_co:
+        """Wait for the answer."""
+        ...
+
+    def cancel(self) -> bool:
+        """Cancel the call."""
+        ...
+
+
+class _Connection(NamedTuple):
+    """A channel to a leader."""
+
+    address: str
+    credentials: PeerCredentials
+    channel: grpc.Channel
+
+
+class ForwardedCalls:
+    """`ReservationCalls` of a replica: answered here, or by the leader; thread-safe."""
+
+    def __init__(
+        self,
+        local: ReservationCalls,
+        find_leader: Callable[[], str],
+        certificates: ServerCertificates,
+        *,
+        has_tokens: bool,
+    ) -> None:
+        """Connect to no replica yet.
+
+        Args:
+            local: answers calls while this replica leads.
+            find_leader: returns the leader's address; empty if this replica leads, or if no
+                replica with an address is known to.
+            certificates: which the replicas share.
+            has_tokens: callers prove who they are with a token.
+        """
+        self._local = local
+        self._find_leader = find_leader
+        self._certificates = certificates
+        self._has_tokens = has_tokens
+        self._lock = Lock()
+        self._slots = BoundedSemaphore(MAX_FORWARDED)
+        self._connection: _Connection | None = None
+        self._unreachable_log = TransitionLog(log, "unreachable leader", level=logging.WARNING)
+
+    def reserve(
+        self, request: pb.ReserveRequest, context: grpc.ServicerContext
+    ) -> pb.ReserveResponse | CallFailure:
+        """Place a gang and reserve its nodes, or return a failure; infeasible is an answer."""
+        return self._answer("Reserve", self._local.reserve, request, context)
+
+    def confirm(
+        self, request: pb.ConfirmRequest, context: grpc.ServicerContext
+    ) -> pb.ConfirmResponse | CallFailure:
+        """Confirm a reservation, so that it lasts until it is released."""
+        return self._answer("Confirm", self._local.confirm, request, context)
+
+    def release(
+        self, request: pb.ReleaseRequest, context: grpc.ServicerContext
+    ) -> pb.ReleaseResponse | CallFailure:
+        """Release the nodes of a reservation."""
+        return self._answer("Release", self._local.release, request, context)
+
+    def close(self) -> None:
+        """Close the connection to the leader."""
+        with self._lock:
+            self._replace(None)
+
+    def _answer(
+        self,
+        method: str,
+        answer_here: Callable[[RequestT, grpc.ServicerContext], AnswerT | CallFailure],
+        request: RequestT,
+        context: grpc.ServicerContext,
+    ) -> AnswerT | CallFailure:
+        names = _read_metadata(context, FORWARDED_FOR)
+        with self._as_caller(names, context):
+            answer = answer_here(request, context)
+        if not isinstance(answer, CallFailure) or answer.kind is not FailureKind.NOT_LEADER:
+            return answer
+        proof = self._build_proof(context)
+        if names or not answer.leader or proof is None:
+            return answer
+        if not self._slots.acquire(blocking=False):
+            problem = f"{MAX_FORWARDED} calls wait for the leader already"
+            return CallFailure(FailureKind.OVERLOADED, problem)
+        try:
+            stub = placement_pb2_grpc.PlacementServiceStub(self._open_channel(answer.leader))
+            call = getattr(stub, method).future(
+                request, timeout=context.time_remaining(), metadata=proof
+            )
+            if not context.add_callback(call.cancel):
+                call.cancel()
+            return self._await_answer(call, answer.leader)
+        finally:
+            self._slots.release()
+
+    def _as_caller(
+        self, names: Sequence[str | bytes], context: grpc.ServicerContext
+    ) -> AbstractContextManager[None]:
+        """Return a context in which a replica's call is the call of whom it names."""
+        name = names[0] if names else b""
+        if self._has_tokens or not isinstance(name, bytes) or not name:
+            return nullcontext()
+        # The stubs have one value for each property; gRPC has a list.
+        proved = cast("Sequence[bytes]", context.auth_context().get(_CERTIFICATE, ()))
+        is_replica = any(self._certificates.is_of_replica(pem) for pem in proved)
+        return set_caller(name.decode("utf-8", "replace")) if is_replica else nullcontext()
+
+    def _build_proof(self, context: grpc.ServicerContext) -> _Metadata | None:
+        """Return the metadata of a forwarded call; None if the caller has no name to pass on."""
+        if self._has_tokens:
+            tokens = _read_metadata(context, AUTHORIZATION)
+            return (FORWARDED_FOR, b""), *((AUTHORIZATION, token) for token in tokens)
+        name = get_caller(context)
+        return ((FORWARDED_FOR, name.encode()),) if name else None
+
+    def _await_answer(self, call: _Call[AnswerT], address: str) -> AnswerT | CallFailure:
+        while True:
+            try:
+                answer = call.result(timeout=_CHECK_S)
+            except grpc.FutureTimeoutError:
+                if self._find_leader() == address:
+                    continue
+                call.cancel()
+                return _LEADER_CHANGES
+            except grpc.FutureCancelledError:
+                return CallFailure(FailureKind.LEADER_UNREACHABLE, "the call was cancelled")
+            except grpc.RpcError as error:
+                return self._translate_error(cast("grpc.Call", error), address)
+            self._log_problem(address, "")
+            return answer
+
+    def _translate_error(self, call: grpc.Call, address: str) -> CallFailure:
+        """Return the leader's own failure, or that it gave no answer."""
+        failure = decode_failure(call)
+        if failure is not None:
+            self._log_problem(address, "")
+            is_led = failure.kind not in {FailureKind.NOT_LEADER, FailureKind.NO_LEADER}
+            return failure if is_led else _LEADER_CHANGES
+        reason = f"{call.code().name}: {show(call.details() or '', _MAX_REASON)}"
+        self._log_problem(address, reason)
+        problem = f"the leader at {show(address, _MAX_REASON)} gave no answer ({reason}); try again"
+        return CallFailure(FailureKind.LEADER_UNREACHABLE, problem)
+
+    def _log_problem(self, address: str, problem: str) -> None:
+        """Log once that a leader gives no answer, and once that it answers again."""
+        with self._lock:
+            fields = {"address": address, "error": problem}
+            self._unreachable_log.update({address: fields} if problem else {})
+
+    def _open_channel(self, address: str) -> grpc.Channel:
+        """Return the channel to the leader; a new one for another leader or certificate."""
+        credentials = self._certificates.read_peer_credentials()
+        with self._lock:
+            current = self._connection
+            if current is None or (current.address, current.credentials) != (address, credentials):
+                channel = _open_channel(address, credentials)
+                self._replace(current := _Connection(address, credentials, channel))
+            return current.channel
+
+    def _replace(self, connection: _Connection | None) -> None:
+        if self._connection is not None:
+            self._connection.channel.close()
+        self._connection = connection
+
+
+def _read_metadata(context: grpc.ServicerContext, name: str) -> list[str | bytes]:
+    return [value for key, value in context.invocation_metadata() if key == name]
+
+
+def _open_channel(address: str, peer: PeerCredentials) -> grpc.Channel:
+    key, chain = peer.pair or (None, None)
+    credentials = grpc.ssl_channel_credentials(peer.trusted, key, chain)
+    name = (("grpc.ssl_target_name_override", peer.server_name),) if peer.server_name else ()
+    # The scheme keeps gRPC from reading an address in a Lease as a path or a scheme of its own.
+    return grpc.secure_channel(f"dns:///{address}", credentials, options=(*_OPTIONS, *name))
