@@ -160,6 +160,24 @@ def test_it_listens_where_nobody_else_can_ask_when_it_has_no_certificate(
     assert {"--listen=:9810", "--tls-cert=/etc/toponaut/tls/tls.crt"} <= set(secured)
 
 
+def test_replicas_reach_each_other_whatever_the_network_policy_restricts(
+    renderings: Renderings,
+) -> None:
+    documents = renderings.of("placement-over-the-network")
+    (policy,) = (
+        one["spec"]
+        for one in documents
+        if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "toponaut-generator")
+    )
+    peer = {"podSelector": policy["podSelector"]}
+    callers = [rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == "grpc"]
+    assert callers == [[{"ipBlock": {"cidr": "10.0.0.0/16"}}, peer]]
+    (leader,) = (rule for rule in policy["egress"] if rule.get("to") == [peer])
+    (container,) = pods_of("placement-over-the-network", renderings)["generator"]["containers"]
+    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
+    assert leader["ports"] == [{"port": ports["grpc"], "protocol": "TCP"}]
+
+
 def test_it_serves_the_page_only_where_callers_are_known(renderings: Renderings) -> None:
     cases = {"page-on-loopback": "--web=127.0.0.1:9811", "page-behind-an-ingress": "--web=:9811"}
     for case, option in cases.items():
