@@ -139,7 +139,7 @@ def without_exclusions(problem: Problem) -> Problem:
         taint_set_of=np.zeros(snapshot.num_nodes, dtype=np.int64),
         shape_cache={},
     )
-    groups = tuple(replace(group, selector=()) for group in problem.request.groups)
+    groups = tuple(replace(group, selector=(), affinity=()) for group in problem.request.groups)
     changed_request = replace(problem.request, groups=groups)
     return build_problem(open_snapshot, changed_request, budget=problem.budget)
 
@@ -147,23 +147,12 @@ def without_exclusions(problem: Problem) -> Problem:
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
     """Return the number of nodes that each cause excludes for some group; zero counts are left out.
 
-    A node is counted once, under the first cause: unschedulable, exclusive, taint, selector.
+    A node is counted once, under its first cause in the order of `Snapshot.node_masks`.
     """
     counts: dict[str, int] = {}
-    snapshot = problem.snapshot
-    remaining = np.ones(snapshot.num_nodes, dtype=np.bool_)
-    causes = [("unschedulable", snapshot.schedulable)]
-    causes += [] if snapshot.closed is None else [("exclusive", ~snapshot.closed)]
-    causes += [
-        ("taint", snapshot.has_tolerated_taints(group.tolerations))
-        for group in problem.request.groups
-    ]
-    causes += [
-        ("selector", snapshot.has_label(key, values))
-        for group in problem.request.groups
-        for key, values in group.selector
-    ]
-    for cause, allowed in causes:
+    remaining = np.ones(problem.snapshot.num_nodes, dtype=np.bool_)
+    masks = [problem.snapshot.node_masks(group) for group in problem.request.groups]
+    for cause, allowed in ((cause, row[cause]) for cause in masks[0] for row in masks):
         num_excluded = int((remaining & ~allowed).sum())
         if num_excluded:
             counts[cause] = counts.get(cause, 0) + num_excluded

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from generator.placement import wire
+from generator.placement.node_selection import NAME_FIELD, NodeRequirement, NodeTerms, Toleration
 from topology.model.errors import PlacementRequestError, show
 
 MAX_DEPTH = 16
@@ -55,7 +56,7 @@ class GangGroup:
     """Per pod: (resource, quantity), sorted."""
     selector: tuple[tuple[str, tuple[str, ...]], ...]
     """(label, allowed values), sorted; a node must carry one of the values."""
-    tolerations: frozenset[str]
+    tolerations: frozenset[Toleration]
     required: str | None
     preferred: tuple[str, ...]
     slices: tuple[SliceLayer, ...]
@@ -72,6 +73,8 @@ class GangGroup:
     """Sorted by tier."""
     exclusive: str | None = None
     """A tier: the group's domains contain no other group. A leader shares them with its workers."""
+    affinity: NodeTerms = ()
+    """Sorted. Requirements on nodes, in addition to the selector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +165,7 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
         "slices",
         "multiple_of",
         "node_selector",
+        "node_affinity",
         "node_preference",
         "leader_of",
         "spread",
@@ -265,7 +269,10 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
         least=count if row.min is None else row.min,
         request=tuple(sorted(row.request.items())),
         selector=tuple(sorted(selector.items())),
-        tolerations=frozenset(row.tolerations),
+        tolerations=frozenset(
+            Toleration(entry.key, entry.operator, entry.value, str(entry.effect or ""))
+            for entry in row.tolerations
+        ),
         required=row.required,
         preferred=tuple(row.preferred),
         slices=layers,
@@ -276,4 +283,15 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
             DomainSpread(tier, bound.min, bound.max) for tier, bound in sorted(row.spread.items())
         ),
         exclusive=row.exclusive,
+        affinity=_build_affinity(row.node_affinity),
     )
+
+
+def _build_affinity(terms: Sequence[Sequence[wire.NodeRequirementRow]]) -> NodeTerms:
+    """Return the terms in a form that is equal for terms that differ only in their order."""
+    return tuple(sorted({tuple(sorted(set(map(_build_requirement, term)))) for term in terms}))
+
+
+def _build_requirement(row: wire.NodeRequirementRow) -> NodeRequirement:
+    values = tuple(sorted(set(row.values)))
+    return NodeRequirement(row.key or NAME_FIELD, row.operator, values, row.field is not None)

@@ -15,10 +15,19 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
+    ValidationInfo,
     WithJsonSchema,
+    field_validator,
 )
 from pydantic_core import PydanticKnownError
 
+from generator.placement.node_selection import (
+    NAME_FIELD,
+    NodeOperator,
+    TaintEffect,
+    TolerationOperator,
+    is_integer,
+)
 from generator.placement.presets import Preset
 from generator.placement.quantities import MAX_REQUEST_UNITS, count_request, parse_amount
 from topology.model.wire_model import DEFERRED
@@ -105,6 +114,91 @@ class SpreadRow(_RequestModel):
     """The most domains; any number without it."""
 
 
+class NodeRequirementRow(_RequestModel):
+    """A requirement on the nodes of a pod, as in the node affinity of Kubernetes."""
+
+    key: Name | None = None
+    """The label that is compared."""
+    field: Literal["metadata.name"] | None = None
+    """The field that is compared instead of a label: the name of the node."""
+    operator: NodeOperator
+    """With NotIn and DoesNotExist, a node without the label passes."""
+    values: Annotated[list[str], Field(validate_default=True)] = []
+    """Values of In and NotIn; the integer of Gt and Lt."""
+
+    @field_validator("operator")
+    @classmethod
+    def _check_operator(cls, operator: NodeOperator, info: ValidationInfo) -> NodeOperator:
+        row = info.data
+        if (row.get("key") is None) == (row.get("field") is None):
+            raise ValueError(f"expected either a key or the field {NAME_FIELD}")
+        if row.get("field") and operator not in _FIELD_OPERATORS:
+            raise ValueError("expected In or NotIn for a field")
+        return operator
+
+    @field_validator("values")
+    @classmethod
+    def _check_values(cls, values: list[str], info: ValidationInfo) -> list[str]:
+        operator = info.data.get("operator")
+        if operator in _FIELD_OPERATORS and not values:
+            raise ValueError(f"expected at least one value for {operator}")
+        if operator in _PRESENCE_OPERATORS and values:
+            raise ValueError(f"expected no value for {operator}")
+        if operator in _ORDER_OPERATORS and (len(values) != 1 or not is_integer(values[0])):
+            raise ValueError(f"expected one integer for {operator}")
+        return values
+
+
+_FIELD_OPERATORS: Final = frozenset({NodeOperator.IN, NodeOperator.NOT_IN})
+_PRESENCE_OPERATORS: Final = frozenset({NodeOperator.EXISTS, NodeOperator.DOES_NOT_EXIST})
+_ORDER_OPERATORS: Final = frozenset({NodeOperator.GT, NodeOperator.LT})
+
+
+class TolerationRow(_RequestModel):
+    """Taints that a pod tolerates, as in Kubernetes."""
+
+    effect: TaintEffect | None = None
+    """The effect of the taint; every effect without it."""
+    operator: TolerationOperator = TolerationOperator.EQUAL
+    """Exists accepts every value; Gt and Lt compare integers."""
+    key: Annotated[str, Field(validate_default=True)] = ""
+    """The key of the taint; without it, and with Exists, every key."""
+    value: Annotated[str, Field(validate_default=True)] = ""
+    """The value that the taint has, or is compared with."""
+
+    @field_validator("key")
+    @classmethod
+    def _check_key(cls, key: str, info: ValidationInfo) -> str:
+        if not key and info.data.get("operator") is not TolerationOperator.EXISTS:
+            raise ValueError("expected a key, or the operator Exists")
+        return key
+
+    @field_validator("value")
+    @classmethod
+    def _check_value(cls, value: str, info: ValidationInfo) -> str:
+        operator = info.data.get("operator")
+        if operator is TolerationOperator.EXISTS and value:
+            raise ValueError("expected no value for Exists")
+        if operator in (TolerationOperator.GT, TolerationOperator.LT) and not is_integer(value):
+            raise ValueError(f"expected an integer for {operator}")
+        return value
+
+
+def _read_toleration(value: object) -> object:
+    """Return the fields of a toleration for the text form `key` or `key=value`."""
+    if not isinstance(value, str):
+        return value
+    key, equals, text = value.partition("=")
+    if equals or not key:
+        return {"key": key, "value": text}
+    return {"key": key, "operator": TolerationOperator.EXISTS.value}
+
+
+TolerationEntry = Annotated[
+    TolerationRow, BeforeValidator(_read_toleration, json_schema_input_type=str | TolerationRow)
+]
+
+
 class GroupRow(_RequestModel):
     """One group: pods, or child groups."""
 
@@ -126,8 +220,10 @@ class GroupRow(_RequestModel):
     """By tier: the pods in each domain are a multiple of this."""
     node_selector: dict[Name, str | list[str]] = {}
     """Labels that a node must have; of several values one."""
-    tolerations: list[str] = []
-    """Taints that are tolerated, as `key` or `key=value`."""
+    node_affinity: list[Annotated[list[NodeRequirementRow], Field(min_length=1)]] = []
+    """Requirements on nodes: all of one of the lists must be met."""
+    tolerations: list[TolerationEntry] = []
+    """Taints that are tolerated: `key`, `key=value`, or an object as in Kubernetes."""
     node_preference: dict[Name, str] = {}
     """Labels that nodes should have; never a bound."""
     leader_of: Name | None = None

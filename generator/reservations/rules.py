@@ -25,6 +25,7 @@ from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.groups import GangGroup
 from generator.placement.quantities import render_quantity
+from generator.placement.node_selection import Toleration
 from generator.placement.request import EvictionPolicy, PlacementRequest, PresetOptions
 from generator.reservations.records import (
     HeldGroup,
@@ -172,7 +173,7 @@ def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
     return faults
 
 
-_LATER_FIELDS: Final = frozenset({"exclusive", "spread"})
+_LATER_FIELDS: Final = frozenset({"affinity", "exclusive", "spread"})
 _HASHED_NAMES: Final = {"preferred_labels": "wishes"}
 """By field: the name that earlier versions gave it. Stored hashes depend on it."""
 
@@ -204,8 +205,10 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
         return row
     if isinstance(value, PresetOptions):  # earlier versions had no sample, and hashed the rest
         return [_to_json_value(item) for item in (value if value.sample else value[:-1])]
+    if isinstance(value, Toleration):  # earlier versions knew the text form only
+        return value.text or [str(item) for item in value]
     if isinstance(value, frozenset):
-        return sorted(_to_json_value(item) for item in value)
+        return sorted((_to_json_value(item) for item in value), key=json.dumps)
     if isinstance(value, tuple):
         return [_to_json_value(item) for item in value]
     return value

@@ -47,9 +47,7 @@ def count_pod_capacity(snapshot: Snapshot, pod: GangGroup, *, priority: int) -> 
     Cost: O(nodes × resources).
     """
     view = view_for(snapshot, "", priority)
-    usable = view.schedulable & view.has_tolerated_taints(pod.tolerations)
-    for label, values in pod.selector:
-        usable &= view.has_label(label, values)
+    usable = np.logical_and.reduce(list(view.node_masks(pod).values()))
     return PodCapacity(
         view, usable, np.where(usable, view.count_slots(dict(pod.request), unbounded=0), 0)
     )

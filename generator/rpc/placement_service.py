@@ -348,7 +348,12 @@ def _decode_start(request: pb.CapacityRequest, revision: str) -> int:
 def _decode_pod(request: pb.CapacityRequest) -> GangGroup:
     """Return the requested pod as a group of one pod, with the same checks as any group."""
     group = pb.Group(
-        name="pod", count=1, node_selector=request.node_selector, tolerations=request.tolerations
+        name="pod",
+        count=1,
+        node_selector=request.node_selector,
+        node_affinity=request.node_affinity,
+        tolerations=request.tolerations,
+        taint_tolerations=request.taint_tolerations,
     )
     if request.HasField("request"):
         group.request.CopyFrom(request.request)

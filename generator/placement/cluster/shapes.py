@@ -211,7 +211,8 @@ def _role_pairs(names: tuple[str, ...]) -> list[tuple[str, str]]:
 def _shape_key(group: GangGroup, *, own_shape: int) -> tuple[object, ...]:
     tolerations = tuple(sorted(group.tolerations))
     tiers = tuple(sorted(_tiers_with_rules(group)))
-    return (group.request, group.selector, tolerations, group.preferred_labels, tiers, own_shape)
+    nodes = group.selector, group.affinity, tolerations, group.preferred_labels
+    return (group.request, nodes, tiers, own_shape)
 
 
 def _tiers_with_rules(group: GangGroup) -> set[str]:
@@ -223,11 +224,7 @@ def _tiers_with_rules(group: GangGroup) -> set[str]:
 def _count_shape(
     snapshot: Snapshot, group: GangGroup, *, total_pods: int, uses_tiers: bool
 ) -> PodShape:
-    allowed = snapshot.schedulable & snapshot.has_tolerated_taints(group.tolerations)
-    if snapshot.closed is not None:
-        allowed &= ~snapshot.closed
-    for key, values in group.selector:
-        allowed &= snapshot.has_label(key, values)
+    allowed = np.logical_and.reduce(list(snapshot.node_masks(group).values()))
     if uses_tiers:
         allowed[snapshot.num_tree_nodes :] = False
     for tier in _tiers_with_rules(group):

@@ -16,11 +16,20 @@ import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
 from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.groups import GangGroup
+from generator.placement.node_selection import (
+    HOSTNAME_LABEL,
+    NodeOperator,
+    NodeRequirement,
+    Taint,
+    TaintEffect,
+    Toleration,
+    parse_taint,
+)
 from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 NOTHING_USED: Mapping[str, int] = MappingProxyType({})
-SOFT_TAINT = ":PreferNoSchedule"
 
 
 def fit_pods(free: Sequence[int], needs: Iterable[tuple[int, int]], most: int) -> int:
@@ -62,12 +71,14 @@ class Snapshot:
     """Per node: whether it is not cordoned."""
     closed: BoolArray | None
     """Per node: whether one gang may not use it, because a domain is exclusive; None: no node."""
-    taint_sets: tuple[frozenset[str], ...]
-    """The distinct sets of hard taints, each taint as `key=value`."""
+    taint_sets: tuple[frozenset[Taint], ...]
+    """The distinct sets of taints that exclude pods."""
     taint_set_of: IntArray
     """Per node: index into `taint_sets`."""
-    _labels: dict[str, tuple[IntArray, dict[str, int]]] = field(default_factory=dict, repr=False)
-    """Label columns read so far; a cache of `specs`."""
+    _labels: dict[tuple[str, bool], tuple[IntArray, dict[str, int]]] = field(
+        default_factory=dict, repr=False
+    )
+    """Columns of labels and fields read so far; a cache of `specs`."""
     _capacities: dict[str, IntArray] = field(default_factory=dict, repr=False)
     """Capacities of nodes per resource read so far; a cache of `specs`."""
     name_ranks: dict[int, IntArray] = field(default_factory=dict, repr=False)
@@ -160,26 +171,45 @@ class Snapshot:
             self._capacities[resource] = np.array(capacities, dtype=np.int64)
         return self._capacities[resource]
 
+    def node_masks(self, group: GangGroup) -> dict[str, BoolArray]:
+        """Return by cause the nodes that it leaves to the pods of a group, in order of causes."""
+        masks = {"unschedulable": self.schedulable}
+        if self.closed is not None:
+            masks["exclusive"] = ~self.closed
+        masks["taint"] = self._has_tolerated_taints(group.tolerations)
+        every = np.ones(self.num_nodes, dtype=np.bool_)
+        selected = [self.has_label(key, values) for key, values in group.selector]
+        masks["selector"] = np.logical_and.reduce([every, *selected])
+        terms = [np.logical_and.reduce([*map(self._meets, term)]) for term in group.affinity]
+        masks["affinity"] = np.logical_or.reduce(terms) if terms else every
+        return masks
+
     def has_label(self, key: str, values: Iterable[str]) -> BoolArray:
         """Return which nodes carry the label with one of the values."""
-        if key not in self._labels:
-            codes_by_value: dict[str, int] = {}
-            column = (spec.labels.get(key) for spec in self.specs)
-            node_codes = [
-                -1 if value is None else codes_by_value.setdefault(value, len(codes_by_value))
-                for value in column
-            ]
-            self._labels[key] = (np.array(node_codes, dtype=np.int64), codes_by_value)
-        codes_of, code_of = self._labels[key]
-        wanted_codes = [code_of[value] for value in values if value in code_of]
-        if len(wanted_codes) == 1:
-            return np.asarray(codes_of == wanted_codes[0])
-        return np.isin(codes_of, wanted_codes)
+        return self._meets(NodeRequirement(key, NodeOperator.IN, tuple(values)))
 
-    def has_tolerated_taints(self, tolerations: frozenset[str]) -> BoolArray:
-        """Return which nodes have only hard taints that are tolerated as `key` or `key=value`."""
+    def _meets(self, requirement: NodeRequirement) -> BoolArray:
+        codes_of, code_of = self._column(requirement.key, is_field=requirement.is_field)
+        accepted = np.array(requirement.accepted_values(code_of), dtype=np.bool_)
+        return np.asarray(accepted[codes_of])  # the last one is for nodes without the label
+
+    def _column(self, key: str, *, is_field: bool) -> tuple[IntArray, dict[str, int]]:
+        """Return the number of each node's value of a label or field, -1 for none; cached."""
+        if (key, is_field) not in self._labels:
+            code_of: dict[str, int] = {}
+            codes = []
+            for spec in self.specs:
+                value = spec.name if is_field else spec.labels.get(key)
+                if value is None and key == HOSTNAME_LABEL:
+                    value = spec.name
+                codes.append(-1 if value is None else code_of.setdefault(value, len(code_of)))
+            self._labels[key, is_field] = (np.array(codes, dtype=np.int64), code_of)
+        return self._labels[key, is_field]
+
+    def _has_tolerated_taints(self, tolerations: frozenset[Toleration]) -> BoolArray:
+        """Return which nodes have no taint that excludes pods with these tolerations."""
         allowed = [
-            all({taint, taint.split("=")[0]} & tolerations for taint in taints)
+            all(any(row.tolerates(taint) for row in tolerations) for taint in taints)
             for taints in self.taint_sets
         ]
         return np.array(allowed, dtype=np.bool_)[self.taint_set_of]
@@ -203,7 +233,7 @@ def build_snapshot(
     free = np.array(
         [[spec.initial_free.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
     ).reshape(len(resources), len(specs))
-    index_of_taints: dict[frozenset[str], int] = {}
+    index_of_taints: dict[frozenset[Taint], int] = {}
     taint_set_of = [
         index_of_taints.setdefault(_hard_taints(spec), len(index_of_taints)) for spec in specs
     ]
@@ -306,5 +336,6 @@ def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
     )
 
 
-def _hard_taints(spec: NodeSpec) -> frozenset[str]:
-    return frozenset(taint.split(":")[0] for taint in spec.taints if not taint.endswith(SOFT_TAINT))
+def _hard_taints(spec: NodeSpec) -> frozenset[Taint]:
+    taints = map(parse_taint, spec.taints)
+    return frozenset(row for row in taints if row.effect != TaintEffect.PREFER_NO_SCHEDULE)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from generator.placement.groups import GangGroup, GroupSet, SliceLayer, is_leader_with_workers
+from generator.placement.node_selection import NodeRequirement, Toleration
 from generator.placement.quantities import render_quantities
 from generator.placement.request import PlacementRequest, PresetOptions, RoleAffinity, SortRule
 from topology.model.tree import API_VERSION
@@ -97,7 +98,8 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
         "slices": [_render_layer(layer) for layer in group.slices],
         "multiple_of": dict(group.multiples),
         "node_selector": {key: list(values) for key, values in group.selector},
-        "tolerations": sorted(group.tolerations),
+        "node_affinity": [[_render_requirement(row) for row in term] for term in group.affinity],
+        "tolerations": [_render_toleration(row) for row in sorted(group.tolerations)],
         "node_preference": dict(group.preferred_labels),
         "spread": {
             bound.tier: {"min": bound.least, **_drop_empty(max=bound.most)}
@@ -106,6 +108,23 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
         **_drop_empty(
             required=group.required, leader_of=group.leader_of, exclusive=group.exclusive
         ),
+    }
+
+
+def _render_requirement(row: NodeRequirement) -> dict[str, Any]:
+    name = "field" if row.is_field else "key"
+    return {name: row.key, "operator": row.operator.value, "values": list(row.values)}
+
+
+def _render_toleration(row: Toleration) -> str | dict[str, Any]:
+    """Return a toleration as text if possible: earlier versions know no other form."""
+    if row.text is not None:
+        return row.text
+    return {
+        "key": row.key,
+        "operator": row.operator.value,
+        "value": row.value,
+        **_drop_empty(effect=row.effect or None),
     }
 
 

@@ -33,6 +33,7 @@ _PREEMPTION_NAMES: Final[dict[int, str]] = {
     pb.PREEMPTION_UNSPECIFIED: EvictionPolicy.NEVER.value,
     **{int(number): name for name, number in _PREEMPTION_BY_NAME.items()},
 }
+_TOLERATION_FIELDS: Final = ("key", "operator", "value", "effect")
 _UNCHECKED_BYTES: Final = 16_384
 """Smaller messages cannot contain a list that is too long."""
 _MAX_SCORE: Final = 1_000_000
@@ -172,7 +173,14 @@ def _encode_group(row: Mapping[str, Any]) -> pb.Group:
         node_selector=[
             pb.LabelSelector(key=key, values=values) for key, values in row["node_selector"].items()
         ],
-        tolerations=row["tolerations"],
+        node_affinity=[
+            pb.NodeTerm(requirements=[pb.NodeRequirement(**entry) for entry in term])
+            for term in row["node_affinity"]
+        ],
+        tolerations=[entry for entry in row["tolerations"] if isinstance(entry, str)],
+        taint_tolerations=[
+            pb.Toleration(**entry) for entry in row["tolerations"] if not isinstance(entry, str)
+        ],
         required=row.get("required"),
         preferred=row["preferred"],
         slices=[_encode_layer(layer) for layer in row["slices"]],
@@ -226,7 +234,13 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
         "slices": [_decode_layer(layer) for layer in group.slices],
         "multiple_of": dict(group.multiple_of),
         "node_selector": decode_selector(group.node_selector, f"{path}.node_selector"),
-        "tolerations": list(group.tolerations),
+        "node_affinity": [
+            [_decode_requirement(row) for row in term.requirements] for term in group.node_affinity
+        ],
+        "tolerations": [
+            *group.tolerations,
+            *(_select_nonempty(row, *_TOLERATION_FIELDS) for row in group.taint_tolerations),
+        ],
         "node_preference": dict(group.node_preference),
         "spread": _decode_spread(group.spread, f"{path}.spread"),
         **_select_set_fields(group, "min", "required", "leader_of", "exclusive"),
@@ -266,6 +280,10 @@ def decode_selector(rows: Iterable[pb.LabelSelector], path: str) -> dict[str, li
             raise PlacementRequestError(f"{path}[{index}].key", problem)
         selector[row.key] = list(row.values)
     return selector
+
+
+def _decode_requirement(row: pb.NodeRequirement) -> dict[str, Any]:
+    return {"values": list(row.values), **_select_nonempty(row, "key", "field", "operator")}
 
 
 def _decode_layer(layer: pb.SliceLayer) -> dict[str, Any]:
@@ -328,7 +346,7 @@ def _decode_weights(options: pb.Options) -> dict[str, int]:
     return dict(options.node_weights)
 
 
-def _select_nonempty(message: pb.PlacementSpec, *names: str) -> dict[str, Any]:
+def _select_nonempty(message: Message, *names: str) -> dict[str, Any]:
     """Return the strings that are not empty; the others have a default."""
     return {name: getattr(message, name) for name in names if getattr(message, name)}
 

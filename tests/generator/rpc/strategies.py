@@ -17,9 +17,11 @@ from generator.placement.answer import (
 )
 from generator.placement.presets import Preset
 from generator.placement.request import EvictionPolicy
+from tests.generator.placement.selections import affinities, texts, tolerations
 from topology.model.tree import API_VERSION
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
+keys = names.filter(lambda name: not name.startswith("="))
 tiers = names | st.integers(1, 9)
 counts = st.integers(1, 1_000_000)
 INT64 = 2**63 - 1
@@ -66,7 +68,8 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
                 "node_selector": st.dictionaries(
                     names, names | st.lists(names, max_size=2), max_size=2
                 ),
-                "tolerations": st.lists(st.text(st.characters(codec="utf-8"), max_size=4)),
+                "node_affinity": affinities,
+                "tolerations": st.lists(keys | texts | tolerations(), max_size=3),
                 "node_preference": labels,
                 "spread": st.dictionaries(names, spreads(count), max_size=2),
                 "exclusive": tiers,

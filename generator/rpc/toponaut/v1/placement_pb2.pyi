@@ -515,6 +515,8 @@ class CapacityRequest(_message.Message):
     PRIORITY_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    NODE_AFFINITY_FIELD_NUMBER: _builtins.int
+    TAINT_TOLERATIONS_FIELD_NUMBER: _builtins.int
     tier: _builtins.str
     """Tier whose domains are listed, including "node" and "cluster"; the lowest tier if absent."""
     priority: _builtins.int
@@ -533,7 +535,15 @@ class CapacityRequest(_message.Message):
 
     @_builtins.property
     def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tolerated taints, as "key" or "key=value"."""
+        """Tolerated taints, as "key" or "key=value", with any effect."""
+
+    @_builtins.property
+    def node_affinity(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeTerm]:
+        """Requirements on nodes: all of one of the terms must be met."""
+
+    @_builtins.property
+    def taint_tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
+        """Tolerated taints with an operator or an effect, in addition to "tolerations"."""
 
     def __init__(
         self,
@@ -545,10 +555,12 @@ class CapacityRequest(_message.Message):
         priority: _builtins.int = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
+        taint_tolerations: _abc.Iterable[Global___Toleration] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "request", b"request", "tier", b"tier"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "node_selector", b"node_selector", "page_size", b"page_size", "page_token", b"page_token", "priority", b"priority", "request", b"request", "tier", b"tier", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tier", b"_tier", "node_affinity", b"node_affinity", "node_selector", b"node_selector", "page_size", b"page_size", "page_token", b"page_token", "priority", b"priority", "request", b"request", "taint_tolerations", b"taint_tolerations", "tier", b"tier", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__tier: _TypeAlias = _typing.Literal["tier"]  # noqa: Y015
     _WhichOneofArgType__tier: _TypeAlias = _typing.Literal["_tier", b"_tier"]  # noqa: Y015
@@ -1250,6 +1262,8 @@ class Group(_message.Message):
     CHILDREN_FIELD_NUMBER: _builtins.int
     SPREAD_FIELD_NUMBER: _builtins.int
     EXCLUSIVE_FIELD_NUMBER: _builtins.int
+    NODE_AFFINITY_FIELD_NUMBER: _builtins.int
+    TAINT_TOLERATIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
@@ -1276,7 +1290,7 @@ class Group(_message.Message):
 
     @_builtins.property
     def tolerations(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Tolerated taints, as "key" or "key=value"."""
+        """Tolerated taints, as "key" or "key=value", with any effect."""
 
     @_builtins.property
     def preferred(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -1302,6 +1316,14 @@ class Group(_message.Message):
     def spread(self) -> _containers.RepeatedCompositeFieldContainer[Global___DomainSpread]:
         """How many domains of a tier the pods of the group use."""
 
+    @_builtins.property
+    def node_affinity(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeTerm]:
+        """Requirements on nodes: all of one of the terms must be met."""
+
+    @_builtins.property
+    def taint_tolerations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Toleration]:
+        """Tolerated taints with an operator or an effect, in addition to "tolerations"."""
+
     def __init__(
         self,
         *,
@@ -1320,10 +1342,12 @@ class Group(_message.Message):
         children: _abc.Iterable[Global___Group] | None = ...,
         spread: _abc.Iterable[Global___DomainSpread] | None = ...,
         exclusive: _builtins.str | None = ...,
+        node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
+        taint_tolerations: _abc.Iterable[Global___Toleration] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_affinity", b"node_affinity", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "taint_tolerations", b"taint_tolerations", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exclusive: _TypeAlias = _typing.Literal["exclusive"]  # noqa: Y015
     _WhichOneofArgType__exclusive: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive"]  # noqa: Y015
@@ -1475,6 +1499,100 @@ class LabelSelector(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LabelSelector: _TypeAlias = LabelSelector  # noqa: Y015
+
+@_typing.final
+class NodeTerm(_message.Message):
+    """Requirements that a node meets together."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUIREMENTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def requirements(self) -> _containers.RepeatedCompositeFieldContainer[Global___NodeRequirement]:
+        """At least one."""
+
+    def __init__(
+        self,
+        *,
+        requirements: _abc.Iterable[Global___NodeRequirement] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["requirements", b"requirements"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeTerm: _TypeAlias = NodeTerm  # noqa: Y015
+
+@_typing.final
+class NodeRequirement(_message.Message):
+    """A requirement on a label of a node, or on its name, as in the node affinity of Kubernetes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Key of the label; empty if a field is compared."""
+    field: _builtins.str
+    """Field of the node, instead of a label: only "metadata.name"."""
+    operator: _builtins.str
+    """"In", "NotIn", "Exists", "DoesNotExist", "Gt" or "Lt"; for a field "In" or "NotIn"."""
+    @_builtins.property
+    def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Values of "In" and "NotIn", or the integer of "Gt" and "Lt"."""
+
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        field: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        values: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["field", b"field", "key", b"key", "operator", b"operator", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeRequirement: _TypeAlias = NodeRequirement  # noqa: Y015
+
+@_typing.final
+class Toleration(_message.Message):
+    """Taints that a pod tolerates, as in Kubernetes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    OPERATOR_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    EFFECT_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """Key of the taint; empty for every key, with "Exists"."""
+    operator: _builtins.str
+    """"Equal", which is the default, "Exists", "Gt" or "Lt"."""
+    value: _builtins.str
+    """Value of the taint, or the integer that it is compared with."""
+    effect: _builtins.str
+    """Effect of the taint; empty for every effect."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        operator: _builtins.str = ...,
+        value: _builtins.str = ...,
+        effect: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["effect", b"effect", "key", b"key", "operator", b"operator", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Toleration: _TypeAlias = Toleration  # noqa: Y015
 
 @_typing.final
 class SliceLayer(_message.Message):
