@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.node_constraints import join_terms, parse_node_selector
 from generator.manifests.objects import Manifests
 from generator.manifests.pod_groups import find_group_pods, find_only_group
-from generator.manifests.pods import parse_priority, parse_selector_terms
+from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import LevelNames, join_tiers
 from generator.manifests.workloads import find_workload, group_pods
 from generator.placement.presets import Preset
@@ -46,11 +47,11 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         group.field.note("the file has none of its pods, so their resource requests are unknown")
         groups = [{"name": "pods", "count": minimum}]
     affinity = group.spec.get("affinity", "podGroupAffinity")
-    selector = dict(parse_selector_terms(affinity.get("nodeSelector")))
+    terms = parse_node_selector(affinity.get("nodeSelector"))
     for row in groups:
         row["min"] = min(minimum, row["count"]) if len(groups) == 1 else 0
-        if selector:
-            row["node_selector"] = row.get("node_selector", {}) | selector
+        if terms:
+            row["node_affinity"] = join_terms(terms, row.get("node_affinity", []))
     spec = _parse_tiers(affinity, manifests.levels) | {
         "preset": Preset.GODEL.value,
         "gang": group.name,

@@ -1,16 +1,14 @@
-"""Reads a pod template: resource requests, node selection, tolerations and priority."""
+"""Reads a pod template: its resource requests, the nodes that it may use, and its priority."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any
 
 from generator.manifests.fields import Field
+from generator.manifests.node_constraints import parse_node_constraints
 from generator.placement.quantities import count_units, parse_amount, render_quantity
-
-_EFFECTS: Final = frozenset({"", "NoSchedule", "NoExecute"})
-_AFFINITY: Final = ("affinity", "nodeAffinity")
 
 
 def parse_pod_fields(template: Field) -> dict[str, Any]:
@@ -22,17 +20,7 @@ def parse_pod_fields(template: Field) -> dict[str, Any]:
         PlacementRequestError: a required field is malformed.
     """
     spec = template.get("spec")
-    selector = _parse_selector(spec)
-    tolerations = sorted(_parse_tolerations(spec))
-    preference = _parse_preference(spec)
-    row: dict[str, Any] = {"request": _compute_request(spec)}
-    if selector:
-        row["node_selector"] = selector
-    if tolerations:
-        row["tolerations"] = tolerations
-    if preference:
-        row["node_preference"] = preference
-    return row
+    return {"request": _compute_request(spec), **parse_node_constraints(spec)}
 
 
 def parse_priority(template: Field) -> int:
@@ -101,65 +89,3 @@ def _max_amounts(left: Mapping[str, Decimal], right: Mapping[str, Decimal]) -> d
         name: max(left.get(name, zero), right.get(name, zero))
         for name in left.keys() | right.keys()
     }
-
-
-def _parse_selector(spec: Field) -> dict[str, str | list[str]]:
-    selector: dict[str, str | list[str]] = {
-        key: value.text() for key, value in spec.get("nodeSelector").entries()
-    }
-    required = spec.get(*_AFFINITY, "requiredDuringSchedulingIgnoredDuringExecution")
-    return selector | dict(parse_selector_terms(required, known=selector))
-
-
-def parse_selector_terms(
-    field: Field, *, known: Collection[str] = ()
-) -> Iterator[tuple[str, list[str]]]:
-    """Yield (label, values) of a NodeSelector with one term; other selectors stay unread.
-
-    So does a second condition on a label, after one here or in `known`.
-    """
-    labels = set(known)
-    terms = field.get("nodeSelectorTerms").items()
-    if len(terms) != 1:
-        return
-    for expression in terms[0].get("matchExpressions").items():
-        values = expression.get("values")
-        label = expression.get("key").value
-        if label in labels:
-            continue
-        if expression.get("operator").value == "In" and values.items():
-            labels.add(str(label))
-            expression.get("operator").text()
-            yield expression.get("key").text(), [value.text() for value in values.items()]
-
-
-def _parse_preference(spec: Field) -> dict[str, str]:
-    """Return preferred labels with one value; other preferences stay unread."""
-    terms = spec.get(*_AFFINITY, "preferredDuringSchedulingIgnoredDuringExecution").items()
-    preference: dict[str, str] = {}
-    for term in terms:
-        expressions = term.get("preference", "matchExpressions").items()
-        if len(expressions) != 1:
-            continue
-        values = expressions[0].get("values").items()
-        key = expressions[0].get("key")
-        is_new = key.value not in preference
-        if is_new and expressions[0].get("operator").value == "In" and len(values) == 1:
-            preference[key.text()] = values[0].text()
-            expressions[0].get("operator").text()
-            if len(terms) == 1:  # nothing else to weigh it against
-                term.get("weight").raw()
-    return preference
-
-
-def _parse_tolerations(spec: Field) -> Iterator[str]:
-    """Yield `key` or `key=value`; a toleration of every taint stays unread."""
-    for row in spec.get("tolerations").items():
-        key, effect = row.get("key").value, row.get("effect").value or ""
-        if not key or effect not in _EFFECTS:
-            continue
-        row.get("effect").text()
-        operator, value = row.get("operator").text("Equal"), row.get("value").text()
-        row.get("tolerationSeconds").raw()
-        name = row.get("key").text()
-        yield name if operator == "Exists" else f"{name}={value}"

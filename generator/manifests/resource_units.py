@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from generator.manifests.fields import Note
+from generator.placement.cluster.nodes import PODS
 
 SLOTS: Final = "slots"
 ONE_SLOT: Final = {SLOTS: 1}
@@ -32,7 +33,7 @@ def fit_units(
             for group in spec["groups"]
         ]
         spec = dict(spec) | {"groups": groups}
-    if not set(room) <= {SLOTS}:
+    if not set(room) <= {SLOTS, PODS}:
         return dict(spec), ()
     groups = [
         _convert_to_slots(group, max_slots, f"groups[{index}]", notes)

@@ -17,10 +17,10 @@ from typing import Any, Final, NamedTuple
 
 from generator.objects.document import mapping_at
 from generator.objects.inventory import SLOTS, Inventory, ListedNode
+from generator.placement.cluster.nodes import PODS
 from generator.placement.quantities import count_units, parse_amount
 from topology.model.errors import ConfigError, show
 
-PODS_RESOURCE: Final = "pods"
 _ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 Amounts = dict[str, Decimal]
 Units = Mapping[str, int]
@@ -47,7 +47,7 @@ def parse_pod_usage(pod: Mapping[str, Any]) -> PodUsage | None:
         return None
     request = _compute_pod_request(spec)
     units = {name: count_units(name, amount) for name, amount in request.items()}
-    units[PODS_RESOURCE] = 1
+    units[PODS] = 1
     if any("/" in name and num for name, num in units.items()):
         # A slot is a job's share of a node. Pods without devices, such as those of DaemonSets,
         # use none.

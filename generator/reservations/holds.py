@@ -317,7 +317,7 @@ def _find_overfull_nodes(
     for gang in (nomination, *others):
         for row in gang.pods:
             if row.node in nodes:
-                for name, need in row.request.items():
+                for name, need in snapshot.pod_needs(row.request).items():
                     needs[row.node][name] += need * row.count
     row_of = {name: row for row, name in enumerate(snapshot.resources)}
     return frozenset(

@@ -24,8 +24,8 @@ from typing import Any, Final
 from generator.objects.reservation import MAX_PRIORITY, ReservationPhase
 from generator.placement.answer import Placement
 from generator.placement.groups import GangGroup
-from generator.placement.quantities import render_quantity
 from generator.placement.node_selection import Toleration
+from generator.placement.quantities import render_quantity
 from generator.placement.request import EvictionPolicy, PlacementRequest, PresetOptions
 from generator.reservations.records import (
     HeldGroup,
@@ -190,6 +190,8 @@ def hash_request(request: ReservationRequest) -> str:
 
 def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a request holds
     """Return a value in a JSON form that is the same in every process."""
+    if isinstance(value, Toleration) and value.text:  # earlier versions knew the text form only
+        return value.text
     if isinstance(value, Enum):
         return value.value
     if is_dataclass(value):
@@ -203,12 +205,10 @@ def _to_json_value(value: Any) -> Any:  # noqa: ANN401 - of any type that a requ
         if isinstance(value, GangGroup):  # as the caller wrote it, in whatever units it is counted
             row["request"] = [[name, render_quantity(name, num)] for name, num in value.request]
         return row
-    if isinstance(value, PresetOptions):  # earlier versions had no sample, and hashed the rest
-        return [_to_json_value(item) for item in (value if value.sample else value[:-1])]
-    if isinstance(value, Toleration):  # earlier versions knew the text form only
-        return value.text or [str(item) for item in value]
+    if isinstance(value, PresetOptions) and not value.sample:
+        value = value[:-1]  # earlier versions had no sample, and hashed the rest
     if isinstance(value, frozenset):
-        return sorted((_to_json_value(item) for item in value), key=json.dumps)
+        return sorted(map(_to_json_value, value), key=lambda item: (isinstance(item, list), item))
     if isinstance(value, tuple):
         return [_to_json_value(item) for item in value]
     return value

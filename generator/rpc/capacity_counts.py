@@ -48,9 +48,8 @@ def count_pod_capacity(snapshot: Snapshot, pod: GangGroup, *, priority: int) -> 
     """
     view = view_for(snapshot, "", priority)
     usable = np.logical_and.reduce(list(view.node_masks(pod).values()))
-    return PodCapacity(
-        view, usable, np.where(usable, view.count_slots(dict(pod.request), unbounded=0), 0)
-    )
+    slots = view.count_slots(view.pod_needs(dict(pod.request)), unbounded=0)
+    return PodCapacity(view, usable, np.where(usable, slots, 0))
 
 
 def count_domains(snapshot: Snapshot, height: int) -> int:

@@ -91,7 +91,7 @@ class FreeCapacity:
         """Return the quantities that a pod uses on a node; other resources are not tracked."""
         return tuple(
             (self._row_of_resource[name], quantity)
-            for name, quantity in request.items()
+            for name, quantity in self.snapshot.pod_needs(request).items()
             if quantity and name in self._row_of_resource
         )
 

@@ -7,6 +7,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
+PODS = "pods"
+"""The resource that limits the number of pods on a node. A node that does not list it has no limit.
+"""
+UNLIMITED_PODS = 1 << 40
+"""Pods of a node without a limit: above all requests, and small enough for sums over a cluster."""
+
+
+def pod_needs(request: Mapping[str, int]) -> dict[str, int]:
+    """Return what a pod needs of its node: its request, and one of `pods`."""
+    return {PODS: 1, **request}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ class PodShape:
     """Pods of one shape: their resources, and how many fit each node and unit."""
 
     request: Mapping[str, int]
+    """What a pod takes of its node."""
     allowed: BoolArray
     """Per node: whether selector, taints, cordon and tree allow it."""
     slots_by_tier: tuple[IntArray, ...]
@@ -233,12 +234,13 @@ def _count_shape(
             allowed &= (
                 snapshot.levels.domain_of_unit[height][snapshot.levels.unit_of_node[height]] >= 0
             )
-    slots = np.where(allowed, snapshot.count_slots(dict(group.request), unbounded=total_pods), 0)
+    request = snapshot.pod_needs(dict(group.request))
+    slots = np.where(allowed, snapshot.count_slots(request, unbounded=total_pods), 0)
     misses: IntArray | None = None
     if group.preferred_labels:
         carried = [snapshot.has_label(key, (value,)) for key, value in group.preferred_labels]
         misses = np.full(snapshot.num_nodes, len(carried), dtype=np.int64) - np.sum(carried, axis=0)
-    return PodShape(dict(group.request), allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)
+    return PodShape(request, allowed, tuple(snapshot.levels.sum_by_tier(slots)), misses)
 
 
 def max_pods_in_one(

@@ -15,7 +15,14 @@ from types import MappingProxyType
 import numpy as np
 
 from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, build_levels
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import (
+    PODS,
+    UNLIMITED_PODS,
+    NodeSpec,
+    RunningGang,
+    RunningPods,
+    pod_needs,
+)
 from generator.placement.groups import GangGroup
 from generator.placement.node_selection import (
     HOSTNAME_LABEL,
@@ -125,6 +132,13 @@ class Snapshot:
         """Slots of one node are counted up to this number, so that all nodes fit 64 bits."""
         return MAX_TOTAL_SLOTS // max(self.num_nodes, 1)
 
+    def pod_needs(self, request: Mapping[str, int]) -> dict[str, int]:
+        """Return what a pod needs of a node: one of `pods` too, if any node limits them."""
+        needs = pod_needs(request)
+        if PODS not in self.resources:
+            del needs[PODS]
+        return needs
+
     def count_slots(
         self,
         request: Mapping[str, int],
@@ -167,7 +181,8 @@ class Snapshot:
             free: IntArray = self.free[self.resources.index(resource)]
             return free
         if resource not in self._capacities:
-            capacities = [spec.capacity.get(resource, 0) for spec in self.specs]
+            absent = _absent_quantity(resource)
+            capacities = [spec.capacity.get(resource, absent) for spec in self.specs]
             self._capacities[resource] = np.array(capacities, dtype=np.int64)
         return self._capacities[resource]
 
@@ -231,7 +246,11 @@ def build_snapshot(
     position = {spec.name: index for index, spec in enumerate(specs)}
     resources = sorted({name for spec in specs for name in spec.initial_free})
     free = np.array(
-        [[spec.initial_free.get(name, 0) for spec in specs] for name in resources], dtype=np.int64
+        [
+            [spec.initial_free.get(name, _absent_quantity(name)) for spec in specs]
+            for name in resources
+        ],
+        dtype=np.int64,
     ).reshape(len(resources), len(specs))
     index_of_taints: dict[frozenset[Taint], int] = {}
     taint_set_of = [
@@ -285,7 +304,7 @@ def free_after(snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int) -
         position = snapshot.position_of.get(pods.node)
         if position is None:
             continue
-        for name, need in pods.request.items():
+        for name, need in pod_needs(pods.request).items():
             if name in row_of_resource:
                 free[row_of_resource[name], position] += sign * need * pods.count
     free.setflags(write=False)
@@ -334,6 +353,11 @@ def _sorted_pods(pods: Iterable[RunningPods]) -> tuple[RunningPods, ...]:
             ),
         )
     )
+
+
+def _absent_quantity(resource: str) -> int:
+    """Return what a node has of a resource that it does not list."""
+    return UNLIMITED_PODS if resource == PODS else 0
 
 
 def _hard_taints(spec: NodeSpec) -> frozenset[Taint]:

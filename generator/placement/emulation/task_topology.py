@@ -253,7 +253,8 @@ class _BucketAttempt:
         """Return how many of these pods fit a node together if the largest are left out first."""
         snapshot, groups = self._problem.snapshot, self._problem.request.groups
         free = dict(zip(snapshot.resources, self._free_slots.free_quantities(node), strict=True))
-        requests = sorted((dict(groups[pod.group].request) for pod in pods), key=_total_request)
+        per_group = [snapshot.pod_needs(dict(group.request)) for group in groups]
+        requests = sorted((per_group[pod.group] for pod in pods), key=_total_request)
         while requests:
             need = Counter[str]()
             for request in requests:

@@ -233,7 +233,7 @@ def _victims_of_gang(snapshot: Snapshot, gang: RunningGang) -> Iterator[tuple[in
     for node, entries in entries_by_node.items():
         used: dict[str, int] = {}
         for entry in entries:
-            for name, need in entry.request.items():
+            for name, need in snapshot.pod_needs(entry.request).items():
                 used[name] = used.get(name, 0) + need * entry.count
         num_pods, request = sum(entry.count for entry in entries), tuple(sorted(used.items()))
         yield snapshot.position_of[node], Victim(gang.gang, gang.priority, num_pods, request)

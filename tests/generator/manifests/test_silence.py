@@ -139,7 +139,7 @@ def affinity(**fields: object) -> dict[str, Any]:
 def preferred(*rows: tuple[str, str]) -> list[dict[str, Any]]:
     return [
         {
-            "weight": 5,
+            "weight": 5 + len(value),
             "preference": {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]},
         }
         for key, value in rows
@@ -151,10 +151,10 @@ def preferred(*rows: tuple[str, str]) -> list[dict[str, Any]]:
     [
         pytest.param(
             affinity(
-                preferredDuringSchedulingIgnoredDuringExecution=preferred(("a", "1"), ("b", "2"))
+                preferredDuringSchedulingIgnoredDuringExecution=preferred(("a", "1"), ("b", "22"))
             ),
             "weight",
-            id="weights of several preferences",
+            id="different weights of preferences",
         ),
         pytest.param(
             affinity(
@@ -162,30 +162,6 @@ def preferred(*rows: tuple[str, str]) -> list[dict[str, Any]]:
             ),
             "[1]",
             id="a second preference for one label",
-        ),
-        pytest.param(
-            job(
-                template={
-                    "spec": pod_spec(
-                        nodeSelector={"a": "1"},
-                        affinity={
-                            "nodeAffinity": {
-                                "requiredDuringSchedulingIgnoredDuringExecution": {
-                                    "nodeSelectorTerms": [
-                                        {
-                                            "matchExpressions": [
-                                                {"key": "a", "operator": "In", "values": ["2"]}
-                                            ]
-                                        }
-                                    ]
-                                }
-                            }
-                        },
-                    )
-                }
-            ),
-            "matchExpressions",
-            id="a second condition on one label",
         ),
     ],
 )

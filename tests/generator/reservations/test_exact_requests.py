@@ -82,20 +82,27 @@ def test_it_holds_what_the_pods_request_and_no_more() -> None:
 
 
 @pytest.mark.parametrize(
-    ("need", "digest"),
+    ("row", "digest"),
     [
-        ({"slots": 2}, "20dee476e96bb9a74a9af27db2c2a67ccd510a81fc7d01644a0ee7a320f109f2"),
         (
-            {"cpu": 8, "memory": 1024},
+            {"request": {"slots": 2}},
+            "20dee476e96bb9a74a9af27db2c2a67ccd510a81fc7d01644a0ee7a320f109f2",
+        ),
+        (
+            {"request": {"cpu": 8, "memory": 1024}},
             "5e1458d166bc7fff6e0b0028745ec4847633f1143ed5a04a3e90b4a1a92b2ecc",
         ),
+        (
+            {"tolerations": ["gpu=yes", "gpu"]},
+            "452e4c2b2487485223ae2ac4c5257cd0a3ea8c05aa78237b2e755d62d6c14303",
+        ),
     ],
-    ids=["slots", "whole cores"],
+    ids=["slots", "whole cores", "tolerations as text"],
 )
 def test_a_repeated_request_of_an_earlier_version_has_the_same_hash(
-    need: dict[str, int], digest: str
+    row: dict[str, Any], digest: str
 ) -> None:
-    asked = request(groups=workers(2, request=need))
+    asked = request(groups=workers(2, **row))
     reservation_id = "4a0e1b52-7c1d-4f6e-9b8a-000000000001"
     assert hash_request(ReservationRequest(reservation_id, "me", asked, 60)) == digest
 

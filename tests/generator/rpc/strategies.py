@@ -17,7 +17,7 @@ from generator.placement.answer import (
 )
 from generator.placement.presets import Preset
 from generator.placement.request import EvictionPolicy
-from tests.generator.placement.selections import affinities, texts, tolerations
+from tests.generator.placement.selections import pod_specs, texts, tolerations, wire_terms
 from topology.model.tree import API_VERSION
 
 names = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
@@ -68,7 +68,7 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
                 "node_selector": st.dictionaries(
                     names, names | st.lists(names, max_size=2), max_size=2
                 ),
-                "node_affinity": affinities,
+                "node_affinity": pod_specs.map(wire_terms),
                 "tolerations": st.lists(keys | texts | tolerations(), max_size=3),
                 "node_preference": labels,
                 "spread": st.dictionaries(names, spreads(count), max_size=2),
