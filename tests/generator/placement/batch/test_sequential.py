@@ -64,10 +64,14 @@ def pods_on_nodes(draw: st.DrawFn, names: Sequence[str]) -> list[RunningGang]:
 def clusters(draw: st.DrawFn) -> Snapshot:
     """Draw nodes with two resources, some cordoned or tainted, with running or nominated pods."""
     each = MANY_SLOTS if draw(st.booleans()) else 1
+    has_limits = draw(st.booleans())
     nodes = {}
     for name in NAMES:
         free = {"slots": each * draw(st.integers(0, 5)), "memory": draw(st.integers(0, 9))}
         capacity = {"slots": each * 5, "memory": 9}
+        if has_limits and draw(st.booleans()):
+            free["pods"] = draw(st.integers(0, 3))
+            capacity["pods"] = 3
         taints = ("gpu=yes:NoSchedule",) if draw(st.integers(0, 9)) == 0 else ()
         is_open = draw(st.integers(0, 9)) > 0
         nodes[name] = NodeSpec(name, capacity, free, taints=taints, schedulable=is_open)
