@@ -26,12 +26,19 @@ from generator.kube.access import ClusterAccess
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
 from generator.placement.cluster.nodes import RunningGang
-from generator.placement.cluster.snapshot import Snapshot, build_snapshot
+from generator.placement.cluster.snapshot import (
+    Snapshot,
+    build_snapshot,
+    with_counted,
+    with_running,
+)
+from generator.placement.request import PlacementRequest
 from generator.reservations.holds import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
-from topology.model.errors import ParseError
+from topology.model.errors import ParseError, list_some, show
 from topology.model.tree import TopologyTree
 
+_MAX_NODES_SHOWN: Final = 8
 _ONE_SLOT: Final = "no node list: each node counts as one slot; --nodes gives their capacity"
 
 
@@ -43,6 +50,8 @@ class ClusterInput(NamedTuple):
     problems: tuple[ParseError, ...]
     nominated: Mapping[str, RunningGang] = MappingProxyType({})
     """The reserved nodes, by reservation."""
+    counts_pods: bool = False
+    """Whether the free capacity excludes the pods of the cluster."""
 
 
 def read_request(options: dict[str, Any]) -> LoadedRequest:
@@ -78,7 +87,7 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
             free, reserved = _fetch_free_nodes(sources.cluster)
             extra = tuple(problem for problem in free.problems if problem not in read.problems)
             problems = (*read.problems, *extra, *reserved.problems)
-            return ClusterInput(inferred, free, problems, reserved.nominated)
+            return ClusterInput(inferred, free, problems, reserved.nominated, counts_pods=True)
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
         return ClusterInput(inferred, inventory, read.problems)
     saved = read_saved_tree(tree, sources)
@@ -95,13 +104,39 @@ def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]
         return store.read_free_nodes(), reserved
 
 
-def build_input_snapshot(cluster: ClusterInput, running: Path | None) -> Snapshot:
-    """Return the cluster with the running gangs of a file, and with its reserved nodes."""
+def build_input_snapshot(
+    cluster: ClusterInput, running: Path | None, loaded: LoadedRequest, request: PlacementRequest
+) -> Snapshot:
+    """Return the cluster with its reserved nodes, and with all gangs that run.
+
+    Args:
+        cluster: the cluster.
+        running: a file of running gangs.
+        loaded: the file of the request, which may have pods that run.
+        request: the gang to place.
+    """
+    own, others = loaded.build_running(request)
     gangs = read_running_gangs(running) if running else ()
+    if own is not None:  # each of its pods counts once
+        gangs = tuple(gang for gang in gangs if gang.gang != own.gang)
     free = build_snapshot(
         cluster.tree, build_node_specs(cluster.inventory, cluster.tree.nodes), gangs
     )
+    if own is not None:
+        _note_unknown_nodes(own, free)
+        free = with_counted(free, own) if cluster.counts_pods else with_running(free, own)
+    if others.pods and not cluster.counts_pods:
+        free = with_running(free, others)
     return with_nominations(free, cluster.nominated)
+
+
+def _note_unknown_nodes(gang: RunningGang, snapshot: Snapshot) -> None:
+    unknown = sorted({pods.node for pods in gang.pods} - snapshot.position_of.keys())
+    if unknown:
+        names = list_some(map(show, unknown), _MAX_NODES_SHOWN)
+        click.echo(
+            f"note: pods of the gang run on nodes that are not in the tree: {names}", err=True
+        )
 
 
 def note_missing_capacity(cluster: ClusterInput) -> None:

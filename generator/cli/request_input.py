@@ -7,6 +7,7 @@ express are listed on stderr.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -18,7 +19,7 @@ from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.ignored_fields import IgnoredField, Relevance
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
-from generator.manifests.resource_units import fit_units
+from generator.manifests.resource_units import fit_running, fit_units
 from generator.manifests.sbatch_options import (
     is_script,
     parse_script_notes,
@@ -27,6 +28,8 @@ from generator.manifests.sbatch_options import (
 )
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import parse_documents
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
 from generator.store.file_kinds import FileKind, expect_kind
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, list_some, show
@@ -76,11 +79,32 @@ class LoadedRequest(NamedTuple):
         """Return the request in the units that the nodes list, and notes on what was converted."""
         if self.translation is None:
             return self, ()
-        uses_whole_nodes = self.translation.uses_whole_nodes
+        room, translation = find_max_resources(inventory), self.translation
         spec, notes = fit_units(
-            self.document["spec"], find_max_resources(inventory), uses_whole_nodes=uses_whole_nodes
+            self.document["spec"], room, uses_whole_nodes=translation.uses_whole_nodes
         )
-        return self._replace(document=self.document | {"spec": spec}), notes
+        return self._replace(
+            document=self.document | {"spec": spec},
+            translation=replace(translation, running=fit_running(translation.running, room)),
+        ), notes
+
+    def build_running(self, request: PlacementRequest) -> tuple[RunningGang | None, RunningGang]:
+        """Return the pods of the gang that the file says run, and all other pods of the file.
+
+        Raises:
+            ConfigError: a pod requests more than can be counted.
+        """
+        rows: dict[bool, list[RunningPods]] = {True: [], False: []}
+        for row in self.translation.running if self.translation else ():
+            indices = () if row.rank is None else (row.rank,)
+            try:
+                need = count_request(row.request)
+            except ValueError as error:
+                raise ConfigError(f"{self.source}: a pod on {row.node}: {error}") from error
+            rows[row.group is not None].append(RunningPods(row.node, need, 1, row.group, indices))
+        own = RunningGang(request.gang, tuple(rows[True]), request.priority)
+        others = RunningGang(f"other pods of {self.source}", tuple(rows[False]), preemptible=False)
+        return own if own.pods else None, others
 
 
 def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:

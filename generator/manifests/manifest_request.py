@@ -25,6 +25,7 @@ from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import ROOT, Note
 from generator.manifests.ignored_fields import IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
+from generator.manifests.pod_groups import RunningRow, split_gang
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import find_workload, group_pods
 from topology.model.errors import PlacementRequestError, show
@@ -54,6 +55,8 @@ class Translation:
     """Fields that were interpreted, with the interpretation."""
     uses_whole_nodes: bool = False
     """Whether a slot means a whole node."""
+    running: tuple[RunningRow, ...] = ()
+    """The pods of the file that run; the request is for the others."""
 
 
 FORMATS: Final = (
@@ -83,12 +86,25 @@ def translate(
     """
     manifests = read_objects(list(documents), LevelNames(levels))
     format_ = next((format_ for format_ in FORMATS if format_.is_present(manifests)), _PLAIN_FORMAT)
-    spec = format_.parse_spec(manifests)
+    _require_pods(manifests)
+    spec, running = split_gang(format_.parse_spec(manifests), manifests)
     _check_kinds(manifests)
     paths = [path for format_ in manifests.objects for path in format_.field.find_unread()]
     return Translation(
-        format_.name, _render_request(spec), classify_ignored(paths), _collect_notes(manifests)
+        format_.name,
+        _render_request(spec),
+        classify_ignored(paths),
+        _collect_notes(manifests),
+        running=running,
     )
+
+
+def _require_pods(manifests: Manifests) -> None:
+    """Refuse pods that have all ended, unless a workload creates others."""
+    pods = manifests.select("Pod", group="")
+    if pods and not manifests.pods and find_workload(manifests) is None:
+        problem = f"no pod waits for a node: {len(pods)} have ended or are being deleted"
+        raise PlacementRequestError(pods[0].title, problem)
 
 
 def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from generator.manifests.fields import ROOT, Field
 from generator.manifests.tier_names import LevelNames
 from topology.model.errors import PlacementRequestError, show
+
+_ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,21 @@ class KubeObject:
         """Its spec."""
         return self.field.get("spec")
 
+    @property
+    def node(self) -> str:
+        """The node of a pod; empty while it waits."""
+        return self.spec.get("nodeName").text()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether a pod has ended, so that it needs no node any more."""
+        return self.field.get("status", "phase").text() in _ENDED_PHASES
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether a pod is being deleted: it is on its node until it has ended."""
+        return self.field.get("metadata", "deletionTimestamp").exists
+
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
@@ -59,8 +77,9 @@ class Manifests:
 
     @property
     def pods(self) -> list[KubeObject]:
-        """The pods."""
-        return self.select("Pod", group="")
+        """The pods that wait or run; those that have ended or are being deleted do not count."""
+        pods = self.select("Pod", group="")
+        return [pod for pod in pods if not (pod.has_ended or pod.is_leaving)]
 
 
 def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Manifests:

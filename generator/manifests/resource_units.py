@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Note
+from generator.manifests.pod_groups import RunningRow
 from generator.placement.cluster.nodes import PODS
 
 SLOTS: Final = "slots"
@@ -42,6 +43,19 @@ def fit_units(
     return dict(spec) | {"groups": groups}, tuple(notes)
 
 
+def fit_running(rows: Sequence[RunningRow], room: Mapping[str, int]) -> tuple[RunningRow, ...]:
+    """Return running pods in slots if the nodes list only slots, as `fit_units` does."""
+    if not set(room) <= {SLOTS, PODS}:
+        return tuple(rows)
+    max_slots = max(room.get(SLOTS, 1), 1)
+    return tuple(
+        row._replace(request={SLOTS: _count_slots(row.request, max_slots)})
+        if row.group is not None or SLOTS in row.request
+        else row._replace(request={})
+        for row in rows
+    )
+
+
 def _convert_to_slots(
     group: dict[str, Any], max_slots: int, path: str, notes: list[Note]
 ) -> dict[str, Any]:
@@ -54,10 +68,14 @@ def _convert_to_slots(
     request = group.get("request", ONE_SLOT)
     if set(request) == {SLOTS}:
         return group
-    slots = max(_count_gpus(request), 1) if max_slots > 1 else 1
+    slots = _count_slots(request, max_slots)
     notes.append(Note(path, f"nodes list slots but no devices: each pod takes {slots}"))
     return group | {"request": {SLOTS: slots}}
 
 
-def _count_gpus(request: Mapping[str, int]) -> int:
-    return sum(quantity for name, quantity in request.items() if name.endswith(_GPU_SUFFIXES))
+def _count_slots(request: Mapping[str, int | str], max_slots: int) -> int:
+    return max(_count_gpus(request), 1) if max_slots > 1 else 1
+
+
+def _count_gpus(request: Mapping[str, int | str]) -> int:
+    return sum(int(quantity) for name, quantity in request.items() if name.endswith(_GPU_SUFFIXES))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.pod_groups import RUNNING, MemberPod, find_members
 from generator.manifests.pods import parse_pod_fields, parse_priority
 from generator.manifests.resource_units import ONE_SLOT
+from generator.manifests.workload_pods import add_pods
 from topology.model.errors import PlacementRequestError, show
 
 
@@ -29,6 +31,8 @@ class PodSet:
     """Kueue's topology request for the set, in a Workload object."""
     job_annotations: Field | None = None
     """Annotations of each job of a JobSet."""
+    running: tuple[MemberPod, ...] = ()
+    """Those of its pods that have a node."""
 
     @property
     def annotations(self) -> Field:
@@ -48,7 +52,7 @@ class PodSet:
         if not row["request"]:
             self.template.note("has no resource requests and takes one slot")
             row["request"] = dict(ONE_SLOT)
-        return row
+        return row | ({RUNNING: self.running} if self.running else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,8 @@ def find_workload(manifests: Manifests) -> Workload | None:
         if is_train_job
         else _READERS[owner.group, owner.kind](owner)
     )
-    sets = [item for item in found if item.count]
-    _refuse_equal_names(owner, sets)
+    _refuse_equal_names(owner, found)
+    sets = [item for item in add_pods(owner, found, manifests) if item.count]
     if not sets:
         raise PlacementRequestError(owner.title, "has no pods to place")
     return Workload(owner, tuple(sets))
@@ -115,17 +119,36 @@ def group_pods(
         split_by: returns the part that a pod belongs to, empty for none; parts stay separate.
     """
     members: dict[tuple[str, str], list[KubeObject]] = {}
-    for pod in pods:
-        shape = json.dumps([parse_pod_fields(pod.field), parse_priority(pod.field)], sort_keys=True)
-        members.setdefault((split_by(pod), shape), []).append(pod)
+    for pod, key in zip(pods, _find_shapes(pods, split_by), strict=True):
+        members.setdefault(key, []).append(pod)
     names: dict[str, int] = {}
     sets = []
     for (part, _), equal in members.items():
         name = part or "pods"
         names[name] = names.get(name, 0) + 1
         shown = name if names[name] == 1 else f"{name}-{names[name]}"
-        sets.append(PodSet(shown, len(equal), equal[0].field))
+        template = next((pod for pod in equal if not pod.node), equal[0]).field
+        sets.append(PodSet(shown, len(equal), template, running=find_members(equal)))
     return tuple(sets)
+
+
+def _find_shapes(
+    pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
+) -> Iterator[tuple[str, str]]:
+    """Yield the part and the shape of each pod, which are equal for equal pods.
+
+    A pod that runs is equal to one that waits whatever nodes it may use: Kueue names the node of a
+    pod in its node selector.
+    """
+    rows = [(split_by(pod), parse_pod_fields(pod.field), parse_priority(pod.field)) for pod in pods]
+    whole = [(part, json.dumps([row, rank], sort_keys=True)) for part, row, rank in rows]
+    loose = [(part, json.dumps([row["request"], rank])) for part, row, rank in rows]
+    waiting: dict[tuple[str, str], tuple[str, str]] = {}
+    for pod, shape, key in zip(pods, whole, loose, strict=True):
+        if not pod.node:
+            waiting.setdefault(key, shape)
+    for pod, shape, key in zip(pods, whole, loose, strict=True):
+        yield waiting.get(key, key) if pod.node else shape
 
 
 def _parse_job(owner: KubeObject) -> list[PodSet]:

@@ -50,6 +50,7 @@ class GangGroup:
 
     name: str
     count: int
+    """Pods to place; 0 if all of the group run already."""
     least: int
     """The fewest pods; with fewer the gang is not placed."""
     request: tuple[tuple[str, int], ...]
@@ -152,6 +153,8 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
     builder.names.add(row.name)
     if (row.count is None) == (not row.children):
         raise PlacementRequestError(f"{path}.count", "expected either count or children")
+    if row.count == 0 and row.min != 0:
+        raise PlacementRequestError(f"{path}.count", "expected a positive integer, got 0")
     if path.count("[") > MAX_DEPTH:
         raise PlacementRequestError(f"{path}.children", f"expected at most {MAX_DEPTH} levels")
     maximum = len(row.children) if row.count is None else row.count

@@ -180,6 +180,8 @@ def parse_request(document: Mapping[str, Any]) -> PlacementRequest:
             tuple(replace(group_set, least=0) for group_set in grouping.sets),
         )
     total = sum(group.count for group in grouping.groups)
+    if not total:
+        raise PlacementRequestError("groups", "expected at least one pod")
     if spec.min > total:
         raise PlacementRequestError("min", f"expected at most {total}, got {spec.min}")
     return PlacementRequest(

@@ -204,8 +204,11 @@ class GroupRow(_RequestModel):
 
     name: Name
     """Unique in the gang."""
-    count: Count | None = None
-    """Pods of the group; not on a group with children."""
+    count: Natural | None = None
+    """Pods of the group; not on a group with children.
+
+    0, with a `min` of 0, if all of its pods run already.
+    """
     min: Natural | None = None
     """The fewest pods, all by default; on a group with children, the fewest complete children."""
     request: PodRequest = {"slots": 1}

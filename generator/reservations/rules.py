@@ -221,6 +221,7 @@ def build_reservation(
     groups = tuple(
         HeldGroup(group.name, group.request, _group_runs(placement.assignment[group.name]))
         for group in request.placement_request.groups
+        if group.count
     )
     problem = _find_size_problem(groups)
     if problem:

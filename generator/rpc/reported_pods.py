@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Final
 
 from generator.placement.cluster.nodes import ONE_SLOT, RunningGang, RunningPods
-from generator.placement.cluster.snapshot import Snapshot, with_running
+from generator.placement.cluster.snapshot import Snapshot, with_counted, with_running
 from generator.placement.quantities import count_request, render_quantities
 from generator.placement.request import PlacementRequest
 from generator.placement.wire import MAX_PODS
@@ -40,10 +38,7 @@ def with_running_pods(
         for row_index, row in enumerate(message.running)
     )
     gang = RunningGang(request.gang, pods, request.priority)
-    if message.take_running:
-        return with_running(snapshot, gang)
-    running = {**snapshot.running, gang.gang: gang}
-    return replace(snapshot, running=MappingProxyType(running))
+    return with_running(snapshot, gang) if message.take_running else with_counted(snapshot, gang)
 
 
 def encode_running_pods(gang: RunningGang | None) -> list[pb.RunningPods]:

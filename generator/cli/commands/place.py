@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from generator.cli.cluster_input import (
-    ClusterInput,
     build_input_snapshot,
     fit_to_inventory,
     note_missing_capacity,
@@ -20,10 +18,16 @@ from generator.cli.connection_values import ServerEndpoint, parse_server_endpoin
 from generator.cli.exit_codes import ExitCode, exit_with_problems
 from generator.cli.output import list_nodes, print_document, show_count
 from generator.cli.placement_text import HostListFormat, render_host_list, render_placement_text
+from generator.cli.request_input import LoadedRequest
 from generator.cli.source_values import parse_sources
 from generator.placement.answer import Placement, render_placement
 from generator.placement.engine import place
 from generator.placement.request import PlacementRequest
+
+_FREE_ON_SERVER: Final = (
+    "note: a server that reads a cluster counts the pods that run; to one that reads a folder, the "
+    "capacity that they use is free"
+)
 
 
 def run(
@@ -48,13 +52,15 @@ def run(
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
             raise click.UsageError("--server places in its own tree: give no other source")
-        placement = _place_on_server(server, request, timeout)
+        placement = _place_on_server(server, request, loaded, timeout)
     else:
         if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)
         cluster = read_cluster_input(sources, tree)
-        request = fit_to_inventory(loaded, cluster.inventory).to_request(preset)
-        placement = _place_locally(cluster, request, running=running, timeout_s=timeout)
+        loaded = fit_to_inventory(loaded, cluster.inventory)
+        request = loaded.to_request(preset).with_deadline(timeout)
+        snapshot = build_input_snapshot(cluster, running, loaded, request)
+        placement = place(snapshot, request, clock=time.monotonic)
     is_host_list = output in tuple(HostListFormat)
     known_tree = cluster.tree if cluster else None
     if is_host_list:
@@ -88,16 +94,12 @@ def _print_host_list(placement: Placement, chosen: HostListFormat) -> None:
 
 
 def _place_on_server(
-    server: ServerEndpoint, request: PlacementRequest, timeout_s: float
+    server: ServerEndpoint, request: PlacementRequest, loaded: LoadedRequest, timeout_s: float
 ) -> Placement:
     from generator.rpc.client.typed_client import PlacementClient  # noqa: PLC0415 - loads gRPC
 
+    running, _ = loaded.build_running(request)
+    if running is not None:
+        click.echo(_FREE_ON_SERVER, err=True)
     with PlacementClient(server.address, timeout_s, server.identity) as client:
-        return client.place(request)
-
-
-def _place_locally(
-    cluster: ClusterInput, request: PlacementRequest, *, running: Path | None, timeout_s: float
-) -> Placement:
-    snapshot = build_input_snapshot(cluster, running)
-    return place(snapshot, request.with_deadline(timeout_s), clock=time.monotonic)
+        return client.place(request, running)

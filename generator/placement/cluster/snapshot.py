@@ -279,6 +279,11 @@ def with_running(snapshot: Snapshot, *gangs: RunningGang) -> Snapshot:
     return _change_running(snapshot, gangs, sign=-1)
 
 
+def with_counted(snapshot: Snapshot, gang: RunningGang) -> Snapshot:
+    """Return the snapshot with a gang whose pods the free capacity excludes already."""
+    return replace(snapshot, running=MappingProxyType({**snapshot.running, gang.gang: gang}))
+
+
 def without_running(snapshot: Snapshot, *gangs: str) -> Snapshot:
     """Return the snapshot without some gangs; the same snapshot if none of them runs."""
     running = tuple([snapshot.running[gang] for gang in gangs if gang in snapshot.running])

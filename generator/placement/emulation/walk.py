@@ -135,7 +135,9 @@ class Walker:
         """Return the names of the domains that are tried for the job, in order, as details."""
         groups = self._problem.request.groups
         uses_minimum = self._walk.starts_with_minimum
-        counts = [group.least or 1 if uses_minimum else group.count for group in groups]
+        counts = [
+            min(group.least or 1, group.count) if uses_minimum else group.count for group in groups
+        ]
         root = UnitRef(self._levels.root, 0)
         free = self._target(root, counts).free
         order = self._candidates.in_order(self._scope, counts, free, root)

@@ -168,7 +168,7 @@ def _tolerates(row: dict[str, Any], taint: dict[str, str]) -> bool:
     if row["operator"] == "Exists":
         return True
     if row["operator"] == "Equal":
-        return value == row.get("value", "")
+        return bool(value == row.get("value", ""))
     number = _integer(value)
     if number is None:
         return False

@@ -62,7 +62,7 @@ def requesting(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("preset", [Preset.OPTIMAL, Preset.KUEUE, Preset.KAI, Preset.KUBERNETES])
 def test_it_counts_pods_as_a_resource_that_every_pod_requests(preset: Preset) -> None:
     differing = []
-    for seed in range(examples(1500)):
+    for seed in range(examples(600)):
         case = draw_case(seed)
         limited, explicit = with_limits(case, "pods", seed), with_limits(case, OTHER, seed)
         requesting(explicit["request"]["groups"])
@@ -79,8 +79,9 @@ def test_it_counts_pods_as_a_resource_that_every_pod_requests(preset: Preset) ->
 def test_a_node_that_allows_three_pods_holds_three() -> None:
     nodes = {"n0": NodeSpec("n0", {"slots": 9, "cpu": 64_000, "pods": 3})}
     snapshot = build_snapshot(racks(1), nodes)
-    for row in ({}, {"request": {"slots": 2}}, {"request": {"cpu": "100m"}}, {"request": {}}):
-        fits, lacks = (request(groups=workers(count, **row)) for count in (3, 4))
+    needs: tuple[dict[str, Any], ...] = ({"slots": 1}, {"slots": 2}, {"cpu": "100m"}, {})
+    for need in needs:
+        fits, lacks = (request(groups=workers(count, request=need)) for count in (3, 4))
         assert place(snapshot, fits).is_feasible
         assert not place(snapshot, lacks).is_feasible
 

@@ -32,7 +32,7 @@ def test_it_takes_a_tier_by_its_integer() -> None:
         pytest.param(
             {"groups": workers(-1)},
             "groups[0].count",
-            "expected a positive integer, got -1",
+            "expected a non-negative integer, got -1",
             id="a negative count",
         ),
         pytest.param(

@@ -119,7 +119,7 @@ def test_it_ends_a_watch_after_the_requested_number_of_answers(address: str) -> 
             ("Place",),
             "{spec: {groups: [{name: w, count: -1}]}}",
             ExitCode.USAGE,
-            "groups[0].count: expected a positive integer, got -1",
+            "groups[0].count: expected a non-negative integer, got -1",
             id="a negative count",
         ),
         pytest.param(

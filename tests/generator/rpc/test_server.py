@@ -137,7 +137,7 @@ def test_it_names_the_invalid_field(channel: grpc.Channel) -> None:
     bad = pb.PlaceRequest(spec=pb.PlacementSpec(groups=[pb.Group(name="w", count=-1)]))
     call = failed_call(channel, bad, timeout=SOON_S)
     assert call.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert call.details() == "spec.groups[0].count: expected a positive integer, got -1"
+    assert call.details() == "spec.groups[0].count: expected a non-negative integer, got -1"
     failure = decode_failure(call)
     assert failure is not None
     assert (failure.kind, failure.field) == (FailureKind.INVALID_REQUEST, "spec.groups[0].count")

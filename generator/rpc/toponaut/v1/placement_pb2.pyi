@@ -1267,7 +1267,9 @@ class Group(_message.Message):
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
-    """Number of pods, at least 1; unset on a group with children."""
+    """Number of pods, at least 1; 0 only with a "min" of 0, if all pods of the group run already; unset
+    on a group with children.
+    """
     min: _builtins.int
     """Minimum number of pods below which the gang is not placed, the count if absent; on a group with
     children, the minimum number of complete children, all if absent.

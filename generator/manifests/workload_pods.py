@@ -1,0 +1,153 @@
+"""Finds the pods of a workload in its file, by the labels that its controller sets.
+
+A workload with its pods, as read from a cluster, is placed in part: its pods that run keep their
+nodes, and those that have completed are not placed again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.pod_groups import MemberPod
+
+if TYPE_CHECKING:
+    from generator.manifests.workloads import PodSet
+
+
+class PodKeys(NamedTuple):
+    """Labels or annotations of the pods of a kind of workload."""
+
+    owner: tuple[str, ...]
+    """Keys with the name of the workload."""
+    role: str = ""
+    """Key with the name of the set of pods."""
+    ranks: tuple[str, ...] = ()
+    """Keys with the index of a pod in its set; of several, the first counts in whole replicas."""
+    ends: bool = True
+    """Whether a pod that has completed is not created again."""
+
+
+_JOB_SET: Final = PodKeys(
+    ("jobset.sigs.k8s.io/jobset-name",),
+    "jobset.sigs.k8s.io/replicatedjob-name",
+    ("jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index"),
+)
+_KUBEFLOW: Final = PodKeys(
+    ("training.kubeflow.org/job-name",),
+    "training.kubeflow.org/replica-type",
+    ("training.kubeflow.org/replica-index",),
+)
+_KEYS: Final[Mapping[str, PodKeys]] = {
+    "batch/Job": PodKeys(
+        ("batch.kubernetes.io/job-name", "job-name"),
+        ranks=("batch.kubernetes.io/job-completion-index",),
+    ),
+    "jobset.x-k8s.io/JobSet": _JOB_SET,
+    "trainer.kubeflow.org/TrainJob": _JOB_SET,
+    "batch.volcano.sh/Job": PodKeys(
+        ("volcano.sh/job-name",), "volcano.sh/task-spec", ("volcano.sh/task-index",)
+    ),
+    "leaderworkerset.x-k8s.io/LeaderWorkerSet": PodKeys(
+        ("leaderworkerset.sigs.k8s.io/name",),
+        ranks=("leaderworkerset.sigs.k8s.io/worker-index",),
+        ends=False,
+    ),
+    "apps/StatefulSet": PodKeys((), ranks=("apps.kubernetes.io/pod-index",), ends=False),
+    "apps/ReplicaSet": PodKeys((), ends=False),
+    **{
+        f"kubeflow.org/{kind}": _KUBEFLOW
+        for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
+    },
+    "kueue.x-k8s.io/Workload": PodKeys(("kueue.x-k8s.io/workload",), "kueue.x-k8s.io/podset"),
+}
+"""By group and kind. Pods that their workload owns need no label with its name."""
+_REPLICA: Final = "leaderworkerset.sigs.k8s.io/group-index"
+_LEADER: Final = "leader"
+_DONE: Final = "Succeeded"
+
+
+def add_pods(owner: KubeObject, sets: Sequence[PodSet], manifests: Manifests) -> list[PodSet]:
+    """Return the sets of a workload with their pods that run, without pods that have completed."""
+    keys = _KEYS.get(f"{owner.group}/{owner.kind}")
+    if keys is None:
+        return list(sets)
+    own = [pod for pod in manifests.select("Pod", group="") if _is_of(pod, owner, keys)]
+    if len({_find_mark(pod, _REPLICA) for pod in own}) > 1:
+        return list(sets)  # of several replicas, each of which is a gang of its own
+    names = [pod_set.name for pod_set in sets]
+    members: dict[str, list[KubeObject]] = {name: [] for name in names}
+    for pod in own:
+        members.get(_find_set(pod, keys, names), []).append(pod)
+    return [_add_to_set(owner, row, members[row.name], keys=keys) for row in sets]
+
+
+def _is_of(pod: KubeObject, owner: KubeObject, keys: PodKeys) -> bool:
+    spaces = [item.field.get("metadata", "namespace").value for item in (pod, owner)]
+    if None not in spaces and spaces[0] != spaces[1]:
+        return False
+    if any(_find_mark(pod, key) == owner.name for key in keys.owner):
+        return True
+    rows = pod.field.get("metadata", "ownerReferences").items()
+    return any(
+        (row.get("kind").value, row.get("name").value) == (owner.kind, owner.name) for row in rows
+    )
+
+
+def _find_mark(pod: KubeObject, key: str) -> str:
+    """Return the value of a label or annotation; empty if there is none."""
+    return pod.labels.get(key).text() or pod.annotations.get(key).text()
+
+
+def _find_set(pod: KubeObject, keys: PodKeys, names: Sequence[str]) -> str:
+    if keys.role:
+        return _find_mark(pod, keys.role) if len(names) > 1 else names[0]
+    if _LEADER in names:
+        return _LEADER if _find_mark(pod, keys.ranks[0]) == "0" else names[-1]
+    return names[0]
+
+
+def _add_to_set(
+    owner: KubeObject, pods: PodSet, members: Iterable[KubeObject], *, keys: PodKeys
+) -> PodSet:
+    """Return a set with its pods that run; those that wait are what the template describes."""
+    running: list[MemberPod] = []
+    num_done = 0
+    for pod in members:
+        if pod.has_ended:
+            num_done += pod.field.get("status", "phase").value == _DONE
+        elif not pod.is_leaving:
+            pod.field.raw()
+            if pod.node:
+                running.append(MemberPod(pod, _find_rank(pod, pods, keys)))
+    count = _count_left(owner, pods.count, num_done) if keys.ends else pods.count
+    running.sort(key=lambda member: -1 if member.rank is None else member.rank)
+    return replace(pods, count=count, running=tuple(running[:count]))
+
+
+def _count_left(owner: KubeObject, count: int, num_done: int) -> int:
+    """Return the pods of a set that run at once when some have completed.
+
+    A Job with completions creates the next pods then, and its status counts all that completed.
+    """
+    is_job = (owner.group, owner.kind) == ("batch", "Job")
+    completions = owner.spec.get("completions").optional_integer() if is_job else None
+    if is_job:
+        num_done = max(num_done, owner.field.get("status", "succeeded").integer(0))
+    left = (count if completions is None else completions) - num_done
+    return max(min(count, left), 0)
+
+
+def _find_rank(pod: KubeObject, pods: PodSet, keys: PodKeys) -> int | None:
+    """Return the index of a pod in its set, from that of its replica and of the pod in it.
+
+    The workers of a LeaderWorkerSet with a leader count from 1. No slices bound them, so that only
+    the order matters.
+    """
+    texts = [_find_mark(pod, key) for key in keys.ranks]
+    if not texts or not all(text.isascii() and text.isdecimal() for text in texts):
+        return None
+    *replicas, rank = map(int, texts)
+    return sum(replicas) * (pods.replica_size or 1) + rank

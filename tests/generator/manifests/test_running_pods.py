@@ -1,0 +1,325 @@
+"""Pods of a file that run, have ended or are being deleted: only the others are placed.
+
+The states of a pod: it waits, it is on a node, it has ended, or it is being deleted. Pods on a node
+keep it, and the rest of their gang is placed beside them, by the rules of the whole gang.
+"""
+
+from __future__ import annotations
+
+import copy
+from random import Random  # noqa: TID251 - seeded by its caller
+from typing import Any
+
+import pytest
+
+from generator.manifests.manifest_request import Translation
+from generator.manifests.objects import Manifests, read_objects
+from generator.manifests.pod_groups import RUNNING, MemberPod, RunningRow, split_gang
+from generator.manifests.tier_names import LevelNames
+from generator.placement.cluster.nodes import RunningGang, RunningPods
+from generator.placement.cluster.snapshot import Snapshot, with_running
+from generator.placement.engine import place
+from generator.placement.presets import Preset
+from generator.placement.problem.constraints import is_allowed
+from generator.placement.problem.problem import build_problem
+from generator.placement.quantities import count_request
+from generator.placement.request import parse_request
+from tests.effort import examples
+from tests.generator.manifests.scenes import job, pod, pod_spec, translated, volcano_job
+from tests.random_cases.draw import Case, draw_case
+from tests.vectors.scenes import document_of, snapshot_of
+from topology.model.errors import PlacementRequestError
+
+VOLCANO = {"scheduling.k8s.io/group-name": "g"}
+
+
+def placed_pod(name: str, node: str = "", phase: str = "", **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - of a pod
+    """Return a pod on a node, or one that waits."""
+    made = pod(name, **metadata)
+    made["spec"] |= {"nodeName": node} if node else {}
+    return made | ({"status": {"phase": phase}} if phase else {})
+
+
+def group(minimum: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"minMember": minimum},
+    }
+
+
+def leaf_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [leaf for row in rows for leaf in (leaf_rows(row.get("children", [])) or [row])]
+
+
+def unbound(case: Case) -> Case:
+    """Return a case without what counts only new pods, and without members that may be left out.
+
+    Of members of which one is enough, another one may be completed than the one that runs in part.
+    """
+    for row in case["request"]["groups"]:
+        if "children" in row:
+            row.pop("min", None)
+    for row in leaf_rows(case["request"]["groups"]):
+        row.pop("spread", None)
+    for name in ("max_domains", "preemption", "priority"):
+        case["request"].pop(name, None)
+    case.pop("running", None)
+    return case
+
+
+def start_some(
+    spec: dict[str, Any], assignment: dict[str, list[str | None]], rng: Random
+) -> tuple[Manifests, dict[str, dict[int, str]]]:
+    """Let random pods of a placement run; return them as a file, and per group by index."""
+    documents, started = [], {}
+    for row in leaf_rows(spec["groups"]):
+        picked = rng.choice((0.0, 0.5, 1.0))
+        on = {
+            index: node
+            for index, node in enumerate(assignment[row["name"]])
+            if node is not None and rng.random() < picked
+        }
+        started[row["name"]] = on
+        documents += [placed_pod(f"{row['name']}-{index}", node) for index, node in on.items()]
+    manifests = read_objects(list(enumerate(documents, 1)), LevelNames())
+    pods = iter(manifests.pods)
+    for row in leaf_rows(spec["groups"]):
+        if started[row["name"]]:
+            row[RUNNING] = [MemberPod(next(pods), index) for index in started[row["name"]]]
+    return manifests, started
+
+
+def running_gang(rows: tuple[RunningRow, ...]) -> RunningGang:
+    pods = [
+        RunningPods(
+            row.node, count_request(row.request), 1, row.group,
+            () if row.rank is None else (row.rank,),
+        )
+        for row in rows
+    ]  # fmt: skip
+    return RunningGang("self", tuple(pods))
+
+
+def find_fault(seed: int) -> str:
+    """Start some pods of a placed gang; return how the rest of the gang is placed wrongly."""
+    rng = Random(seed)  # noqa: S311 - test data
+    case = unbound(draw_case(seed))
+    preset = [*Preset][seed % len(Preset)]
+    document, snapshot = document_of(case, preset.value), snapshot_of(case)
+    whole = place(snapshot, parse_request(document))
+    if not whole.is_feasible:
+        return ""
+    spec = copy.deepcopy(document["spec"])
+    nodes = {name: list(row) for name, row in whole.assignment.items()}
+    manifests, started = start_some(spec, nodes, rng)
+    if all(len(started[name]) == len(row) - row.count(None) for name, row in nodes.items()):
+        return ""  # the others have no place, with or without those that run
+    parts = split_gang(spec, manifests)
+    rest = parse_request(document | {"spec": parts.spec})
+    found = place(with_running(snapshot, running_gang(parts.running)), rest)
+    if not found.is_feasible:
+        return f"{seed}, {preset}: {found.reason} with {started}"
+    if not _keeps_rules(snapshot, document, started, dict(found.assignment)):
+        return f"{seed}, {preset}: {dict(found.assignment)} beside {started} breaks a rule"
+    return ""
+
+
+def _keeps_rules(
+    snapshot: Snapshot,
+    document: dict[str, Any],
+    started: dict[str, dict[int, str]],
+    added: dict[str, tuple[str | None, ...]],
+) -> bool:
+    """Return whether the pods that ran and the new ones keep the rules of the whole gang."""
+    gang = parse_request(document)
+    positions = []
+    for row in gang.groups:
+        new = iter([node for node in added.get(row.name, ()) if node is not None])
+        both = [started[row.name].get(index) or next(new, None) for index in range(row.count)]
+        positions.append([snapshot.position_of[node] for node in both if node is not None])
+    return is_allowed(build_problem(snapshot, gang), positions)
+
+
+def test_it_places_the_rest_of_a_gang_by_the_rules_of_the_whole() -> None:
+    assert [fault for seed in range(examples(3000)) if (fault := find_fault(seed))] == []
+
+
+def member(name: str, node: str = "", phase: str = "", **metadata: Any) -> dict[str, Any]:  # noqa: ANN401 - of a pod
+    """Return a pod of the group that `group` returns."""
+    return placed_pod(name, node, phase, annotations=VOLCANO, **metadata)
+
+
+def counts(found: Translation) -> list[tuple[str, int, int | None]]:
+    rows = leaf_rows(found.document["spec"]["groups"])
+    return [(row["name"], row["count"], row.get("min")) for row in rows]
+
+
+def nodes_of(found: Translation, name: str | None) -> list[str]:
+    return [row.node for row in found.running if row.group == name]
+
+
+@pytest.mark.parametrize(
+    ("pods", "expected", "running"),
+    [
+        pytest.param(
+            [member("a", "n1", "Running"), member("b", "n2", "Pending"), member("c")],
+            [("pods", 1, 1)],
+            ["n1", "n2"],
+            id="pods that run, and pods that are bound and start",
+        ),
+        pytest.param(
+            [member("a", "n1"), member("b"), member("c")],
+            [("pods", 2, 2)],
+            ["n1"],
+            id="a pod with a node and no status",
+        ),
+        pytest.param(
+            [member("a", "n1", "Failed"), member("b", "n2", "Succeeded"), member("c")],
+            [("pods", 1, 1)],
+            [],
+            id="pods that have ended",
+        ),
+        pytest.param(
+            [member("a", "n1", "Running"), member("b", phase="Pending"), member("c")],
+            [("pods", 2, 2)],
+            ["n1"],
+            id="pods that wait",
+        ),
+    ],
+)
+def test_it_places_only_what_waits_beside(
+    pods: list[dict[str, Any]], expected: list[tuple[str, int, int]], running: list[str]
+) -> None:
+    found = translated(group(3), *pods)
+    assert counts(found) == expected
+    assert nodes_of(found, "pods") == running
+    assert nodes_of(found, None) == []
+
+
+def test_it_counts_a_pod_with_its_group_whose_node_selector_names_its_node() -> None:
+    started = member("a", "n1")
+    started["spec"]["nodeSelector"] = {"kubernetes.io/hostname": "n1"}
+    found = translated(group(3), started, member("b"), member("c"))
+    assert counts(found) == [("pods", 2, 2)]
+    assert "node_selector" not in found.document["spec"]["groups"][0]
+
+
+def test_it_counts_a_pod_that_is_being_deleted_as_another_pod_on_its_node() -> None:
+    leaving = member("a", "n1", "Running", deletionTimestamp="2026-11-01T00:00:00Z")
+    found = translated(group(2), leaving, member("b", "n2"), member("c"))
+    assert counts(found) == [("pods", 1, 1)]
+    assert (nodes_of(found, "pods"), nodes_of(found, None)) == (["n2"], ["n1"])
+    assert any("is being deleted" in note.text for note in found.notes)
+
+
+def test_it_counts_pods_of_other_groups_as_other_pods() -> None:
+    other = placed_pod("x", "n9", annotations={"scheduling.k8s.io/group-name": "h"})
+    found = translated(group(1), member("a"), other)
+    assert (nodes_of(found, "pods"), nodes_of(found, None)) == ([], ["n9"])
+    (row,) = found.running
+    assert row.request == {"nvidia.com/gpu": 8, "pods": 1, "slots": 1}
+
+
+def test_it_lowers_the_minimum_of_the_gang_by_the_pods_that_run() -> None:
+    small = member("b")
+    small["spec"] = pod_spec(containers=[{"resources": {"requests": {"cpu": 1}}}])
+    found = translated(group(3), member("a", "n1"), small, member("c"), member("d"))
+    assert counts(found) == [("pods", 2, 0), ("pods-2", 1, 0)]
+    assert found.document["spec"]["min"] == 2
+
+
+def test_it_keeps_a_group_of_which_all_pods_run_without_pods_to_place() -> None:
+    small = member("b", "n2")
+    small["spec"] |= {"containers": [{"resources": {"requests": {"cpu": 1}}}]}
+    found = translated(group(3), member("a", "n1"), small, member("c"))
+    assert counts(found) == [("pods", 1, 0), ("pods-2", 0, 0)]
+    assert parse_request(found.document).groups[1].count == 0
+
+
+@pytest.mark.parametrize(
+    ("pods", "problem"),
+    [
+        ([member("a", "n1"), member("b", "n2")], "2 run"),
+        ([member("a", "n1", "Succeeded"), member("b", "n2", "Failed")], "2 have ended"),
+    ],
+    ids=["run", "have ended"],
+)
+def test_it_refuses_a_gang_of_which_all_pods(pods: list[dict[str, Any]], problem: str) -> None:
+    with pytest.raises(PlacementRequestError, match=problem):
+        translated(group(2), *pods)
+
+
+def job_pod(index: int, node: str = "", phase: str = "", owner: str = "train") -> dict[str, Any]:
+    labels = {"batch.kubernetes.io/job-name": owner}
+    marks = {"batch.kubernetes.io/job-completion-index": str(index)}
+    return placed_pod(f"{owner}-{index}", node, phase, labels=labels, annotations=marks)
+
+
+def test_it_places_the_rest_of_a_job_with_its_pods() -> None:
+    pods = [
+        job_pod(2, "n2", "Running"),
+        job_pod(0, "n0", "Running"),
+        job_pod(1),
+        job_pod(9, "n9", owner="x"),
+    ]
+    found = translated(job(), *pods)
+    assert counts(found) == [("main", 2, None)]
+    assert [(row.node, row.rank) for row in found.running] == [("n0", 0), ("n2", 2), ("n9", None)]
+    assert nodes_of(found, None) == ["n9"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "status", "phases", "count"),
+    [
+        pytest.param({"completions": 4}, {}, ["Succeeded"], 3, id="a pod has completed"),
+        pytest.param({"completions": 8}, {}, ["Succeeded"], 4, id="more pods are to follow"),
+        pytest.param({"completions": 4}, {"succeeded": 3}, [], 1, id="its status counts three"),
+        pytest.param({}, {}, ["Failed"], 4, id="a pod has failed"),
+    ],
+)
+def test_it_places_the_pods_that_a_job_still_needs_if(
+    spec: dict[str, Any], status: dict[str, Any], phases: list[str], count: int
+) -> None:
+    pods = [job_pod(index, f"n{index}", phase) for index, phase in enumerate(phases)]
+    found = translated(job(**spec) | {"status": status}, *pods)
+    assert counts(found) == [("main", count, None)]
+
+
+def test_it_finds_the_pods_of_each_task_of_a_volcano_job() -> None:
+    tasks = [{"name": "ps", "replicas": 1}, {"name": "worker", "replicas": 3}]
+    pods = [
+        placed_pod(
+            f"v-{task}-{index}",
+            node,
+            "Running",
+            annotations={
+                "volcano.sh/job-name": "v",
+                "volcano.sh/task-spec": task,
+                "volcano.sh/task-index": str(index),
+            },
+        )
+        for task, index, node in (("worker", 1, "n1"), ("ps", 0, "n0"), ("worker", 2, "n2"))
+    ]
+    found = translated(volcano_job(tasks, minAvailable=4), *pods)
+    assert counts(found) == [("ps", 0, 0), ("worker", 1, 1)]
+    assert found.document["spec"]["min"] == 1
+    assert (nodes_of(found, "ps"), nodes_of(found, "worker")) == (["n0"], ["n1", "n2"])
+
+
+def test_it_finds_the_pods_that_a_stateful_set_owns() -> None:
+    owner = {"kind": "StatefulSet", "name": "s", "controller": True}
+    made = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "s", "namespace": "a"},
+        "spec": {"replicas": 3, "template": {"spec": pod_spec()}},
+    }
+    mine, foreign = (
+        placed_pod(f"{space}-0", f"n-{space}", namespace=space, ownerReferences=[owner])
+        for space in ("a", "b")
+    )
+    found = translated(made, mine, foreign)
+    assert counts(found) == [("main", 2, None)]
+    assert (nodes_of(found, "main"), nodes_of(found, None)) == (["n-a"], ["n-b"])
