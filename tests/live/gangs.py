@@ -67,13 +67,21 @@ class GangCluster(Protocol):
         ...
 
 
-def add_ready_node(api: ApiServer, name: str, labels: Mapping[str, str]) -> None:
-    """Add a node with room for pods, whose name is also its host name."""
+def add_ready_node(
+    api: ApiServer,
+    name: str,
+    labels: Mapping[str, str],
+    taints: Sequence[Mapping[str, str]] = (),
+) -> None:
+    """Add a node with room for pods, whose name is also its host name.
+
+    A scheduler that knows its room knows its taints too.
+    """
     metadata = {"name": name, "labels": {HOST_LABEL: name, **labels}}
     api.expect("POST", "/api/v1/nodes", {"metadata": metadata})
     path = f"/api/v1/nodes/{name}"
     node = api.expect("GET", path)
-    node["spec"]["taints"] = []  # the server adds `not-ready`
+    node["spec"]["taints"] = [*taints]  # the server adds `not-ready`
     node = api.expect("PUT", path, node)
     room = {"cpu": f"{NODE_MILLICORES}m", "memory": str(NODE_BYTES), "pods": "256"}
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": ""}

@@ -14,7 +14,11 @@ from tests.lab.programs import Program
 from tests.lab.wait import wait_until
 from tests.live.gangs import HOST_LABEL, Gang, add_ready_node, find_pod_number
 
-_FEATURES = ("GenericWorkload", "TopologyAwareWorkloadScheduling")
+_FEATURES = (
+    "GenericWorkload",
+    "TaintTolerationComparisonOperators",
+    "TopologyAwareWorkloadScheduling",
+)
 GATES = f"--feature-gates={','.join(f'{name}=true' for name in _FEATURES)}"
 GROUPS = "scheduling.k8s.io/v1beta1"
 DEADLINE_S = 60
@@ -62,6 +66,36 @@ class KubeCluster:
                 document["spec"]["nodeSelector"] = {HOST_LABEL: nodes[pod]}
             self.api.expect("POST", self._pods, document)
         return name, self._await_verdict(name)
+
+    def try_pods(
+        self, specs: Sequence[Mapping[str, Any]], *, waits: bool = False
+    ) -> tuple[str, ...]:
+        """Let the scheduler place single pods; return the node of each, empty for none.
+
+        Args:
+            specs: of the pods.
+            waits: whether each pod is known to fit, once the scheduler knows its node.
+        """
+        names = [f"single-{next(self._numbers)}" for _ in specs]
+        for name, spec in zip(names, specs, strict=True):
+            document = _render_pod(name, "", 1)
+            del document["spec"]["schedulingGroup"]
+            document["spec"] |= spec
+            self.api.expect("POST", self._pods, document)
+        found: dict[str, str] = {}
+
+        def is_open() -> str:
+            for pod in self.api.expect("GET", self._pods)["items"]:
+                rows = () if waits else pod.get("status", {}).get("conditions", ())
+                is_judged = any(row["type"] == "PodScheduled" for row in rows)
+                if "nodeName" in pod["spec"] or is_judged:
+                    found[pod["metadata"]["name"]] = pod["spec"].get("nodeName", "")
+            num_left = len(set(names) - found.keys())
+            return f"{num_left} of {len(names)} pods waiting" if num_left else ""
+
+        wait_until(is_open, deadline_s=DEADLINE_S, what="a verdict on every pod")
+        self.api.expect("DELETE", self._pods, {"gracePeriodSeconds": 0})
+        return tuple(found[name] for name in names)
 
     def remove(self, gang: str) -> None:
         """Delete a gang."""
