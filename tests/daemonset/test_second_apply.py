@@ -17,6 +17,7 @@ from tests.daemonset.cases import CASES, Renderings
 from tests.daemonset.clusters import bare_cluster
 from tests.daemonset.test_installing import ABSENT, path_of
 from tests.daemonset.test_moved_installs import plain
+from tests.daemonset.test_rendering import CRDS
 from tests.daemonset.tools import find_tool, run
 from tests.lab.api_server import ApiServer
 
@@ -69,6 +70,13 @@ def test_it_writes_out_what_the_server_would_add(
         kept = cluster.apply(f"{path_of(document, cluster)}{ending}?{query}", sent)
         wrong += [f"{document['kind']} {one}" for one in differences(sent, kept)]
     assert wrong == []
+
+
+def test_its_kinds_leave_nothing_to_the_server(cluster: ApiServer) -> None:
+    kinds = [yaml.safe_load(file.read_text()) for file in sorted(CRDS.iterdir())]
+    kept = [cluster.expect("GET", path_of(one, cluster)) for one in kinds]
+    pairs = zip(kinds, kept, strict=True)
+    assert [row for one, other in pairs for row in differences(one["spec"], other["spec"])] == []
 
 
 def test_it_notices_a_default_that_is_left_out() -> None:
