@@ -22,6 +22,10 @@ from topology.model.tree import TopologyTree
 _NAME: Final = re.compile(r"(?!.*[0-9]{20}\Z)[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z", re.ASCII)
 
 
+_ROOT: Final = "toponaut-root"
+"""The switch above all domains; no switch of the fabric."""
+
+
 class SlurmSwitch(NamedTuple):
     """A switch of topology/tree: either nodes or switches are below it."""
 
@@ -55,12 +59,13 @@ def is_slurm_name(name: str) -> bool:
 def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
     """Return the switches, highest first, so that a reader meets a switch before its children.
 
-    An island is a root of its own, and so is an unplaced node: no job spans two roots.
+    An island is a root of its own, and so is an unplaced node: no job spans two roots. If the
+    source of the tree shows no islands, one root joins the placed nodes.
     Cost: O(n log n) in domains and nodes.
     """
     names = _name_units(tree)
     taken = frozenset(names.values())
-    below: list[SlurmSwitch] = []
+    below = _build_root(tree, names)
     for domain in sorted(tree.domains, key=lambda domain: (-domain.tier, domain.start)):
         if domain.start == domain.stop:
             continue
@@ -81,6 +86,19 @@ def build_switches(tree: TopologyTree) -> tuple[SlurmSwitch, ...]:
         *below,
         *(SlurmSwitch(_name_unit(f"{UNPLACED_PREFIX}{node}"), nodes=(node,)) for node in alone),
     )
+
+
+def _build_root(tree: TopologyTree, names: Mapping[str, str]) -> list[SlurmSwitch]:
+    """Return the switch above domains that may share cables although no domain joins them."""
+    tops = [
+        names[domain.name]
+        for domain in tree.domains
+        if domain.parent is None and domain.start < domain.stop
+    ]
+    if tree.origin.has_islands or len(tops) < 2:  # noqa: PLR2004 - one needs no root above it
+        return []
+    root = _ROOT if _ROOT not in names.values() else hash_value("/".join(tops))
+    return [SlurmSwitch(root, switches=tuple(tops))]
 
 
 def build_blocks(tree: TopologyTree) -> BlockLayout:

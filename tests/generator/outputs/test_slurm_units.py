@@ -1,6 +1,7 @@
 """Slurm's switches and blocks of a tree, and their files."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 import yaml
@@ -21,7 +22,7 @@ from generator.outputs.slurm import (
 )
 from tests.generator.outputs.trees import trees
 from topology.model.name_ranges import expand_names
-from topology.model.tree import DomainSpec, TopologyTree, Unplaced, build_tree
+from topology.model.tree import DomainSpec, TopologyTree, TreeOrigin, Unplaced, build_tree
 
 TIERS = ("leaf", "spine", "core")
 
@@ -134,6 +135,24 @@ def test_islands_and_unplaced_nodes_are_roots() -> None:
         "BlockName=l2 Nodes=b",
         "BlockSizes=1,2",
     ]
+
+
+def test_domains_that_may_share_cables_have_one_root() -> None:
+    tree = build_tree(
+        [
+            DomainSpec("s1", 2, None),
+            DomainSpec("l1", 1, "s1", ("a",)),
+            DomainSpec("toponaut-root", 1, None, ("b",)),
+        ],
+        tiers=TIERS,
+        unplaced=[Unplaced("lost", "no label")],
+        origin=TreeOrigin(has_islands=False),
+    )
+    root, *others = build_switches(tree)
+    assert set(root.switches) == {"s1", "toponaut-root"}
+    assert root.name not in {row.name for row in others}
+    assert others[-1] == SlurmSwitch("unplaced-lost", nodes=("lost",))
+    assert build_switches(replace(tree, origin=TreeOrigin())) == tuple(others)
 
 
 NAMES = [
