@@ -96,13 +96,8 @@ def build_labelled_tree(
         shown = list_some(map(show, keys), _MAX_SHOWN)
         raise ConfigError(f"--node-labels: none of {len(nodes)} nodes has a label of {shown}")
     lowest_first = tuple(reversed(used))
-    absent = () if is_preset(keys) else [key for key in wanted if key not in used]
-    if absent and len(tier_names) == len(wanted):
-        named = zip(tier_names, reversed(wanted), strict=True)
-        tier_names = [name for name, key in named if key in used]
-    names = tuple(tier_names) or _name_tiers(lowest_first)
-    if len(names) != len(used):
-        raise ConfigError(f"--tier-names: {len(used)} label keys need as many names, lowest first")
+    absent = () if is_preset(keys) else tuple(key for key in wanted if key not in used)
+    names = _choose_names(tier_names, lowest_first, tuple(reversed(wanted)) if absent else ())
     paths, unplaced = _find_paths(nodes, used)
     domains = _name_domains(
         {path[:size] for path in paths for size in range(1, len(path) + 1) if path[size - 1]}
@@ -124,6 +119,27 @@ def build_labelled_tree(
         *_find_shared_values(domains, used),
     )
     return LabelledTree(tree, lowest_first, problems)
+
+
+def _choose_names(
+    given: Sequence[str], keys: Sequence[str], wanted: Sequence[str]
+) -> tuple[str, ...]:
+    """Return the name of each tier, lowest first.
+
+    Args:
+        given: by the user; empty: the names follow from the keys.
+        keys: those that nodes have.
+        wanted: all keys that the names may be for, or none.
+
+    Raises:
+        ConfigError: there are names for other keys.
+    """
+    if wanted and len(given) == len(wanted):
+        given = [name for name, key in zip(given, wanted, strict=True) if key in keys]
+    names = tuple(given) or _name_tiers(keys)
+    if len(names) != len(keys):
+        raise ConfigError(f"--tier-names: {len(keys)} label keys need as many names, lowest first")
+    return names
 
 
 def _find_paths(
