@@ -14,7 +14,13 @@ from types import MappingProxyType
 from typing import Final
 
 from agent.collectors import firmware_lldp, frames, ib_sweep, ib_sysfs, lldpd, net_sysfs, nvlink
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, SweepFailed
+from agent.collectors.probe import (
+    CollectedFacts,
+    Collector,
+    SourceAbsent,
+    SourceCutOff,
+    SweepFailed,
+)
 from agent.node.command import Runner
 from agent.node.frame_listener import Listener
 from agent.settings import AgentSettings, FrameMode
@@ -83,6 +89,8 @@ class CollectorRun:
     """The facts that count now: the new ones, or after a failure the last good ones."""
     is_absent: bool = field(default=False, compare=False)
     """Whether the collector's source is not on this node."""
+    needs_restart: bool = field(default=False, compare=False)
+    """Whether the source is back only after a restart of the agent."""
     is_repeated: bool = field(default=False, compare=False)
     """Whether this is the result of an earlier run."""
 
@@ -153,7 +161,8 @@ def run_collector(
 ) -> CollectorRun:
     """Run one collector; every error in it becomes its outcome."""
     started_s = node.clock.monotonic()
-    facts, is_absent, sweep_error = CollectedFacts(), False, SweepFailed("")
+    facts, is_absent, needs_restart = CollectedFacts(), False, False
+    sweep_error = SweepFailed("")
     try:
         facts = collector.collect(node.settings, node.runner)
         outcome, message = (
@@ -162,10 +171,12 @@ def run_collector(
         )
     except SourceAbsent as error:
         is_absent = True
-        outcome, message = (RunOutcome.NO_DATA if known.is_empty else RunOutcome.FAILED), str(error)
+        is_fine = known.is_empty and not error.is_expected
+        outcome, message = RunOutcome.NO_DATA if is_fine else RunOutcome.FAILED, str(error)
     except SweepFailed as error:
         outcome, message, sweep_error = RunOutcome.FAILED, str(error), error
     except CollectError as error:
+        needs_restart = isinstance(error, SourceCutOff)
         outcome, message = RunOutcome.FAILED, str(error)
     except Exception as error:  # the named catch-all: collectors are isolated
         outcome, message = RunOutcome.FAILED, show(f"{type(error).__name__}: {error}")
@@ -180,7 +191,7 @@ def run_collector(
         "collector finished",
         extra={"collector": name, "outcome": outcome.value, "duration_s": duration_s},
     )
-    return CollectorRun(name, outcome, message, duration_s, facts, is_absent)
+    return CollectorRun(name, outcome, message, duration_s, facts, is_absent, needs_restart)
 
 
 def restore_facts(
@@ -210,11 +221,12 @@ def find_empty_collectors(outcomes: Mapping[str, str]) -> frozenset[str]:
 
 def check_availability(node: NodeContext) -> tuple[Availability, ...]:
     """Return which collectors can work on this node, without running them."""
-    reasons = {
-        name: collector.explain_absence(node.settings, node.runner) or ""
+    absences = {
+        name: collector.find_absence(node.settings, node.runner)
         for name, collector in COLLECTORS.items()
     }
-    reasons[FRAMES] = frames.explain_absence(node.settings, node.runner) or ""
+    absences[FRAMES] = frames.find_absence(node.settings, node.runner)
+    reasons = {name: str(absence or "") for name, absence in absences.items()}
     settings = node.settings.frames
     if settings is not None and settings.mode is FrameMode.AUTO and not reasons[_LLDPD]:
         reasons[FRAMES] = reasons[FRAMES] or "not needed: lldpd answers (--frames auto)"

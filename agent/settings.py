@@ -157,6 +157,14 @@ class SweepMode(StrEnum):
     NEVER = "never"
 
 
+class NvlinkMode(StrEnum):
+    """When this node reads the NVLink domain of its GPUs."""
+
+    AUTO = "auto"
+    """If it has GPUs of NVIDIA."""
+    NEVER = "never"
+
+
 class SweepTarget(NamedTuple):
     """A subnet that this node is elected to sweep, and the port to sweep it from."""
 
@@ -323,6 +331,17 @@ class AgentSettings:
             "--nvidia-smi",
             "The nvidia-smi program; shows the NVLink domain of the GPUs.",
             default="nvidia-smi",
+        ),
+    ]
+    nvlink: Annotated[
+        NvlinkMode,
+        Option(
+            "--nvlink",
+            "When to read the NVLink domain of the GPUs; auto reads it on nodes with NVIDIA GPUs, "
+            "where a missing nvidia-smi is a failure.",
+            default=NvlinkMode.AUTO.value,
+            parse=NvlinkMode,
+            choices=[mode.value for mode in NvlinkMode],
         ),
     ]
     frames: Annotated[FrameSettings | None, FrameSettings]

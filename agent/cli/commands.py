@@ -25,6 +25,8 @@ from agent.cli.run_options import RunOptions
 from agent.collection import CollectorRun, NodeContext, RunOutcome, check_availability, collect
 from agent.collectors.lldpd import read_version
 from agent.loop import ReportLoop
+from agent.node.pci_functions import list_nvidia_gpus
+from agent.node.sysfs import Sysfs
 from agent.node.umads import find_umads
 from agent.node_report import build_reports
 from agent.publish.destination import Destination
@@ -170,6 +172,7 @@ def doctor(**values: Any) -> None:  # noqa: ANN401 - click's
         has_program=lambda name: node.runner.find(name) is not None,
         lldpcli_version=read_version(node.settings, node.runner),
         umads=find_umads(),
+        gpus=list_nvidia_gpus(Sysfs(node.settings.sysfs_root)),
     )
     checks = check_node(attempts, tools)
     output = read_group(OutputOptions, values).output

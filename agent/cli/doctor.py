@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from agent.collection import CollectorRun, RunOutcome
+from agent.node.pci_functions import name_functions
 from runtime.checks import Check, Outcome
 from topology.model.errors import list_some, show
 from topology.model.facts import Medium, Port, PortState, Source
@@ -15,6 +16,15 @@ _MAX_SHOWN: Final = 6
 _MOUNT_SYSFS: Final = "mount the host's /sys into the container, and name it with --sysfs-root"
 _LLDPD: Final = "lldpd"
 _FRAMES: Final = "frames"
+_INSTALL_LLDPD: Final = "apt-get install lldpd && systemctl enable --now lldpd"
+_LOAD_DRIVER: Final = (
+    "load the driver of the cards (lspci -nnk -d ::0207), such as: modprobe mlx5_ib"
+)
+_RUN_NVIDIA_SMI: Final = (
+    "run nvidia-smi where the agent runs; in a pod it needs NVIDIA's runtime class: set "
+    "agent.runtimeClassName of the chart; if the GPUs reach no other node: --nvlink never"
+)
+_RESTART: Final = "restart the agent; in a pod, its liveness probe does so"
 
 
 class NodeTools(NamedTuple):
@@ -26,6 +36,8 @@ class NodeTools(NamedTuple):
     """Empty if the program does not tell."""
     umads: Mapping[str, bool] = MappingProxyType({})
     """The device files of InfiniBand's management datagrams, and whether this user may use each."""
+    gpus: Sequence[str] = ()
+    """The PCI addresses of the GPUs whose NVLink domain nvidia-smi shows."""
 
 
 def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
@@ -45,7 +57,7 @@ def check_node(runs: Sequence[CollectorRun], tools: NodeTools) -> list[Check]:
         *_check_infiniband(by_name, ib_ports),
         *_check_sweep_program(ib_ports, tools.has_program),
         *_check_umads(ib_ports, tools.umads),
-        *_check_nvlink(by_name),
+        *_check_nvlink(by_name, tools.gpus),
     ]
 
 
@@ -77,19 +89,32 @@ def _check_lldp(runs: Mapping[str, CollectorRun], *, has_infiniband: bool) -> It
         shown = list_some(map(show, dict.fromkeys(heard)), _MAX_SHOWN)
         yield Check("LLDP", Outcome.OK, f"a neighbor is heard on {shown}")
         return
-    if lldpd.outcome is RunOutcome.FAILED and not lldpd.is_absent:
-        fix = "systemctl status lldpd; its socket must be readable: --lldpd-socket names it"
-        yield Check("LLDP", Outcome.ERROR, lldpd.message, fix)
+    failed = frames if frames is not None and frames.outcome is RunOutcome.FAILED else lldpd
+    if failed.outcome is RunOutcome.FAILED:
+        yield Check("LLDP", Outcome.ERROR, failed.message, _find_lldp_fix(failed))
         return
     message = "lldpd runs, and has heard no neighbor"
     fix = "turn LLDP on for the switch's ports, wait 30 s, then: lldpcli show neighbors"
-    if lldpd.is_absent:
-        message = f"{lldpd.message}; the agent listens for frames itself if it is allowed to"
-        fix = "apt-get install lldpd && systemctl enable --now lldpd"
+    if frames is not None and not frames.is_absent:
+        message, fix = frames.message, "turn LLDP on for the switch's ports, and wait 30 s"
+    elif lldpd.is_absent:
+        own = "the agent listens for frames itself if it is allowed to"
+        message = f"{lldpd.message}; {frames.message if frames is not None else own}"
+        fix = _INSTALL_LLDPD
     if has_infiniband:
         yield Check("LLDP", Outcome.OK, message)
     else:
         yield Check("LLDP", Outcome.WARNING, message, fix)
+
+
+def _find_lldp_fix(failed: CollectorRun) -> str:
+    if failed.needs_restart:
+        return _RESTART
+    if failed.collector == _FRAMES:
+        return "see the mode frames in docs/install.md"
+    if failed.is_absent:
+        return "install lldpcli where the agent runs, and name the socket with --lldpd-socket"
+    return "systemctl status lldpd; its socket must be readable: --lldpd-socket names it"
 
 
 def _check_lldpcli(runs: Mapping[str, CollectorRun], version: str) -> Iterator[Check]:
@@ -101,6 +126,13 @@ def _check_lldpcli(runs: Mapping[str, CollectorRun], version: str) -> Iterator[C
 
 
 def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
+    subject, run = "LLDP in firmware", runs.get("firmware_lldp")
+    if run is not None and run.message and not run.facts.ports:
+        fix = "on the node: ethtool --show-priv-flags PORT"
+        if run.outcome is RunOutcome.FAILED:
+            yield Check(subject, Outcome.WARNING, run.message, f"apt-get install ethtool; {fix}")
+        elif not run.is_absent:
+            yield Check(subject, Outcome.UNKNOWN, run.message, fix)
     ports = [port.name for port in _ports_of(runs, "firmware_lldp") if port.firmware_lldp]
     if ports:
         shown = list_some(map(show, ports), _MAX_SHOWN)
@@ -109,14 +141,17 @@ def _check_firmware(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
             f"ethtool --set-priv-flags {show(ports[0])} fw-lldp-agent off (ice), or "
             "disable-fw-lldp on (i40e)"
         )
-        yield Check("LLDP in firmware", Outcome.WARNING, message, fix)
+        yield Check(subject, Outcome.WARNING, message, fix)
 
 
 def _check_infiniband(runs: Mapping[str, CollectorRun], ports: Sequence[Port]) -> Iterator[Check]:
     subject, run = "InfiniBand", runs["ib_sysfs"]
     if run.outcome is RunOutcome.FAILED:
-        yield Check(subject, Outcome.ERROR, run.message, _MOUNT_SYSFS)
+        fix = _LOAD_DRIVER if run.is_absent else _MOUNT_SYSFS
+        yield Check(subject, Outcome.ERROR, run.message, fix)
         return
+    if run.facts.ports and run.message:
+        yield Check(subject, Outcome.WARNING, run.message, _LOAD_DRIVER)
     if not ports:
         yield Check(subject, Outcome.OK, "no InfiniBand port")
         return
@@ -166,11 +201,14 @@ def _check_umads(ports: Sequence[Port], umads: Mapping[str, bool]) -> Iterator[C
         yield Check(subject, Outcome.OK, f"{len(umads)} of {len(umads)} device files are usable")
 
 
-def _check_nvlink(runs: Mapping[str, CollectorRun]) -> Iterator[Check]:
-    run = runs.get("nvlink")
+def _check_nvlink(runs: Mapping[str, CollectorRun], gpus: Sequence[str]) -> Iterator[Check]:
+    subject, run = "NVLink", runs.get("nvlink")
     if run is None:
         return
-    if run.outcome is RunOutcome.FAILED and not run.is_absent:
-        yield Check("NVLink", Outcome.WARNING, run.message, "run nvidia-smi on the node")
+    if run.outcome is RunOutcome.FAILED:
+        yield Check(subject, Outcome.WARNING, run.message, _RUN_NVIDIA_SMI)
+    elif run.is_absent and gpus:
+        message = f"{run.message}; {name_functions('NVIDIA GPU', gpus)}"
+        yield Check(subject, Outcome.WARNING, message, _RUN_NVIDIA_SMI)
     else:
-        yield Check("NVLink", Outcome.OK, run.message or "read from nvidia-smi")
+        yield Check(subject, Outcome.OK, run.message or "read from nvidia-smi")

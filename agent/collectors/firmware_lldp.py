@@ -9,27 +9,33 @@ from __future__ import annotations
 
 from typing import Final
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import CommandLimits, Runner
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
-from topology.model.errors import show
+from topology.model.errors import list_some, show
 from topology.model.facts import Device, Medium, Port
 from topology.model.ids import Id, IdKind, natural_key
 from topology.sources.host.private_flags import parse_firmware_lldp
 
 _NET = "class/net"
 _DRIVERS: Final = frozenset({"i40e", "ice"})
+_MAX_SHOWN: Final = 3
 _MAX_CARDS: Final = 64
 """The most ports to query; each query starts a process."""
 
 
-def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
     """Return why no flag can be read, or None if there are a card and ethtool."""
-    if not _interfaces(settings):
-        return "no card with its own LLDP agent"
+    names = _interfaces(settings)
+    if not names:
+        return Absence("no card with its own LLDP agent")
     if runner.find(settings.ethtool) is None:
-        return f"{show(settings.ethtool)} not found: cannot say whether cards consume LLDP frames"
+        shown = list_some(map(show, names), _MAX_SHOWN)
+        return Absence(
+            f"{show(settings.ethtool)} not found",
+            f"the firmware of these ports may consume LLDP frames: {shown}",
+        )
     return None
 
 
@@ -37,12 +43,12 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the ports of such cards, each with the value of its flag.
 
     Raises:
-        SourceAbsent: there is no such card, or no ethtool.
+        SourceAbsent: there is no such card; or there is one, and no ethtool.
         CollectError: ethtool hangs, or cannot be started.
     """
-    missing = explain_absence(settings, runner)
-    if missing:
-        raise SourceAbsent(missing)
+    absence = find_absence(settings, runner)
+    if absence:
+        raise SourceAbsent(*absence)
     flags = {name: _query_flag(settings, runner, name) for name in _interfaces(settings)}
     unknown = [show(name) for name, is_consumed in flags.items() if is_consumed is None]
     return CollectedFacts(
@@ -66,7 +72,7 @@ def restore(device: Device) -> CollectedFacts:
     )
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 
 def _interfaces(settings: AgentSettings) -> tuple[str, ...]:

@@ -20,11 +20,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.frame_listener import Listener, ListenerSnapshot, PortSocket
 from agent.node.sysfs import Sysfs
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, FrameMode
 from topology.model.errors import show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
@@ -64,11 +64,18 @@ _PROGRAM: Final = (
 )
 
 
-def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
     """Return why no frames can be received, or None if they can."""
     if settings.frames is None:
-        return "listening is off (see --frames and --listen-for)"
-    return SystemInterfaces(settings.sysfs_root).explain_refusal()
+        return Absence("listening is off (see --frames and --listen-for)")
+    refusal = SystemInterfaces(settings.sysfs_root).explain_refusal()
+    return Absence(refusal, find_evidence(settings)) if refusal else None
+
+
+def find_evidence(settings: AgentSettings) -> str:
+    """Return that the settings require this source; empty if lldpd may take its place."""
+    is_required = settings.frames is not None and settings.frames.mode is FrameMode.ALWAYS
+    return "--frames always requires it" if is_required else ""
 
 
 def restore(device: Device) -> CollectedFacts:
@@ -101,18 +108,18 @@ class FrameCollector:
     @property
     def collector(self) -> Collector:
         """The collector of this round."""
-        return Collector(self.collect, explain_absence, restore)
+        return Collector(self.collect, find_absence, restore)
 
-    def collect(self, _settings: AgentSettings, _runner: Runner) -> CollectedFacts:
+    def collect(self, settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         """Return the neighbors of the ports, once they have listened for long enough.
 
         Raises:
             SourceAbsent: this node cannot listen, or has not listened for long enough.
         """
-        self._listen()
+        self._listen(find_evidence(settings))
         if not self.ports:
             return CollectedFacts(note="no network port to listen on")
-        heard = self._await_snapshot()
+        heard = self._await_snapshot(find_evidence(settings))
         crowded = [
             f"{show(port)}: more than {MAX_NEIGHBORS} neighbors" for port in heard.crowded_ports
         ]
@@ -122,19 +129,19 @@ class FrameCollector:
             note="; ".join(crowded) if heard.neighbors else "no frame heard",
         )
 
-    def _listen(self) -> None:
+    def _listen(self, evidence: str) -> None:
         refusal = self.listener.explain_refusal()
         if refusal:
-            raise SourceAbsent(refusal)
+            raise SourceAbsent(refusal, evidence)
         try:
             self.listener.listen(self.ports)
         except PermissionError as error:
-            raise SourceAbsent(_NO_PERMISSION) from error
+            raise SourceAbsent(_NO_PERMISSION, evidence) from error
 
-    def _await_snapshot(self) -> ListenerSnapshot:
+    def _await_snapshot(self, evidence: str) -> ListenerSnapshot:
         heard = self.listener.snapshot()
         if not heard.num_ports:
-            raise SourceAbsent("no port could be opened")
+            raise SourceAbsent("no port could be opened", evidence)
         missing_s = self.listen_s - heard.listened_s
         if missing_s <= 0:
             return heard

@@ -10,12 +10,22 @@ infiniband-diags 44 exits with 255 if not even the node's own HCA answers, other
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent, SweepDump, SweepFailed
+from agent.collectors.probe import (
+    Absence,
+    CollectedFacts,
+    Collector,
+    SourceAbsent,
+    SourceCutOff,
+    SweepDump,
+    SweepFailed,
+)
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.mounts import explain_deleted_mount
 from agent.node.sysfs import Sysfs
+from agent.node.umads import FOLDER
 from agent.settings import DEFAULT_SUBNET, AgentSettings, SweepSettings
 from topology.model.errors import CollectError, CommandFailed, CutInput, ParseError, show
 from topology.model.facts import Device, DeviceKind
@@ -49,30 +59,40 @@ class _SweepRefused(CollectError):  # noqa: N818 - reads as what happened
     """Every query timed out."""
 
 
-def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
     """Return why this node does not sweep, or None if it seems able to."""
     if settings.sweep is None:
-        return "sweeping is off (see --sweep)"
+        return Absence("sweeping is off (see --sweep)")
     program = settings.sweep.command[0]
     if runner.find(program) is None:
-        return f"{show(program)} not found: is infiniband-diags installed?"
+        reason = f"{show(program)} not found: is infiniband-diags installed?"
+        return Absence(reason, _find_evidence(settings))
     return None
+
+
+def _find_evidence(settings: AgentSettings) -> str:
+    """Return that this node has InfiniBand ports to sweep from; empty without any."""
+    ports = list(_list_ports(Sysfs(settings.sysfs_root)))
+    plural = "s" if len(ports) > 1 else ""
+    return f"this node has {len(ports)} InfiniBand port{plural}" if ports else ""
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the canonical text of each subnet; nothing if this node must not sweep.
 
     Raises:
-        SourceAbsent: the sweep program is missing, or there is no InfiniBand device to open.
+        SourceAbsent: the sweep program is missing, or there is no InfiniBand device to open;
+            expected if the node has InfiniBand ports.
+        SourceCutOff: the folder of the device files was deleted after it was mounted here.
         SweepFailed: no subnet could be swept.
     """
     sweep = settings.sweep
     if sweep is None:
         return CollectedFacts(note="sweeping is off")
     if sweep.targets is not None:
-        reason = explain_absence(settings, runner)
-        if reason is not None:
-            raise SourceAbsent(reason)
+        absence = find_absence(settings, runner)
+        if absence is not None:
+            raise SourceAbsent(*absence)
     if sweep.targets == ():
         return CollectedFacts(note="not elected to sweep")
     results: list[_SweepResult] = []
@@ -86,7 +106,13 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     message = _join_messages(problems, has_many=len(results) + len(problems) > 1)
     if not results:
         if all(isinstance(error, SourceAbsent) for _, error in problems):
-            raise SourceAbsent(message)
+            # A reloaded driver deletes its device files and then their folder, and makes both anew.
+            deletion = explain_deleted_mount(
+                str(FOLDER), "a new device file", proc_root=settings.proc_root
+            )
+            if deletion:
+                raise SourceCutOff(deletion)
+            raise SourceAbsent(message, _find_evidence(settings))
         raise SweepFailed(message, failed=failed, refused=refused)
     return CollectedFacts(
         sweeps=tuple(result.sweep for result in results),
@@ -164,22 +190,31 @@ def restore(_device: Device) -> CollectedFacts:
     return CollectedFacts()
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
+
+
+def _list_ports(root: Sysfs) -> Iterator[tuple[str, str]]:
+    """Yield the HCA and the number of each InfiniBand port of this node."""
+    for name in root.list_names(_INFINIBAND):
+        ports = f"{_INFINIBAND}/{name}/ports"
+        for number in sorted(root.list_names(ports), key=natural_key):
+            if root.read(f"{ports}/{number}/link_layer") == "InfiniBand":
+                yield name, number
 
 
 def _local_subnet(settings: AgentSettings, sweep: SweepSettings) -> str:
     """Return the prefix of the command's port; without one, of the first active port."""
     root = Sysfs(settings.sysfs_root)
     device, port = _option(sweep.command, "-C"), _option(sweep.command, "-P")
-    for name in (device,) if device else root.list_names(_INFINIBAND):
-        ports = f"{_INFINIBAND}/{name}/ports"
-        for number in (port,) if port else sorted(root.list_names(ports), key=natural_key):
-            is_active = "ACTIVE" in (root.read(f"{ports}/{number}/state") or "")
-            is_fabric = root.read(f"{ports}/{number}/link_layer") == "InfiniBand"
-            gid = (root.read(f"{ports}/{number}/gids/0") or "").replace(":", "")
-            prefix = parse_guid(gid[:16])
-            if is_active and is_fabric and prefix:
-                return prefix
+    for name, number in _list_ports(root):
+        if device not in (None, name) or port not in (None, number):
+            continue
+        base = f"{_INFINIBAND}/{name}/ports/{number}"
+        is_active = "ACTIVE" in (root.read(f"{base}/state") or "")
+        gid = (root.read(f"{base}/gids/0") or "").replace(":", "")
+        prefix = parse_guid(gid[:16])
+        if is_active and prefix:
+            return prefix
     return DEFAULT_SUBNET
 
 

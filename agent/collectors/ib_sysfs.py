@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from agent.collectors.probe import CollectedFacts, Collector
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
+from agent.node.pci_functions import list_unused_hcas, name_functions
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError
@@ -24,21 +25,25 @@ _INFINIBAND = f"{_CLASS}/infiniband"
 _DEVICE_FILES: Final = ("node_guid", "sys_image_guid", "device/numa_node")
 _PORT_FILES: Final = ("state", "phys_state", "rate", "link_layer", "gids/0")
 _OWN_KINDS: Final = frozenset({IdKind.NODE_GUID, IdKind.PORT_GUID, IdKind.SYSTEM_IMAGE_GUID})
+_NO_DEVICE: Final = "no InfiniBand or RoCE device"
 _MAX_DEVICES: Final = 256
 _MAX_PORTS: Final = 16
 """The most ports read from one HCA; real HCAs have one or two."""
 
 
-def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
     """Return why there is no HCA to read, or None if there is one."""
     root = Sysfs(settings.sysfs_root)
-    return None if root.list_names(_INFINIBAND) else "no InfiniBand or RoCE device"
+    if root.list_names(_INFINIBAND):
+        return None
+    return Absence(_NO_DEVICE, _name_unused(root))
 
 
 def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     """Return the InfiniBand ports of this node, its GUIDs, and the RDMA devices of its NICs.
 
     Raises:
+        SourceAbsent: there is no device, although PCI shows InfiniBand cards.
         CollectError: there is no sysfs, so whether there are devices is unknown.
     """
     root = Sysfs(settings.sysfs_root)
@@ -46,8 +51,11 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
         raise CollectError(f"no {root.root / _CLASS}: is sysfs mounted?")
     files = dict(_read_files(root))
     parsed = parse_ib_sysfs(files, source=_INFINIBAND)
+    unused = _name_unused(root)
+    if not parsed.devices and unused:
+        raise SourceAbsent(_NO_DEVICE, unused)
     if not parsed.devices:
-        return CollectedFacts(errors=parsed.errors, note="no InfiniBand or RoCE device")
+        return CollectedFacts(errors=parsed.errors, note=_NO_DEVICE)
     gpus = find_gpus(root)
     ports = tuple(
         _with_gpu_distance(root, port, gpus) for device in parsed.devices for port in device.ports
@@ -61,6 +69,7 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
             (net, rdma.rdma_device) for net, rdma in parsed.rdma_by_interface.items()
         ),
         errors=parsed.errors,
+        note=unused,
     )
 
 
@@ -77,7 +86,11 @@ def restore(device: Device) -> CollectedFacts:
     )
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
+
+
+def _name_unused(root: Sysfs) -> str:
+    return name_functions("InfiniBand card without an HCA", list_unused_hcas(root))
 
 
 def _read_files(root: Sysfs) -> Iterator[tuple[str, str]]:

@@ -9,11 +9,19 @@ import re
 from pathlib import Path
 from typing import Final
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import (
+    Absence,
+    CollectedFacts,
+    Collector,
+    SourceAbsent,
+    SourceCutOff,
+)
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
+from agent.node.mounts import explain_deleted_mount
 from agent.node.socket_access import explain_denial
+from agent.node.unix_sockets import find_listening
 from agent.settings import AgentSettings
-from topology.model.errors import CollectError, CommandFailed, ParseError, show
+from topology.model.errors import CollectError, CommandFailed, ParseError, list_some, show
 from topology.model.facts import Device, Medium, Neighbor, Port, Source
 from topology.model.ids import Id, IdKind
 from topology.sources.lldp.lldpcli import parse_chassis, parse_neighbors
@@ -22,6 +30,10 @@ MAX_IDS: Final = 64
 """The most ids of one neighbor: a frame can hold more management addresses than a report. The
 chassis id sorts before them."""
 
+_NAME: Final = "lldpd"
+_SOCKET: Final = "/run/lldpd.socket"
+"""The default of lldpcli, unless lldpd was built otherwise."""
+_MAX_SHOWN: Final = 3
 _NO_SOCKET: Final = ("unable to connect to socket", "No such file or directory")
 _DENIED: Final = re.compile(r"unable to connect to socket (.+): Permission denied")
 # The prefix of lldpcli's own messages; the time in it would make equal outcomes differ.
@@ -32,12 +44,12 @@ _NEIGHBORS: Final = ("show", "neighbors", "details")
 _CHASSIS: Final = ("show", "chassis")
 
 
-def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
     """Return why lldpd does not answer, or None if it does."""
     try:
         _run_lldpcli(settings, runner, _CHASSIS)
     except CollectError as error:
-        return str(error)
+        return Absence(str(error))
     return None
 
 
@@ -56,7 +68,8 @@ def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the neighbors of each port, and the chassis id that this node sends itself.
 
     Raises:
-        SourceAbsent: lldpd is not installed, or not running.
+        SourceAbsent: lldpd is not installed, or not running; expected if one listens elsewhere.
+        SourceCutOff: the folder of its socket was deleted after it was mounted here.
         CollectError: lldpd runs but does not answer, or answers in another form.
     """
     heard = parse_neighbors(_run_lldpcli(settings, runner, _NEIGHBORS), source="lldpcli neighbors")
@@ -94,7 +107,7 @@ def restore(device: Device) -> CollectedFacts:
     )
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 
 def _limit_ids(neighbor: Neighbor) -> Neighbor:
@@ -120,7 +133,8 @@ def _run_lldpcli(settings: AgentSettings, runner: Runner, subcommand: tuple[str,
     socket = ("-u", settings.lldpd_socket) if settings.lldpd_socket else ()
     argv = (settings.lldpcli, *socket, "-f", "json0", *subcommand)
     if runner.find(settings.lldpcli) is None:
-        raise SourceAbsent(f"{show(settings.lldpcli)} not found: is lldpd installed?")
+        reason = f"{show(settings.lldpcli)} not found: is lldpd installed?"
+        raise SourceAbsent(reason, _find_evidence(settings))
     result = runner.run(argv, CommandLimits(settings.deadline_s, settings.max_output_bytes))
     if result.exit_code == 0:
         return result.stdout
@@ -130,9 +144,31 @@ def _run_lldpcli(settings: AgentSettings, runner: Runner, subcommand: tuple[str,
 def _refusal(settings: AgentSettings, result: CommandResult) -> CollectError:
     reason = tail_of(_LOG_PREFIX.sub("", result.stderr))
     if all(part in result.stderr for part in _NO_SOCKET):
-        return SourceAbsent(f"lldpd does not run here{reason}")
+        socket, what = settings.lldpd_socket or _SOCKET, "the socket of a restarted lldpd"
+        deletion = explain_deleted_mount(socket, what, proc_root=settings.proc_root)
+        if deletion:
+            return SourceCutOff(deletion)
+        return SourceAbsent(f"lldpd does not run here{reason}", _find_evidence(settings))
     denied = _DENIED.search(result.stderr)
     why = explain_denial(Path(denied[1])) if denied else ""
     return CommandFailed(
         f"{show(settings.lldpcli)}: exit {result.exit_code}{reason}{why and f'; {why}'}"
     )
+
+
+def _find_evidence(settings: AgentSettings) -> str:
+    """Return where an lldpd seems to listen; empty if no socket is seen.
+
+    Outside the node's network namespace, only the folder of the configured socket shows sockets.
+    """
+    heard = find_listening(_NAME, settings.proc_root)
+    if not heard and settings.lldpd_socket:
+        heard = _list_sockets(Path(settings.lldpd_socket).parent)
+    return f"a socket is at {list_some(map(show, heard), _MAX_SHOWN)}" if heard else ""
+
+
+def _list_sockets(folder: Path) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(str(file) for file in folder.iterdir() if file.is_socket()))
+    except OSError:
+        return ()

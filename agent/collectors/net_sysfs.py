@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import Runner
 from agent.node.pci import Gpu, find_gpus, gpu_distance, numa_node, pci_address
+from agent.node.pci_functions import list_network_cards, name_functions
 from agent.node.sysfs import Sysfs
 from agent.settings import AgentSettings
 from topology.model.errors import CollectError
@@ -24,6 +25,7 @@ from topology.sources.host.bonding import parse_permanent_macs
 MAX_PORTS: Final = 512
 """The most ports of a report; more come from patterns that are too wide, not from cables."""
 
+_NO_PORT: Final = "no physical network port"
 _CLASS = "class"
 _NET = "class/net"
 _ARPHRD_ETHER = 1
@@ -33,12 +35,12 @@ _MBPS = 1_000_000
 _REPRESENTOR = re.compile(r"(c\d+)?pf\d+")
 
 
-def explain_absence(settings: AgentSettings, _runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, _runner: Runner) -> Absence | None:
     """Return why there are no interfaces to read, or None if there are."""
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
-        return f"no {root.root / _CLASS}: is sysfs mounted?"
-    return None if root.exists(_NET) else f"no {root.root / _NET}"
+        return Absence(f"no {root.root / _CLASS}: is sysfs mounted?")
+    return None if root.exists(_NET) else Absence(f"no {root.root / _NET}")
 
 
 def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
@@ -46,7 +48,8 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
 
     Raises:
         CollectError: there is no sysfs, which every Linux has.
-        SourceAbsent: sysfs has no network class, such as a capture of a node's HCAs.
+        SourceAbsent: sysfs has no network class, such as a capture of a node's HCAs; or it has no
+            port, although PCI shows network cards: it is that of another network namespace.
     """
     root = Sysfs(settings.sysfs_root)
     if not root.exists(_CLASS):
@@ -61,7 +64,10 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     bonds = _Bonds(root, Sysfs(settings.proc_root))
     ports = _share_rdma([_port(root, name, gpus, bonds) for name in port_names[:MAX_PORTS]])
     kept = {port.name for port in ports}
-    note = "" if ports else "no physical network port"
+    cards = list_network_cards(root) if not ports else ()
+    if cards:
+        raise SourceAbsent(_NO_PORT, name_functions("network card", cards))
+    note = "" if ports else _NO_PORT
     if len(port_names) > MAX_PORTS:
         num = len(port_names)
         note = f"{num} interfaces, only {MAX_PORTS} kept: narrow the patterns of --interfaces"
@@ -82,7 +88,7 @@ def restore(device: Device) -> CollectedFacts:
     )
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 
 def _is_port(root: Sysfs, name: str, patterns: tuple[str, ...]) -> bool:

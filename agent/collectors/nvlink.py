@@ -1,15 +1,22 @@
 """The NVLink domain of this node's GPUs, read with `nvidia-smi`.
 
-A node without GPUs, without a driver, or with GPUs that reach no other node is in no domain.
+A node without GPUs, or with GPUs that reach no other node, is in no domain. On a node whose PCI
+bus shows GPUs, an nvidia-smi that is missing or finds none hides the domain, which is a failure.
+In containers this is common: without the runtime class of NVIDIA, there is no nvidia-smi.
+
+Source: aws/eks-node-monitoring-agent issue 241, where a DaemonSet without the runtime class found
+no GPU and said that all is well; NVIDIA/nvidia-container-runtime issue 147.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from agent.collectors.probe import CollectedFacts, Collector, SourceAbsent
+from agent.collectors.probe import Absence, CollectedFacts, Collector, SourceAbsent
 from agent.node.command import CommandLimits, CommandResult, Runner, tail_of
-from agent.settings import AgentSettings
+from agent.node.pci_functions import list_nvidia_gpus, name_functions
+from agent.node.sysfs import Sysfs
+from agent.settings import AgentSettings, NvlinkMode
 from topology.model.errors import CollectError, CommandFailed, show
 from topology.model.facts import Device, Medium
 from topology.sources.host.nvidia_smi import (
@@ -27,23 +34,30 @@ _NOT_A_FIELD: Final = "is not a valid field to query"
 _NO_GPU: Final = ("No devices were found", "couldn't communicate with the NVIDIA driver")
 
 
-def explain_absence(settings: AgentSettings, runner: Runner) -> str | None:
+def find_absence(settings: AgentSettings, runner: Runner) -> Absence | None:
     """Return why no GPU can be queried, or None if nvidia-smi is installed."""
+    if settings.nvlink is NvlinkMode.NEVER:
+        return Absence("reading is off (see --nvlink)")
     if runner.find(settings.nvidia_smi) is None:
-        return f"{show(settings.nvidia_smi)} not found"
+        return Absence(f"{show(settings.nvidia_smi)} not found", find_evidence(settings))
     return None
+
+
+def find_evidence(settings: AgentSettings) -> str:
+    """Return that this node has GPUs that nvidia-smi should show; empty without such GPUs."""
+    return name_functions("NVIDIA GPU", list_nvidia_gpus(Sysfs(settings.sysfs_root)))
 
 
 def collect(settings: AgentSettings, runner: Runner) -> CollectedFacts:
     """Return the port that stands for this node's NVLink domain; no port without a domain.
 
     Raises:
-        SourceAbsent: there is no nvidia-smi, or it finds no GPU.
+        SourceAbsent: there is no nvidia-smi, or it finds no GPU; expected if PCI shows GPUs.
         CollectError: nvidia-smi fails or hangs, or no GPU has finished its registration.
     """
-    missing = explain_absence(settings, runner)
-    if missing:
-        raise SourceAbsent(missing)
+    absence = find_absence(settings, runner)
+    if absence:
+        raise SourceAbsent(*absence)
     gpus, errors = parse_gpu_fabrics(_query_gpus(settings, runner), source="nvidia-smi")
     result = derive_clique(gpus)
     if not result.is_settled:
@@ -63,7 +77,7 @@ def restore(device: Device) -> CollectedFacts:
     )
 
 
-COLLECTOR: Final = Collector(collect, explain_absence, restore)
+COLLECTOR: Final = Collector(collect, find_absence, restore)
 
 
 def _query_gpus(settings: AgentSettings, runner: Runner) -> str:
@@ -76,7 +90,7 @@ def _query_gpus(settings: AgentSettings, runner: Runner) -> str:
         return result.stdout.decode("utf-8", "replace")
     absent = next((phrase for phrase in _NO_GPU if phrase in text), None)
     if absent:
-        raise SourceAbsent(f"{show(settings.nvidia_smi)}: {absent}")
+        raise SourceAbsent(f"{show(settings.nvidia_smi)}: {absent}", find_evidence(settings))
     raise CommandFailed(f"{show(settings.nvidia_smi)}: exit {result.exit_code}{tail_of(text)}")
 
 

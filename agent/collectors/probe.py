@@ -13,12 +13,34 @@ from topology.model.facts import Device, Port
 from topology.model.ids import Id
 
 
+class Absence(NamedTuple):
+    """Why the source of a collector is not on this node."""
+
+    reason: str
+    evidence: str = ""
+    """What shows that the source should be there, such as `this node has 4 NVIDIA GPUs`; empty
+    if nothing does."""
+
+    def __str__(self) -> str:
+        """Return one line for people."""
+        return f"{self.reason}, although {self.evidence}" if self.evidence else self.reason
+
+
 class SourceAbsent(CollectError):  # noqa: N818 - reads as what happened
     """The collector's source is not on this node: no such program, daemon or hardware.
 
-    This is not a failure on a node that never had the source. A node that had it and lost it
-    keeps the last facts.
+    This is not a failure on a node that never had the source. It is one if the node shows that the
+    source should be there. A node that had it and lost it keeps the last facts.
     """
+
+    def __init__(self, reason: str, evidence: str = "") -> None:
+        """Keep whether the source should be there; the arguments are those of an `Absence`."""
+        super().__init__(str(Absence(reason, evidence)))
+        self.is_expected = bool(evidence)
+
+
+class SourceCutOff(CollectError):  # noqa: N818 - reads as what happened
+    """The source was mounted, and deleted on the node: only a restart mounts what replaced it."""
 
 
 class SweepFailed(CollectError):  # noqa: N818 - reads as what happened
@@ -75,7 +97,7 @@ class Collector(NamedTuple):
 
     collect: Callable[[AgentSettings, Runner], CollectedFacts]
     """Returns the facts. Raises CollectError if the source fails, SourceAbsent without a source."""
-    explain_absence: Callable[[AgentSettings, Runner], str | None]
+    find_absence: Callable[[AgentSettings, Runner], Absence | None]
     """Returns cheaply why the source is not on this node; None if it seems to be."""
     restore: Callable[[Device], CollectedFacts]
     """Returns the facts of this collector from a published report."""

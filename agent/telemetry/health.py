@@ -1,5 +1,8 @@
 """Liveness, startup and readiness of the agent: the answers to a kubelet's probes.
 
+Alive means that rounds end, and that no folder of the node that the agent has mounted was deleted
+there: the new folder is only mounted by a restart.
+
 Ready means that the published facts are fresh. In a cluster the agent writes nothing while nothing
 changes, so only readiness shows that it still collects. The agent stays ready while the API server
 does not answer, since another pod would do no better. It becomes unready while the API server
@@ -40,13 +43,15 @@ class Liveness:
         self._clock = clock
         self._ended_s = clock.monotonic()
         self._has_collected = False
+        self._restart_problem = ""
         self._last_good_s: float | None = None
         self._refused_s: float | None = None
         self._refusal = ""
 
     def record_collection(self, attempts: Sequence[CollectorRun], *, is_good: bool) -> None:
         """Record the end of a collection."""
-        del attempts
+        cut_off = (attempt.message for attempt in attempts if attempt.needs_restart)
+        self._restart_problem = next(cut_off, "")
         self._has_collected = True
         self._ended_s = self._clock.monotonic()
         if is_good:
@@ -66,7 +71,9 @@ class Liveness:
             self._refused_s = self._clock.monotonic()
 
     def liveness_problem(self) -> str:
-        """Return why the loop counts as hung; empty while rounds end in time."""
+        """Return why only a restart helps: the loop hangs, or a mount was deleted; else empty."""
+        if self._restart_problem:
+            return self._restart_problem
         silent_s = self._clock.monotonic() - self._ended_s
         return "" if silent_s <= self._hung_s else f"no collection ended for {silent_s:.0f} s"
 

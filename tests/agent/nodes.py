@@ -9,7 +9,7 @@ from typing import Any
 
 from agent.collection import NodeContext
 from agent.node.command import Runner
-from agent.settings import AgentSettings, SweepSettings
+from agent.settings import AgentSettings, NvlinkMode, SweepSettings
 from runtime.clock import Clock
 from tests.agent.fakes import FakeClock, FakeRunner
 from topology.model.facts import DeviceKind
@@ -35,6 +35,7 @@ def settings_for(root: Path, **changes: Any) -> AgentSettings:  # noqa: ANN401 -
         "proc_root": Path("/proc"),
         "ethtool": "ethtool",
         "nvidia_smi": "nvidia-smi",
+        "nvlink": NvlinkMode.AUTO,
     }
     return AgentSettings(**(values | changes))
 

@@ -194,4 +194,4 @@ def test_it_reports_which_collectors_can_work(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", COLLECTORS)
 def test_it_gives_every_collector_the_same_shape(name: str) -> None:
     parts: tuple[Callable[..., object], ...] = COLLECTORS[name]
-    assert [part.__name__ for part in parts] == ["collect", "explain_absence", "restore"]
+    assert [part.__name__ for part in parts] == ["collect", "find_absence", "restore"]

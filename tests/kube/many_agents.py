@@ -25,7 +25,7 @@ from agent.node.command import ProcessRunner, command_env
 from agent.publish.kube.credentials import ApiCredentials, parse_api_url
 from agent.publish.kube.https_client import HttpsApiClient
 from agent.publish.kube.report_writer import ReportWriter
-from agent.settings import AgentSettings
+from agent.settings import AgentSettings, NvlinkMode
 from runtime.logs import start_logging
 from runtime.retry import Cooldown
 from tests.lab.lldp import LldpFabric
@@ -143,6 +143,7 @@ def _rounds(row: Mapping[str, str], told: Mapping[str, Any], clock: ShiftedClock
         frames=None,
         proc_root=Path("/proc"),
         ethtool="ethtool",
+        nvlink=NvlinkMode.NEVER,
         nvidia_smi="no-nvidia-smi",
     )
     uniform = SystemRandom().uniform

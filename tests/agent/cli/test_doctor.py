@@ -38,8 +38,10 @@ def run_of(
     outcome: RunOutcome = RunOutcome.OK,
     message: str = "",
     is_absent: bool = False,
+    needs_restart: bool = False,
 ) -> CollectorRun:
-    return CollectorRun(name, outcome, message, 0.1, CollectedFacts(ports=ports), is_absent)
+    facts = CollectedFacts(ports=ports)
+    return CollectorRun(name, outcome, message, 0.1, facts, is_absent, needs_restart)
 
 
 HEALTHY = {
@@ -50,7 +52,7 @@ HEALTHY = {
 }
 HCA = run_of("ib_sysfs", port("mlx5_0/1", medium=Medium.INFINIBAND))
 NOTHING_HEARD = run_of("lldpd", outcome=RunOutcome.NO_DATA, message="no neighbor heard")
-NO_LLDPD = run_of("lldpd", outcome=RunOutcome.FAILED, message="lldpcli not found", is_absent=True)
+NO_LLDPD = run_of("lldpd", outcome=RunOutcome.NO_DATA, message="lldpcli not found", is_absent=True)
 
 
 def faults(
@@ -116,6 +118,16 @@ def test_a_healthy_node_has_only_good_lines() -> None:
             id="an HCA without ibnetdiscover",
         ),
         pytest.param(
+            run_of("lldpd", outcome=RunOutcome.FAILED, message="deleted", needs_restart=True),
+            ("error", "LLDP", "deleted"),
+            id="a folder of lldpd that was deleted",
+        ),
+        pytest.param(
+            run_of("firmware_lldp", outcome=RunOutcome.NO_DATA, message="no LLDP flag for eth0"),
+            ("unknown", "LLDP in firmware", "no LLDP flag for eth0"),
+            id="a card that does not say whether it consumes frames",
+        ),
+        pytest.param(
             run_of("nvlink", outcome=RunOutcome.FAILED, message="no answer in 10 s"),
             ("warning", "NVLink", "no answer in 10 s"),
             id="an nvidia-smi that hangs",
@@ -130,6 +142,29 @@ def test_a_node_without_lldpd_is_asked_to_install_it_unless_it_has_infiniband() 
     assert [row[:2] for row in faults(NO_LLDPD)] == [("warning", "LLDP")]
     assert faults(NO_LLDPD, HCA, programs=("ibnetdiscover",)) == []
     assert faults(NOTHING_HEARD, HCA, programs=("ibnetdiscover",)) == []
+
+
+def test_frames_that_are_required_and_refused_are_an_error() -> None:
+    refused = run_of("frames", outcome=RunOutcome.FAILED, message="not allowed", is_absent=True)
+    assert faults(NO_LLDPD, refused) == [("error", "LLDP", "not allowed")]
+    assert faults(refused) == [], "lldpd hears a neighbor"
+
+
+@pytest.mark.parametrize(
+    ("frames", "message"),
+    [
+        (run_of("frames", message="no frame heard"), "no frame heard"),
+        (
+            run_of("frames", outcome=RunOutcome.NO_DATA, message="no scapy", is_absent=True),
+            "lldpcli not found; no scapy",
+        ),
+    ],
+    ids=["that heard none", "that cannot listen"],
+)
+def test_a_node_without_a_neighbor_is_described_by_its_own_frames(
+    frames: CollectorRun, message: str
+) -> None:
+    assert faults(NO_LLDPD, frames) == [("warning", "LLDP", message)]
 
 
 def test_a_port_that_is_down_is_named() -> None:

@@ -274,9 +274,8 @@ def test_it_names_the_extra_if_scapy_is_missing(monkeypatch: pytest.MonkeyPatch)
     told = settings_for(
         Path("/nowhere"), frames=FrameSettings(mode=FrameMode.AUTO, listen_s=LISTEN_S)
     )
-    assert (
-        frames.explain_absence(told, NO_LLDPD) == "scapy not found: install toponaut[agent-frames]"
-    )
+    absence = frames.find_absence(told, NO_LLDPD)
+    assert str(absence) == "scapy not found: install toponaut[agent-frames]"
 
 
 @pytest.mark.parametrize(
@@ -297,10 +296,8 @@ def test_it_cannot_work_without(monkeypatch: pytest.MonkeyPatch, number: int, me
 
 
 def test_it_explains_that_listening_is_off() -> None:
-    assert (
-        frames.explain_absence(SETTINGS, NO_LLDPD)
-        == "listening is off (see --frames and --listen-for)"
-    )
+    absence = frames.find_absence(SETTINGS, NO_LLDPD)
+    assert str(absence) == "listening is off (see --frames and --listen-for)"
 
 
 def test_it_is_not_needed_if_lldpd_answers(

@@ -101,12 +101,12 @@ def test_it_notes_that_there_is_no_hca(tmp_path: Path) -> None:
     plant(tmp_path, {"class/net/lo/type": "772"})
     found = collect(tmp_path)
     assert found.is_empty
-    assert found.note == ib_sysfs.explain_absence(settings_for(tmp_path), FakeRunner())
+    assert found.note == str(ib_sysfs.find_absence(settings_for(tmp_path), FakeRunner()))
     assert found.note == "no InfiniBand or RoCE device"
 
 
 def test_it_is_available_with_an_hca(tmp_path: Path) -> None:
-    assert ib_sysfs.explain_absence(settings_for(plant(tmp_path, hca())), FakeRunner()) is None
+    assert ib_sysfs.find_absence(settings_for(plant(tmp_path, hca())), FakeRunner()) is None
 
 
 def test_it_fails_without_sysfs(tmp_path: Path) -> None:

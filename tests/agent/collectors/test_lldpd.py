@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agent.collection import CollectorRun, RunOutcome
 from agent.collectors import lldpd
-from agent.collectors.probe import SourceAbsent
+from agent.collectors.probe import Absence, SourceAbsent
 from agent.node.command import CommandLimits
 from agent.node_report import build_reports
 from agent.publish.directory import document_of, render_document
@@ -27,7 +27,7 @@ from topology.reports.neighbor_report import parse_report
 MAC = "b8:ce:f6:00:00:01"
 STAMP = "2026-11-21T12:04:02 [WARN/control] "
 OWN_IDS = frozenset({Id(IdKind.CHASSIS_ID, MAC, "mac"), Id(IdKind.HOSTNAME, "node01")})
-SETTINGS = settings_for(Path("/nowhere"))
+SETTINGS = settings_for(Path("/nowhere"), proc_root=Path("/nowhere"))
 
 
 def answering(neighbors: Answer, own: Answer | None = None) -> FakeRunner:
@@ -200,11 +200,13 @@ def test_it_keeps_the_chassis_id_of_a_neighbor_with_many_addresses() -> None:
 def test_it_is_absent_without_lldpcli() -> None:
     with pytest.raises(SourceAbsent, match="lldpcli not found: is lldpd installed"):
         lldpd.collect(SETTINGS, FakeRunner())
-    assert lldpd.explain_absence(SETTINGS, FakeRunner()) == "lldpcli not found: is lldpd installed?"
+    assert lldpd.find_absence(SETTINGS, FakeRunner()) == Absence(
+        "lldpcli not found: is lldpd installed?"
+    )
 
 
 def test_it_is_available_when_it_answers() -> None:
-    assert lldpd.explain_absence(SETTINGS, answering(printed(heard()))) is None
+    assert lldpd.find_absence(SETTINGS, answering(printed(heard()))) is None
 
 
 def test_it_restores_neighbors_from_a_report() -> None:

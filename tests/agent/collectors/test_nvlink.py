@@ -36,7 +36,7 @@ LACKS_THE_FIELDS = 'Field "fabric.cliqueId" is not a valid field to query.'
 def collect(folder: Path, body: str, deadline_s: float = 5.0) -> CollectedFacts:
     program = write_program(folder / "nvidia-smi", body)
     settings = settings_for(folder, nvidia_smi=str(program), deadline_s=deadline_s)
-    assert nvlink.explain_absence(settings, RUNNER) is None
+    assert nvlink.find_absence(settings, RUNNER) is None
     return nvlink.collect(settings, RUNNER)
 
 
@@ -92,7 +92,7 @@ def test_it_has_no_data_with(tmp_path: Path, body: str, reason: str) -> None:
 
 def test_it_has_no_data_without_the_program(tmp_path: Path) -> None:
     settings = settings_for(tmp_path, nvidia_smi=str(tmp_path / "nvidia-smi"))
-    assert "not found" in (nvlink.explain_absence(settings, RUNNER) or "")
+    assert "not found" in str(nvlink.find_absence(settings, RUNNER))
     with pytest.raises(SourceAbsent, match="not found"):
         nvlink.collect(settings, RUNNER)
 

@@ -6,6 +6,8 @@ from http import HTTPStatus
 
 import pytest
 
+from agent.collection import CollectorRun, RunOutcome
+from agent.collectors.probe import CollectedFacts
 from agent.publish.destination import PublishOutcome
 from agent.telemetry.health import HUNG_PERIODS, MIN_HUNG_S, STALE_PERIODS, Liveness, health_pages
 from tests.agent.fakes import FakeClock
@@ -68,6 +70,17 @@ def test_it_is_ready_while_its_last_good_collection_is_fresh(probes: Probes) -> 
     probes.collect(is_good=False)
     assert "the last good collection is 40" in probes.page("/readyz")[1]
     probes.collect()
+    assert probes.is_ok("/readyz")
+
+
+def test_it_is_not_alive_until_a_restart_if_a_mount_was_deleted(probes: Probes) -> None:
+    facts = CollectedFacts()
+    cut_off = CollectorRun(
+        "lldpd", RunOutcome.FAILED, "was deleted", 0.1, facts, needs_restart=True
+    )
+    for attempts, problem in (((cut_off,), "was deleted\n"), ((), "ok\n")):
+        probes.vitals.record_collection(attempts, is_good=True)
+        assert probes.page("/livez")[1] == problem
     assert probes.is_ok("/readyz")
 
 

@@ -140,6 +140,7 @@ spec:
             {{- if $asksLldpd }}
             - --lldpd-socket=/run/lldpd/{{ $agent.lldpd.socket }}
             {{- end }}
+            - --nvlink={{ $agent.runtimeClassName | empty | ternary "never" "auto" }}
             - --sweep={{ .sweeps | ternary "elected" "never" }}
             - --metrics-listen=:{{ $agent.metricsPort | int }}
             - --health-listen={{ $hearsFrames | ternary "127.0.0.1" "" }}:{{ $agent.healthPort | int }}
