@@ -8,23 +8,21 @@ are of one device; `join.same_devices` decides, by what the ports of their neigh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 from topology.identity.device_resolution import Entity
+from topology.identity.node_names import NAME_SUBTYPES, NameKey, NodeNames
 from topology.model.claims import Origin
 from topology.model.facts import DeviceKind
-from topology.model.ids import Id, IdKind, short_name
-
-_TEXT_SUBTYPES: Final = frozenset({"local", "ifname", "ifalias"})
+from topology.model.ids import Id, IdKind
 
 
-def words_of_ids(ids: Iterable[Id]) -> Iterator[str]:
+def words_of_ids(ids: Iterable[Id], names: NodeNames) -> Iterator[NameKey]:
     """Yield the words in ids that do not join devices by themselves."""
     for identifier in ids:
-        if identifier.kind is IdKind.IP or identifier.subtype == "ip":
-            yield identifier.value
-        elif identifier.kind is IdKind.HOSTNAME or identifier.subtype in _TEXT_SUBTYPES:
-            yield short_name(identifier.value)
+        is_address = identifier.kind is IdKind.IP or identifier.subtype == "ip"
+        is_name = identifier.kind is IdKind.HOSTNAME or identifier.subtype in NAME_SUBTYPES
+        if is_address or is_name:
+            yield names.key(identifier.value)
 
 
 def is_swept(entity: Entity) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 
 from topology.identity.device_names import DeviceDraft
 from topology.identity.device_resolution import Entity
+from topology.identity.node_names import NodeNames
 from topology.model.claims import Origin, strong_key
 from topology.model.errors import list_some, show
 from topology.model.fabric_columns import Codes, Index
@@ -173,10 +174,14 @@ class _KindEvidence:
         return MIN_SWITCH_VIEWERS - 1 if is_named and has_nodes else MIN_SWITCH_VIEWERS
 
 
-def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
+def resolve_nodes(entities: Sequence[DeviceDraft], names: NodeNames) -> list[Finding]:
     """Name the hosts after their nodes; without an inventory, a host's own name is its node name.
 
     A device that is known only as a neighbor never takes the name of one that a source describes.
+
+    Args:
+        entities: devices, changed in place.
+        names: which node a name means.
 
     Returns:
         One finding per host without a node name, one for all HCAs of nodes whose reports list none,
@@ -201,7 +206,7 @@ def resolve_nodes(entities: Sequence[DeviceDraft]) -> list[Finding]:
             silent_nodes[entity.silent_node] += 1
         elif name is None or carriers[name] > 1 or is_shadowed:  # such as two hosts named localhost
             findings.append(_unresolved_finding(entity))
-        elif not is_listed:
+        elif not is_listed and not names.find_rivals(name):
             entity.node = name
     loose = [host for host in hosts if host.is_loose and host.origins == {Origin.CAPTURE}]
     if loose and origins - {Origin.CAPTURE}:

@@ -13,6 +13,7 @@ from typing import Final
 
 from topology.identity.claim_facts import ClaimTable
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
+from topology.identity.node_names import NameKey, NodeNames, describe_rivals
 from topology.model.claims import Claim, Key, Origin, claim_keys, duplicate_name_finding
 from topology.model.errors import show
 from topology.model.facts import DeviceKind, Finding
@@ -57,14 +58,14 @@ class Entity:
         if facts.name and facts.name not in self.names:
             self.names.append(facts.name)
 
-    def ranked_names(self) -> Iterator[tuple[int, str]]:
-        """Yield the short names that entries may use for it, each with its rank; 0 is best."""
+    def ranked_names(self, names: NodeNames) -> Iterator[tuple[int, NameKey]]:
+        """Yield the names that entries may use for it, each with its rank; 0 is best."""
         if self.node:
-            yield 0, short_name(self.node)
+            yield 0, NameKey(self.node, is_node=True)
         if self.kind is DeviceKind.HOST and self.origins <= {Origin.SWEEP}:
             return
         rank = 2 if self.kind is DeviceKind.HOST else 1
-        yield from ((rank, short_name(name)) for name in self.names if name)
+        yield from ((rank, names.key(name)) for name in self.names if name)
 
     def unite(self, other: Entity) -> None:
         """Add what another entity says about the same device; a known kind and node stay."""
@@ -110,14 +111,16 @@ class Identities:
 
     table: ClaimTable = field(default_factory=lambda: ClaimTable([], []))
     """All claims."""
+    names: NodeNames = field(default_factory=NodeNames)
+    """Which node a name means."""
     entities: list[Entity] = field(default_factory=list)
     owner: dict[int, int] = field(default_factory=dict)
     """64-bit hash of a key to entity, or AMBIGUOUS. Half a million keys as text are too large."""
     findings: list[Finding] = field(default_factory=list)
     disputes: list[Dispute] = field(default_factory=list)
     """Ids that two devices claim and that no evidence decides."""
-    by_name: dict[str, int] = field(default_factory=dict)
-    """Short name to entity, AMBIGUOUS if several share it; filled by `index_names`."""
+    by_name: dict[NameKey, int] = field(default_factory=dict)
+    """Name to entity, AMBIGUOUS if several share it; filled by `index_names`."""
 
     def forget_keys(self) -> None:
         """Drop the indexes by key and name: all references to entities are resolved."""
@@ -132,9 +135,9 @@ class Identities:
         of an HCA in a sweep is no name in an LLDP frame.
         """
         self.by_name.clear()
-        ranks: dict[str, int] = {}
+        ranks: dict[NameKey, int] = {}
         for entity_index, entity in enumerate(self.entities):
-            for rank, name in set(entity.ranked_names()):
+            for rank, name in set(entity.ranked_names(self.names)):
                 best = ranks.get(name, rank)
                 if rank < best or name not in ranks:
                     ranks[name], self.by_name[name] = rank, entity_index
@@ -142,7 +145,7 @@ class Identities:
                     self.by_name[name] = AMBIGUOUS
 
 
-def resolve_claims(table: ClaimTable) -> Identities:
+def resolve_claims(table: ClaimTable, names: NodeNames) -> Identities:
     """Join claims to devices. Cost: O(n log n) in their ids, 1 µs each.
 
     An id never joins two devices that each describe themselves: the id then identifies neither
@@ -151,8 +154,9 @@ def resolve_claims(table: ClaimTable) -> Identities:
 
     Args:
         table: all claims, sorted by origin, name, ids and other content.
+        names: which node a name means.
     """
-    identities = Identities(table)
+    identities = Identities(table, names)
     swept: list[int] = []
     for number, claim in enumerate(table.claims):
         if claim.origin is Origin.SWEEP:
@@ -291,47 +295,69 @@ def _display_name(entity: Entity) -> str:
 
 
 def _join_names(identities: Identities) -> None:
-    """Join devices that only a name connects: HCAs of one swept host, and hosts with nodes."""
-    entities_by_name: dict[str, list[int]] = defaultdict(list)
-    entities_by_node_name: dict[str, list[int]] = defaultdict(list)
+    """Join devices that only a weak id connects: HCAs of one swept host, and hosts with nodes."""
+    node_entities: dict[str, int] = {}
+    parts_by_name: dict[NameKey, list[int]] = defaultdict(list)
+    merged_into: dict[int, int] = {}
     for entity_index, entity in enumerate(identities.entities):
         if entity.node is not None:
-            entities_by_node_name[short_name(entity.node)].append(entity_index)
-        elif entity.names and entity.kind in (DeviceKind.HOST, DeviceKind.UNKNOWN):
-            entities_by_name[short_name(entity.names[0])].append(entity_index)
-    merged_into: dict[int, int] = {}
-    for name in sorted(entities_by_name):
-        merged_into.update(
-            _join_one_name(
-                identities, name, entities_by_name[name], entities_by_node_name.get(name, [])
-            )
-        )
+            node_entities[entity.node] = entity_index
+    for entity_index, entity in enumerate(identities.entities):
+        if entity.node is not None or entity.kind not in (DeviceKind.HOST, DeviceKind.UNKNOWN):
+            continue
+        node = _find_node_by_image(identities, entity)
+        if node is not None and node in node_entities:
+            merged_into[entity_index] = node_entities[node]
+        elif entity.names:
+            parts_by_name[identities.names.key(entity.names[0])].append(entity_index)
+    for key in sorted(parts_by_name):
+        node_entity = node_entities.get(key.name) if key.is_node else None
+        merged_into.update(_join_one_name(identities, key.name, parts_by_name[key], node_entity))
     _merge_entities(identities, merged_into)
 
 
+def _find_node_by_image(identities: Identities, entity: Entity) -> str | None:
+    """Return the node that lists the system image GUID of a swept HCA.
+
+    The hosts on a multi-host adapter share that GUID, so a name of another node contradicts it.
+    """
+    names, facts = identities.names, identities.table.facts
+    images = (image for number in entity.numbers for image in facts[number].images)
+    nodes = {node for image in images if (node := names.by_image.get(image))}
+    nodes.update(node for name in entity.names[:1] if nodes and (node := names.find(name)))
+    return nodes.pop() if len(nodes) == 1 else None
+
+
 def _join_one_name(
-    identities: Identities, name: str, parts: list[int], nodes: list[int]
+    identities: Identities, name: str, parts: list[int], node_entity: int | None
 ) -> Iterator[tuple[int, int]]:
-    """Yield (entity, entity to merge it into) for the entities that share one name."""
+    """Yield (entity, entity to merge it into) for the entities that share one name.
+
+    Args:
+        identities: all devices.
+        name: the name of the node, or else that of the host.
+        parts: the entities.
+        node_entity: the node that the name means.
+    """
     entities, table = identities.entities, identities.table
-    if not any(Origin.SWEEP in entities[part].origins for part in parts) and (
-        len(parts) + len(nodes) > 1
-    ):
+    is_swept = any(Origin.SWEEP in entities[part].origins for part in parts)
+    if not is_swept and len(parts) + (node_entity is not None) > 1:
         return  # `same_devices` compares what hears them
+    if is_swept and (rivals := identities.names.find_rivals(name)):
+        identities.findings.append(describe_rivals(name, rivals))
     labels = [
         label for entity_index in parts for label in set(_hca_labels(table, entities[entity_index]))
     ]
     is_one_host = len(labels) == len(set(labels)) and (len(parts) == 1 or len(labels) > 0)
-    has_objection = len(nodes) == 1 and _has_other_hcas(table, entities[nodes[0]])
-    if not is_one_host or len(nodes) > 1 or has_objection:
-        node = entities[nodes[0]] if len(nodes) == 1 and is_one_host else None
-        if node is not None and not _lists_guids(table, node):
+    node = None if node_entity is None else entities[node_entity]
+    if not is_one_host or (node is not None and _has_other_hcas(table, node)):
+        if node is not None and is_one_host and not _lists_guids(table, node):
             _clear_swept_names(identities, parts, silent_node=node.node)
             return
         identities.findings.append(duplicate_name_finding(name, len(parts)))
         _clear_swept_names(identities, parts)
         return
-    target_index = nodes[0] if nodes else parts[0]
+    target_index = parts[0] if node_entity is None else node_entity
     yield from (
         (entity_index, target_index) for entity_index in parts if entity_index != target_index
     )

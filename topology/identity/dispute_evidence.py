@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,9 +15,10 @@ from topology.identity.disputed_ids import (
     is_named_capture,
     neighbor_keys,
 )
+from topology.identity.node_names import NameKey, NodeNames
 from topology.model.claims import Claim, Key, Origin, claim_keys, strong_key
 from topology.model.facts import Device, DeviceKind, Neighbor, Port
-from topology.model.ids import IdKind, short_name
+from topology.model.ids import IdKind
 
 
 @dataclass
@@ -35,8 +36,8 @@ class DisputeEvidence:
     """By key: the swept device that has it."""
     captured: Mapping[Key, str] = field(default_factory=dict)
     """By key: the name that captures of the device that has it give; empty if they differ."""
-    listed: Mapping[str, str] = field(default_factory=dict)
-    """By short name: the listed node, if only one has it."""
+    names: NodeNames = field(default_factory=NodeNames)
+    """Which node a name means."""
     listings: Mapping[str, int] = field(default_factory=dict)
     """By listed node: the number of its claim."""
     reporting: Collection[str] = frozenset()
@@ -61,15 +62,29 @@ class DisputeEvidence:
         return any(
             claim_number not in own_claims
             and any(
-                _refers_to(neighbor, self.claims[claim_number].device, port) for neighbor in entries
+                self._refers_to(neighbor, self.claims[claim_number].device, port)
+                for neighbor in entries
             )
             for claim_number, port in self.hearing_ports.get(key, ())
         )
 
+    def _refers_to(self, neighbor: Neighbor, device: Device, port: Port) -> bool:
+        """Return whether a neighbor entry means this port of this device."""
+        device_keys = {key for identifier in device.ids if (key := strong_key(identifier))}
+        is_device = any(key in device_keys for key in neighbor_keys(neighbor)) or (
+            bool(device.name)
+            and self.names.key(neighbor.device_name) == self.names.key(device.name)
+        )
+        heard_port_names = {identifier.value for identifier in neighbor.port_ids}
+        if neighbor.port_name:
+            heard_port_names.add(neighbor.port_name)
+        port_names = {identifier.value for identifier in port.ids} | {port.name}
+        return is_device and (not heard_port_names or not heard_port_names.isdisjoint(port_names))
+
     def is_found_as(self, key: Key, claimant: str) -> bool:
         """Return whether a sweep or a capture found the key on a host of this name."""
         name = self._find_name(key)
-        return bool(name) and short_name(name) == short_name(claimant)
+        return bool(name) and self.names.key(name) == self.names.key(claimant)
 
     def _find_name(self, key: Key) -> str:
         """Return how the sweep, else a capture, names the device that has the key."""
@@ -78,12 +93,12 @@ class DisputeEvidence:
 
     def is_heard_as(self, key: Key, claimant: str) -> bool:
         """Return whether another device hears the key under the claimant's name."""
-        return short_name(claimant) in self._heard_names(key, self.claimants[key][claimant])
+        return self.names.key(claimant) in self._heard_names(key, self.claimants[key][claimant])
 
     def _heard_names(
         self, key: Key, own_claims: Collection[int], *, is_trusted: bool = False
-    ) -> set[str]:
-        """Return the short names under which others hear the key.
+    ) -> set[NameKey]:
+        """Return the names under which others hear the key.
 
         Args:
             key: the id.
@@ -91,7 +106,7 @@ class DisputeEvidence:
             is_trusted: whether the reports of nodes do not count either.
         """
         return {
-            short_name(neighbor.device_name)
+            self.names.key(neighbor.device_name)
             for claim_number, port in self.hearing_ports.get(key, ())
             if claim_number not in own_claims
             if not (is_trusted and node_of(self.claims[claim_number].device) is not None)
@@ -126,10 +141,14 @@ class DisputeEvidence:
         """
         if self._is_swept_switch(key):
             return None
-        names = {self._find_name(key)}
-        if key not in self.swept and names == {""}:
-            names = self._heard_names(key, (), is_trusted=True)
-        return self.listed.get(short_name(names.pop())) if len(names) == 1 else None
+        name = self._find_name(key)
+        if key in self.swept or name:
+            found = {self.names.key(name)}
+        else:
+            found = self._heard_names(key, (), is_trusted=True)
+        node = found.pop() if len(found) == 1 else None
+        is_listed = node is not None and node.is_node and node.name in self.listings
+        return node.name if node is not None and is_listed else None
 
     def is_exchanged(self, node: str) -> bool:
         """Return whether others describe an id that is listed for the node as another's."""
@@ -159,10 +178,10 @@ class DisputeEvidence:
         """
         names = self._heard_names(key, own_claims)
         nodes = (node_of(self.claims[claim_number].device) for claim_number in own_claims)
-        if not names.isdisjoint(short_name(node) for node in nodes if node):
+        if not names.isdisjoint(self.names.key(node) for node in nodes if node):
             return self._is_swept_switch(key)
         own_names = {
-            short_name(self.claims[claim_number].device.name) for claim_number in own_claims
+            self.names.key(self.claims[claim_number].device.name) for claim_number in own_claims
         }
         return (
             self._is_swept_switch(key)
@@ -178,12 +197,14 @@ class DisputeEvidence:
 NO_EVIDENCE: Final = DisputeEvidence({}, {}, {}, {})
 
 
-def gather_evidence(table: ClaimTable, suspects: Collection[int]) -> DisputeEvidence:
+def gather_evidence(
+    table: ClaimTable, names: NodeNames, suspects: Collection[int]
+) -> DisputeEvidence:
     """Return the evidence about suspect ids, given by the hashes of their keys.
 
     Cost: O(claims); reads the claims that have or mention such an id.
     """
-    draft = _EvidenceDraft(suspects)
+    draft = _EvidenceDraft(suspects, names)
     for claim_number, (claim, facts) in enumerate(zip(table.claims, table.facts, strict=True)):
         if claim.origin is not Origin.SWEEP:
             draft.add_speaker(claim_number, claim.origin, facts)
@@ -195,6 +216,7 @@ def gather_evidence(table: ClaimTable, suspects: Collection[int]) -> DisputeEvid
 @dataclass
 class _EvidenceDraft:
     suspects: Collection[int]
+    names: NodeNames
     claims: dict[int, Claim] = field(default_factory=dict)
     claimants: dict[Key, dict[str, list[int]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(list))
@@ -239,12 +261,11 @@ class _EvidenceDraft:
 
     def _add_capture(self, keys: Iterable[Key], name: str) -> None:
         for key in keys:
-            if short_name(self.captured.setdefault(key, name)) != short_name(name):
+            if self.names.key(self.captured.setdefault(key, name)) != self.names.key(name):
                 self.captured[key] = ""
 
     def build(self) -> DisputeEvidence:
         """Return the evidence about ids that have a claimant."""
-        counts = Counter(map(short_name, self.listings))
         claimed = self.claimants.keys()
         return DisputeEvidence(
             self.claims,
@@ -252,20 +273,7 @@ class _EvidenceDraft:
             {key: rows for key, rows in self.hearing_ports.items() if key in claimed},
             {key: device for key, device in self.swept.items() if key in claimed},
             {key: name for key, name in self.captured.items() if key in claimed},
-            {short_name(node): node for node in self.listings if counts[short_name(node)] == 1},
+            self.names,
             self.listings,
             frozenset(self.reporting),
         )
-
-
-def _refers_to(neighbor: Neighbor, device: Device, port: Port) -> bool:
-    """Return whether a neighbor entry means this port of this device."""
-    device_keys = {key for identifier in device.ids if (key := strong_key(identifier))}
-    is_device = any(key in device_keys for key in neighbor_keys(neighbor)) or (
-        bool(device.name) and short_name(neighbor.device_name) == short_name(device.name)
-    )
-    heard_port_names = {identifier.value for identifier in neighbor.port_ids}
-    if neighbor.port_name:
-        heard_port_names.add(neighbor.port_name)
-    port_names = {identifier.value for identifier in port.ids} | {port.name}
-    return is_device and (not heard_port_names or not heard_port_names.isdisjoint(port_names))

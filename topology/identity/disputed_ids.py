@@ -21,9 +21,10 @@ from topology.identity.claim_facts import (
     HashRows,
     are_among,
 )
+from topology.identity.node_names import NodeNames
 from topology.model.claims import Key, Origin, strong_key
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import Id, short_name
+from topology.model.ids import Id
 
 HeardName: TypeAlias = tuple[Id, str]
 """An id of a device, and the name under which a neighbor entry describes the device."""
@@ -32,7 +33,9 @@ MIN_HOSTS: Final = 2
 of them."""
 
 
-def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) -> frozenset[int]:
+def find_disputed_hashes(
+    table: ClaimTable, names: NodeNames, heard_names: Iterable[HeardName]
+) -> frozenset[int]:
     """Return the hashes of all keys that may be disputed, and some more.
 
     These are keys that two devices claim, keys of both a host and a swept switch, keys of a host
@@ -42,6 +45,7 @@ def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) ->
 
     Args:
         table: all claims.
+        names: which node a name means.
         heard_names: the names under which devices are heard.
     """
     keys = table.column(attrgetter("keys"))
@@ -54,8 +58,8 @@ def find_disputed_hashes(table: ClaimTable, heard_names: Iterable[HeardName]) ->
     own = own.where(~are_among(own.hashes, table.column(attrgetter("name_keys")).hashes))
     claimed = own.of(_find_claimants(table, is_swept))
     listed = _number_listed(table, origins)
-    described = keys.of(_find_descriptions(table, origins, listed)).with_rows(
-        _find_named(heard_names, listed)
+    described = keys.of(_find_descriptions(table, names, origins, listed)).with_rows(
+        _find_named(heard_names, names, listed)
     )
     heard = table.heard_rows()
     swept_switches = keys.where((is_swept & is_switch)[keys.speakers])
@@ -83,17 +87,17 @@ def _find_claimants(table: ClaimTable, is_swept: NDArray[np.bool_]) -> NDArray[n
 
 
 def _number_listed(table: ClaimTable, origins: NDArray[np.uint8]) -> dict[str, int]:
-    """Return a number for each listed node, by its short name."""
+    """Return a number for each listed node."""
     listed: dict[str, int] = {}
     for number in np.flatnonzero(origins == Origin.INVENTORY).tolist():
         claimant = claimant_of(table.facts[number], number)
         if claimant is not None:
-            listed.setdefault(short_name(claimant), len(listed))
+            listed.setdefault(claimant, len(listed))
     return listed
 
 
 def _find_descriptions(
-    table: ClaimTable, origins: NDArray[np.uint8], listed: Mapping[str, int]
+    table: ClaimTable, names: NodeNames, origins: NDArray[np.uint8], listed: Mapping[str, int]
 ) -> NDArray[np.int64]:
     """Return a number for the listed node that each claim lists, or describes by its name."""
     described = np.full(len(table), NO_SPEAKER)
@@ -102,23 +106,26 @@ def _find_descriptions(
     for number in np.flatnonzero(origins == Origin.INVENTORY).tolist():
         claimant = claimant_of(table.facts[number], number)
         if claimant is not None:
-            described[number] = listed[short_name(claimant)]
+            described[number] = listed[claimant]
     node_by_name: dict[str, int] = {}
     for number in np.flatnonzero(origins >= Origin.CAPTURE).tolist():
         facts = table.facts[number]
         if facts.name and facts.kind is not DeviceKind.SWITCH:
             node = node_by_name.get(facts.name)
             if node is None:
-                node = node_by_name[facts.name] = listed.get(short_name(facts.name), NO_SPEAKER)
+                node = listed.get(names.find(facts.name) or "", NO_SPEAKER)
+                node_by_name[facts.name] = node
             described[number] = node
     return described
 
 
-def _find_named(heard_names: Iterable[HeardName], listed: Mapping[str, int]) -> HashRows:
+def _find_named(
+    heard_names: Iterable[HeardName], names: NodeNames, listed: Mapping[str, int]
+) -> HashRows:
     """Return the keys that are heard under the name of a listed node, with its number."""
     found: list[tuple[int, int]] = []
     for identifier, name in heard_names if listed else ():
-        node, key = listed.get(short_name(name)), strong_key(identifier)
+        node, key = listed.get(names.find(name) or ""), strong_key(identifier)
         if node is not None and key is not None:
             found.append((hash(key), node))
     columns = np.array(found, np.int64).reshape(len(found), 2)

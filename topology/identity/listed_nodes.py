@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from topology.identity.node_names import NodeNames, build_node_names, list_weak_ids
 from topology.model.claims import Claim, ListedClaim, Origin
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind
@@ -23,7 +24,6 @@ from topology.model.ids import (
     is_canonical_guid,
     is_canonical_mac,
     parse_node_name,
-    short_name,
 )
 from topology.model.packed_ids import GUID_SIZE, MAC_SIZE, PackedIds, split_texts
 
@@ -54,8 +54,6 @@ class ListedNodes:
 
     names: Sequence[str]
     """In the order of their claims."""
-    by_short_name: dict[str, int]
-    """By short name: the node."""
     node_guids: GuidColumn
     port_guids: GuidColumn
     claims: Sequence[Claim | None]
@@ -64,6 +62,16 @@ class ListedNodes:
     """By node: its report, which lists GUIDs."""
     macs: Sequence[Sequence[str]] = ()
     """By node: its MACs in the inventory."""
+
+    def numbers(self) -> dict[str, int]:
+        """Return the number of each node by its name."""
+        return {name: number for number, name in enumerate(self.names)}
+
+    def name_nodes(self, other_names: Iterable[str]) -> NodeNames:
+        """Return which node a name means, beside the names of other devices."""
+        rows = zip(self.names, self.claims, strict=True)
+        ids = [(name, () if claim is None else list_weak_ids(claim)) for name, claim in rows]
+        return build_node_names(ids, other_names)
 
     def lists_guids(self) -> Flags:
         """Return one flag per node: whether it lists any GUID."""
@@ -99,7 +107,7 @@ class _IdCollector:
 
 
 def _pack(ids: Sequence[Id]) -> PackedIds | None:
-    """Return ids packed, without hostnames and addresses; None if others are not plain."""
+    """Return ids packed, without host names and addresses; None if others are not plain."""
     values: dict[IdKind, list[str]] = {kind: [] for kind in _PLAIN_KINDS}
     for kind, value, subtype in ids:
         if subtype or kind not in values:
@@ -135,22 +143,19 @@ def read_listed_nodes(claims: Iterable[Claim]) -> ListedNodes | None:
     """
     ordered = sorted(claims, key=lambda claim: claim.name)
     collected = _IdCollector()
-    by_short_name: dict[str, int] = {}
-    for number, claim in enumerate(ordered):
+    for claim in ordered:
         ids = _read_ids(claim)
         if ids is None or parse_node_name(claim.name) is None:
             return None
         if not collected.add(claim.name, ids):
             return None
-        by_short_name[short_name(claim.name)] = number
     node_guids, port_guids = map(_build_column, (collected.node_guids, collected.port_guids))
     if node_guids is None or port_guids is None or collected.has_shared_mac():
         return None
-    if len(by_short_name) < len(ordered):
+    if len({claim.name for claim in ordered}) < len(ordered):
         return None
     return ListedNodes(
         names=[claim.name for claim in ordered],
-        by_short_name=by_short_name,
         node_guids=node_guids,
         port_guids=port_guids,
         claims=ordered,

@@ -31,6 +31,7 @@ from topology.identity.claim_facts import ClaimTable
 from topology.identity.dispute_evidence import NO_EVIDENCE, DisputeEvidence, gather_evidence
 from topology.identity.dispute_findings import Dispute, Verdict, describe_disputes
 from topology.identity.disputed_ids import HeardName, find_disputed_hashes
+from topology.identity.node_names import NodeNames
 from topology.model.claims import Claim, Key, PreviousOwners, strong_key
 from topology.model.errors import show
 from topology.model.facts import Device, DeviceKind, Finding
@@ -50,17 +51,21 @@ class UndisputedClaims:
 
 
 def resolve_disputes(
-    table: ClaimTable, first_owners: PreviousOwners, heard_names: Iterable[HeardName] = ()
+    table: ClaimTable,
+    names: NodeNames,
+    first_owners: PreviousOwners,
+    heard_names: Iterable[HeardName] = (),
 ) -> UndisputedClaims:
     """Remove ids from claims that contradict the evidence. Cost: O(ids + neighbors).
 
     Args:
         table: claims of all origins, in an order that depends only on their content.
+        names: which node a name means.
         first_owners: the node that had each id in the last generation.
         heard_names: the names under which devices are heard.
     """
-    suspects = find_disputed_hashes(table, heard_names)
-    evidence = gather_evidence(table, suspects) if suspects else NO_EVIDENCE
+    suspects = find_disputed_hashes(table, names, heard_names)
+    evidence = gather_evidence(table, names, suspects) if suspects else NO_EVIDENCE
     lost_keys: dict[int, set[Key]] = defaultdict(set)
     gained_keys: dict[int, set[Key]] = defaultdict(set)
     disputes: list[Dispute] = []

@@ -6,7 +6,7 @@ or changes its kind): then all claims have to be joined again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from topology.join.neighbor_resolution import build_mention
 from topology.model.claims import Claim, Key, Origin, strong_key
 from topology.model.fabric_columns import Index
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import IdKind, parse_node_name, short_name
+from topology.model.ids import IdKind, parse_node_name
 
 
 class NeighborUpdate(NamedTuple):
@@ -45,7 +45,7 @@ class NeighborUpdater:
     def resolve(
         self,
         removed_rows: Sequence[int],
-        old_entries: Iterable[Neighbor],
+        old_entries: Sequence[Neighbor],
         new_entries: Sequence[Neighbor],
     ) -> NeighborUpdate | None:
         """Return the devices that new entries name; None if more than the cables may change.
@@ -68,6 +68,8 @@ class NeighborUpdater:
             for key in neighbor_keys(neighbor)
         ):
             return None
+        if not self._are_settled({one.device_name for one in (*old_entries, *new_entries)}):
+            return None
         peers = [self._peer(neighbor) for neighbor in new_entries]
         resolved_peers = [peer for peer in peers if peer is not None]
         if len(resolved_peers) < len(peers):
@@ -77,6 +79,11 @@ class NeighborUpdater:
             self.device, tuple(removed_rows), tuple(resolved_peers), styles
         )
         return neighbor_update if self._keeps_devices(neighbor_update) else None
+
+    def _are_settled(self, names: Collection[str]) -> bool:
+        """Return whether names that a device hears do not change what other names mean."""
+        is_node = self.joined.fabric.devices[self.device].node is not None
+        return is_node or all(map(self.joined.names.is_settled, names))
 
     def _peer(self, neighbor: Neighbor) -> int | None:
         keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]
@@ -97,7 +104,7 @@ class NeighborUpdater:
         is_named = node is not None and bool(neighbor.device_name)
         return (
             is_named
-            and short_name(neighbor.device_name) != short_name(node or "")
+            and self.joined.names.find(neighbor.device_name) != node
             and _is_switch(self.joined.claims[self.device])
         )
 

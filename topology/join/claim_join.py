@@ -18,6 +18,7 @@ from topology.identity.device_names import display_names, sort_names
 from topology.identity.device_resolution import Entity, resolve_claims
 from topology.identity.heard_descriptions import limit_claims
 from topology.identity.id_index import KeyTable, build_key_table
+from topology.identity.node_names import NodeNames, read_node_names
 from topology.identity.quarantine import resolve_disputes
 from topology.join.claim_columns import index_ids, read_claims
 from topology.join.fabric_rows import build_rows
@@ -60,6 +61,8 @@ class JoinedFabric:
     claims: tuple[tuple[Claim, ...], ...]
     """The claims about each device, without the ids that they lost; empty for a device that is
     known only as a neighbor."""
+    names: NodeNames
+    """Which node a name means."""
     keys: KeyTable
     """Strong id to device; it does not change when cables move."""
     ids: HashRows
@@ -105,11 +108,11 @@ def join_claims(
     columns = read_claims(claims)
     limited = limit_claims(columns.table, columns.heard_descriptions)
     columns.replace(limited.changed_claims)
-    undisputed = resolve_disputes(
-        columns.table, previous_owners, columns.heard_descriptions.names()
-    )
+    heard = columns.heard_descriptions
+    names = read_node_names(columns.table, heard.names_with_domain)
+    undisputed = resolve_disputes(columns.table, names, previous_owners, heard.names())
     columns.replace(undisputed.changed_claims)
-    identities = resolve_claims(columns.table)
+    identities = resolve_claims(columns.table, names)
     resolver = NeighborResolver(identities, len(identities.entities))
     rows = build_rows(columns)
     entries = join_same_devices(resolver, rows, resolver.resolve_all(rows))
@@ -119,15 +122,15 @@ def join_claims(
     styles = rows.styles()[entries.numbers]
     peer_columns = PeerColumns(entries.devices, entries.rows, entries.peers, styles)
     shared = resolve_kinds(entities, peer_columns)
-    findings = resolve_nodes(entities)
-    names = display_names(entities)
-    entity_order = sort_names(names)
+    findings = resolve_nodes(entities, names)
+    titles = display_names(entities)
+    entity_order = sort_names(titles)
     number_by_entity = {entity_index: number for number, entity_index in enumerate(entity_order)}
     pairing = pair_entries(rows, entities, entries, entity_order)
     ids = index_ids(columns, [entities[entity_index] for entity_index in entity_order])
     all_findings = [*undisputed.findings, *identities.findings, *findings]
     devices = tuple(
-        _build_device(entities[entity_index], names[entity_index], own_ids)
+        _build_device(entities[entity_index], titles[entity_index], own_ids)
         for entity_index, own_ids in zip(entity_order, ids.ids, strict=True)
     )
     fabric_columns = _build_columns(devices, pairing, ids.has_shared_image)
@@ -136,6 +139,7 @@ def join_claims(
         fabric=assemble_fabric(fabric_columns, devices, pairing.table, sort_findings(all_findings)),
         table=pairing.table,
         claims=own_claims,
+        names=names,
         keys=build_key_table(ids.keys, own_claims),
         ids=ids.rows,
         entity_numbers=np.array(entity_order, np.intp),

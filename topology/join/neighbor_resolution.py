@@ -21,7 +21,7 @@ from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import Id, short_name
+from topology.model.ids import Id
 
 Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
 """All that an entry says about a device without claims: its ids, name and kind."""
@@ -137,7 +137,8 @@ class NeighborResolver:
             entity_index = owner.get(hash(port_key), AMBIGUOUS) if port_key else AMBIGUOUS
             if entity_index != AMBIGUOUS:
                 return self._add_heard_ids(entity_index, keys, neighbor), False
-        entity_by_name = self.identities.by_name.get(short_name(neighbor.device_name), AMBIGUOUS)
+        name_key = self.identities.names.key(neighbor.device_name)
+        entity_by_name = self.identities.by_name.get(name_key, AMBIGUOUS)
         if entity_by_name != AMBIGUOUS and not keys:
             return self._add_heard_ids(entity_by_name, keys, neighbor), False
         return self._mention(keys, neighbor)
@@ -165,12 +166,11 @@ class NeighborResolver:
             ("chassis", f"{identifier.subtype}:{identifier.value}")
             for identifier in neighbor.device_ids
         ]
-        mention_keys = list(keys) or weak or [("name", short_name(name))]
+        short = self.identities.names.key(name).name
+        mention_keys = list(keys) or weak or [("name", short)]
         is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in mention_keys)
         if is_shared:
-            mention_keys = [
-                ("shared", f"{key[0]} {key[1]} {short_name(name)}") for key in mention_keys
-            ]
+            mention_keys = [("shared", f"{key[0]} {key[1]} {short}") for key in mention_keys]
         for key in mention_keys:
             index = owner.get(hash(key))
             if index is not None and index != AMBIGUOUS:

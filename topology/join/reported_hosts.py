@@ -29,7 +29,7 @@ from topology.model.claims import Claim
 from topology.model.fabric import FabricPort
 from topology.model.fabric_columns import STATE_CODES, UNKNOWN_RATE, Index
 from topology.model.facts import DeviceKind, Medium, PortState
-from topology.model.ids import IdKind, short_name
+from topology.model.ids import IdKind
 from topology.sources.ibnetdiscover.columns import NO_GUID, SweepColumns
 
 _UNKNOWN: Final = STATE_CODES[PortState.UNKNOWN]
@@ -68,11 +68,11 @@ class ReportedHosts:
         known = self._as_nodes() if listed is None else _match_reports(listed, self)
         if known is None:
             return None
-        numbers = {name: number for number, name in enumerate(known.names)}
-        owners = np.array([numbers[name] for name in self.nodes()], np.intp)
-        for facts, owner in zip(self.facts, owners.tolist(), strict=True):
-            if known.by_short_name.get(short_name(facts.name), owner) != owner:
+        numbers, names = known.numbers(), known.name_nodes(())
+        for facts, node in zip(self.facts, self.nodes(), strict=True):
+            if names.find(facts.name) not in (None, node):
                 return None
+        owners = np.array([numbers[name] for name in self.nodes()], np.intp)
         keys = HashRows(self.keys.hashes, owners[self.keys.speakers])
         if listed is not None and len(keys.with_rows(_listed_keys(listed)).find_repeated()):
             return None
@@ -85,12 +85,11 @@ class ReportedHosts:
 
     def _as_nodes(self) -> ListedNodes | None:
         nodes = self.nodes()
-        by_short_name = {short_name(name): number for number, name in enumerate(nodes)}
-        if len(by_short_name) < len(nodes):
+        if len(set(nodes)) < len(nodes):
             return None
         nothing = GuidColumn(np.zeros(0, np.uint64), np.zeros(0, np.intp))
         no_claims = (None,) * len(nodes)
-        return ListedNodes(nodes, by_short_name, nothing, nothing, no_claims, self.claims)
+        return ListedNodes(nodes, nothing, nothing, no_claims, self.claims)
 
     def row_hosts(self) -> tuple[Index, Index]:
         """Return all port rows in the order of their hosts, and the host of each."""
@@ -127,7 +126,7 @@ def _is_host(facts: ClaimFacts) -> bool:
 
 def _match_reports(listed: ListedNodes, hosts: ReportedHosts) -> ListedNodes | None:
     """Return the listed nodes with their reports; None if a host is not listed."""
-    numbers = {name: number for number, name in enumerate(listed.names)}
+    numbers = listed.numbers()
     reports: list[Claim | None] = [None] * len(listed.names)
     for name, claim in zip(hosts.nodes(), hosts.claims, strict=True):
         number = numbers.get(name)

@@ -29,12 +29,12 @@ from topology.identity.device_evidence import (
     words_of_ids,
 )
 from topology.identity.device_resolution import AMBIGUOUS, Entity
+from topology.identity.node_names import NameKey
 from topology.join.fabric_rows import FabricRows
 from topology.join.neighbor_resolution import NeighborEntries, NeighborResolver
 from topology.join.port_ends import MAX_DESCRIPTIONS, FarPort, PortEnds, count_shared_ends
 from topology.model.claims import duplicate_name_finding, strong_key
 from topology.model.facts import DeviceKind
-from topology.model.ids import short_name
 
 _MAX_ROUNDS: Final = 12
 """A round joins descriptions; the next compares ports whose devices are joined now. A tier of
@@ -77,7 +77,7 @@ class _DeviceJudge:
     ends: PortEnds
     targets: dict[int, int] = field(default_factory=dict)
     """Entity to the entity that it is joined with, which has a lower number."""
-    undecided: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    undecided: list[tuple[NameKey, tuple[int, ...]]] = field(default_factory=list)
     """Words, each with the descriptions that share it and may be of one device."""
     _far_ports: dict[int, set[FarPort]] = field(default_factory=dict)
 
@@ -174,7 +174,7 @@ class _DeviceJudge:
             if 1 < len(groups) <= _MAX_NAMESAKES:
                 self._join_by_word(word, groups)
 
-    def _join_by_word(self, word: str, members: Sequence[int]) -> None:
+    def _join_by_word(self, word: NameKey, members: Sequence[int]) -> None:
         pairs = [pair for pair in combinations(members, 2) if self._may_be_one(*pair)]
         if not pairs:
             return
@@ -230,19 +230,19 @@ class _DeviceJudge:
     def _has_cables(self, entity: int) -> bool:
         return bool(self.ends.heard_by(entity) or self.ends.reporters(entity))
 
-    def _find_namesakes(self) -> Iterator[tuple[str, list[int]]]:
+    def _find_namesakes(self) -> Iterator[tuple[NameKey, list[int]]]:
         """Yield words with the descriptions that share them, if any of these may be joined."""
-        members: dict[str, set[int]] = defaultdict(set)
-        num_claimed = self.resolver.num_claimed
+        members: dict[NameKey, set[int]] = defaultdict(set)
+        num_claimed, names = self.resolver.num_claimed, self.resolver.identities.names
         for index, entity in enumerate(self.entities):
-            if index >= num_claimed:
-                words = {*map(short_name, entity.names), *words_of_ids(entity.heard_ids)}
-            elif entity.node is None and not is_swept(entity):
-                words = set(map(short_name, entity.names))
-            else:
+            is_mention = index >= num_claimed
+            if not is_mention and (entity.node is not None or is_swept(entity)):
                 continue
-            for word in words - {""}:
-                members[word].add(index)
+            words = set(map(names.key, entity.names))
+            words.update(words_of_ids(entity.heard_ids if is_mention else (), names))
+            for word in words:
+                if word.name:
+                    members[word].add(index)
         if any(len(alike) == 1 and min(alike) >= num_claimed for alike in members.values()):
             self._add_words_of_switches(members)
         self._add_hosts(members)
@@ -250,23 +250,28 @@ class _DeviceJudge:
             if len(members[word]) > 1:
                 yield word, sorted(members[word])
 
-    def _add_words_of_switches(self, members: Mapping[str, set[int]]) -> None:
+    def _add_words_of_switches(self, members: Mapping[NameKey, set[int]]) -> None:
         """Add the claimed devices with an address or chassis id that neighbors use as a word."""
+        names = self.resolver.identities.names
         for index in range(self.resolver.num_claimed):
             entity = self.entities[index]
             if entity.node is None and entity.kind is not DeviceKind.HOST:
-                for word in members.keys() & set(words_of_ids(entity.ids)):
+                for word in members.keys() & set(words_of_ids(entity.ids, names)):
                     members[word].add(index)
 
-    def _add_hosts(self, members: Mapping[str, set[int]]) -> None:
+    def _add_hosts(self, members: Mapping[NameKey, set[int]]) -> None:
         """Add the nodes and the swept hosts with a name that is a word of other descriptions."""
         if not members:
             return
+        names = self.resolver.identities.names
         for index in range(self.resolver.num_claimed):
             entity = self.entities[index]
-            is_swept_host = entity.kind is DeviceKind.HOST and is_swept(entity)
-            names = [entity.node] if entity.node else entity.names if is_swept_host else []
-            for word in map(short_name, names):
+            words: Iterable[NameKey] = ()
+            if entity.node:
+                words = (NameKey(entity.node, is_node=True),)
+            elif entity.kind is DeviceKind.HOST and is_swept(entity):
+                words = map(names.key, entity.names)
+            for word in words:
                 if word in members:
                     members[word].add(index)
 
@@ -278,7 +283,7 @@ class _DeviceJudge:
                 entity for entity in claimed if self.entities[entity].kind is not DeviceKind.SWITCH
             ]
             if len(hosts) > 1:
-                finding = duplicate_name_finding(word, len(hosts))
+                finding = duplicate_name_finding(word.name, len(hosts))
                 self.resolver.identities.findings.append(finding)
             self.resolver.unsettled.update(members)
 

@@ -19,11 +19,12 @@ import numpy as np
 from topology.identity.device_kinds import resolve_nodes
 from topology.identity.device_names import display_names, sort_names
 from topology.identity.listed_nodes import ListedNodes
+from topology.identity.node_names import NameKey, NodeNames, build_node_names
 from topology.join.sweep_owners import UNLISTED, find_owners
 from topology.model.claims import Claim, Origin, duplicate_name_finding
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Finding
-from topology.model.ids import Id, IdKind, short_name
+from topology.model.ids import Id, IdKind
 from topology.model.lazy_rows import LazyTuple
 from topology.model.pair_counts import count_pairs
 from topology.sources.ibnetdiscover.columns import HCA, NO_GUID, ROUTER, SWITCH, SweepColumns
@@ -160,8 +161,14 @@ def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> 
     names, labels = describe_nodes(sweep)
     is_host = (sweep.columns.letters == HCA) & ~sweep.aggregation()
     owners = np.full(len(sweep), UNLISTED, np.intp)
+    distinct = set(names)
+    node_names = listed.name_nodes(distinct) if listed else build_node_names((), distinct)
+    if any(map(node_names.find_rivals, distinct if node_names.rivals else ())):
+        return None
     if listed is not None:
-        found = find_owners(sweep, listed, names, is_host)
+        numbers = listed.numbers()
+        meant = {name: numbers.get(node_names.find(name) or "", UNLISTED) for name in distinct}
+        found = find_owners(sweep, listed, list(map(meant.__getitem__, names)), is_host)
         if found is None or _has_twin_labels(sweep, found, labels):
             return None
         owners = found
@@ -169,7 +176,7 @@ def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> 
     for node in np.flatnonzero(is_host & (owners == UNLISTED)).tolist():
         by_name[names[node]].append(node)
     alone = [*np.flatnonzero(~is_host).tolist(), *by_name.pop("", ())]
-    hosts = _group_hosts(sweep, by_name, labels, listed)
+    hosts = _group_hosts(sweep, _group_by_key(by_name, node_names), labels, listed)
     devices = list(_build_single_devices(sweep, alone, names))
     devices += (SweptDevice(sweep, DeviceKind.HOST, [], [node]) for node in hosts.unnamed)
     devices += (
@@ -178,7 +185,7 @@ def join_sweep_nodes(sweep: SweepColumns, listed: ListedNodes | None = None) -> 
     devices.sort(key=lambda device: (names[device.parts[0]], device.parts[0]))
     if listed is not None:
         devices = [*_build_listed_devices(sweep, listed, owners, hosts.listed, names), *devices]
-    findings = [*hosts.findings, *resolve_nodes(devices)]
+    findings = [*hosts.findings, *resolve_nodes(devices, node_names)]
     titles = display_names(devices)
     order = sort_names(titles)
     return JoinedSweep(
@@ -204,19 +211,19 @@ class _HostGroups(NamedTuple):
 
 def _group_hosts(
     sweep: SweepColumns,
-    by_name: Mapping[str, list[int]],
+    hosts: Mapping[NameKey, list[int]],
     labels: HcaLabels,
     listed: ListedNodes | None,
 ) -> _HostGroups:
-    """Group CAs by the short name of their host; a node that lists GUIDs has no further CA."""
-    hosts = _by_short_name(by_name)
+    """Assign the CAs of each host to its node; a node that lists GUIDs has no further CA."""
+    numbers = listed.numbers() if listed is not None else {}
     several = _find_shared_names(sweep, list(hosts.values()), labels).tolist()
     lists_guids = listed.lists_guids().tolist() if listed is not None else []
     groups = _HostGroups([], {}, [], [])
-    for (name, parts), is_several in zip(hosts.items(), several, strict=True):
-        owner = listed.by_short_name.get(name) if listed is not None else None
+    for (key, parts), is_several in zip(hosts.items(), several, strict=True):
+        owner = numbers.get(key.name) if key.is_node else None
         if is_several or (owner is not None and lists_guids[owner]):
-            groups.findings.append(duplicate_name_finding(name, len(parts)))
+            groups.findings.append(duplicate_name_finding(key.name, len(parts)))
             groups.unnamed.extend(parts)
         elif owner is not None:
             groups.listed[owner] = parts
@@ -289,12 +296,14 @@ def _build_single_devices(
         yield SweptDevice(sweep, kind, [names[node]] if names[node] else [], [node])
 
 
-def _by_short_name(by_name: Mapping[str, list[int]]) -> Mapping[str, list[int]]:
-    """Return the CAs of each host by the host's short name, in the order of their claims."""
-    nodes_by_name: dict[str, list[int]] = defaultdict(list)
+def _group_by_key(
+    by_name: Mapping[str, list[int]], names: NodeNames
+) -> Mapping[NameKey, list[int]]:
+    """Return the CAs of each host by the key of its names, in the order of their claims."""
+    nodes_by_key: dict[NameKey, list[int]] = defaultdict(list)
     for name in sorted(by_name):
-        nodes_by_name[short_name(name)] += by_name[name]
-    return dict(sorted(nodes_by_name.items()))
+        nodes_by_key[names.key(name)] += by_name[name]
+    return dict(sorted(nodes_by_key.items()))
 
 
 def _find_shared_names(

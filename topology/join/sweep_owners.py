@@ -12,14 +12,13 @@ import numpy as np
 
 from topology.identity.listed_nodes import GuidColumn, ListedNodes
 from topology.model.fabric_columns import Flags, Index
-from topology.model.ids import short_name
 from topology.sources.ibnetdiscover.columns import SweepColumns
 
 UNLISTED = -1
 
 
 def find_owners(
-    sweep: SweepColumns, listed: ListedNodes, names: Sequence[str], is_host: Flags
+    sweep: SweepColumns, listed: ListedNodes, described: Sequence[int], is_host: Flags
 ) -> Index | None:
     """Return the listed node of each node by GUID, UNLISTED for others; None if they contradict.
 
@@ -28,7 +27,7 @@ def find_owners(
     Args:
         sweep: its nodes and ports have unique GUIDs.
         listed: the listed nodes.
-        names: of the devices, one per node of the sweep.
+        described: per node of the sweep, the listed node that its name means, or UNLISTED.
         is_host: one flag per node of the sweep.
     """
     columns = sweep.columns
@@ -44,8 +43,8 @@ def find_owners(
     is_owned = owners != UNLISTED
     if has_rivals or (is_owned & ~is_host).any():
         return None
-    described = _find_described(listed, names, np.flatnonzero(is_owned))
-    is_contradicted = (described != UNLISTED) & (described != owners[is_owned])
+    meant = np.array(described, np.intp)[is_owned]
+    is_contradicted = (meant != UNLISTED) & (meant != owners[is_owned])
     return None if is_contradicted.any() else owners
 
 
@@ -56,17 +55,3 @@ def _match(guids: np.ndarray, places: Index, listed: GuidColumn) -> tuple[Index,
     found = np.minimum(np.searchsorted(guids, listed.guids), len(guids) - 1)
     is_known = guids[found] == listed.guids
     return places[found[is_known]], listed.owners[is_known]
-
-
-def _find_described(listed: ListedNodes, names: Sequence[str], nodes: Index) -> Index:
-    """Return the listed node that the name of each chosen node means."""
-    by_name: dict[str, int] = {}
-    found = np.full(len(nodes), UNLISTED, np.intp)
-    for index, node in enumerate(nodes.tolist()):
-        name = names[node]
-        number = by_name.get(name)
-        if number is None:
-            number = listed.by_short_name.get(short_name(name), UNLISTED)
-            by_name[name] = number
-        found[index] = number
-    return found

@@ -57,6 +57,8 @@ _NODE_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?\Z")
 _NO_GUID = frozenset({"0" * 16, "f" * 16})
 _ADDRESS = re.compile(r"[\d.]+")
 MAX_NODE_NAME = 253
+DEFAULT_HOST_NAMES = frozenset({"", "localhost", "localhost.localdomain", "ubuntu", "(none)"})
+"""What hosts are called before a name is set: it means none of them."""
 
 
 def parse_guid(text: str) -> str | None:
@@ -93,12 +95,21 @@ def parse_node_name(text: str) -> str | None:
     return text if len(text) <= MAX_NODE_NAME and _NODE_NAME.match(text) else None
 
 
+def full_name(name: str) -> str:
+    """Return a name in the form for comparing: lower case, without the dot of the DNS root."""
+    return name.strip().rstrip(".").lower()
+
+
+def first_label(full: str) -> str:
+    """Return a full name without its domain. IP literals stay whole."""
+    if "." not in full or _ADDRESS.fullmatch(full):
+        return full
+    return full.partition(".")[0]
+
+
 def short_name(name: str) -> str:
-    """Return a name in the form for comparing: lower case, no domain. IP literals stay whole."""
-    folded = name.strip().lower()
-    if "." not in folded or _ADDRESS.fullmatch(folded):
-        return folded
-    return folded.split(".")[0]
+    """Return the first label of a name in the form for comparing."""
+    return first_label(full_name(name))
 
 
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:

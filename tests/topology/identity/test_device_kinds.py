@@ -18,6 +18,7 @@ from topology.identity.device_kinds import (
 )
 from topology.identity.device_names import display_names
 from topology.identity.device_resolution import Entity
+from topology.identity.node_names import NodeNames
 from topology.model.claims import Claim, Origin
 from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
@@ -154,27 +155,27 @@ def entity(name: str = "", *, node: str | None = None, origin: Origin | None = N
 def test_it_uses_a_hosts_own_name_without_an_inventory() -> None:
     host = entity("Web-1.example")
     host.kind = DeviceKind.HOST
-    assert resolve_nodes([host]) == []
+    assert resolve_nodes([host], NodeNames()) == []
     assert host.node == "web-1.example"
 
 
 def test_it_does_not_name_unlisted_hosts() -> None:
     host, listed = entity("web-1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     host.kind = DeviceKind.HOST
-    assert resolve_nodes([host, listed]) == []
+    assert resolve_nodes([host, listed], NodeNames()) == []
     assert host.node is None
 
 
 def test_it_reports_a_host_with_the_name_of_a_listed_node() -> None:
     double, listed = entity("n1"), entity("n1", node="n1", origin=Origin.INVENTORY)
     double.kind = listed.kind = DeviceKind.HOST
-    (finding,) = resolve_nodes([double, listed])
+    (finding,) = resolve_nodes([double, listed], NodeNames())
     assert "its own name is 'n1'" in finding.message
 
 
 def test_it_names_a_host_without_name_and_ids() -> None:
     host = Entity(kind=DeviceKind.HOST)
-    (finding,) = resolve_nodes([host])
+    (finding,) = resolve_nodes([host], NodeNames())
     assert finding.device == "a host without ids"
 
 

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from topology.model.ids import DEFAULT_HOST_NAMES
+
 # The text of the firmware before a name is set, seen on ConnectX, Infiniscale, Quantum and
 # Voltaire devices. It names the model, never the device.
 _FACTORY: Final = re.compile(
@@ -21,7 +23,6 @@ _FACTORY: Final = re.compile(
 AGGREGATION_DEVID: Final = 0xCF09
 AGGREGATION_TEXT: Final = "Mellanox Technologies Aggregation Node"
 _NODE_ID: Final = re.compile(r"(?:[SHR]-|0x)?[0-9a-fA-F]{16}")
-_DEFAULT_HOSTS: Final = frozenset({"", "localhost", "localhost.localdomain", "ubuntu", "(none)"})
 # RDMA device names: the kernel's (mlx5_0, qib0), udev's by PCI path or slot (ibp11s0f0, ibs1),
 # and HCA-n of the old OpenIB scripts.
 _LABEL: Final = re.compile(
@@ -63,7 +64,7 @@ def host_name(description: str) -> tuple[str, str]:
     if _FACTORY.fullmatch(text):
         return "", ""
     host, label = _split_host(text)
-    is_default = host.lower() in _DEFAULT_HOSTS or _FACTORY.fullmatch(host)
+    is_default = host.lower() in DEFAULT_HOST_NAMES or _FACTORY.fullmatch(host)
     if is_default or _NODE_ID.fullmatch(host):
         host = ""
     return host, label if _LABEL.fullmatch(label) else ""

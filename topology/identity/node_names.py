@@ -1,0 +1,209 @@
+"""Which node a host name means; every way of joining asks this module. Pure.
+
+A node is known by its own name, and by the host names, addresses and chassis ids that the list of
+nodes gives it. Full names are compared first. A first label stands for a full name only if one of
+the two names has no domain, and if only one node and one host have the label. A name that the list
+gives to several nodes means none of them, unless one of them is called so and nothing in its entry
+says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from topology.identity.claim_facts import ClaimTable
+from topology.model.claims import Claim, ListedClaim, Origin
+from topology.model.errors import list_some, show
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.ids import DEFAULT_HOST_NAMES, Id, IdKind, first_label, full_name
+from topology.model.packed_ids import PackedIds
+
+NAME_SUBTYPES: Final = frozenset({"local", "ifname", "ifalias"})
+"""The subtypes of a chassis id that is a text, often the name of the device."""
+_NOBODY: Final = ""
+"""The owner of a name that several nodes or hosts have."""
+_MAX_SHOWN: Final = 4
+
+
+class NameKey(NamedTuple):
+    """What two names of one device have in common."""
+
+    name: str
+    """The name of the node; else the first label, or the full name if the label is shared."""
+    is_node: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NodeNames:
+    """The names of nodes, and the full names of other devices; `build_node_names` makes it."""
+
+    by_name: Mapping[str, str] = field(default_factory=dict)
+    """Full name to node; empty text if it means no single node."""
+    by_label: Mapping[str, str] = field(default_factory=dict)
+    """First label of the nodes' names that have a domain: the node; empty text for several."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """First label to the full name of another device; empty text for several names."""
+    by_image: Mapping[int, str] = field(default_factory=dict)
+    """Hash of a listed system image GUID to the node; empty text for several."""
+    rivals: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Names and first labels of several nodes, sorted."""
+
+    def find(self, name: str) -> str | None:
+        """Return the only node that a name means, else None."""
+        full = full_name(name)
+        node = self.by_name.get(full)
+        if node is not None:
+            return node or None
+        label = first_label(full)
+        if label == full:  # only names with a domain have this label
+            return self.by_label.get(label) or None if label not in self.others else None
+        if label in self.by_label or self.others.get(label, full) != full:
+            return None
+        return self.by_name.get(label) or None
+
+    def key(self, name: str) -> NameKey:
+        """Return the key of a name: two names with one key are of one device."""
+        node = self.find(name)
+        if node is not None:
+            return NameKey(node, is_node=True)
+        full = full_name(name)
+        label = first_label(full)
+        has_node = label in self.by_label or label in self.by_name
+        is_only = not has_node and self.others.get(label, full) == full
+        return NameKey(label if is_only else full, is_node=False)
+
+    def find_rivals(self, name: str) -> tuple[str, ...]:
+        """Return the nodes among which a name does not decide."""
+        if not self.rivals or self.find(name) is not None:
+            return ()
+        full = full_name(name)
+        label = first_label(full)
+        is_label_shared = self.by_name.get(label) == _NOBODY and label not in self.by_label
+        found = self.rivals.get(full) or (self.rivals.get(label) if is_label_shared else None)
+        return found or ()
+
+    def is_settled(self, name: str) -> bool:
+        """Return whether other names mean the same device with and without this name."""
+        full = full_name(name)
+        label = first_label(full)
+        if label == full or full in self.by_name:
+            return True
+        return label not in self.by_label and self.others.get(label, full) == full
+
+
+def build_node_names(
+    nodes: Sequence[tuple[str, Sequence[Id]]], other_names: Iterable[str] = ()
+) -> NodeNames:
+    """Return the names of nodes. Cost: O(names), 1 µs each.
+
+    Args:
+        nodes: each node with the ids that `list_weak_ids` returns.
+        other_names: what other devices are called.
+    """
+    rivals: dict[str, set[str]] = defaultdict(set)
+    by_name: dict[str, str] = {}
+    by_label: dict[str, str] = {}
+    by_image: dict[int, str] = {}
+    for node, ids in nodes:
+        host_names = (full_name(found.value) for found in ids if _is_name(found))
+        for name in {full_name(node), *host_names}:
+            _add_owner(by_name, name, node, rivals)
+            if (label := first_label(name)) != name:
+                _add_owner(by_label, label, node, rivals)
+        for found in ids:
+            if found.kind is IdKind.SYSTEM_IMAGE_GUID:
+                image = hash(found.value)
+                by_image[image] = node if by_image.get(image, node) == node else _NOBODY
+    _settle_rivals(by_name, rivals, dict(nodes) if rivals else {})
+    return NodeNames(
+        by_name,
+        by_label,
+        _find_other_names(by_name, other_names),
+        by_image,
+        {name: tuple(sorted(found)) for name, found in rivals.items()},
+    )
+
+
+def read_node_names(table: ClaimTable, heard_names: Iterable[str]) -> NodeNames:
+    """Return the names of the nodes in claims. Cost: O(claims).
+
+    Args:
+        table: all claims.
+        heard_names: the names with a domain under which devices that are no node hear others.
+    """
+    ids_by_node: dict[str, list[Id]] = {}
+    others = set(heard_names)
+    for claim, facts in zip(table.claims, table.facts, strict=True):
+        if facts.node is not None and claim.origin is not Origin.SWEEP:
+            ids_by_node.setdefault(facts.node, []).extend(list_weak_ids(claim))
+        else:
+            others.add(facts.name)
+    return build_node_names(list(ids_by_node.items()), others)
+
+
+def list_weak_ids(claim: Claim) -> Sequence[Id]:
+    """Return the ids of a listed node that join no device by themselves."""
+    if claim.origin is not Origin.INVENTORY:
+        return ()
+    ids = claim.packed_ids if isinstance(claim, ListedClaim) else claim.ids
+    if isinstance(ids, PackedIds):
+        return ()
+    return [found for found in ids if _is_name(found) or found.kind is IdKind.SYSTEM_IMAGE_GUID]
+
+
+def _is_name(identifier: Id) -> bool:
+    kind, value, subtype = identifier
+    if kind is IdKind.CHASSIS_ID:
+        return subtype in NAME_SUBTYPES or subtype == "ip"
+    return kind is IdKind.IP or (
+        kind is IdKind.HOSTNAME and full_name(value) not in DEFAULT_HOST_NAMES
+    )
+
+
+def _add_owner(owners: dict[str, str], name: str, node: str, rivals: dict[str, set[str]]) -> None:
+    """Record that a node has a name; a name of several nodes has no owner."""
+    owner = owners.setdefault(name, node)
+    if owner != node:
+        rivals[name].update((owner, node) if owner else (node,))
+        owners[name] = _NOBODY
+
+
+def _settle_rivals(
+    by_name: dict[str, str], rivals: Mapping[str, set[str]], ids: Mapping[str, Sequence[Id]]
+) -> None:
+    """Give a name of several nodes to the node that is called so, if its entry agrees."""
+    for name in rivals:
+        if name in ids and by_name.get(name) == _NOBODY:
+            own = [found.value for found in ids[name] if found.kind is IdKind.HOSTNAME]
+            labels = {first_label(full_name(host_name)) for host_name in own}
+            if not labels or first_label(name) in labels:
+                by_name[name] = name
+
+
+def _find_other_names(by_name: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """Return the full names with a domain that are no node's, by first label."""
+    others: dict[str, str] = {}
+    for name in {full_name(name) for name in names if "." in name}:
+        label = first_label(name)
+        if label != name and name not in by_name:
+            others[label] = name if others.get(label, name) == name else _NOBODY
+    return others
+
+
+def describe_rivals(name: str, nodes: Sequence[str]) -> Finding:
+    """Return the finding about the name of a host that several nodes have."""
+    shown, listed = show(full_name(name)), list_some(map(show, nodes), _MAX_SHOWN)
+    return Finding(
+        kind=FindingKind.DUPLICATE_NAME,
+        device=shown,
+        port=None,
+        severity=Severity.WARNING,
+        message=(
+            f"{len(nodes)} nodes have the host name {shown} ({listed}), so the name matches the "
+            "host to none of them. Correct the host names of the nodes, or list the GUIDs or MACs "
+            "of each in the inventory."
+        ),
+    )
