@@ -24,7 +24,7 @@ from generator.objects.yaml_document import (
     parse_documents,
     refuse_repeated,
 )
-from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.text import decode_text
 
@@ -236,13 +236,16 @@ def _find_unknown_keys(document: YamlDocument, source: str) -> Iterator[ParseErr
 def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict[str, NodeSpec]:
     """Return the spec of every node: as listed; without an inventory, one slot each.
 
+    A node of the tree that is not listed takes no pods.
+
     Args:
         inventory: the listed nodes; None: there is no list.
         placed: names of the nodes in the tree.
     """
     if inventory is None:
         return {name: NodeSpec(name) for name in placed}
-    return {node.name: node.spec for node in inventory.nodes}
+    unlisted = {name: NodeSpec(name, {}, exclusion=Exclusion.UNLISTED) for name in placed}
+    return unlisted | {node.name: node.spec for node in inventory.nodes}
 
 
 def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:

@@ -16,7 +16,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidat
 
 from generator.objects.usable_fields import FieldFault, Path, validate_fields
 from generator.objects.yaml_document import ValueFault
-from generator.placement.cluster.nodes import NodeSpec
+from generator.outputs.node_labels.keys import HOSTNAME_KEY
+from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from generator.placement.quantities import count_capacity, parse_exact_amount
 from topology.model.errors import ConfigError, show
 from topology.model.facts import Device, DeviceKind
@@ -120,9 +121,15 @@ class _NodeAddress(_LenientModel):
     address: str
 
 
+class _NodeCondition(_LenientModel):
+    type: str
+    status: str
+
+
 class _KubeStatus(_LenientModel):
     allocatable: Quantities = Field(default_factory=dict)
     addresses: list[_NodeAddress] = Field(default_factory=list)
+    conditions: list[_NodeCondition] = Field(default_factory=list)
 
 
 class _KubeNode(_LenientModel):
@@ -144,6 +151,13 @@ _PLAIN_FORMS: Final[Mapping[str, _PlainForm]] = {
 }
 _NUM_PLAIN_FIELDS: Final = 2
 """The type and the value of an id."""
+_ADDRESS_KINDS: Final = {
+    "Hostname": IdKind.HOSTNAME,
+    "InternalDNS": IdKind.HOSTNAME,
+    "ExternalDNS": IdKind.HOSTNAME,
+    "InternalIP": IdKind.IP,
+    "ExternalIP": IdKind.IP,
+}
 _KUBE_NAME: Final = frozenset([("metadata", "name")])
 _ROW_NAME: Final = frozenset([("name",)])
 
@@ -223,13 +237,14 @@ def _build_from_row(
 ) -> tuple[ListedNode, list[FieldFault]]:
     capacity = {SLOTS: 1} | count_capacity(row.capacity)
     free_faults = _find_impossible_free(row)
+    is_open = row.schedulable and not _has_lost(faults, ("schedulable",), ("taints",))
     spec = NodeSpec(
         name=_check_name(row.name),
         capacity=capacity,
         free=_compute_free(row, capacity, [*faults, *free_faults]),
         labels=row.labels,
         taints=_render_taints(row.taints),
-        schedulable=row.schedulable and not _has_lost(faults, "schedulable", "taints"),
+        exclusion=None if is_open else Exclusion.UNSCHEDULABLE,
     )
     usable, id_faults = _collect_ids(
         row.name, ((id_row.type, id_row.value, id_row.subtype) for id_row in row.ids)
@@ -258,33 +273,49 @@ def _compute_free(
     return {**capacity, **unread, **count_capacity(row.free or {}), **used}
 
 
-def _has_lost(faults: Sequence[FieldFault | ValueFault], *keys: str) -> bool:
-    """Return whether a value at or below one of these keys was left out."""
-    return any(fault.path[:1] == (key,) for fault in faults for key in keys)
+def _has_lost(faults: Sequence[FieldFault | ValueFault], *parts: Path) -> bool:
+    """Return whether a value at or below one of these paths was left out."""
+    return any(fault.path[: len(part)] == part for fault in faults for part in parts)
 
 
 def _build_from_kube(
     node: _KubeNode, faults: Sequence[FieldFault]
 ) -> tuple[ListedNode, list[FieldFault]]:
     name = _check_name(node.metadata.name)
-    kinds = {"Hostname": IdKind.HOSTNAME, "InternalIP": IdKind.IP, "ExternalIP": IdKind.IP}
-    usable, id_faults = _collect_ids(
+    known, id_faults = _collect_ids(
         name,
         (
-            (kinds[address.type], address.address, "")
+            (_ADDRESS_KINDS[address.type], address.address, "")
             for address in node.status.addresses
-            if address.type in kinds
+            if address.type in _ADDRESS_KINDS
         ),
         path=("status", "addresses"),
     )
+    host_name = node.metadata.labels.get(HOSTNAME_KEY, "").strip()
+    labelled = [Id(IdKind.HOSTNAME, host_name)] if host_name else []
     spec = NodeSpec(
         name=name,
         capacity={SLOTS: 1} | count_capacity(node.status.allocatable),
         labels=node.metadata.labels,
         taints=_render_taints(node.spec.taints),
-        schedulable=not (node.spec.unschedulable or _has_lost(faults, "spec")),
+        exclusion=_find_exclusion(node, faults),
     )
-    return ListedNode(name, usable, spec), id_faults
+    return ListedNode(name, tuple(sorted({*known, *labelled})), spec), id_faults
+
+
+def _find_exclusion(node: _KubeNode, faults: Sequence[FieldFault]) -> Exclusion | None:
+    """Return why a node takes no pods; a node without the condition Ready counts as ready.
+
+    The kubelet writes True or False, and the node controller Unknown if the kubelet is silent.
+    Source: kubernetes.io/docs/reference/node/node-status.
+    """
+    if node.spec.unschedulable or _has_lost(faults, ("spec",)):
+        return Exclusion.UNSCHEDULABLE
+    conditions = node.status.conditions
+    is_unready = any(one.type == "Ready" and one.status != "True" for one in conditions)
+    is_lost = any(fault.path == ("status",) for fault in faults)
+    is_lost = is_lost or _has_lost(faults, ("status", "conditions"))
+    return Exclusion.NOT_READY if is_unready or is_lost else None
 
 
 def _check_name(name: str) -> str:

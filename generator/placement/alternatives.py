@@ -147,10 +147,11 @@ def without_exclusions(problem: Problem) -> Problem:
 def count_excluded_nodes(problem: Problem) -> dict[str, int]:
     """Return the number of nodes that each cause excludes for some group; zero counts are left out.
 
-    A node is counted once, under its first cause in the order of `Snapshot.node_masks`.
+    A node is counted once, under its first cause: those of `Exclusion`, then in the order of
+    `Snapshot.node_masks`.
     """
-    counts: dict[str, int] = {}
-    remaining = np.ones(problem.snapshot.num_nodes, dtype=np.bool_)
+    counts = problem.snapshot.count_unschedulable()
+    remaining = problem.snapshot.schedulable.copy()
     masks = [problem.snapshot.node_masks(group) for group in problem.request.groups]
     for cause, allowed in ((cause, row[cause]) for cause in masks[0] for row in masks):
         num_excluded = int((remaining & ~allowed).sum())

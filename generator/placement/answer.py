@@ -43,7 +43,7 @@ class Reason:
     known_tiers: tuple[str, ...] | None = None
     """The names of tiers that the request can use, lowest first."""
     excluded: Mapping[str, int] | None = None
-    """Excluded nodes per cause: unschedulable, exclusive, taint, selector, affinity."""
+    """Excluded nodes per cause: those of `Exclusion`, exclusive, taint, selector, affinity."""
 
 
 class VerdictKind(StrEnum):

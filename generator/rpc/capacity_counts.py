@@ -17,7 +17,7 @@ class PodCapacity(NamedTuple):
 
     snapshot: Snapshot
     usable: BoolArray
-    """Nodes that are neither cordoned nor excluded by selector or taint."""
+    """Nodes that take pods, and that no selector or taint excludes."""
     pods: IntArray
     """0 on all other nodes."""
 

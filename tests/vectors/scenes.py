@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.quantities import render_quantity
 from topology.model.tree import API_VERSION, DomainSpec, TopologyTree, build_tree
@@ -24,7 +24,7 @@ def snapshot_of(vector: Mapping[str, Any]) -> Snapshot:
             free=row.get("free"),
             labels=row.get("labels", {}),
             taints=tuple(row.get("taints", ())),
-            schedulable=row.get("schedulable", True),
+            exclusion=None if row.get("schedulable", True) else Exclusion.UNSCHEDULABLE,
         )
         for name, row in vector.get("nodes", {}).items()
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from types import MappingProxyType
 
 ONE_SLOT: Mapping[str, int] = MappingProxyType({"slots": 1})
@@ -19,6 +20,17 @@ def pod_needs(request: Mapping[str, int]) -> dict[str, int]:
     return {PODS: 1, **request}
 
 
+class Exclusion(StrEnum):
+    """Why a node takes no pods, whatever they tolerate."""
+
+    UNSCHEDULABLE = "unschedulable"
+    """It is cordoned, or its entry in the list of nodes has a fault."""
+    NOT_READY = "not-ready"
+    """Its condition Ready is False or Unknown."""
+    UNLISTED = "unlisted"
+    """It is in the tree, but not in the list of nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
     """A node as its cluster describes it."""
@@ -30,7 +42,8 @@ class NodeSpec:
     labels: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     taints: tuple[str, ...] = ()
     """`key=value:Effect`; the effect PreferNoSchedule excludes no pod."""
-    schedulable: bool = True
+    exclusion: Exclusion | None = None
+    """Why it takes no pods; None: it does."""
 
     @property
     def initial_free(self) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ cached counts: only changed nodes are counted again.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
@@ -18,6 +19,7 @@ from generator.placement.cluster.levels import BoolArray, IntArray, TreeLevels, 
 from generator.placement.cluster.nodes import (
     PODS,
     UNLIMITED_PODS,
+    Exclusion,
     NodeSpec,
     RunningGang,
     RunningPods,
@@ -75,7 +77,7 @@ class Snapshot:
     position_of: Mapping[str, int]
     """Column of a node by name."""
     schedulable: BoolArray
-    """Per node: whether it is not cordoned."""
+    """Per node: whether it takes pods; see `Exclusion`."""
     closed: BoolArray | None
     """Per node: whether one gang may not use it, because a domain is exclusive; None: no node."""
     taint_sets: tuple[frozenset[Taint], ...]
@@ -199,6 +201,14 @@ class Snapshot:
         masks["affinity"] = np.logical_or.reduce(terms) if terms else every
         return masks
 
+    def count_unschedulable(self) -> dict[str, int]:
+        """Return the number of nodes that take no pods, by cause."""
+        return Counter(
+            str(spec.exclusion or Exclusion.UNSCHEDULABLE)
+            for spec, is_open in zip(self.specs, self.schedulable.tolist(), strict=True)
+            if not is_open
+        )
+
     def has_label(self, key: str, values: Iterable[str]) -> BoolArray:
         """Return which nodes carry the label with one of the values."""
         return self._meets(NodeRequirement(key, NodeOperator.IN, tuple(values)))
@@ -266,7 +276,7 @@ def build_snapshot(
         exclusive_gangs=frozenset(),
         nominated=MappingProxyType({gang.gang: gang for gang in nominated}),
         position_of=MappingProxyType(position),
-        schedulable=np.array([spec.schedulable for spec in specs], dtype=np.bool_),
+        schedulable=np.array([spec.exclusion is None for spec in specs], dtype=np.bool_),
         closed=None,
         taint_sets=tuple(index_of_taints),
         taint_set_of=np.array(taint_set_of, dtype=np.int64),

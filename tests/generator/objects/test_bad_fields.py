@@ -90,7 +90,7 @@ def test_it_keeps_an_id_with_an_unknown_key() -> None:
     ids=["a bad schedulable", "a taint without a key", "taints that are no list"],
 )
 def test_it_admits_no_pods_that_a_good_field_might_keep_out(row: dict[str, object]) -> None:
-    assert not read_beside_good_ones(row).spec.schedulable
+    assert read_beside_good_ones(row).spec.exclusion
 
 
 @pytest.mark.parametrize(

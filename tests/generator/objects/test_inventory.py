@@ -16,7 +16,7 @@ from generator.objects.inventory import (
     build_node_specs,
     parse_nodes,
 )
-from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from tests.effort import examples
 from tests.generator.scenes import kube_node
 from topology.model.facts import DeviceKind
@@ -51,7 +51,7 @@ def test_it_reads_the_output_of_kubectl() -> None:
             taints=("nvidia.com/gpu=present:NoSchedule",),
         ),
     )
-    assert (second.name, second.spec.schedulable) == ("b", False)
+    assert (second.name, second.spec.exclusion) == ("b", Exclusion.UNSCHEDULABLE)
 
 
 @pytest.mark.parametrize("dump", [json.dumps, yaml.safe_dump], ids=["JSON", "YAML"])
@@ -95,7 +95,7 @@ def test_it_reads_our_own_form() -> None:
         free={"slots": 3, "memory": 2**40},
         labels={"gpu": "h100"},
         taints=("reserved=:NoSchedule", "gpu=h100:NoExecute", "x=:NoSchedule"),
-        schedulable=False,
+        exclusion=Exclusion.UNSCHEDULABLE,
     )
     assert (node.device.kind, node.device.name) == (DeviceKind.HOST, "a")
 
@@ -133,10 +133,13 @@ def test_it_keeps_the_good_nodes_in_order_and_names_the_bad_ones() -> None:
     ]
 
 
-def test_it_gives_one_slot_to_every_placed_node_without_a_list() -> None:
+def test_it_gives_one_slot_to_every_placed_node_without_a_list_and_none_to_an_unlisted_one() -> None:
     assert build_node_specs(None, ["a"]) == {"a": NodeSpec("a")}
     listed = parse({"nodes": [{"name": "b", "capacity": {"slots": 4}}]})
-    assert build_node_specs(listed, ["a"]) == {"b": NodeSpec("b", capacity={"slots": 4})}
+    assert build_node_specs(listed, ["a", "b"]) == {
+        "a": NodeSpec("a", {}, exclusion=Exclusion.UNLISTED),
+        "b": NodeSpec("b", capacity={"slots": 4}),
+    }
 
 
 ROWS = st.recursive(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from generator.placement.answer import render_placement
-from generator.placement.cluster.nodes import NodeSpec
+from generator.placement.cluster.nodes import Exclusion, NodeSpec
 from generator.placement.cluster.snapshot import Snapshot
 from generator.placement.engine import place
 from tests.generator.placement.documents import cluster, racks, request, workers
@@ -16,7 +16,7 @@ from topology.model.tree import DomainSpec, build_tree
 TWO_RACKS = racks(3, 3)
 EMPTY_TIER = build_tree([DomainSpec("b", 2, None, ("n0",))], tiers=("rack", "block"))
 TAINTED = {f"n{index}": NodeSpec(f"n{index}", taints=("down=x:NoSchedule",)) for index in range(3)}
-CORDONED = {"n0": NodeSpec("n0", schedulable=False)}
+CORDONED = {"n0": NodeSpec("n0", exclusion=Exclusion.UNSCHEDULABLE)}
 HALF_LABELLED = {f"n{index}": NodeSpec(f"n{index}", labels={"gpu": "h100"}) for index in range(2)}
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import grpc
 import pytest
 
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.placement.engine import place
 from generator.rpc.client.typed_client import PlacementClient
@@ -122,7 +122,7 @@ def test_it_counts_only_nodes_that_the_pods_may_use(
 ) -> None:
     nodes = {
         "a1": NodeSpec("a1", {"gpu": 8}, labels={"zone": "x"}),
-        "a2": NodeSpec("a2", {"gpu": 8}, labels={"zone": "x"}, schedulable=False),
+        "a2": NodeSpec("a2", {"gpu": 8}, labels={"zone": "x"}, exclusion=Exclusion.UNSCHEDULABLE),
         "a3": NodeSpec("a3", {"gpu": 8}, labels={"zone": "x"}, taints=("gpu=yes:NoSchedule",)),
         "b1": NodeSpec("b1", {"gpu": 8}),
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import build_snapshot
 from generator.simulation.replay.fabrics import build_tree_of_shape
 from generator.web.job_view import MAX_GANGS, build_job_view
@@ -51,7 +51,7 @@ def test_a_gang_has_the_tier_around_its_nodes_and_its_domains_per_tier() -> None
 
 
 def test_what_is_free_excludes_what_runs_and_nodes_where_no_pod_may_start() -> None:
-    cordoned = NodeSpec("node-2-2-2", {GPU: 8}, schedulable=False)
+    cordoned = NodeSpec("node-2-2-2", {GPU: 8}, exclusion=Exclusion.UNSCHEDULABLE)
     view = view_of({"ml/a": ["node-1-1-1"]}, cordoned=cordoned)
     assert (view["resource"], view["perNode"]) == (GPU, 8)
     assert view["free"] == [0, 8, 8, 8, 8, 8, 8, 0]

@@ -621,7 +621,7 @@ class DomainCapacity(_message.Message):
     nodes: _builtins.int
     """Number of nodes in it."""
     usable_nodes: _builtins.int
-    """Number of nodes that are neither cordoned nor excluded by selector or taint."""
+    """Number of nodes that take pods, and that no selector or taint excludes."""
     pods: _builtins.int
     """Number of pods that fit."""
     def __init__(
@@ -2129,7 +2129,7 @@ class Exclusion(_message.Message):
     CAUSE_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     cause: _builtins.str
-    """Cause: selector, taint, unschedulable or exclusive."""
+    """Cause: selector, taint, unschedulable, not-ready, unlisted or exclusive."""
     nodes: _builtins.int
     """Number of nodes excluded by it; a node counts once."""
     def __init__(

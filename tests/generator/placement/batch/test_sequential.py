@@ -15,7 +15,7 @@ from generator.placement.answer import Placement, render_placement
 from generator.placement.batch.joint import place_sequentially
 from generator.placement.batch.members import PlacedGangs, without_victims
 from generator.placement.batch.uniform_gangs import MIN_REPEATS, UniformGangs
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import (
     Snapshot,
     build_snapshot,
@@ -73,8 +73,14 @@ def clusters(draw: st.DrawFn) -> Snapshot:
             free["pods"] = draw(st.integers(0, 3))
             capacity["pods"] = 3
         taints = ("gpu=yes:NoSchedule",) if draw(st.integers(0, 9)) == 0 else ()
-        is_open = draw(st.integers(0, 9)) > 0
-        nodes[name] = NodeSpec(name, capacity, free, taints=taints, schedulable=is_open)
+        exclusion = None if draw(st.integers(0, 9)) > 0 else Exclusion.UNSCHEDULABLE
+        nodes[name] = NodeSpec(
+            name,
+            capacity,
+            free,
+            taints=taints,
+            exclusion=exclusion,
+        )
     running = draw(pods_on_nodes(draw(st.sampled_from([(), ("old",), ("g0", "old")]))))
     nominated = draw(pods_on_nodes(draw(st.sampled_from([(), (), ("other",), ("g1", "other")]))))
     snapshot = build_snapshot(TREE, nodes, running)

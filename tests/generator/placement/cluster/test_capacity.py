@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.capacity import FreeCapacity
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.shapes import build_shapes
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot, with_running
 from generator.placement.request import PlacementRequest
@@ -26,8 +26,13 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
     nodes = {}
     for name in TREE.nodes:
         free = {"slots": draw(st.integers(-1, 6)), "memory": draw(st.integers(0, 9))}
-        is_open = draw(st.integers(0, 5)) > 0
-        nodes[name] = NodeSpec(name, {"slots": 8, "memory": 9}, free, schedulable=is_open)
+        exclusion = None if draw(st.integers(0, 5)) > 0 else Exclusion.UNSCHEDULABLE
+        nodes[name] = NodeSpec(
+            name,
+            {"slots": 8, "memory": 9},
+            free,
+            exclusion=exclusion,
+        )
     return build_snapshot(TREE, nodes)
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from generator.placement.cluster.levels import build_levels
-from generator.placement.cluster.nodes import NodeSpec, RunningGang, RunningPods
+from generator.placement.cluster.nodes import Exclusion, NodeSpec, RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
 from generator.placement.engine import place
 from generator.placement.problem.objective import slots_after_use
@@ -75,7 +75,9 @@ def test_it_distinguishes_nodes_by_the_pods_that_they_hold(
 ) -> None:
     nodes = {
         f"n{index}": NodeSpec(
-            f"n{index}", free={"gpu": gpu, "memory": memory, "cpu": cpu}, schedulable=is_open
+            f"n{index}",
+            free={"gpu": gpu, "memory": memory, "cpu": cpu},
+            exclusion=None if is_open else Exclusion.UNSCHEDULABLE,
         )
         for index, (gpu, memory, cpu, is_open) in enumerate(rows)
     }
