@@ -18,6 +18,7 @@ from generator.objects.inventory import Inventory, list_node_labels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree
 from generator.observe.observation import Observation, ObservationCache, observe
+from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
 from generator.store.directory import read_hypernodes
 from generator.store.file_kinds import FileKind, expect_kind
@@ -25,7 +26,7 @@ from generator.store.local_files import read_inventory, read_whole_file
 from runtime.clock import utc_now
 from topology.model.claims import expand_claims
 from topology.model.errors import ConfigError, ParseError, list_some, show
-from topology.model.facts import DeviceKind
+from topology.model.facts import DeviceKind, Finding
 from topology.model.tree import (
     TopologyTree,
     Unplaced,
@@ -158,10 +159,15 @@ def _read_hypernodes(folder: Path, nodes: Path | None, *, has_islands: bool) -> 
     if not tree.domains:
         no_hypernodes = ParseError("no HyperNodes found", source=show(str(folder), 1024))
         exit_without_data(all_problems or [no_hypernodes])
+    findings: tuple[Finding, ...] = ()
     if inventory:
+        members = tree.nodes
         tree = _restrict_to_listed(tree, inventory, "in no HyperNode")
+        findings = tuple(derive_unlisted_members(inventory, members, tree))
     return LoadedObservation(
-        Observation(tree, ()), Inputs(inventory=inventory, problems=all_problems), all_problems
+        Observation(tree, findings),
+        Inputs(inventory=inventory, problems=all_problems),
+        all_problems,
     )
 
 

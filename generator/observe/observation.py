@@ -15,6 +15,7 @@ from generator.observe.freshness import derive_report_findings
 from generator.observe.inventory_findings import describe_lost_entries
 from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
+from generator.observe.unmatched_nodes import derive_unmatched_nodes
 from topology.identity.id_owners import DeferredOwners, index_id_owners
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
@@ -174,6 +175,7 @@ def observe_fabric(
         *inputs.findings,
         *derive_setting_findings(inputs.unknown_settings),
         *derive_size_findings(large),
+        *derive_unmatched_nodes(inputs.inventory, inference.tree, state.fabric, state.plane),
     ]
     if inputs.cuts:
         findings = withhold_findings(findings, inputs.cuts)

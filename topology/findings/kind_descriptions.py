@@ -98,6 +98,15 @@ KIND_DESCRIPTIONS: Final[Mapping[FindingKind, KindDescription]] = MappingProxyTy
             "that match no other device.",
             "Run the agent on the node, or list the node's GUIDs or MACs.",
         ),
+        FindingKind.UNMATCHED_NODES: KindDescription(
+            "error, warning, info",
+            "Listed nodes have no host in the plane, while hosts have no listed node: the sources "
+            "and the list of nodes share no id for them. Such nodes are not placed. The finding "
+            "is an error if no node is placed, and info if all nodes with devices such as GPUs "
+            "have a host. Also, HyperNodes name nodes that are not listed.",
+            "Run the agent on the nodes, or list an id of its host for each node: "
+            "[inference.md](inference.md#which-node-a-host-is).",
+        ),
         FindingKind.SILENT_NODE: KindDescription(
             "warning",
             "A listed node has sent no report.",

@@ -161,6 +161,7 @@ class FindingKind(StrEnum):
     DUPLICATE_NAME = "duplicate-name"
     DUPLICATE_ID = "duplicate-id"
     UNRESOLVED_HOST = "unresolved-host"
+    UNMATCHED_NODES = "unmatched-nodes"
     UNDECIDABLE = "undecidable"
     ISLAND = "island"
     SILENT_NODE = "silent-node"
