@@ -27,7 +27,7 @@ from generator.manifests.sbatch_options import (
     split_options,
 )
 from generator.objects.inventory import Inventory
-from generator.objects.yaml_document import parse_documents
+from generator.objects.yaml_document import YamlDocument, describe_documents, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
@@ -131,17 +131,17 @@ def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequ
     if is_script(text):
         return _load_sbatch(source, text, is_shell=True)
     documents = [_require_document(row) for row in parse_documents(raw, source=source)]
-    if not documents:
-        raise ConfigError(f"{source}: expected one document, got 0")
-    requests = [value for _, value in documents if _is_own_kind(value)]
-    if requests:
-        if len(documents) > 1:
-            raise ConfigError(f"{source}: expected one document, got {len(documents)}")
-        return LoadedRequest(source, requests[0], None)
+    is_own = any(_is_own_kind(document.value) for document in documents)
+    if not documents or (is_own and len(documents) > 1):
+        found = describe_documents(documents)
+        raise ConfigError(f"{source}: expected one document with a {KIND}, {found}")
+    if is_own:
+        return LoadedRequest(source, documents[0].value, None)
     if len(documents) == 1:
-        _check_kind(documents[0][1], source)
+        _check_kind(documents[0].value, source)
     try:
-        translation = translate(documents, levels=levels)
+        numbered = [(document.line, document.value) for document in documents]
+        translation = translate(numbered, levels=levels)
     except PlacementRequestError as error:
         raise ConfigError(f"{source}: {error}") from error
     return LoadedRequest(source, translation.document, translation)
@@ -157,10 +157,10 @@ def _load_sbatch(source: str, text: str, *, is_shell: bool) -> LoadedRequest:
     return LoadedRequest(source, translation.document, translation)
 
 
-def _require_document(document: Any) -> tuple[int, Any]:  # noqa: ANN401 - a decoded document
+def _require_document(document: YamlDocument | ParseError) -> YamlDocument:
     if isinstance(document, ParseError):
         raise ConfigError(str(document))
-    return document.line, document.value
+    return document
 
 
 def _is_own_kind(value: object) -> bool:

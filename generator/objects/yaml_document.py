@@ -1,26 +1,37 @@
-"""Parses JSON or YAML text into plain documents, with limited depth, no tags and no aliases.
+"""Parses JSON or YAML text into plain documents, with limited depth and size, and no tags.
 
 Files may come from anywhere, and PyYAML's own loaders are not safe enough for that: the C loader
 crashes the interpreter on deep nesting, aliases expand without limit, tags raise unexpected
 errors, and YAML 1.1 reads an unquoted MAC as a number in base 60 and a time as a date. So this
 module builds documents from the parser's events, with JSON's scalars only. It tries the json
 module first on text that starts with `{`, which is about 50 times faster.
+
+Anchors, aliases and merge keys (`<<`) are accepted as kubectl accepts them. An alias is the value
+itself and not a copy, but a reader walks through it each time; so what all aliases of a file stand
+for is limited.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 import yaml
 
-from topology.model.errors import ConfigError, ParseError, show
+from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.text import decode_text
 
 MAX_DEPTH: Final = 64
+MAX_ALIASED: Final = 1_000_000
+"""Values that the aliases of a file may stand for; a long text counts as several."""
+_CHARS_PER_VALUE: Final = 100
+_MERGE_KEY: Final = "<<"
+"""Source: yaml.org/type/merge.html."""
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_MAX_DESCRIBED: Final = 4
 _PLAIN_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:str"})
 _COLLECTION_TAGS: Final = frozenset({None, "!", "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 _DEPTH_CHANGES: Final[Mapping[type[yaml.Event], int]] = {
@@ -31,6 +42,7 @@ _DEPTH_CHANGES: Final[Mapping[type[yaml.Event], int]] = {
 }
 """How an event changes the depth."""
 _CONSTANTS: Final = {"": None, "~": None, "null": None, "true": True, "false": False}
+_BLANKS = re.compile(r"[ \t\r\n]*")
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,30})\Z")
 _FLOAT = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]{1,4})?\Z")
 
@@ -73,8 +85,8 @@ def parse_documents(
     Args:
         raw: UTF-8, or UTF-16 with a byte order mark.
         source: names the file in errors.
-        is_lenient: whether a repeated key, an alias or a tag costs its value (of a repeated key
-            the first value counts) instead of the document.
+        is_lenient: whether a repeated key or a tag costs its value (of a repeated key the first
+            value counts) instead of the document.
     """
     try:
         text = decode_text(raw)
@@ -115,13 +127,33 @@ def parse_document(raw: bytes, *, source: str) -> YamlDocument:
     Raises:
         ConfigError: the file has no document, several, or a refused one.
     """
-    documents = list(parse_documents(raw, source=source))
-    for document in documents:
+    documents: list[YamlDocument] = []
+    for document in parse_documents(raw, source=source):
         if isinstance(document, ParseError):
             raise ConfigError(str(document))
-        if len(documents) == 1:
-            return document
-    raise ConfigError(f"{source}: expected one document, got {len(documents)}")
+        documents.append(document)
+    if len(documents) != 1:
+        raise ConfigError(f"{source}: expected one document, {describe_documents(documents)}")
+    return documents[0]
+
+
+def describe_documents(documents: Sequence[YamlDocument]) -> str:
+    """Return which documents were found, as a part of a sentence."""
+    if not documents:
+        return "found none"
+    named = (f"{_describe(document.value)} at line {document.line}" for document in documents)
+    return f"found {len(documents)}: {list_some(named, _MAX_DESCRIBED)}"
+
+
+def _describe(value: object) -> str:
+    """Return the kind and the name of an object, else its first keys."""
+    if not isinstance(value, Mapping):
+        return "a document that is no object"
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    words = [str(word) for word in (value.get("kind"), name) if word]
+    keys = ", ".join(list(value)[:_MAX_DESCRIBED])
+    return show(" ".join(words) or f"an object with the keys {keys}", 120)
 
 
 def _expand_list(document: YamlDocument) -> Iterator[YamlDocument]:
@@ -164,17 +196,32 @@ def refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_json(text: str, source: str, *, is_lenient: bool) -> list[YamlDocument | ParseError]:
-    """Return the document of a JSON text; empty if the text may be YAML or has repeated keys."""
+    """Return the documents of a JSON text; empty if the text may be YAML or has repeated keys.
+
+    Several objects may follow one another, as several calls of kubectl write them to one file.
+    """
     if not text.lstrip().startswith("{"):
         return []
+    # A repeated key is left to YAML's parser, which knows its path.
+    decoder = json.JSONDecoder(object_pairs_hook=refuse_repeated if is_lenient else None)
+    documents: list[YamlDocument | ParseError] = []
     try:
-        # A repeated key is left to YAML's parser, which knows its path.
-        hook = refuse_repeated if is_lenient else None
-        return [YamlDocument(json.loads(text, object_pairs_hook=hook), 1)]
+        place = _skip_blanks(text, 0)
+        while place < len(text):
+            line = text.count("\n", 0, place) + 1
+            value, place = decoder.raw_decode(text, place)
+            documents.append(YamlDocument(value, line))
+            place = _skip_blanks(text, place)
     except RecursionError:
         return [ParseError("nested too deeply", source=source)]
     except ValueError:
-        return []  # a flow mapping of YAML, or several documents; YAML's error names the line
+        return []  # a flow mapping of YAML; YAML's error names the line
+    return documents
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    found = _BLANKS.match(text, place)
+    return place if found is None else found.end()
 
 
 def _parse_yaml(text: str, source: str, *, is_lenient: bool) -> Iterator[YamlDocument | ParseError]:
@@ -192,7 +239,8 @@ def _parse_yaml(text: str, source: str, *, is_lenient: bool) -> Iterator[YamlDoc
 def _build_documents(
     events: Iterable[yaml.Event], source: str, *, is_lenient: bool
 ) -> Iterator[YamlDocument | ParseError]:
-    builder = _DocumentBuilder(is_lenient=is_lenient)
+    aliases = _AliasAllowance()
+    builder = _DocumentBuilder(aliases, is_lenient=is_lenient)
     start, depth = 1, 0
     for event in events:
         depth += _DEPTH_CHANGES.get(type(event), 0)
@@ -203,7 +251,7 @@ def _build_documents(
             yield ParseError(f"nested deeper than {MAX_DEPTH}", source=source, line=line)
             return
         if isinstance(event, yaml.DocumentStartEvent):
-            builder = _DocumentBuilder(is_lenient=is_lenient)
+            builder = _DocumentBuilder(aliases, is_lenient=is_lenient)
             start = _line_number(event.end_mark)
         elif isinstance(event, yaml.DocumentEndEvent):
             if builder.problem:
@@ -219,10 +267,53 @@ def _line_number(mark: _TextPosition | None) -> int:
     return 1 if mark is None else mark.line + 1
 
 
+@dataclass(slots=True)
+class _AliasAllowance:
+    """How many more values the aliases of a file may stand for."""
+
+    left: int = MAX_ALIASED
+
+
+@dataclass(frozen=True, slots=True)
+class _Anchored:
+    """What an alias stands for."""
+
+    value: Any
+    size: int = 1
+    """Number of values in it, with those that its own aliases stand for."""
+    height: int = 0
+    """Levels of containers in it."""
+    faults: tuple[ValueFault, ...] = ()
+    """The values that were left out of it, with their paths in it."""
+    problem: str = ""
+    """Why it is left out itself; empty if it is not."""
+
+
+@dataclass(slots=True)
+class _OpenContainer:
+    """A mapping or a list whose end was not read yet."""
+
+    value: dict[str, Any] | list[Any]
+    path: tuple[str | int, ...]
+    anchor: str | None
+    problem: str
+    """Why it is left out; empty if it is not."""
+    first_size: int
+    """Number of values before it."""
+    first_fault: int
+    key: str | None = None
+    """The key whose value comes next."""
+    is_merging: bool = False
+    """Whether that key is the merge key."""
+    merged: list[Any] | None = None
+    """The value of its merge key, as a list of mappings."""
+    height: int = 1
+
+
 class _DocumentBuilder:
     """Builds one document without recursion."""
 
-    def __init__(self, *, is_lenient: bool) -> None:
+    def __init__(self, aliases: _AliasAllowance, *, is_lenient: bool) -> None:
         self.value: Any = None
         self.problem = ""
         """Why the document is refused; empty if it is not."""
@@ -230,83 +321,181 @@ class _DocumentBuilder:
         """Line of the last event."""
         self.faults: list[ValueFault] = []
         """The values that were left out."""
+        self._aliases = aliases
         self._is_lenient = is_lenient
-        self._open: list[dict[str, Any] | list[Any]] = []
-        self._keys: list[str | None] = []
-        """For each open container, the key whose value comes next."""
-        self._paths: list[tuple[str | int, ...]] = []
-        """For each open container, its path."""
+        self._open: list[_OpenContainer] = []
+        self._anchors: dict[str, _Anchored | None] = {}
+        """By name; None within the value that has the anchor."""
+        self._size = 0
+        """Number of values so far."""
 
     def add(self, event: yaml.Event) -> str:
         """Add the next event; return the problem with it, empty if there is none."""
         if isinstance(event, yaml.ScalarEvent):
-            if event.tag not in _PLAIN_TAGS:
-                return self._refuse(f"tag {show(str(event.tag))} is not accepted")
             return self._add_scalar(event)
         if isinstance(event, yaml.CollectionStartEvent):
-            container: dict[str, Any] | list[Any] = (
-                {} if isinstance(event, yaml.MappingStartEvent) else []
-            )
-            path = self._next_path()
-            if event.tag not in _COLLECTION_TAGS:
-                problem = self._refuse(f"tag {show(str(event.tag))} is not accepted")
-            else:
-                problem = self._attach(container)
-            self._open.append(container)
-            self._keys.append(None)
-            self._paths.append(path)
-            return problem
+            return self._start_container(event)
         if isinstance(event, yaml.CollectionEndEvent):
-            self._open.pop()
-            self._keys.pop()
-            self._paths.pop()
-        elif isinstance(event, yaml.AliasEvent):
-            return self._refuse("aliases are not accepted")
-        return ""
+            return self._end_container()
+        return self._add_alias(event.anchor or "") if isinstance(event, yaml.AliasEvent) else ""
+
+    @property
+    def _is_key(self) -> bool:
+        """Whether a key comes next."""
+        parent = self._open[-1] if self._open else None
+        return parent is not None and isinstance(parent.value, dict) and parent.key is None
 
     def _next_path(self) -> tuple[str | int, ...]:
         """Return the path of the value that comes next."""
         if not self._open:
             return ()
-        parent, key = self._open[-1], self._keys[-1]
-        return (*self._paths[-1], len(parent) if isinstance(parent, list) else key or "")
+        parent = self._open[-1]
+        is_list = isinstance(parent.value, list)
+        return (*parent.path, len(parent.value) if is_list else parent.key or "")
 
     def _refuse(self, problem: str) -> str:
         """Leave the next value out if the document is lenient, else return the problem."""
-        is_key = bool(self._open) and isinstance(self._open[-1], dict) and self._keys[-1] is None
-        if not self._is_lenient or not self._open or is_key:
+        if not self._is_lenient or not self._open or self._is_key or self._open[-1].is_merging:
             return problem
         self.faults.append(ValueFault(self._next_path(), problem))
-        self._keys[-1] = None
+        self._open[-1].key = None
         return ""
 
     def _add_scalar(self, event: yaml.ScalarEvent) -> str:
-        parent = self._open[-1] if self._open else None
-        if isinstance(parent, dict) and self._keys[-1] is None:
-            self._keys[-1] = event.value
-            if event.value not in parent:
-                return ""
-            problem = f"key {show(event.value)} given twice"
-            if not self._is_lenient:
-                return problem
-            self.faults.append(ValueFault(self._next_path(), f"{problem}; the first value counts"))
-            return ""
         is_plain = event.implicit[0] and event.tag is None
-        return self._attach(_resolve_scalar(event.value) if is_plain else event.value)
+        problem = "" if event.tag in _PLAIN_TAGS else _describe_tag(event.tag)
+        is_text = not is_plain or self._is_key
+        value: object = event.value if is_text else _resolve_scalar(event.value)
+        size = 1 + len(event.value) // _CHARS_PER_VALUE
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _Anchored(value, size, problem=problem)
+        if problem:
+            return self._refuse(problem)
+        if self._is_key:
+            return self._set_key(event.value, is_merging=is_plain and event.value == _MERGE_KEY)
+        return self._attach(value, size)
 
-    def _attach(self, value: object) -> str:
+    def _start_container(self, event: yaml.CollectionStartEvent) -> str:
+        is_mapping = isinstance(event, yaml.MappingStartEvent)
+        problem = "" if event.tag in _COLLECTION_TAGS else _describe_tag(event.tag)
+        started = _OpenContainer(
+            {} if is_mapping else [],
+            self._next_path(),
+            event.anchor,
+            problem,
+            first_size=self._size,
+            first_fault=len(self.faults),
+        )
+        if event.anchor is not None:
+            self._anchors[event.anchor] = None
+        refusal = self._refuse(problem) if problem else self._attach(started.value, 1)
+        self._open.append(started)
+        return refusal
+
+    def _end_container(self) -> str:
+        ended = self._open.pop()
+        problem = "" if ended.merged is None else self._merge(ended, ended.merged)
+        if self._open:
+            self._open[-1].height = max(self._open[-1].height, ended.height + 1)
+        if ended.anchor is not None:
+            faults = [
+                fault._replace(path=fault.path[len(ended.path) :])
+                for fault in self.faults[ended.first_fault :]
+            ]
+            self._anchors[ended.anchor] = _Anchored(
+                ended.value,
+                self._size - ended.first_size,
+                ended.height,
+                () if ended.problem else tuple(faults),
+                ended.problem,
+            )
+        return problem
+
+    def _add_alias(self, name: str) -> str:
+        """Add the value of an anchor, as the parsers of Kubernetes do."""
+        anchored = self._anchors.get(name)
+        if anchored is None:
+            is_inside = name in self._anchors
+            where = "stands inside its own value" if is_inside else "has no anchor before it"
+            return f"alias *{show(name, 64)} {where}"
+        if anchored.problem:
+            return self._refuse(anchored.problem)
+        if self._is_key:
+            text = anchored.value
+            return self._set_key(text) if isinstance(text, str) else "keys must be text"
+        if len(self._open) + anchored.height > MAX_DEPTH:
+            return f"alias *{show(name, 64)}: nested deeper than {MAX_DEPTH}"
+        self._aliases.left -= anchored.size
+        if self._aliases.left < 0:
+            return f"the aliases of the file stand for more than {MAX_ALIASED} values"
+        path = self._next_path()
+        self.faults += (fault._replace(path=(*path, *fault.path)) for fault in anchored.faults)
+        if self._open:
+            self._open[-1].height = max(self._open[-1].height, anchored.height + 1)
+        return self._attach(anchored.value, anchored.size)
+
+    def _set_key(self, text: str, *, is_merging: bool = False) -> str:
+        parent = self._open[-1]
+        parent.key, parent.is_merging = text, is_merging
+        is_repeated = parent.merged is not None if is_merging else text in parent.value
+        if not is_repeated:
+            return ""
+        problem = f"key {show(text)} given twice"
+        if not self._is_lenient:
+            return problem
+        self.faults.append(ValueFault(self._next_path(), f"{problem}; the first value counts"))
+        return ""
+
+    def _attach(self, value: object, size: int) -> str:
+        self._size += size
         if not self._open:
             self.value = value
             return ""
         parent = self._open[-1]
-        if isinstance(parent, list):
-            parent.append(value)
+        if isinstance(parent.value, list):
+            parent.value.append(value)
             return ""
-        key, self._keys[-1] = self._keys[-1], None
+        key, parent.key = parent.key, None
         if key is None:
             return "keys must be text"
-        parent.setdefault(key, value)
+        if not parent.is_merging:
+            parent.value.setdefault(key, value)
+        elif parent.merged is None:
+            parent.merged = value if isinstance(value, list) else [value]
+        parent.is_merging = False
         return ""
+
+    def _merge(self, mapping: _OpenContainer, sources: Sequence[Any]) -> str:
+        """Add the keys of other mappings that a mapping lacks; the first source counts."""
+        own = mapping.value
+        if not isinstance(own, dict) or not all(isinstance(one, dict) for one in sources):
+            return f"{_MERGE_KEY}: expected a mapping, or a list of mappings"
+        own_keys = frozenset(own)
+        for source in sources:
+            for key, value in source.items():
+                own.setdefault(key, value)
+        return self._move_faults(mapping, own_keys)
+
+    def _move_faults(self, mapping: _OpenContainer, own_keys: Collection[str]) -> str:
+        """Give the faults below a merge key the paths of the keys that were merged."""
+        base = (*mapping.path, _MERGE_KEY)
+        faults = self.faults[mapping.first_fault :]
+        del self.faults[mapping.first_fault :]
+        for fault in faults:
+            rest = fault.path[len(base) :]
+            if fault.path[: len(base)] != base or not rest:
+                self.faults.append(fault)  # such as a second merge key
+                continue
+            rest = rest[1:] if isinstance(rest[0], int) else rest
+            if not rest:
+                return f"{_MERGE_KEY}: {fault.problem}"
+            if rest[0] not in own_keys:
+                self.faults.append(fault._replace(path=(*mapping.path, *rest)))
+        return ""
+
+
+def _describe_tag(tag: str | None) -> str:
+    return f"tag {show(str(tag))} is not accepted"
 
 
 def _resolve_scalar(text: str) -> object:

@@ -133,7 +133,7 @@ def test_it_keeps_the_good_nodes_in_order_and_names_the_bad_ones() -> None:
     ]
 
 
-def test_it_gives_one_slot_to_every_placed_node_without_a_list_and_none_to_an_unlisted_one() -> None:
+def test_it_gives_a_placed_node_one_slot_without_a_list_and_none_if_the_list_lacks_it() -> None:
     assert build_node_specs(None, ["a"]) == {"a": NodeSpec("a")}
     listed = parse({"nodes": [{"name": "b", "capacity": {"slots": 4}}]})
     assert build_node_specs(listed, ["a", "b"]) == {
