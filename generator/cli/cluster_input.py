@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -13,6 +13,7 @@ import click
 from generator.cli.input_files import read_running_gangs
 from generator.cli.observation import read_observation, read_saved_tree
 from generator.cli.options.values import parse_level_names
+from generator.cli.output import MAX_MESSAGE, list_nodes, show_count
 from generator.cli.request_input import (
     LoadedRequest,
     find_unused_fields,
@@ -36,6 +37,8 @@ from generator.placement.request import PlacementRequest
 from generator.reservations.holds import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError, list_some, show
+from topology.model.facts import Finding, FindingKind, Severity
+from topology.model.ids import natural_key
 from topology.model.tree import TopologyTree
 
 _MAX_NODES_SHOWN: Final = 8
@@ -83,6 +86,7 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
     if tree is None:
         read = read_observation(sources)
         inferred = with_label_keys(read.observation.tree, read.inputs.fabric)
+        _note_unmatched_nodes(read.observation.findings)
         if sources.cluster is not None and sources.nodes is None:
             free, reserved = _fetch_free_nodes(sources.cluster)
             extra = tuple(problem for problem in free.problems if problem not in read.problems)
@@ -91,7 +95,30 @@ def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
         inventory = read.inputs.inventory or read_inventory(sources.nodes)
         return ClusterInput(inferred, inventory, read.problems)
     saved = read_saved_tree(tree, sources)
-    return ClusterInput(saved.observation.tree, saved.inputs.inventory, saved.problems)
+    placed, inventory = saved.observation.tree, saved.inputs.inventory
+    _note_unlisted_nodes(placed, inventory)
+    return ClusterInput(placed, inventory, saved.problems)
+
+
+def _note_unmatched_nodes(findings: Iterable[Finding]) -> None:
+    """Print on stderr which nodes cannot be used because no host is known to be theirs."""
+    for finding in findings:
+        if finding.kind is FindingKind.UNMATCHED_NODES and finding.severity is not Severity.INFO:
+            click.echo(f"note: {show(finding.message, MAX_MESSAGE)}", err=True)
+
+
+def _note_unlisted_nodes(tree: TopologyTree, inventory: Inventory | None) -> None:
+    """Print on stderr which nodes of a saved tree cannot be used because they are not listed."""
+    listed = {node.name for node in inventory.nodes} if inventory else set(tree.nodes)
+    unlisted = [node for node in tree.nodes if node not in listed]
+    if unlisted:
+        outside = list_nodes(sorted(listed - set(tree.nodes), key=natural_key), "text")
+        beside = f"; it lists nodes that the tree lacks: {outside}" if outside else ""
+        click.echo(
+            f"note: the list of nodes lacks {show_count(len(unlisted), 'node')} of the tree, which "
+            f"take no pods: {list_nodes(unlisted, 'text')}{beside}",
+            err=True,
+        )
 
 
 def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,9 +13,10 @@ from generator.cli.exit_codes import exit_without_data
 from generator.cli.output import open_progress, show_count
 from generator.ingest.inputs import Inputs
 from generator.ingest.sources import NO_SOURCE_MESSAGE, Sources, read_inputs, read_nodes
-from generator.objects.inventory import Inventory, list_node_labels
+from generator.objects.inventory import list_node_labels
 from generator.objects.yaml_document import parse_document
 from generator.observe.labelled_tree import build_labelled_tree
+from generator.observe.listed_tree import name_as_listed, restrict_to_listed
 from generator.observe.observation import Observation, ObservationCache, observe
 from generator.observe.unmatched_nodes import derive_unlisted_members
 from generator.outputs.hypernode import HyperNode, build_hypernode_tree, resolve_selectors
@@ -29,11 +29,8 @@ from topology.model.errors import ConfigError, ParseError, list_some, show
 from topology.model.facts import DeviceKind, Finding
 from topology.model.tree import (
     TopologyTree,
-    Unplaced,
-    all_nodes,
     find_tier_name_problem,
     parse_tree,
-    without_nodes,
 )
 from topology.planes.policy import COMPUTE
 
@@ -162,7 +159,7 @@ def _read_hypernodes(folder: Path, nodes: Path | None, *, has_islands: bool) -> 
     findings: tuple[Finding, ...] = ()
     if inventory:
         members = tree.nodes
-        tree = _restrict_to_listed(tree, inventory, "in no HyperNode")
+        tree = restrict_to_listed(tree, inventory, reason="in no HyperNode")
         findings = tuple(derive_unlisted_members(inventory, members, tree))
     return LoadedObservation(
         Observation(tree, findings),
@@ -193,18 +190,10 @@ def read_labelled_nodes(sources: Sources, tier_names: Sequence[str] = ()) -> Loa
     return LoadedObservation(Observation(built.tree, ()), inputs, problems)
 
 
-def _restrict_to_listed(tree: TopologyTree, inventory: Inventory, reason: str) -> TopologyTree:
-    """Return the tree of the listed nodes; a listed node that the tree lacks is unplaced."""
-    known, listed = set(all_nodes(tree)), {node.name for node in inventory.nodes}
-    restricted = without_nodes(tree, known - listed)
-    missing = (Unplaced(node, reason) for node in listed - known)
-    return replace(restricted, unplaced=tuple(sorted((*restricted.unplaced, *missing))))
-
-
 def read_saved_tree(
     file: Path, sources: Sources, *, is_restricted: bool = False
 ) -> LoadedObservation:
-    """Read a TopologyTree, and the list of nodes if one is given.
+    """Read a TopologyTree, with its nodes named as in the list of nodes if one is given.
 
     Args:
         file: the TopologyTree.
@@ -220,8 +209,10 @@ def read_saved_tree(
     inventory = read_inventory(sources.nodes)
     problems = inventory.problems if inventory else ()
     tree = read_tree(file)
+    if inventory:
+        tree = name_as_listed(tree, inventory)
     if inventory and is_restricted:
-        tree = _restrict_to_listed(tree, inventory, "not in the TopologyTree")
+        tree = restrict_to_listed(tree, inventory, reason="not in the TopologyTree")
     inputs = Inputs(inventory=inventory, problems=problems)
     return LoadedObservation(Observation(tree, ()), inputs, problems)
 

@@ -3,6 +3,7 @@
 - `observation`: one pass from inputs to the tree and its findings. Pure.
 - `labelled_tree`: the tree that labels of nodes describe. Pure.
 - `label_presets`: the label keys of clouds and tools. Pure.
+- `listed_tree`: a tree beside a list of nodes. Pure.
 - `domain_witness`: the tree of the cables compared with that of labels or HyperNodes. Pure.
 - `observer`: holds the last observation; infers again only when the facts changed.
 - `port_findings`: host ports that differ from the same ports of other hosts. Pure.

@@ -1,0 +1,61 @@
+"""A tree beside a list of nodes: its nodes are named as listed, or are left out. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+
+from generator.ingest.inputs import Inputs
+from generator.objects.inventory import Inventory
+from topology.identity.node_names import build_node_names, list_weak_ids
+from topology.model.tree import (
+    DomainSpec,
+    TopologyTree,
+    Unplaced,
+    all_nodes,
+    build_tree,
+    without_nodes,
+)
+
+
+def restrict_to_listed(tree: TopologyTree, inventory: Inventory, *, reason: str) -> TopologyTree:
+    """Return the tree of the listed nodes.
+
+    Args:
+        tree: any tree.
+        inventory: the listed nodes.
+        reason: why a listed node that the tree lacks is unplaced.
+    """
+    known, listed = set(all_nodes(tree)), {node.name for node in inventory.nodes}
+    restricted = without_nodes(tree, known - listed)
+    missing = (Unplaced(node, reason) for node in listed - known)
+    return replace(restricted, unplaced=tuple(sorted((*restricted.unplaced, *missing))))
+
+
+def name_as_listed(tree: TopologyTree, inventory: Inventory) -> TopologyTree:
+    """Return the tree with its nodes named as in the list, where a name means one listed node.
+
+    A tree that was saved without a list has the names that hosts give themselves.
+    """
+    claims = Inputs(inventory=inventory).listed_claims
+    names = build_node_names([(claim.name, list_weak_ids(claim)) for claim in claims], tree.nodes)
+    listed = {claim.name for claim in claims}
+    meant = {node: node if node in listed else names.find(node) or node for node in tree.nodes}
+    counts = Counter(meant.values())
+    if all(node == name for node, name in meant.items()):
+        return tree
+    specs = [
+        DomainSpec(
+            name=domain.name,
+            tier=domain.tier,
+            parent=None if domain.parent is None else tree.domains[domain.parent].name,
+            nodes=tuple(meant[node] if counts[meant[node]] == 1 else node for node in domain.nodes),
+            switches=domain.switches,
+            margin=domain.margin,
+        )
+        for domain in tree.domains
+    ]
+    unplaced = [row for row in tree.unplaced if row.node not in counts]
+    return build_tree(
+        specs, tiers=tree.tiers, plane=tree.plane, unplaced=unplaced, origin=tree.origin
+    )
