@@ -133,8 +133,7 @@ def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequ
     documents = [_require_document(row) for row in parse_documents(raw, source=source)]
     is_own = any(_is_own_kind(document.value) for document in documents)
     if not documents or (is_own and len(documents) > 1):
-        found = describe_documents(documents)
-        raise ConfigError(f"{source}: expected one document with a {KIND}, {found}")
+        raise ConfigError(f"{source}: expected one document, {describe_documents(documents)}")
     if is_own:
         return LoadedRequest(source, documents[0].value, None)
     if len(documents) == 1:

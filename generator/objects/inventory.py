@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from generator.objects.document import mapping_at
 from generator.objects.node_entry import MAX_PROBLEMS, SLOTS, ListedNode, parse_entry, parse_node
 from generator.objects.plain_rows import read_plain_row
 from generator.objects.row_stream import KUBECTL_ITEMS, stream_rows
@@ -117,7 +118,11 @@ def _collect_documents(raw: bytes, entries: _EntryCollector) -> None:
         for problem in _find_unknown_keys(document, entries.source):
             entries.add_problem(problem)
         for path, row, faults in _iterate_rows(document):
-            entries.add_row(path, row, faults, document.line)
+            if other := _describe_other_kind(row):
+                text = f"{other} is no Node: it is left out"
+                entries.add_problem(ParseError(text, source=entries.source, line=document.line))
+            else:
+                entries.add_row(path, row, faults, document.line)
 
 
 @dataclass(slots=True)
@@ -212,6 +217,14 @@ def _iterate_rows(
         yield _show_node_path(value), value, document.faults
     else:
         yield "the document", value, document.faults
+
+
+def _describe_other_kind(row: object) -> str:
+    """Return the kind and the name of an object that is no node; empty for any other row."""
+    if not isinstance(row, Mapping) or "metadata" not in row or row.get("kind") == "Node":
+        return ""
+    kind, name = row.get("kind"), mapping_at(row, "metadata").get("name", "")
+    return show(f"{kind} {name}".strip()) if isinstance(kind, str) else ""
 
 
 def _show_node_path(row: object) -> str:

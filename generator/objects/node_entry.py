@@ -158,6 +158,8 @@ _ADDRESS_KINDS: Final = {
     "InternalIP": IdKind.IP,
     "ExternalIP": IdKind.IP,
 }
+_OF_PORTS: Final = frozenset({IdKind.PORT_ID, IdKind.IFNAME, IdKind.IFINDEX})
+_CHASSIS_SUBTYPES: Final = ("mac", "ip", "local", "ifname", "ifalias")
 _KUBE_NAME: Final = frozenset([("metadata", "name")])
 _ROW_NAME: Final = frozenset([("name",)])
 
@@ -332,11 +334,16 @@ def _collect_ids(
     faults = []
     for index, (kind, text, subtype) in enumerate(rows):
         value = _normalize_id(kind, text, subtype)
-        if value:
-            usable.add(Id(kind, value, subtype))
+        if kind in _OF_PORTS:
+            problem = f"{kind.value} identifies a port, and no node"
+        elif kind is IdKind.CHASSIS_ID and subtype not in _CHASSIS_SUBTYPES:
+            problem = f"expected a subtype of {kind.value}: {', '.join(_CHASSIS_SUBTYPES)}"
+        elif not value:
+            problem = f"expected a usable {kind.value}, got '{show(text, 64)}'"
         else:
-            problem = f"{path[-1]}: expected a usable {kind.value}, got '{show(text, 64)}'"
-            faults.append(FieldFault((*path, index), problem))
+            usable.add(Id(kind, value, subtype))
+            continue
+        faults.append(FieldFault((*path, index), f"{path[-1]}: {problem}"))
     return tuple(sorted(usable)), faults
 
 
@@ -346,12 +353,12 @@ def _normalize_id(kind: IdKind, text: str, subtype: str) -> str | None:
         return parse_guid(text)
     if kind is IdKind.MAC or subtype == "mac":
         return parse_mac(text)
-    if kind is IdKind.IP:
+    if kind is IdKind.IP or subtype == "ip":
         try:
-            ipaddress.ip_address(text)
+            return str(ipaddress.ip_address(text.strip()))
         except ValueError:
             return None
-    return text if text.strip() else None
+    return text.strip() or None
 
 
 def _render_taints(taints: Sequence[_TaintRow]) -> tuple[str, ...]:

@@ -140,9 +140,9 @@ def parse_document(raw: bytes, *, source: str) -> YamlDocument:
 def describe_documents(documents: Sequence[YamlDocument]) -> str:
     """Return which documents were found, as a part of a sentence."""
     if not documents:
-        return "found none"
+        return "got none"
     named = (f"{_describe(document.value)} at line {document.line}" for document in documents)
-    return f"found {len(documents)}: {list_some(named, _MAX_DESCRIBED)}"
+    return f"got {len(documents)}: {list_some(named, _MAX_DESCRIBED)}"
 
 
 def _describe(value: object) -> str:

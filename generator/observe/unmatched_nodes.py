@@ -154,14 +154,18 @@ def _advise(nodes: Sequence[_Named], hosts: Sequence[_Named]) -> str:
     if not hosts:
         return "Check that the sources and the list of nodes are of one cluster."
     pairs = _find_pairs([node.name for node in nodes], [one.name for one in hosts])
-    by_name = {one.name: one for one in hosts}
-    node, shown = (pairs[0][0], by_name[pairs[0][1]]) if pairs else (nodes[0].name, hosts[0])
-    first = next(one for one in nodes if one.name == node)
-    kind, value = _choose_id(shown)
+    node_by_name, host_by_name = ({one.name: one for one in side} for side in (nodes, hosts))
+    named = next((one for one in hosts if _is_named(one)), hosts[0])
+    node, host = nodes[0], named
+    if pairs:
+        node, host = node_by_name[pairs[0][0]], host_by_name[pairs[0][1]]
+    kind, value = IdKind.HOSTNAME.value, show(host.name)
+    if not _is_named(host):
+        kind, value = next((one.kind.value, one.value) for one in host.ids if _is_listed(one))
     advice = (
-        f"Node {show(node)} is known by {_show_ids(first)}; host {show(shown.name)} by "
-        f"{_show_ids(shown)}. Run the agent on the nodes, or list for each node an id of its host "
-        f"(--nodes): {{name: {show(node)}, ids: [{{type: {kind}, value: {value}}}]}}"
+        f"Node {show(node.name)} is known by {_show_ids(node)}; host {show(host.name)} by "
+        f"{_show_ids(host)}. Run the agent on the nodes, or list for each node an id of its host "
+        f"(--nodes): {{name: {show(node.name)}, ids: [{{type: {kind}, value: {value}}}]}}"
     )
     if not pairs:
         return f"{advice}, if this is its host."
@@ -169,19 +173,21 @@ def _advise(nodes: Sequence[_Named], hosts: Sequence[_Named]) -> str:
     return f"{advice}. By their names the pairs may be {shown_pairs}; check this."
 
 
-def _choose_id(host: _Named) -> tuple[str, str]:
-    """Return the id by which a list of nodes can give a host: its name, else a GUID or a MAC."""
-    for one in host.ids:
-        if one.kind in _LISTED_KINDS and host.name.endswith(one.value):  # the host has no name
-            return one.kind.value, one.value
-    return IdKind.HOSTNAME.value, show(host.name)
+def _is_named(host: _Named) -> bool:
+    """Return whether a host has a name; one without is shown by its lowest GUID or MAC."""
+    return not any(_is_listed(one) and host.name.endswith(one.value) for one in host.ids)
+
+
+def _is_listed(identifier: Id) -> bool:
+    """Return whether an id is of a kind that a list of nodes can give."""
+    return identifier.kind in _LISTED_KINDS
 
 
 def _show_ids(named: _Named) -> str:
     """Return one id of each kind as text."""
     values = {one.kind: one.value for one in reversed(named.ids)}
     shown = [f"{kind} {show(values[kind])}" for kind in _SHOWN_KINDS if kind in values]
-    return ", ".join(["its name", *shown[:_MAX_IDS]])
+    return ", ".join([*(["its name"] if _is_named(named) else []), *shown[:_MAX_IDS]])
 
 
 def _show_names(rows: Sequence[_Named]) -> str:

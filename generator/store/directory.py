@@ -30,7 +30,7 @@ from generator.objects.tree_record import (
     render_tree_record,
 )
 from generator.objects.write_policy import parse_write_policy, with_approval, without_approval
-from generator.objects.yaml_document import YamlDocument, parse_documents
+from generator.objects.yaml_document import parse_document
 from generator.outputs.hypernode import HyperNode, build_unreadable, parse_manifest, render_manifest
 from generator.outputs.object_names import is_object_name
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
@@ -346,14 +346,12 @@ def _read_document(path: Path) -> dict[str, Any]:
         StoreError: the file cannot be read, or does not hold exactly one object.
     """
     raw = read_file(path, show(str(path), 1024))
-    documents = (
-        [raw] if isinstance(raw, ParseError) else list(parse_documents(raw, source=str(path)))
-    )
-    if (
-        len(documents) == 1
-        and isinstance(documents[0], YamlDocument)
-        and isinstance(documents[0].value, dict)
-    ):
-        return documents[0].value
-    reason = next((str(item) for item in documents if isinstance(item, ParseError)), "")
-    raise StoreError(reason or f"{path}: not exactly one object")
+    if isinstance(raw, ParseError):
+        raise StoreError(str(raw))
+    try:
+        document = parse_document(raw, source=str(path))
+    except ConfigError as error:
+        raise StoreError(str(error)) from error
+    if not isinstance(document.value, dict):
+        raise StoreError(f"{path}: expected an object")
+    return document.value

@@ -13,7 +13,7 @@ from topology.identity.device_resolution import Entity
 from topology.identity.node_names import NAME_SUBTYPES, NameKey, NodeNames
 from topology.model.claims import Origin
 from topology.model.facts import DeviceKind
-from topology.model.ids import Id, IdKind
+from topology.model.ids import Id, IdKind, first_label, full_name
 
 
 def words_of_ids(ids: Iterable[Id], names: NodeNames) -> Iterator[NameKey]:
@@ -34,7 +34,17 @@ def are_different(first: Entity, second: Entity) -> bool:
     """Return whether two descriptions are of different devices, whatever hears them."""
     nodes = {first.node, second.node} - {None}
     kinds = {first.kind, second.kind} - {DeviceKind.UNKNOWN}
-    return len(nodes) > 1 or len(kinds) > 1
+    return len(nodes) > 1 or len(kinds) > 1 or _have_other_domains(first.names, second.names)
+
+
+def _have_other_domains(names: Iterable[str], others: Iterable[str]) -> bool:
+    """Return whether two devices have the same first label in different domains."""
+    full, other_full = ({full_name(name) for name in row if "." in name} for row in (names, others))
+    labels = {first_label(name) for name in full} & {first_label(name) for name in other_full}
+    return any(
+        {name for name in full if first_label(name) == label}.isdisjoint(other_full)
+        for label in labels
+    )
 
 
 def has_contradiction(first: Entity, second: Entity) -> bool:

@@ -66,8 +66,6 @@ class HeardDescriptions:
     """Short names of nodes, and of switches that report."""
     identified_names: set[str] = field(default_factory=set)
     """Short names of switches that report a strong id, so that no name joins them."""
-    names_with_domain: set[str] = field(default_factory=set)
-    """Names with a domain under which devices that are no node hear others."""
 
     def add(self, origin: Origin, device: Device) -> None:
         """Add what one claim says. Cost: 3 µs per neighbor entry."""
@@ -112,8 +110,6 @@ class HeardDescriptions:
         name = short_name(description.name)
         if not name:
             return
-        if node is None and "." in description.name:
-            self.names_with_domain.add(description.name)
         subject_of_name = _subject_of(description)
         if self.first_by_name.setdefault(name, subject_of_name) != subject_of_name:
             self.shared_names.add(name)

@@ -75,6 +75,10 @@ class NodeNames:
         is_only = not has_node and self.others.get(label, full) == full
         return NameKey(label if is_only else full, is_node=False)
 
+    def is_loose(self, name: str) -> bool:
+        """Return whether only the first label of a name means a node: others may have it too."""
+        return full_name(name) not in self.by_name and self.find(name) is not None
+
     def find_rivals(self, name: str) -> tuple[str, ...]:
         """Return the nodes among which a name does not decide."""
         if not self.rivals or self.find(name) is not None:
@@ -85,14 +89,6 @@ class NodeNames:
         found = self.rivals.get(full) or (self.rivals.get(label) if is_label_shared else None)
         return found or ()
 
-    def is_settled(self, name: str) -> bool:
-        """Return whether other names mean the same device with and without this name."""
-        full = full_name(name)
-        label = first_label(full)
-        if label == full or full in self.by_name:
-            return True
-        return label not in self.by_label and self.others.get(label, full) == full
-
 
 def build_node_names(
     nodes: Sequence[tuple[str, Sequence[Id]]], other_names: Iterable[str] = ()
@@ -101,7 +97,7 @@ def build_node_names(
 
     Args:
         nodes: each node with the ids that `list_weak_ids` returns.
-        other_names: what other devices are called.
+        other_names: what other devices call themselves, or are called by a sweep.
     """
     rivals: dict[str, set[str]] = defaultdict(set)
     by_name: dict[str, str] = {}
@@ -127,15 +123,13 @@ def build_node_names(
     )
 
 
-def read_node_names(table: ClaimTable, heard_names: Iterable[str]) -> NodeNames:
+def read_node_names(table: ClaimTable) -> NodeNames:
     """Return the names of the nodes in claims. Cost: O(claims).
 
-    Args:
-        table: all claims.
-        heard_names: the names with a domain under which devices that are no node hear others.
+    What devices hear has no effect: `join.same_devices` compares the names that are only heard.
     """
     ids_by_node: dict[str, list[Id]] = {}
-    others = set(heard_names)
+    others = set[str]()
     for claim, facts in zip(table.claims, table.facts, strict=True):
         if facts.node is not None and claim.origin is not Origin.SWEEP:
             ids_by_node.setdefault(facts.node, []).extend(list_weak_ids(claim))
@@ -158,9 +152,8 @@ def _is_name(identifier: Id) -> bool:
     kind, value, subtype = identifier
     if kind is IdKind.CHASSIS_ID:
         return subtype in NAME_SUBTYPES or subtype == "ip"
-    return kind is IdKind.IP or (
-        kind is IdKind.HOSTNAME and full_name(value) not in DEFAULT_HOST_NAMES
-    )
+    is_host_name = kind is IdKind.HOSTNAME and full_name(value) not in DEFAULT_HOST_NAMES
+    return is_host_name or kind in (IdKind.NODE_NAME, IdKind.IP)
 
 
 def _add_owner(owners: dict[str, str], name: str, node: str, rivals: dict[str, set[str]]) -> None:

@@ -6,7 +6,7 @@ or changes its kind): then all claims have to be joined again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -45,7 +45,7 @@ class NeighborUpdater:
     def resolve(
         self,
         removed_rows: Sequence[int],
-        old_entries: Sequence[Neighbor],
+        old_entries: Iterable[Neighbor],
         new_entries: Sequence[Neighbor],
     ) -> NeighborUpdate | None:
         """Return the devices that new entries name; None if more than the cables may change.
@@ -68,8 +68,6 @@ class NeighborUpdater:
             for key in neighbor_keys(neighbor)
         ):
             return None
-        if not self._are_settled({one.device_name for one in (*old_entries, *new_entries)}):
-            return None
         peers = [self._peer(neighbor) for neighbor in new_entries]
         resolved_peers = [peer for peer in peers if peer is not None]
         if len(resolved_peers) < len(peers):
@@ -79,11 +77,6 @@ class NeighborUpdater:
             self.device, tuple(removed_rows), tuple(resolved_peers), styles
         )
         return neighbor_update if self._keeps_devices(neighbor_update) else None
-
-    def _are_settled(self, names: Collection[str]) -> bool:
-        """Return whether names that a device hears do not change what other names mean."""
-        is_node = self.joined.fabric.devices[self.device].node is not None
-        return is_node or all(map(self.joined.names.is_settled, names))
 
     def _peer(self, neighbor: Neighbor) -> int | None:
         keys = [key for identifier in neighbor.device_ids if (key := strong_key(identifier))]

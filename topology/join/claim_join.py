@@ -108,9 +108,10 @@ def join_claims(
     columns = read_claims(claims)
     limited = limit_claims(columns.table, columns.heard_descriptions)
     columns.replace(limited.changed_claims)
-    heard = columns.heard_descriptions
-    names = read_node_names(columns.table, heard.names_with_domain)
-    undisputed = resolve_disputes(columns.table, names, previous_owners, heard.names())
+    names = read_node_names(columns.table)
+    undisputed = resolve_disputes(
+        columns.table, names, previous_owners, columns.heard_descriptions.names()
+    )
     columns.replace(undisputed.changed_claims)
     identities = resolve_claims(columns.table, names)
     resolver = NeighborResolver(identities, len(identities.entities))

@@ -21,7 +21,7 @@ from topology.model.claims import Key, strong_key
 from topology.model.errors import show
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind, Neighbor
-from topology.model.ids import Id
+from topology.model.ids import Id, full_name
 
 Mention: TypeAlias = tuple[tuple[Id, ...], str, DeviceKind]
 """All that an entry says about a device without claims: its ids, name and kind."""
@@ -137,9 +137,9 @@ class NeighborResolver:
             entity_index = owner.get(hash(port_key), AMBIGUOUS) if port_key else AMBIGUOUS
             if entity_index != AMBIGUOUS:
                 return self._add_heard_ids(entity_index, keys, neighbor), False
-        name_key = self.identities.names.key(neighbor.device_name)
-        entity_by_name = self.identities.by_name.get(name_key, AMBIGUOUS)
-        if entity_by_name != AMBIGUOUS and not keys:
+        names = self.identities.names
+        entity_by_name = self.identities.by_name.get(names.key(neighbor.device_name), AMBIGUOUS)
+        if entity_by_name != AMBIGUOUS and not keys and not names.is_loose(neighbor.device_name):
             return self._add_heard_ids(entity_by_name, keys, neighbor), False
         return self._mention(keys, neighbor)
 
@@ -166,7 +166,8 @@ class NeighborResolver:
             ("chassis", f"{identifier.subtype}:{identifier.value}")
             for identifier in neighbor.device_ids
         ]
-        short = self.identities.names.key(name).name
+        name_key = self.identities.names.key(name)
+        short = full_name(name) if name_key.is_node else name_key.name
         mention_keys = list(keys) or weak or [("name", short)]
         is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in mention_keys)
         if is_shared:

@@ -102,7 +102,7 @@ def test_a_command_without_values_needs_none(config: Path) -> None:
         pytest.param("[tree]", "expected names and values", id="no mapping"),
         pytest.param("a: b: c", "1: not YAML", id="no YAML"),
         pytest.param("tree: {depth: 1, depth: 2}", "1: ", id="a key twice"),
-        pytest.param("", "expected one document, got 0", id="an empty file"),
+        pytest.param("", "expected one document, got none", id="an empty file"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_place(config: Path, text: str, says: str) -> None:

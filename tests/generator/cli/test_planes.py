@@ -246,7 +246,7 @@ planes:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        pytest.param("", "expected one document, got 0", id="nothing"),
+        pytest.param("", "expected one document, got none", id="nothing"),
         pytest.param("planes: []\n---\nplanes: []", "one document, got 2", id="two documents"),
         pytest.param("planes: []", "planes: expected at least 1 item", id="no plane"),
         pytest.param("planes: [{name: A, any: [{}]}]", "planes.0.name", id="a name in capitals"),

@@ -143,7 +143,8 @@ def test_it_keeps_the_first_of_two_equal_keys(*, is_json: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["&x {a: b}\n  taints: *x", "!!python/name:os.system ''", "!x [1]"]
+    "value",
+    ["&x !y {a: b}\n  taints: *x", "!!python/name:os.system ''", "!x [1]"],
 )
 def test_a_value_that_yaml_refuses_costs_that_value(value: str) -> None:
     text = (

@@ -176,10 +176,10 @@ def test_it_refuses_a_mapping_that_cannot_be_merged_even_if_it_is_lenient() -> N
 
 def test_it_lists_the_documents_of_a_file_that_may_have_only_one() -> None:
     raw = b"kind: Job\nmetadata: {name: t}\n---\nplanes: []\nx: 1\n"
-    found = "found 2: Job t at line 1, an object with the keys planes, x at line 3"
+    found = "got 2: Job t at line 1, an object with the keys planes, x at line 3"
     with pytest.raises(ConfigError, match=f"f.yaml: expected one document, {found}"):
         parse_document(raw, source="f.yaml")
-    with pytest.raises(ConfigError, match="expected one document, found none"):
+    with pytest.raises(ConfigError, match="expected one document, got none"):
         parse_document(b"", source="f.yaml")
 
 

@@ -135,7 +135,7 @@ def test_it_refuses(document: dict[str, Any], problem: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "expected one document, got 0"),
+        ("", "expected one document, got none"),
         ("a: 1\n---\nb: 2\n", "expected one document, got 2"),
         ("a: [", "not YAML"),
         ("- a", "switches.yaml: expected a mapping"),

@@ -145,6 +145,37 @@ def test_any_list_beside_any_sweep_gives_the_fabric_of_all_claims(
     same(SweptClaims(parse_ibnetdiscover(raw, fast=NumpyReader()).devices), listed)
 
 
+OTHER_NAMES = ("node-0001", "node-0002", "NODE-3", "gpu.rack-a", "gpu.rack-b", "gpu", "10.0.0.1")
+
+
+@limits(max_examples=examples(150))
+@given(
+    st.dictionaries(st.integers(1, 6), st.sampled_from(OTHER_NAMES), max_size=6),
+    st.lists(st.lists(st.sampled_from(OTHER_NAMES), max_size=2), min_size=6, max_size=6),
+    st.lists(st.sampled_from(["a", "b", *OTHER_NAMES[1:2], *OTHER_NAMES[3:]]), max_size=6),
+)
+def test_any_names_of_hosts_and_nodes_give_the_fabric_of_all_claims(
+    hosts: dict[int, str], host_names: list[list[str]], nodes: list[str]
+) -> None:
+    text = RAIL.decode()
+    for number, name in hosts.items():
+        text = text.replace(f'"node-{number:04} ', f'"{name} ')
+    rows = zip(dict.fromkeys(nodes), host_names, strict=False)
+    same(
+        packed(text),
+        [
+            listed_as(
+                Device(DeviceKind.HOST, node, ()),
+                [
+                    Id(IdKind.NODE_NAME, node),
+                    *(Id(IdKind.IP if name[0] == "1" else IdKind.HOSTNAME, name) for name in names),
+                ],
+            )
+            for node, names in rows
+        ],
+    )
+
+
 BIG_FABRIC = build_undamaged(build_wiring(SyntheticSpec(FabricKind.RAIL, 24, rails=4, radix=8)))
 """The fabric of `test_sweep_join`."""
 
