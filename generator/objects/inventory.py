@@ -257,7 +257,7 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
     """
     if inventory is None:
         return {name: NodeSpec(name) for name in placed}
-    unlisted = {name: NodeSpec(name, {}, exclusion=Exclusion.UNLISTED) for name in placed}
+    unlisted = {name: NodeSpec(name, exclusion=Exclusion.UNLISTED) for name in placed}
     return unlisted | {node.name: node.spec for node in inventory.nodes}
 
 

@@ -157,14 +157,16 @@ def _describe(value: object) -> str:
 
 
 def _expand_list(document: YamlDocument) -> Iterator[YamlDocument]:
+    """Yield the members of a list; those of a NodeList and the like may lack what the list says."""
     value = document.value
     kind, items = (value.get("kind"), value.get("items")) if isinstance(value, dict) else ("", "")
     if isinstance(kind, str) and kind.endswith("List") and isinstance(items, list):
+        own = {"apiVersion": value.get("apiVersion"), "kind": kind.removesuffix("List")}
+        implied = {key: word for key, word in own.items() if word} if own["kind"] else {}
         faults = index_faults(document.faults, "items")
-        yield from (
-            YamlDocument(item, document.line, faults.get(index, ()))
-            for index, item in enumerate(items)
-        )
+        for index, item in enumerate(items):
+            member = implied | item if isinstance(item, dict) else item
+            yield YamlDocument(member, document.line, faults.get(index, ()))
     elif value is not None:
         yield document
 

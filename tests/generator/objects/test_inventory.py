@@ -133,11 +133,117 @@ def test_it_keeps_the_good_nodes_in_order_and_names_the_bad_ones() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("conditions", "spec", "exclusion"),
+    [
+        pytest.param(None, {}, None, id="no conditions"),
+        pytest.param([], {}, None, id="an empty list"),
+        pytest.param([{"type": "MemoryPressure", "status": "True"}], {}, None, id="another one"),
+        pytest.param([{"type": "Ready", "status": "True"}], {}, None, id="ready"),
+        pytest.param([{"type": "Ready", "status": "False"}], {}, Exclusion.NOT_READY, id="no"),
+        pytest.param(
+            [{"type": "Ready", "status": "Unknown"}], {}, Exclusion.NOT_READY, id="a lost node"
+        ),
+        pytest.param([{"type": "Ready"}], {}, Exclusion.NOT_READY, id="no status"),
+        pytest.param("Ready", {}, Exclusion.NOT_READY, id="no list"),
+        pytest.param(
+            [{"type": "Ready", "status": "False"}],
+            {"unschedulable": True},
+            Exclusion.UNSCHEDULABLE,
+            id="cordoned too",
+        ),
+    ],
+)
+def test_a_node_takes_pods_unless_a_condition_says_that_it_is_not_ready(
+    conditions: object, spec: dict[str, bool], exclusion: Exclusion | None
+) -> None:
+    node = kube_node("a", **spec)
+    if conditions is not None:
+        node["status"]["conditions"] = conditions
+    (read,) = parse({"kind": "List", "items": [node]}).nodes
+    assert read.spec.exclusion == exclusion
+
+
+def test_it_reads_every_name_of_a_node() -> None:
+    node = kube_node("10.0.4.1")
+    node["metadata"]["labels"] = {"kubernetes.io/hostname": "gpu-1"}
+    node["status"]["addresses"] = [
+        {"type": kind, "address": address}
+        for kind, address in [
+            ("Hostname", "gpu-1"),
+            ("InternalDNS", "gpu-1.internal"),
+            ("ExternalDNS", "gpu-1.example"),
+            ("InternalIP", "10.0.4.1"),
+            ("ExternalIP", "2001:DB8:0::1"),
+            ("Unknown", "x"),
+        ]
+    ]
+    (read,) = parse({"kind": "List", "items": [node]}).nodes
+    assert [(one.kind.value, one.value) for one in read.ids] == [
+        ("hostname", "gpu-1"),
+        ("hostname", "gpu-1.example"),
+        ("hostname", "gpu-1.internal"),
+        ("ip", "10.0.4.1"),
+        ("ip", "2001:db8::1"),
+        ("node-name", "10.0.4.1"),
+    ]
+    assert read.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ({"type": "ifname", "value": "eth0"}, "ids: ifname identifies a port, and no node"),
+        ({"type": "port-id", "value": "1"}, "ids: port-id identifies a port, and no node"),
+        ({"type": "chassis-id", "value": "a"}, "ids: expected a subtype of chassis-id: mac, ip, "),
+        ({"type": "ip", "value": "10.0.0"}, "ids: expected a usable ip, got '10.0.0'"),
+        ({"type": "hostname", "value": " "}, "ids: expected a usable hostname, got ' '"),
+    ],
+    ids=["an interface", "a port", "a chassis without a subtype", "no address", "a blank"],
+)
+def test_an_id_that_matches_no_host_is_a_problem(row: dict[str, str], problem: str) -> None:
+    (node,) = parse({"nodes": [{"name": "n", "ids": [row]}]}).nodes
+    assert node.problems[0].startswith(problem)
+    assert [one.value for one in node.ids] == ["n"]
+
+
+def test_objects_of_other_kinds_beside_nodes_are_named_and_lose_no_node() -> None:
+    listed = json.dumps({"kind": "List", "items": [kube_node("a"), _POD, kube_node("b")]})
+    found = parse_nodes(listed.encode(), source="x")
+    assert [node.name for node in found.nodes] == ["a", "b"]
+    assert [str(one) for one in found.problems] == ["x:1: Pod p is no Node: it is left out"]
+    assert found.lost == ()
+
+
+_POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+
+
+def test_it_reads_the_list_of_the_api_server_whose_items_have_no_kind() -> None:
+    items = [{key: kube_node(name)[key] for key in ("metadata", "status")} for name in "ab"]
+    found = parse({"kind": "NodeList", "apiVersion": "v1", "items": items})
+    assert [node.name for node in found.nodes] == ["a", "b"]
+
+
+def test_a_list_may_have_several_documents_in_both_forms() -> None:
+    text = "".join(
+        (
+            json.dumps(kube_node("a")),
+            "\n---\nnodes: [{name: b}]\n",
+            "---\nkind: List\nitems:\n- ",
+            json.dumps(kube_node("c")),
+            "\n",
+        )
+    )
+    found = parse_nodes(text.encode(), source="x")
+    assert [node.name for node in found.nodes] == ["a", "b", "c"]
+    assert found.problems == ()
+
+
 def test_it_gives_a_placed_node_one_slot_without_a_list_and_none_if_the_list_lacks_it() -> None:
     assert build_node_specs(None, ["a"]) == {"a": NodeSpec("a")}
     listed = parse({"nodes": [{"name": "b", "capacity": {"slots": 4}}]})
     assert build_node_specs(listed, ["a", "b"]) == {
-        "a": NodeSpec("a", {}, exclusion=Exclusion.UNLISTED),
+        "a": NodeSpec("a", exclusion=Exclusion.UNLISTED),
         "b": NodeSpec("b", capacity={"slots": 4}),
     }
 

@@ -52,7 +52,13 @@ def values(text: str | bytes) -> list[object]:
         pytest.param("# only a comment\n---\n", [], id="empty documents"),
         pytest.param("kind: List\nitems:\n- {a: 1}\n- {b: 2}\n", [{"a": 1}, {"b": 2}], id="a list"),
         pytest.param(
-            '{"kind": "HyperNodeList", "items": [{"a": 1}]}', [{"a": 1}], id="a typed list"
+            '{"kind": "PodList", "apiVersion": "v1", "items": [{"a": 1}, 2, {"kind": "b"}]}',
+            [
+                {"apiVersion": "v1", "kind": "Pod", "a": 1},
+                2,
+                {"apiVersion": "v1", "kind": "b"},
+            ],
+            id="a typed list, as the API server sends it",
         ),
         pytest.param("a: &x [1, {b: c}]\nd: *x\ne: [*x, *x]\n", None, id="aliases"),
         pytest.param(
