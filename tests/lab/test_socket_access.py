@@ -8,6 +8,7 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import get_context
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import pytest
@@ -25,13 +26,13 @@ GROUP: Final = 112
 
 
 @pytest.fixture
-def listener(tmp_path: Path) -> Iterator[Path]:
+def listener() -> Iterator[Path]:
     """A socket of a daemon of the group 112, in a folder of its own."""
     require_tools(is_root_needed=True)
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    file = tmp_path / "lldpd.socket"
-    with socket.socket(socket.AF_UNIX) as daemon:
+    # The folders of pytest are closed to other users.
+    with TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as daemon:
+        Path(folder).chmod(0o755)
+        file = Path(folder) / "lldpd.socket"
         daemon.bind(str(file))
         daemon.listen()
         os.chown(file, 0, GROUP)
@@ -41,7 +42,7 @@ def listener(tmp_path: Path) -> Iterator[Path]:
 
 def ask(file: Path, *groups: int, way: Callable[[Path], str] | None = None) -> str:
     """Return what a process of these groups is told when it connects."""
-    with get_context("fork").Pool(1, become, (groups,)) as pool:
+    with get_context("spawn").Pool(1, become, (groups,)) as pool:
         return pool.apply_async(way or connect, (file,)).get(timeout=60)
 
 
