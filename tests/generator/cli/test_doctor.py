@@ -146,6 +146,23 @@ def test_a_healthy_cluster_has_only_good_lines() -> None:
             id="an agent that is not ready",
         ),
         pytest.param(
+            {
+                "reports": Fact(
+                    tuple(
+                        ReportFact(name, stamp(), (("nvlink", f"no nvidia-smi on {name}"),))
+                        for name in ("n1", "n2")
+                    )
+                )
+            },
+            *(Outcome.WARNING, "Collectors", "nvlink fails in 2 reports (n[1-2]); n1: no nvidia"),
+            id="a collector that fails",
+        ),
+        pytest.param(
+            {"reports": Fact(tuple(ReportFact(n, stamp(), (), 8) for n in ("n1", "n2")))},
+            *(Outcome.WARNING, "InfiniBand sweeps", "although hosts report InfiniBand ports: n"),
+            id="InfiniBand that no node sweeps",
+        ),
+        pytest.param(
             {"agent_sets": Fact((AgentSetFact("toponaut-agent", 0, 0),))},
             *(Outcome.WARNING, "Agent pods", "toponaut-agent: no node is selected"),
             id="agents for no node",

@@ -84,7 +84,8 @@ def check_cluster(facts: ClusterFacts, *, now: datetime, namespace: str) -> list
         *check_certificate(facts.certificate, now=now, namespace=namespace),
         *check_agent_pods(facts.agent_sets, namespace=namespace),
         *_check_reports(facts, now=now, namespace=namespace),
-        *_check_sweepers(facts.fabric),
+        *_check_collectors(facts.reports, namespace=namespace),
+        *_check_sweepers(facts.fabric, facts.reports),
         *_check_outputs(facts.crds, outputs),
         *_check_volcano(facts, outputs),
     ]
@@ -216,12 +217,36 @@ def _check_reports(facts: ClusterFacts, *, now: datetime, namespace: str) -> Ite
         yield Check(subject, Outcome.WARNING, message, fix)
 
 
-def _check_sweepers(fact: Fact) -> Iterator[Check]:
+def _check_collectors(fact: Fact, *, namespace: str) -> Iterator[Check]:
+    """Yield the collectors that fail, each with its nodes and the message of one of them."""
+    subject = "Collectors"
+    reports: Sequence[ReportFact] = fact.value or ()
+    messages: dict[str, dict[str, str]] = {}
+    for report in reports:
+        for name, message in report.failures:
+            messages.setdefault(name, {})[report.name] = message
+    fix = f"on a node: toponaut-agent doctor, or: kubectl -n {namespace} logs POD"
+    for name, by_node in sorted(messages.items()):
+        node, message = next(iter(by_node.items()))
+        where = f"{show_count(len(by_node), 'report')} ({list_nodes(list(by_node), '')})"
+        text = f"{show(name)} fails in {where}; {show(node)}: {show(message, 300)}"
+        yield Check(subject, Outcome.WARNING, text, fix)
+    if reports and not messages:
+        yield Check(subject, Outcome.OK, "none fails")
+
+
+def _check_sweepers(fact: Fact, reports: Fact) -> Iterator[Check]:
     subject = "InfiniBand sweeps"
     if fact.value is None:
         return
     status = as_mapping(as_mapping(fact.value).get("status"))
     rows = [as_mapping(row) for row in as_rows(status.get("sweepers"))]
+    hosts = [report.name for report in reports.value or () if report.num_infiniband]
+    if not rows and hosts:
+        message = f"no node sweeps, although hosts report InfiniBand ports: {list_nodes(hosts, '')}"
+        fix = "label at least two nodes of each subnet as sweepers: see docs/install.md"
+        yield Check(subject, Outcome.WARNING, message, fix)
+        return
     if not rows:
         yield Check(subject, Outcome.OK, "no node sweeps: no host reports an InfiniBand subnet")
         return

@@ -32,6 +32,7 @@ from generator.kube.paged_list import Paging, fetch_objects
 from generator.kube.resources import CONFIG_MAPS, CRDS, FABRICS, LEASES, NODES, REPORTS, Resource
 from generator.kube.transport import KubeRequest, KubeTransport, Transport, decode_object
 from topology.model.errors import KubeError, KubeNotFound, KubeUnavailable, show
+from topology.model.facts import Medium
 from topology.reports.fabric_status import FABRIC_NAME
 
 DAEMON_SETS: Final = Resource("apps", "v1", "daemonsets", "DaemonSet")
@@ -58,6 +59,7 @@ _OURS: Final = "toponaut"
 """Names of Toponaut's objects contain this, also with a prefix from kustomize."""
 _TLS_VOLUME: Final = "tls"
 _CERTIFICATE: Final = "tls.crt"
+_FAILED: Final = "failed"
 TIMEOUT_S: Final = 15.0
 _PAGES: Final = Paging(request_timeout_s=TIMEOUT_S)
 _VOLCANO_CONFIG: Final = ("volcano-scheduler-configmap", "volcano-controller-configmap")
@@ -158,8 +160,20 @@ def _parse_name(item: Mapping[str, Any]) -> str:
 
 
 def _parse_report(item: Mapping[str, Any]) -> ReportFact:
-    observed_at = (item.get("status") or {}).get("observedAt")
-    return ReportFact(_parse_name(item), observed_at if isinstance(observed_at, str) else "")
+    status, spec = as_mapping(item.get("status")), as_mapping(item.get("spec"))
+    observed_at = status.get("observedAt")
+    outcomes = [as_mapping(row) for row in as_rows(status.get("collectors"))]
+    ports = [as_mapping(row) for row in as_rows(spec.get("ports"))]
+    return ReportFact(
+        _parse_name(item),
+        observed_at if isinstance(observed_at, str) else "",
+        tuple(
+            (str(row.get("name")), str(row.get("message", "")))
+            for row in outcomes
+            if row.get("outcome") == _FAILED
+        ),
+        sum(port.get("medium") == Medium.INFINIBAND for port in ports),
+    )
 
 
 def _parse_crd(item: Mapping[str, Any]) -> tuple[str, CrdFact]:

@@ -93,6 +93,10 @@ class ReportFact(NamedTuple):
     name: str
     observed_at: str
     """RFC 3339; empty if the report has no time."""
+    failures: Sequence[tuple[str, str]] = ()
+    """The collectors that failed, each with its message."""
+    num_infiniband: int = 0
+    """Its InfiniBand ports."""
 
 
 @dataclass(frozen=True, slots=True)
