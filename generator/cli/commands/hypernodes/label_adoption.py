@@ -125,7 +125,7 @@ def _plan_adoption(
     approved = policy.with_approved_plan(first.verdict.hash)
     plan = plan_observation(read, observed, policy=approved)
     request = _require_request(plan)
-    labels = _find_labels(request, nodes, labelled.keys)
+    labels = _find_labels(request, nodes, labelled.keys[::-1])
     request = request._replace(takeover=labels.takeover)
     problems = (*plan.problems, *(ParseError(row, source="labels") for row in labelled.problems))
     problems += _find_blocked(labels)
