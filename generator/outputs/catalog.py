@@ -72,6 +72,10 @@ _DRAWINGS: Final = frozenset({ExportFormat.DOT, ExportFormat.GRAPHML})
 """The formats that also show a tree in which no node has a place."""
 
 
+_PLACED_ONLY: Final = frozenset({ExportFormat.HYPERNODES, ExportFormat.NFD, ExportFormat.SLINKY})
+"""The formats that never name a node without a place."""
+
+
 def _is_slinky_node(name: str) -> bool:
     return is_object_name(name) and is_slurm_name(name)
 
@@ -105,7 +109,8 @@ def render_export(tree: TopologyTree, chosen: ExportFormat, settings: ExportSett
         ConfigError: the names of the tiers, or a setting, cannot be written in this format.
     """
     can_hold = _CAN_HOLD.get(chosen)
-    left_out = tuple(node for node in all_nodes(tree) if can_hold and not can_hold(node))
+    named = tree.nodes if chosen in _PLACED_ONLY else all_nodes(tree)
+    left_out = tuple(node for node in named if can_hold and not can_hold(node))
     tree = without_nodes(tree, left_out)
     export = Export(name_file(chosen), left_out=left_out)
     if not tree.nodes and chosen not in _DRAWINGS:

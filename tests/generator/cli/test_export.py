@@ -177,6 +177,13 @@ def test_a_node_that_the_reader_cannot_hold_is_left_out_with_its_domain_and_name
     assert "leaf-1" not in ran.out
 
 
+@pytest.mark.parametrize("chosen", ["hypernodes", "slinky", "nfd"])
+def test_a_node_that_a_format_never_names_is_not_left_out(tmp_path: Path, chosen: str) -> None:
+    lost = [Unplaced("Rack_1,A", "no report")]
+    file = write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1",)), unplaced=lost)
+    assert run("export", chosen, "--tree", file).code == ExitCode.OK
+
+
 @pytest.mark.parametrize("chosen", ["slurm-tree", "slurm-block", "slurm-yaml", "slinky", "nfd"])
 def test_an_empty_export_never_replaces_a_good_file(tmp_path: Path, chosen: str) -> None:
     good = write_tree(tmp_path, DomainSpec("leaf-1", 1, None, ("n1",)))
