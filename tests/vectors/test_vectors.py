@@ -67,7 +67,7 @@ def test_it_keeps_every_invariant_under_the_optimal_preset(
 def test_it_judges_all_vectors() -> None:
     assert len({vector["id"] for vector in VECTORS}) == 567
     assert len({vector["id"] for vector in ONCE_WRONG}) == 128
-    assert len({vector["id"] for vector in PEER_RULES}) == 110
+    assert len({vector["id"] for vector in PEER_RULES}) == 138
 
 
 def test_every_rule_of_a_preset_names_vectors_that_exist() -> None:
