@@ -17,6 +17,7 @@ from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
 from topology.identity.id_owners import DeferredOwners, index_id_owners
+from topology.identity.node_names import build_node_names, list_weak_ids
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
     RebuildScope,
@@ -184,11 +185,24 @@ def observe_fabric(
         inference.tree,
         sort_findings(findings),
         inputs.unknown_subnets,
-        inputs.doubts,
+        _name_doubtful_nodes(inputs),
         state.split.names,
         plan_stops=_list_plan_stops(inputs, previous, large),
         owners=owners,
         path=state.scope,
+    )
+
+
+def _name_doubtful_nodes(inputs: Inputs) -> tuple[SweepDoubt, ...]:
+    """Return the doubts with the nodes of the hosts that the sweeps name."""
+    if not any(doubt.nodes for doubt in inputs.doubts):
+        return inputs.doubts
+    names = build_node_names([(claim.name, list_weak_ids(claim)) for claim in inputs.listed_claims])
+    return tuple(
+        doubt
+        if doubt.nodes is None
+        else doubt._replace(nodes=frozenset(names.find(name) or name for name in doubt.nodes))
+        for doubt in inputs.doubts
     )
 
 

@@ -1,9 +1,9 @@
 """Match the names in a cabling plan to the devices and ports of a fabric.
 
 Devices are matched by the full name, ignoring case. Else they are matched by the short name
-(`topology.model.ids.short_name`), if only one device has it and the plan does not use it in several
-domains. Ports are matched by the exact name. Else they are matched by a looser form of the name, if
-only one port of the device has it:
+(`topology.model.ids.short_name`), if only one device has it, the plan does not use it in several
+domains, and the device is not in another domain. Ports are matched by the exact name. Else they are
+matched by a looser form of the name, if only one port of the device has it:
 
 | in the plan | matches |
 |---|---|
@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 from topology.model.cabling_plan import PlannedCable
 from topology.model.fabric import Fabric, FabricPort
 from topology.model.facts import Medium, PortName
-from topology.model.ids import IdKind, short_name
+from topology.model.ids import IdKind, full_name, may_be_one, short_name
 
 _Key = TypeVar("_Key")
 
@@ -64,23 +64,23 @@ class PlanPorts:
         self._index_devices()
         self._index_ports()
         for end in (end for cable in cables for end in cable.ends):
-            full_name = _normalize_name(end.device)
-            short = short_name(full_name)
-            if full_name != short:
-                self._domains.setdefault(short, set()).add(full_name.removeprefix(short))
+            full = full_name(end.device)
+            short = short_name(full)
+            if full != short:
+                self._domains.setdefault(short, set()).add(full.removeprefix(short))
 
     def _index_devices(self) -> None:
-        for device_number, device in enumerate(self._fabric.devices):
-            id_names = [
-                identifier.value for identifier in device.ids if identifier.kind in _NAME_KINDS
-            ]
-            names = {
-                _normalize_name(name) for name in (device.name, device.node, *id_names) if name
-            }
+        for device_number in range(len(self._fabric.devices)):
+            names = self._names_of(device_number)
             for name in names:
                 _add_unique(self._device_by_full_name, name, device_number)
             for name in {short_name(name) for name in names}:
                 _add_unique(self._device_by_short_name, name, device_number)
+
+    def _names_of(self, device_number: int) -> set[str]:
+        device = self._fabric.devices[device_number]
+        id_names = [found.value for found in device.ids if found.kind in _NAME_KINDS]
+        return {full_name(name) for name in (device.name, device.node, *id_names) if name}
 
     def _index_ports(self) -> None:
         for port_number, port in enumerate(self._fabric.ports):
@@ -91,7 +91,7 @@ class PlanPorts:
     def name_key(self, name: str) -> str:
         """Return the form of a name that all spellings of one planned device share."""
         short = short_name(name)
-        return short if len(self._domains.get(short, ())) < 2 else _normalize_name(name)  # noqa: PLR2004 - one or none
+        return short if len(self._domains.get(short, ())) < 2 else full_name(name)  # noqa: PLR2004 - one or none
 
     def use_name(self, name: str, device: int | UnknownReason) -> None:
         """Let a name in the plan mean this device, or none although one has the name."""
@@ -103,15 +103,19 @@ class PlanPorts:
         if key in self._other_names:
             return self._other_names[key]
         short = short_name(name)
-        device_number = self._device_by_full_name.get(_normalize_name(name), _AMBIGUOUS)
+        device_number = self._device_by_full_name.get(full_name(name), _AMBIGUOUS)
         if device_number == _AMBIGUOUS and len(self._domains.get(short, ())) < 2:  # noqa: PLR2004 - one or none
             match = self._device_by_short_name.get(short)
-            if match is None:
+            if match is None or (match != _AMBIGUOUS and self._is_elsewhere(match, name)):
                 return UnknownReason.UNSEEN
             device_number = match
         if device_number == _AMBIGUOUS:
             return UnknownReason.SHARED
         return device_number if device_number in self._with_ports else UnknownReason.SILENT
+
+    def _is_elsewhere(self, device_number: int, name: str) -> bool:
+        """Return whether a device has the first label of a name only in another domain."""
+        return not any(may_be_one(own, name) for own in self._names_of(device_number))
 
     def find_seen_port(self, device: int, name: str) -> int | None:
         """Return the number of a port of the fabric, None if no single port matches the name."""
@@ -140,10 +144,6 @@ class PlanPorts:
 
 def _add_unique(index: dict[_Key, int], key: _Key, number: int) -> None:
     index[key] = number if index.get(key, number) == number else _AMBIGUOUS
-
-
-def _normalize_name(name: str) -> str:
-    return name.strip().rstrip(".").lower()
 
 
 def _name_forms(name: str) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from topology.model.errors import ConfigError, show
 from topology.model.facts import PortName
-from topology.model.ids import short_name
+from topology.model.ids import may_be_one
 
 _Row = TypeVar("_Row")
 _KEYS: Final = ("kind", "device", "port", "reason", "until")
@@ -66,7 +66,7 @@ def split_silenced(
 ) -> SilenceSplit[_Row]:
     """Separate the rows that a silence matches; the first matching silence gives the reason.
 
-    Device names are compared by `topology.model.ids.short_name`, ports exactly.
+    Device names are compared by `topology.model.ids.may_be_one`, ports exactly.
     Cost: O(rows · silences of their kind).
     """
     silences = list(silences)
@@ -78,16 +78,11 @@ def split_silenced(
     silenced: list[SilencedRow[_Row]] = []
     for row in rows:
         silence_subject = subject(row)
-        ends = {
-            (short_name(end.device), port)
-            for end in silence_subject.ports
-            for port in (end.port, None)
-        }
         matching_silence = next(
             (
                 silence
                 for silence in current.get(silence_subject.kind, ())
-                if _silence_key(silence) in ends
+                if any(_is_about(silence, end) for end in silence_subject.ports)
             ),
             None,
         )
@@ -99,8 +94,8 @@ def split_silenced(
     return SilenceSplit(tuple(active), tuple(silenced), expired)
 
 
-def _silence_key(silence: Silence) -> tuple[str, str | None]:
-    return short_name(silence.device), silence.port
+def _is_about(silence: Silence, end: PortName) -> bool:
+    return silence.port in (None, end.port) and may_be_one(silence.device, end.device)
 
 
 def parse_silences(document: object, *, kinds: Collection[str]) -> tuple[Silence, ...]:

@@ -112,6 +112,13 @@ def short_name(name: str) -> str:
     return first_label(full_name(name))
 
 
+def may_be_one(first: str, second: str) -> bool:
+    """Return whether two names may be of one device: their domains do not tell them apart."""
+    full, other = full_name(first), full_name(second)
+    label = first_label(full)
+    return full == other or (label == first_label(other) and label in (full, other))
+
+
 def natural_key(name: str) -> tuple[tuple[int, int, str], ...]:
     """Return a sort key that puts node-2 before node-10.
 

@@ -7,8 +7,13 @@ from typing import Any
 
 import pytest
 
+from generator.ingest.inputs import DoubtKind, Inputs, SweepDoubt
+from generator.objects.inventory import parse_nodes
+from generator.observe.observation import observe_fabric
 from tests.generator.scenes import RAILS, Ran, Scene, run
+from topology.model.claims import SweptClaims
 from topology.model.errors import show
+from topology.sources.ibnetdiscover.parser import parse_ibnetdiscover
 
 KIND = "unmatched-nodes"
 
@@ -163,3 +168,14 @@ def test_nodes_of_a_saved_tree_that_are_not_listed_take_no_pods(rails: Scene) ->
     assert ran.document["reason"]["excluded"] == {"unlisted": 16}
     assert "16 nodes of the tree, which take no pods: node-[0001-0016]" in ran.err
     assert "it lists nodes that the tree lacks: x" in ran.err
+
+
+def test_a_sweep_in_doubt_is_about_the_nodes_that_its_hosts_are(rails: Scene) -> None:
+    """A plan that moves such a node is held under the name of the node."""
+    sweep = SweptClaims(parse_ibnetdiscover(rails.sweep_text().encode()).devices)
+    nodes = {"nodes": [{"name": "10.0.4.1", "ids": [{"type": "hostname", "value": "node-0001"}]}]}
+    doubt = SweepDoubt(DoubtKind.SWEEPS_DISAGREE, "x", frozenset({"node-0001", "node-0002"}))
+    inventory = parse_nodes(json.dumps(nodes).encode(), source="nodes")
+    found = observe_fabric(Inputs((sweep,), inventory=inventory, doubts=(doubt,)))
+    assert found is not None
+    assert found.doubts == (doubt._replace(nodes=frozenset({"10.0.4.1", "node-0002"})),)

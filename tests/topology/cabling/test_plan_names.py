@@ -40,6 +40,7 @@ def ports_of(fabric: Fabric, *devices: str) -> PlanPorts:
         pytest.param(
             ["leaf1", "leaf1"], "leaf1", UnknownReason.SHARED, id="one name on two devices"
         ),
+        pytest.param(["leaf1.a"], "leaf1.b", UnknownReason.UNSEEN, id="a name in another domain"),
         pytest.param(["10.0.0.1"], "10.0.0.1", 0, id="an address"),
         pytest.param(["10.0.0.1"], "10.0.0.2", UnknownReason.UNSEEN, id="another address"),
     ],

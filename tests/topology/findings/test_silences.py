@@ -66,6 +66,12 @@ def test_it_silences(changes: dict[str, object], silenced: list[int]) -> None:
     ]
 
 
+def test_a_silence_of_one_domain_says_nothing_about_another() -> None:
+    rows = [SilenceSubject("missing", [PortName(f"leaf1.{at}", "swp1")]) for at in ("a", "b")]
+    split = split_silenced(rows, [silence(device="leaf1.a")], today=TODAY, subject=lambda row: row)
+    assert [found.row for found in split.silenced] == rows[:1]
+
+
 def test_it_gives_the_reason_of_the_first_silence_that_matches() -> None:
     silences = [silence(reason="old", until="2026-01-01"), silence(reason="a"), silence(reason="b")]
     split = split_silenced(ROWS[:1], silences, today=TODAY, subject=lambda row: row)
