@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.node_constraints import join_terms, parse_node_selector
+from generator.manifests.gang_pods.node_constraints import join_terms, parse_node_selector
 from generator.manifests.objects import Manifests
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority

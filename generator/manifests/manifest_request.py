@@ -23,9 +23,10 @@ from generator.manifests import (
 )
 from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import ROOT, Note
+from generator.manifests.gang_pods.pod_affinity import add_pod_affinity
+from generator.manifests.gang_pods.running_pods import RunningRow, split_gang, walk_leaves
 from generator.manifests.ignored_fields import IgnoredField, classify_ignored
 from generator.manifests.objects import Manifests, read_objects
-from generator.manifests.pod_groups import RunningRow, split_gang
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import find_workload, group_pods
 from topology.model.errors import PlacementRequestError, show
@@ -87,7 +88,9 @@ def translate(
     manifests = read_objects(list(documents), LevelNames(levels))
     format_ = next((format_ for format_ in FORMATS if format_.is_present(manifests)), _PLAIN_FORMAT)
     _require_pods(manifests)
-    spec, running = split_gang(format_.parse_spec(manifests), manifests)
+    spec = format_.parse_spec(manifests)
+    add_pod_affinity(list(walk_leaves(spec["groups"])), manifests.levels)
+    spec, running = split_gang(spec, manifests)
     _check_kinds(manifests)
     paths = [path for format_ in manifests.objects for path in format_.field.find_unread()]
     return Translation(

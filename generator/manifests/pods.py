@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from generator.manifests.fields import Field
-from generator.manifests.node_constraints import parse_node_constraints
+from generator.manifests.gang_pods.node_constraints import parse_node_constraints
 from generator.placement.quantities import count_units, parse_amount, render_quantity
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Note
-from generator.manifests.pod_groups import RunningRow
+from generator.manifests.gang_pods.running_pods import RunningRow
 from generator.placement.cluster.nodes import PODS
 
 SLOTS: Final = "slots"

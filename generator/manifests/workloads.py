@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.gang_pods.running_pods import PODS, GroupPods, MemberPod, find_members
+from generator.manifests.gang_pods.workload_pods import SetPods, find_set_pods
 from generator.manifests.objects import KubeObject, Manifests
-from generator.manifests.pod_groups import RUNNING, MemberPod, find_members
 from generator.manifests.pods import parse_pod_fields, parse_priority
 from generator.manifests.resource_units import ONE_SLOT
-from generator.manifests.workload_pods import add_pods
 from topology.model.errors import PlacementRequestError, show
 
 
@@ -52,7 +52,7 @@ class PodSet:
         if not row["request"]:
             self.template.note("has no resource requests and takes one slot")
             row["request"] = dict(ONE_SLOT)
-        return row | ({RUNNING: self.running} if self.running else {})
+        return row | {PODS: GroupPods(self.template, self.running)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,12 @@ def find_workload(manifests: Manifests) -> Workload | None:
         else _READERS[owner.group, owner.kind](owner)
     )
     _refuse_equal_names(owner, found)
-    sets = [item for item in add_pods(owner, found, manifests) if item.count]
+    rows = [SetPods(item.name, item.count, item.replica_size or 1) for item in found]
+    sets = [
+        replace(item, count=row.num_pods, running=row.running)
+        for item, row in zip(found, find_set_pods(owner, rows, manifests), strict=True)
+        if row.num_pods
+    ]
     if not sets:
         raise PlacementRequestError(owner.title, "has no pods to place")
     return Workload(owner, tuple(sets))

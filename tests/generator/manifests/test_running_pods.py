@@ -12,9 +12,15 @@ from typing import Any
 
 import pytest
 
+from generator.manifests.gang_pods.running_pods import (
+    PODS,
+    GroupPods,
+    MemberPod,
+    RunningRow,
+    split_gang,
+)
 from generator.manifests.manifest_request import Translation
 from generator.manifests.objects import Manifests, read_objects
-from generator.manifests.pod_groups import RUNNING, MemberPod, RunningRow, split_gang
 from generator.manifests.tier_names import LevelNames
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.cluster.snapshot import Snapshot, with_running
@@ -87,7 +93,8 @@ def start_some(
     pods = iter(manifests.pods)
     for row in leaf_rows(spec["groups"]):
         if started[row["name"]]:
-            row[RUNNING] = [MemberPod(next(pods), index) for index in started[row["name"]]]
+            members = tuple(MemberPod(next(pods), index) for index in started[row["name"]])
+            row[PODS] = GroupPods(members[0].pod.field, members)
     return manifests, started
 
 

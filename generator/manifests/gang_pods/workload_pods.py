@@ -7,14 +7,10 @@ nodes, and those that have completed are not placed again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from generator.manifests.gang_pods.running_pods import MemberPod
 from generator.manifests.objects import KubeObject, Manifests
-from generator.manifests.pod_groups import MemberPod
-
-if TYPE_CHECKING:
-    from generator.manifests.workloads import PodSet
 
 
 class PodKeys(NamedTuple):
@@ -69,19 +65,32 @@ _LEADER: Final = "leader"
 _DONE: Final = "Succeeded"
 
 
-def add_pods(owner: KubeObject, sets: Sequence[PodSet], manifests: Manifests) -> list[PodSet]:
+class SetPods(NamedTuple):
+    """The pods of a set of a workload."""
+
+    name: str
+    num_pods: int
+    """Those that run or are to be placed."""
+    per_replica: int
+    """Pods of each replica, if the set consists of several."""
+    running: tuple[MemberPod, ...] = ()
+
+
+def find_set_pods(
+    owner: KubeObject, sets: Sequence[SetPods], manifests: Manifests
+) -> tuple[SetPods, ...]:
     """Return the sets of a workload with their pods that run, without pods that have completed."""
     keys = _KEYS.get(f"{owner.group}/{owner.kind}")
     if keys is None:
-        return list(sets)
+        return tuple(sets)
     own = [pod for pod in manifests.select("Pod", group="") if _is_of(pod, owner, keys)]
     if len({_find_mark(pod, _REPLICA) for pod in own}) > 1:
-        return list(sets)  # of several replicas, each of which is a gang of its own
-    names = [pod_set.name for pod_set in sets]
+        return tuple(sets)  # of several replicas, each of which is a gang of its own
+    names = [row.name for row in sets]
     members: dict[str, list[KubeObject]] = {name: [] for name in names}
     for pod in own:
         members.get(_find_set(pod, keys, names), []).append(pod)
-    return [_add_to_set(owner, row, members[row.name], keys=keys) for row in sets]
+    return tuple(_add_to_set(owner, row, members[row.name], keys=keys) for row in sets)
 
 
 def _is_of(pod: KubeObject, owner: KubeObject, keys: PodKeys) -> bool:
@@ -110,8 +119,8 @@ def _find_set(pod: KubeObject, keys: PodKeys, names: Sequence[str]) -> str:
 
 
 def _add_to_set(
-    owner: KubeObject, pods: PodSet, members: Iterable[KubeObject], *, keys: PodKeys
-) -> PodSet:
+    owner: KubeObject, pods: SetPods, members: Iterable[KubeObject], *, keys: PodKeys
+) -> SetPods:
     """Return a set with its pods that run; those that wait are what the template describes."""
     running: list[MemberPod] = []
     num_done = 0
@@ -122,12 +131,13 @@ def _add_to_set(
             pod.field.raw()
             if pod.node:
                 running.append(MemberPod(pod, _find_rank(pod, pods, keys)))
-    count = _count_left(owner, pods.count, num_done) if keys.ends else pods.count
+    num_pods = _count_left(owner, pods.num_pods, num_done) if keys.ends else pods.num_pods
+    # More pods run than are wanted while the workload shrinks.
     running.sort(key=lambda member: -1 if member.rank is None else member.rank)
-    return replace(pods, count=count, running=tuple(running[:count]))
+    return pods._replace(num_pods=num_pods, running=tuple(running[:num_pods]))
 
 
-def _count_left(owner: KubeObject, count: int, num_done: int) -> int:
+def _count_left(owner: KubeObject, num_pods: int, num_done: int) -> int:
     """Return the pods of a set that run at once when some have completed.
 
     A Job with completions creates the next pods then, and its status counts all that completed.
@@ -136,11 +146,11 @@ def _count_left(owner: KubeObject, count: int, num_done: int) -> int:
     completions = owner.spec.get("completions").optional_integer() if is_job else None
     if is_job:
         num_done = max(num_done, owner.field.get("status", "succeeded").integer(0))
-    left = (count if completions is None else completions) - num_done
-    return max(min(count, left), 0)
+    left = (num_pods if completions is None else completions) - num_done
+    return max(min(num_pods, left), 0)
 
 
-def _find_rank(pod: KubeObject, pods: PodSet, keys: PodKeys) -> int | None:
+def _find_rank(pod: KubeObject, pods: SetPods, keys: PodKeys) -> int | None:
     """Return the index of a pod in its set, from that of its replica and of the pod in it.
 
     The workers of a LeaderWorkerSet with a leader count from 1. No slices bound them, so that only
@@ -150,4 +160,4 @@ def _find_rank(pod: KubeObject, pods: PodSet, keys: PodKeys) -> int | None:
     if not texts or not all(text.isascii() and text.isdecimal() for text in texts):
         return None
     *replicas, rank = map(int, texts)
-    return sum(replicas) * (pods.replica_size or 1) + rank
+    return sum(replicas) * pods.per_replica + rank

@@ -1,0 +1,125 @@
+"""The pods of a file that run, and those that are on their way out.
+
+Pods that run keep their nodes, and the others are placed beside them. A pod that has ended does not
+count. A pod that is being deleted does not count either, but is on its node until it has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from generator.manifests.fields import Field
+from generator.manifests.objects import KubeObject, Manifests
+from generator.objects.pod_resources import parse_pod_usage
+from generator.placement.quantities import render_quantities
+from topology.model.errors import ConfigError, PlacementRequestError, list_some
+
+PODS: Final = "pods"
+"""The key of a group with its `GroupPods`, which `split_gang` takes out again."""
+_MAX_NODES_SHOWN: Final = 8
+
+
+class MemberPod(NamedTuple):
+    """A pod of a group that has a node."""
+
+    pod: KubeObject
+    rank: int | None
+    """Its index in its group; None: unknown."""
+
+
+class GroupPods(NamedTuple):
+    """What the pods of a group are made from, and those that run."""
+
+    template: Field
+    running: tuple[MemberPod, ...]
+
+
+class RunningRow(NamedTuple):
+    """A pod that runs, as a request counts it."""
+
+    node: str
+    group: str | None
+    """Name of its group; None: it is not of the gang."""
+    request: Mapping[str, int | str]
+    """Quantities."""
+    rank: int | None = None
+
+
+class GangParts(NamedTuple):
+    """A request for the pods that wait, and the pods that run."""
+
+    spec: dict[str, Any]
+    running: tuple[RunningRow, ...]
+
+
+def find_members(pods: Sequence[KubeObject]) -> tuple[MemberPod, ...]:
+    """Return the pods of a group, given in order of their indices, that run."""
+    return tuple(MemberPod(pod, index) for index, pod in enumerate(pods) if pod.node)
+
+
+def split_gang(spec: dict[str, Any], manifests: Manifests) -> GangParts:
+    """Return the spec for the pods that wait, and all pods of the file that run.
+
+    Args:
+        spec: for all pods of the gang; its groups name those that run.
+        manifests: of the file.
+
+    Raises:
+        PlacementRequestError: no pod waits, or the resources of a pod are malformed.
+    """
+    members: list[KubeObject] = []
+    running: list[RunningRow] = []
+    for row in walk_leaves(spec["groups"]):
+        pods = row.pop(PODS).running if PODS in row else ()
+        row["count"] -= len(pods)
+        if "min" in row or not row["count"]:
+            row["min"] = max(row.get("min", 0) - len(pods), 0)
+        members += [member.pod for member in pods]
+        running += [
+            RunningRow(member.pod.node, row["name"], row["request"], member.rank) for member in pods
+        ]
+    if running:
+        if not any(row["count"] for row in walk_leaves(spec["groups"])):
+            problem = f"none of its pods waits for a node: {len(running)} run"
+            raise PlacementRequestError(members[0].title, problem)
+        if "min" in spec:
+            spec = spec | {"min": max(spec["min"] - len(running), 0)}
+        nodes = list_some((row.node for row in running), _MAX_NODES_SHOWN)
+        members[0].field.note(f"{len(running)} pods of the gang run and keep their nodes: {nodes}")
+    others = tuple(_find_other_pods(manifests, members))
+    return GangParts(spec, (*running, *others))
+
+
+def walk_leaves(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the groups of pods, without those that have children."""
+    for row in rows:
+        if "children" in row:
+            yield from walk_leaves(row["children"])
+        else:
+            yield row
+
+
+def _find_other_pods(manifests: Manifests, members: Iterable[KubeObject]) -> Iterator[RunningRow]:
+    """Yield the pods that are on a node and not in the gang, and mark those that do not count."""
+    own = {id(pod.field) for pod in members}
+    for pod in manifests.select("Pod", group=""):
+        if pod.has_ended:
+            pod.field.raw()
+            pod.field.note("has ended and is not placed")
+        elif id(pod.field) not in own and pod.node:
+            pod.field.raw()
+            if pod.is_leaving:
+                pod.field.note("is being deleted: it is not placed, and uses its node until then")
+            yield _build_other(pod)
+        elif pod.is_leaving:
+            pod.field.raw()
+            pod.field.note("is being deleted and is not placed")
+
+
+def _build_other(pod: KubeObject) -> RunningRow:
+    try:
+        usage = parse_pod_usage(pod.field.value if isinstance(pod.field.value, dict) else {})
+    except ConfigError as error:
+        raise PlacementRequestError(pod.title, str(error)) from error
+    return RunningRow(pod.node, None, render_quantities(usage.units.items()) if usage else {})
