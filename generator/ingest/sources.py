@@ -36,6 +36,7 @@ from generator.store.local_files import (
     read_regular_file,
     read_whole_file,
 )
+from generator.store.reporter_names import name_reports_as_listed
 from runtime.clock import utc_now
 from runtime.progress import NO_PROGRESS, Progress, track
 from topology.model.claims import Claim, Origin, SweptClaims, expand_claims
@@ -175,6 +176,7 @@ def _read_store(sources: Sources, now: datetime, progress: Progress) -> _StoreCo
         )
         named = NamedSweepers(listed=sources.tree_spec.sweepers)
         inventory = read_inventory(sources.nodes)
+        reports = name_reports_as_listed(reports, inventory) if reports else None
         problems = sources.tree_spec_problems
         return _StoreContents(inventory, reports, sources.tree_spec, problems, named)
     from generator.store.cluster import open_cluster  # noqa: PLC0415 - heavy and rarely needed

@@ -26,6 +26,7 @@ from generator.objects.yaml_document import (
     refuse_repeated,
 )
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
+from topology.identity.node_names import NodeNames, build_node_names, list_weak_ids
 from topology.model.errors import ConfigError, CutInput, ParseError, show
 from topology.model.text import decode_text
 
@@ -37,6 +38,7 @@ __all__ = [
     "count_nodes",
     "list_node_labels",
     "list_node_problems",
+    "name_listed_nodes",
     "parse_node",
     "parse_nodes",
 ]
@@ -264,3 +266,9 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
 def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
     """Return the labels of each node."""
     return {node.name: node.spec.labels for node in inventory.nodes}
+
+
+def name_listed_nodes(inventory: Inventory, other_names: Iterable[str] = ()) -> NodeNames:
+    """Return which listed node a name means, beside the names of other devices."""
+    rows = [(node.name, list_weak_ids(node.ids)) for node in inventory.nodes]
+    return build_node_names(rows, other_names)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from generator.ingest.inputs import Inputs
-from generator.objects.inventory import Inventory
-from topology.identity.node_names import build_node_names, list_weak_ids
+from generator.objects.inventory import Inventory, name_listed_nodes
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
@@ -37,9 +35,8 @@ def name_as_listed(tree: TopologyTree, inventory: Inventory) -> TopologyTree:
 
     A tree that was saved without a list has the names that hosts give themselves.
     """
-    claims = Inputs(inventory=inventory).listed_claims
-    names = build_node_names([(claim.name, list_weak_ids(claim)) for claim in claims], tree.nodes)
-    listed = {claim.name for claim in claims}
+    names = name_listed_nodes(inventory, tree.nodes)
+    listed = {node.name for node in inventory.nodes}
     meant = {node: node if node in listed else names.find(node) or node for node in tree.nodes}
     counts = Counter(meant.values())
     if all(node == name for node, name in meant.items()):

@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from generator.ingest.inputs import Inputs, SweepDoubt
-from generator.objects.inventory import Inventory
+from generator.objects.inventory import Inventory, name_listed_nodes
 from generator.observe.cut_inputs import describe_cuts, withhold_findings
 from generator.observe.domain_size import LargeDomain, derive_size_findings, find_large_domains
 from generator.observe.freshness import derive_report_findings
@@ -17,7 +17,6 @@ from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
 from topology.identity.id_owners import DeferredOwners, index_id_owners
-from topology.identity.node_names import build_node_names, list_weak_ids
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
     RebuildScope,
@@ -195,9 +194,9 @@ def observe_fabric(
 
 def _name_doubtful_nodes(inputs: Inputs) -> tuple[SweepDoubt, ...]:
     """Return the doubts with the nodes of the hosts that the sweeps name."""
-    if not any(doubt.nodes for doubt in inputs.doubts):
+    if inputs.inventory is None or not any(doubt.nodes for doubt in inputs.doubts):
         return inputs.doubts
-    names = build_node_names([(claim.name, list_weak_ids(claim)) for claim in inputs.listed_claims])
+    names = name_listed_nodes(inputs.inventory)
     return tuple(
         doubt
         if doubt.nodes is None

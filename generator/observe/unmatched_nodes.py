@@ -165,7 +165,7 @@ def _advise(nodes: Sequence[_Named], hosts: Sequence[_Named]) -> str:
     advice = (
         f"Node {show(node.name)} is known by {_show_ids(node)}; host {show(host.name)} by "
         f"{_show_ids(host)}. Run the agent on the nodes, or list for each node an id of its host "
-        f"(--nodes): {{name: {show(node.name)}, ids: [{{type: {kind}, value: {value}}}]}}"
+        f'(--nodes): {{name: {show(node.name)}, ids: [{{type: {kind}, value: "{value}"}}]}}'
     )
     if not pairs:
         return f"{advice}, if this is its host."

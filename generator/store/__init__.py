@@ -6,6 +6,7 @@
     followed_cluster    a cluster's objects, kept current by watches
     directory           a folder with one file per object
     watched_directory   a folder, read again when its files change
+    reporter_names      the names of reports in a folder, as the list of nodes gives them
     object_files        reads and writes object files with limits, atomically
     folder_lock         one writer per folder, and unfinished files
     sqlite_file         SQLite files: opened, checked, written in transactions

@@ -14,6 +14,7 @@ from generator.outputs.hypernode import HyperNode
 from generator.store.base import StoredHyperNodes, StoredRecord, StoredReports
 from generator.store.directory import DirectoryStore
 from generator.store.local_files import read_inventory
+from generator.store.reporter_names import name_reports_as_listed
 from topology.model.errors import ConfigError, ParseError
 from topology.reports.neighbor_report import NeighborReport
 
@@ -39,6 +40,8 @@ class WatchedDirectory:
             partial(read_inventory, nodes), partial(read_file_stamps, *files)
         )
         self._reports = CachedReader(store.read_reports, partial(read_folder_stamps, store.reports))
+        self._named: tuple[StoredReports, Inventory | None, StoredReports] | None = None
+        """The reports and the inventory that were read last, and the reports as listed."""
         self._record = CachedReader(store.read_record, partial(read_folder_stamps, store.records))
         self._hypernodes = CachedReader(
             store.read_hypernodes, partial(read_folder_stamps, store.hypernodes)
@@ -60,12 +63,17 @@ class WatchedDirectory:
         return ()
 
     def read_reports(self) -> StoredReports:
-        """Return all reports.
+        """Return all reports; the same object if no file changed.
 
         Raises:
             StoreError: the folder cannot be read.
         """
-        return self._reports.read_latest()
+        stored, inventory = self._reports.read_latest(), self.read_inventory()
+        last = self._named
+        if last is None or last[0] is not stored or last[1] is not inventory:
+            last = stored, inventory, name_reports_as_listed(stored, inventory)
+            self._named = last
+        return last[2]
 
     def read_hypernodes(self) -> StoredHyperNodes:
         """Return all HyperNodes.

@@ -70,7 +70,9 @@ class ListedNodes:
     def name_nodes(self, other_names: Iterable[str]) -> NodeNames:
         """Return which node a name means, beside the names of other devices."""
         rows = zip(self.names, self.claims, strict=True)
-        ids = [(name, () if claim is None else list_weak_ids(claim)) for name, claim in rows]
+        ids = [
+            (name, list_weak_ids(_read_ids(claim) or ()) if claim else ()) for name, claim in rows
+        ]
         return build_node_names(ids, other_names)
 
     def lists_guids(self) -> Flags:

@@ -126,23 +126,34 @@ def build_node_names(
 def read_node_names(table: ClaimTable) -> NodeNames:
     """Return the names of the nodes in claims. Cost: O(claims).
 
-    What devices hear has no effect: `join.same_devices` compares the names that are only heard.
+    A node that reports and is not listed never has the name of a listed one. What devices hear has
+    no effect: `join.same_devices` compares the names that are only heard.
     """
-    ids_by_node: dict[str, list[Id]] = {}
-    others = set[str]()
+    listed: dict[str, list[Id]] = {}
+    reporters, others = set[str](), set[str]()
     for claim, facts in zip(table.claims, table.facts, strict=True):
-        if facts.node is not None and claim.origin is not Origin.SWEEP:
-            ids_by_node.setdefault(facts.node, []).extend(list_weak_ids(claim))
-        else:
+        if facts.node is None or claim.origin is Origin.SWEEP:
             others.add(facts.name)
-    return build_node_names(list(ids_by_node.items()), others)
+        elif claim.origin is Origin.INVENTORY:
+            listed.setdefault(facts.node, []).extend(_listed_ids(claim))
+        else:
+            reporters.add(facts.node)
+    rows = list(listed.items())
+    names = build_node_names(rows, others)
+    rows += (
+        (node, [])
+        for node in sorted(reporters - listed.keys())
+        if names.find(node) is None and not names.find_rivals(node)
+    )
+    return names if len(rows) == len(listed) else build_node_names(rows, others)
 
 
-def list_weak_ids(claim: Claim) -> Sequence[Id]:
-    """Return the ids of a listed node that join no device by themselves."""
-    if claim.origin is not Origin.INVENTORY:
-        return ()
-    ids = claim.packed_ids if isinstance(claim, ListedClaim) else claim.ids
+def _listed_ids(claim: Claim) -> Sequence[Id]:
+    return list_weak_ids(claim.packed_ids if isinstance(claim, ListedClaim) else claim.ids)
+
+
+def list_weak_ids(ids: Sequence[Id]) -> Sequence[Id]:
+    """Return the ids in an entry of the inventory that join no device by themselves."""
     if isinstance(ids, PackedIds):
         return ()
     return [found for found in ids if _is_name(found) or found.kind is IdKind.SYSTEM_IMAGE_GUID]

@@ -166,12 +166,12 @@ class NeighborResolver:
             ("chassis", f"{identifier.subtype}:{identifier.value}")
             for identifier in neighbor.device_ids
         ]
-        name_key = self.identities.names.key(name)
-        short = full_name(name) if name_key.is_node else name_key.name
-        mention_keys = list(keys) or weak or [("name", short)]
+        mention_keys = list(keys) or weak or [("name", full_name(name))]
         is_shared = all(owner.get(hash(key)) == AMBIGUOUS for key in mention_keys)
         if is_shared:
-            mention_keys = [("shared", f"{key[0]} {key[1]} {short}") for key in mention_keys]
+            mention_keys = [
+                ("shared", f"{key[0]} {key[1]} {full_name(name)}") for key in mention_keys
+            ]
         for key in mention_keys:
             index = owner.get(hash(key))
             if index is not None and index != AMBIGUOUS:

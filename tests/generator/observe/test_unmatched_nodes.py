@@ -48,7 +48,7 @@ def test_it_is_one_error_if_no_node_has_a_host(rails: Scene) -> None:
     message = row["message"]
     assert "16 listed nodes have no host: 10.0.4.[1-16]" in message
     assert "16 hosts have no listed node: node-[0001-0016]" in message
-    assert "{name: 10.0.4.1, ids: [{type: hostname, value: node-0001}]}" in message
+    assert '{name: 10.0.4.1, ids: [{type: hostname, value: "node-0001"}]}' in message
     assert "10.0.4.2 = node-0002" in message
     assert len(row["evidence"]["ports"]) == 2 * len(rails.hosts)
 

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 
 from tests.effort import examples
 from topology.identity.node_names import NameKey, NodeNames, build_node_names, list_weak_ids
-from topology.model.claims import Claim, ListedClaim, Origin
-from topology.model.facts import Device, DeviceKind
 from topology.model.ids import Id, IdKind
 from topology.model.packed_ids import PackedIds
 
@@ -136,9 +134,7 @@ def test_renaming_all_nodes_changes_no_match(
     assert again == (None if found is None or is_called_so else number[found])
 
 
-def test_it_reads_the_weak_ids_of_listed_nodes_alone() -> None:
+def test_it_lists_the_ids_that_join_no_device_by_themselves() -> None:
     ids = (Id(IdKind.HOSTNAME, "h"), Id(IdKind.MAC, "02:00:00:00:00:01"))
-    assert list_weak_ids(ListedClaim("n", ids)) == [ids[0]]
-    assert list_weak_ids(ListedClaim("n", PackedIds("n"))) == ()
-    report = Claim(Device(DeviceKind.HOST, "n", ids), Origin.REPORT)
-    assert list_weak_ids(report) == ()
+    assert list_weak_ids(ids) == [ids[0]]
+    assert list_weak_ids(PackedIds("n")) == ()
