@@ -3,6 +3,7 @@
     command          runs commands; the only module that starts processes
     sysfs            reads small files below a sysfs root
     socket_access    why this process may not connect to a socket
+    unix_sockets     the sockets on which programs of this network namespace listen
     pci              PCI addresses, and how far a device is from the nearest GPU
     link_flaps       ports that lose their link again and again
     frame_listener   listens for LLDP frames in a thread, and keeps the table of neighbors

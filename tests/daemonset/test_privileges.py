@@ -170,12 +170,12 @@ def test_replicas_reach_each_other_whatever_the_network_policy_restricts(
         if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "toponaut-generator")
     )
     peer = {"podSelector": policy["podSelector"]}
-    callers = [rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == "grpc"]
+    (container,) = pods_of("placement-over-the-network", renderings)["generator"]["containers"]
+    (port,) = (one["containerPort"] for one in container["ports"] if one["name"] == "grpc")
+    callers = [rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == port]
     assert callers == [[{"ipBlock": {"cidr": "10.0.0.0/16"}}, peer]]
     (leader,) = (rule for rule in policy["egress"] if rule.get("to") == [peer])
-    (container,) = pods_of("placement-over-the-network", renderings)["generator"]["containers"]
-    ports = {one["name"]: one["containerPort"] for one in container["ports"]}
-    assert leader["ports"] == [{"port": ports["grpc"], "protocol": "TCP"}]
+    assert leader["ports"] == [{"port": port, "protocol": "TCP"}]
 
 
 def test_it_serves_the_page_only_where_callers_are_known(renderings: Renderings) -> None:
