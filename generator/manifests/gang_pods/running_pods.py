@@ -86,7 +86,7 @@ def split_gang(spec: dict[str, Any], manifests: Manifests) -> GangParts:
         if "min" in spec:
             spec = spec | {"min": max(spec["min"] - len(running), 0)}
         nodes = list_some((row.node for row in running), _MAX_NODES_SHOWN)
-        members[0].field.note(f"{len(running)} pods of the gang run and keep their nodes: {nodes}")
+        members[0].field.note(f"pods of the gang run on {nodes} and keep their nodes")
     others = tuple(_find_other_pods(manifests, members))
     return GangParts(spec, (*running, *others))
 

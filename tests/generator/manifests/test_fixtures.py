@@ -49,6 +49,11 @@ def test_it_translates(case: str, golden: Golden) -> None:
             for bearing in Relevance
         },
         "notes": [str(note) for note in translation.notes],
+        **(
+            {"running": [row._asdict() for row in translation.running]}
+            if translation.running
+            else {}
+        ),
     }
     text = json.dumps(shown, indent=2, ensure_ascii=False) + "\n"
     golden.check(FIXTURES / case / "expected.json", text)

@@ -86,7 +86,11 @@ def is_heard(case: str, path: Path) -> bool:
             return True
     assert isinstance(before, Translation)
     shown = ".".join(str(key) for key in path[1:] if isinstance(key, str))
-    return any(is_below(shown, row.path) for row in before.ignored)
+    document = documents[int(path[0])]
+    title = f"{document['kind']} '{document.get('metadata', {}).get('name')}'"
+    return any(is_below(shown, row.path) for row in before.ignored) or any(
+        note.path.startswith(title) and "is not placed" in note.text for note in before.notes
+    )
 
 
 def is_below(path: str, ignored: str) -> bool:

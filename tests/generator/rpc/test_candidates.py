@@ -133,6 +133,11 @@ def test_it_counts_only_nodes_that_the_pods_may_use(
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(1, 2), (0, 0)]
     found = capacity(stubs, request=gpus, node_selector=selector, tolerations=["gpu"])
     assert [(row.usable_nodes, row.pods) for row in found.domains] == [(2, 4), (0, 0)]
+    tolerated = [pb.Toleration(operator="Exists", effect="NoSchedule")]
+    named = pb.NodeRequirement(field="metadata.name", operator="NotIn", values=["a1"])
+    term = pb.NodeTerm(requirements=[named])
+    found = capacity(stubs, request=gpus, taint_tolerations=tolerated, node_affinity=[term])
+    assert [(row.usable_nodes, row.pods) for row in found.domains] == [(1, 2), (1, 2)]
 
 
 def test_it_counts_reserved_nodes_as_taken(stubs: Stubs, published: PublishedState) -> None:
