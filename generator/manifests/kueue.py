@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import Field
+from generator.manifests.gang_pods.running_pods import keep_members
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
@@ -88,16 +89,18 @@ def _find_pod_group(manifests: Manifests) -> Workload:
     if not manifests.pods:
         problem = "expected a workload that Kueue supports, or pods of a group"
         raise PlacementRequestError("the file", problem)
-    pods = sorted(manifests.pods, key=_parse_rank)
+    pods = sorted(keep_members(manifests.pods, _find_group_name), key=_parse_rank)
     for pod in pods[1:]:
         _mark_equal_as_read(pods[0].annotations, pod.annotations)
-        pod.labels.get(PREFIX + "pod-group-name").text()
     total = pods[0].annotations.get(PREFIX + "pod-group-total-count")
     if (total.integer_from_text() or len(pods)) != len(pods):
         total.note(f"the file has {len(pods)} of its pods, which are placed")
-    name = pods[0].labels.get(PREFIX + "pod-group-name").text(pods[0].name)
-    owner = KubeObject("", "Pod", name, pods[0].field)
+    owner = KubeObject("", "Pod", _find_group_name(pods[0]) or pods[0].name, pods[0].field)
     return Workload(owner, group_pods(pods, lambda _: ""))
+
+
+def _find_group_name(pod: KubeObject) -> str:
+    return pod.labels.get(PREFIX + "pod-group-name").text()
 
 
 def _mark_equal_as_read(first: Field, other: Field) -> None:

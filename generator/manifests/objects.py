@@ -11,6 +11,7 @@ from generator.manifests.tier_names import LevelNames
 from topology.model.errors import PlacementRequestError, show
 
 _ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
+_OWNERS_PER_NODE: Final = frozenset({"DaemonSet", "Node"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ class KubeObject:
         return self.field.get("status", "phase").text() in _ENDED_PHASES
 
     @property
+    def is_of_node(self) -> bool:
+        """Whether a pod belongs to its node, as the pods of DaemonSets and static pods do."""
+        owners = self.field.get("metadata", "ownerReferences").items()
+        return any(owner.get("kind").value in _OWNERS_PER_NODE for owner in owners)
+
+    @property
     def is_leaving(self) -> bool:
         """Whether a pod is being deleted: it is on its node until it has ended."""
         return self.field.get("metadata", "deletionTimestamp").exists
@@ -77,9 +84,12 @@ class Manifests:
 
     @property
     def pods(self) -> list[KubeObject]:
-        """The pods that wait or run; those that have ended or are being deleted do not count."""
+        """The pods that may be of a gang: they wait or run, and each node needs none of them.
+
+        Pods that have ended or are being deleted do not count.
+        """
         pods = self.select("Pod", group="")
-        return [pod for pod in pods if not (pod.has_ended or pod.is_leaving)]
+        return [pod for pod in pods if not (pod.has_ended or pod.is_leaving or pod.is_of_node)]
 
 
 def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Manifests:

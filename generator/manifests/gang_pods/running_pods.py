@@ -6,7 +6,7 @@ count. A pod that is being deleted does not count either, but is on its node unt
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from generator.manifests.fields import Field
@@ -51,6 +51,14 @@ class GangParts(NamedTuple):
 
     spec: dict[str, Any]
     running: tuple[RunningRow, ...]
+
+
+def keep_members(
+    pods: Sequence[KubeObject], find_group: Callable[[KubeObject], str]
+) -> list[KubeObject]:
+    """Return the pods without those that run for another group than the pods that wait."""
+    waiting = {find_group(pod) for pod in pods if not pod.node}
+    return [pod for pod in pods if not pod.node or not waiting or find_group(pod) in waiting]
 
 
 def find_members(pods: Sequence[KubeObject]) -> tuple[MemberPod, ...]:

@@ -229,6 +229,27 @@ def test_it_counts_pods_of_other_groups_as_other_pods() -> None:
     assert row.request == {"nvidia.com/gpu": 8, "pods": 1, "slots": 1}
 
 
+def kueue_pod(name: str, node: str = "", group: str = "g") -> dict[str, Any]:
+    marks = {"kueue.x-k8s.io/pod-group-total-count": "2"}
+    labels = {"kueue.x-k8s.io/pod-group-name": group}
+    return placed_pod(name, node, labels=labels, annotations=marks)
+
+
+def test_it_counts_pods_of_other_groups_of_kueue_as_other_pods() -> None:
+    found = translated(kueue_pod("x", "n9", "h"), kueue_pod("a", "n1"), kueue_pod("b"))
+    assert found.document["spec"]["gang"] == "g"
+    assert counts(found) == [("pods", 1, None)]
+    assert (nodes_of(found, "pods"), nodes_of(found, None)) == (["n1"], ["n9"])
+
+
+@pytest.mark.parametrize("kind", ["DaemonSet", "Node"])
+def test_it_counts_a_pod_of_a_node_as_another_pod(kind: str) -> None:
+    owned = placed_pod("d", "n9", ownerReferences=[{"kind": kind, "name": "d"}])
+    found = translated(owned, placed_pod("a", "n1"), placed_pod("b"))
+    assert counts(found) == [("pods", 1, None)]
+    assert (nodes_of(found, "pods"), nodes_of(found, None)) == (["n1"], ["n9"])
+
+
 def test_it_lowers_the_minimum_of_the_gang_by_the_pods_that_run() -> None:
     small = member("b")
     small["spec"] = pod_spec(containers=[{"resources": {"requests": {"cpu": 1}}}])
