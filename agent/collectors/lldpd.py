@@ -169,6 +169,7 @@ def _find_evidence(settings: AgentSettings) -> str:
 
 def _list_sockets(folder: Path) -> tuple[str, ...]:
     try:
-        return tuple(sorted(str(file) for file in folder.iterdir() if file.is_socket()))
+        files = [file for file in folder.iterdir() if _NAME in file.name and file.is_socket()]
     except OSError:
         return ()
+    return tuple(sorted(map(str, files)))

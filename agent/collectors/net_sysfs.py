@@ -64,7 +64,8 @@ def collect(settings: AgentSettings, _runner: Runner) -> CollectedFacts:
     bonds = _Bonds(root, Sysfs(settings.proc_root))
     ports = _share_rdma([_port(root, name, gpus, bonds) for name in port_names[:MAX_PORTS]])
     kept = {port.name for port in ports}
-    cards = list_network_cards(root) if not ports else ()
+    # With patterns, the ports may all be virtual, and PCI says nothing about them.
+    cards = () if ports or settings.interfaces else list_network_cards(root)
     if cards:
         raise SourceAbsent(_NO_PORT, name_functions("network card", cards))
     note = "" if ports else _NO_PORT

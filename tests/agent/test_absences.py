@@ -187,13 +187,17 @@ def test_an_infiniband_card_without_an_hca_is_no_missing_card(
 
 
 @pytest.mark.parametrize(
-    ("files", "outcome", "said"),
+    ("files", "settings", "outcome", "said"),
     [
-        pytest.param({}, NO_DATA, Outcome.OK, id="no card"),
-        pytest.param(function(NIC), FAILED, Outcome.ERROR, id="a card of another namespace"),
-        pytest.param(function(NIC, driver="vfio-pci"), NO_DATA, Outcome.OK, id="a VM's card"),
+        pytest.param({}, {}, NO_DATA, Outcome.OK, id="no card"),
+        pytest.param(function(NIC), {}, FAILED, Outcome.ERROR, id="a card of another namespace"),
+        pytest.param(
+            function(NIC), {"interfaces": ("eth*",)}, NO_DATA, Outcome.OK, id="virtual ports"
+        ),
+        pytest.param(function(NIC, driver="vfio-pci"), {}, NO_DATA, Outcome.OK, id="a VM's card"),
         pytest.param(
             function(NIC) | card("eth0", "0000:03:00.0", "b8:ce:f6:00:00:01"),
+            {},
             OK,
             Outcome.OK,
             id="a card with a port",
@@ -201,9 +205,13 @@ def test_an_infiniband_card_without_an_hca_is_no_missing_card(
     ],
 )
 def test_a_network_without_a_port_is_judged_with(
-    tmp_path: Path, files: Mapping[str, str], outcome: RunOutcome, said: Outcome
+    tmp_path: Path,
+    files: Mapping[str, str],
+    settings: Mapping[str, Any],
+    outcome: RunOutcome,
+    said: Outcome,
 ) -> None:
-    found = run("net_sysfs", tmp_path, files)
+    found = run("net_sysfs", tmp_path, files, **settings)
     assert found.outcome is outcome
     assert outcome_of_doctor(found, "interfaces", tmp_path) is said
 
@@ -254,6 +262,7 @@ NO_SOCKET = printed(
     [
         pytest.param("", "none", NO_DATA, id="no lldpd"),
         pytest.param("run/lldpd.other", "none", FAILED, id="a socket beside the configured one"),
+        pytest.param("run/leaf1.sock", "none", NO_DATA, id="a socket of another name"),
         pytest.param("other/lldpd.socket", "/proc", FAILED, id="a socket of this namespace"),
         pytest.param("other/lldpd.socket", "none", NO_DATA, id="a socket that cannot be seen"),
         pytest.param("other/snmpd.socket", "/proc", NO_DATA, id="a socket of another program"),
