@@ -319,12 +319,21 @@ def _join_names(identities: Identities) -> None:
 def _find_node_by_image(identities: Identities, entity: Entity) -> str | None:
     """Return the node that lists the system image GUID of a swept HCA.
 
-    The hosts on a multi-host adapter share that GUID, so a name of another node contradicts it.
+    The hosts on a multi-host adapter share that GUID, so the name of another node contradicts it.
     """
-    names, facts = identities.names, identities.table.facts
-    images = (image for number in entity.numbers for image in facts[number].images)
-    nodes = {node for image in images if (node := names.by_image.get(image))}
-    nodes.update(node for name in entity.names[:1] if nodes and (node := names.find(name)))
+    names, table = identities.names, identities.table
+    images = {image for number in entity.numbers for image in table.facts[number].images}
+    listed = {image: node for image in images if (node := names.by_image.get(image))}
+    named = next(filter(None, map(names.find, entity.names[:1])), None)
+    for node in listed.values():
+        if named not in (None, node):
+            identities.disputes += (
+                Dispute(Verdict.LISTING_LOST, node, named or "", (found.kind, found.value))
+                for found in table.claims[entity.numbers[0]].ids
+                if listed.get(hash(found.value)) == node
+            )
+            return None
+    nodes = set(listed.values())
     return nodes.pop() if len(nodes) == 1 else None
 
 

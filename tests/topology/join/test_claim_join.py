@@ -1,6 +1,7 @@
 """Claims joined one by one: one identity per device, and cables paired from both ends."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from tests.topology.cables import (
     claims,
@@ -211,6 +212,44 @@ def test_it_resolves_factory_descriptions_by_the_guids_of_the_inventory() -> Non
     all_claims = [listed("n1", Id(IdKind.NODE_GUID, GUID)), swept("", GUID)]
     fabric = build_fabric(all_claims)
     assert [(device.name, device.node) for device in fabric.devices] == [("n1", "n1")]
+
+
+IMAGE = Id(IdKind.SYSTEM_IMAGE_GUID, "0002c903007b78b3")
+
+
+def with_image(claim: Claim) -> Claim:
+    return Claim(replace(claim.device, ids=(*claim.device.ids, IMAGE)), claim.origin)
+
+
+def test_it_resolves_factory_descriptions_by_a_listed_system_image_guid() -> None:
+    cards = [with_image(swept("", f"{number:016x}")) for number in (1, 2)]
+    fabric = build_fabric([listed("n1", IMAGE), *cards])
+    assert [(device.name, device.node) for device in fabric.devices] == [("n1", "n1")]
+    assert fabric.findings == ()
+
+
+def test_a_system_image_guid_of_two_nodes_or_of_another_node_matches_none() -> None:
+    card = with_image(swept("", GUID))
+    fabric = build_fabric([listed("n1", IMAGE), listed("n2", IMAGE), card])
+    assert [device.node for device in fabric.devices] == [None, "n1", "n2"]
+    fabric = build_fabric([listed("n1", IMAGE), listed("n2"), with_image(swept("n2", GUID))])
+    assert [(device.node, len(device.ids)) for device in fabric.devices] == [("n1", 2), ("n2", 3)]
+    (finding,) = fabric.findings
+    assert f"lists system-image-guid {IMAGE.value} for n1, but" in finding.message
+    assert "show n2 there" in finding.message
+
+
+def test_a_host_name_of_two_nodes_matches_none_and_is_reported() -> None:
+    shared = Id(IdKind.HOSTNAME, "gpu")
+    fabric = build_fabric([listed("n1", shared), listed("n2", shared), swept("GPU", GUID)])
+    assert [(device.name, device.node) for device in fabric.devices] == [
+        ("GPU", None),
+        ("n1", "n1"),
+        ("n2", "n2"),
+    ]
+    (finding,) = fabric.findings
+    assert finding.kind is FindingKind.DUPLICATE_NAME
+    assert "2 nodes have the host name gpu (n1, n2)" in finding.message
 
 
 def test_it_names_a_host_without_a_name_by_its_guid_and_reports_it() -> None:
