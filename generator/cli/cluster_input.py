@@ -23,9 +23,11 @@ from generator.cli.request_input import (
 )
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.inventory import Inventory, build_node_specs
 from generator.placement.cluster.nodes import RunningGang
 from generator.placement.cluster.snapshot import Snapshot, build_snapshot
+from generator.placement.request import PlacementRequest
 from generator.reservations.holds import ReservedNodes, with_nominations
 from generator.store.local_files import read_inventory
 from topology.model.errors import ParseError
@@ -96,13 +98,21 @@ def _fetch_free_nodes(cluster: ClusterAccess) -> tuple[Inventory, ReservedNodes]
         return store.read_free_nodes(), reserved
 
 
-def build_input_snapshot(cluster: ClusterInput, running: Path | None) -> Snapshot:
-    """Return the cluster with the running gangs of a file, and with its reserved nodes."""
+def build_input_snapshot(
+    cluster: ClusterInput, running: Path | None, request: PlacementRequest
+) -> Snapshot:
+    """Return the cluster with the running gangs of a file, and with its reserved nodes.
+
+    Nodes also have what the request asks of them and no node list says, such as shares of a GPU.
+    """
     gangs = read_running_gangs(running) if running else ()
-    free = build_snapshot(
-        cluster.tree, build_node_specs(cluster.inventory, cluster.tree.nodes), gangs
+    names = {name for group in request.groups for name, _ in group.request}
+    nodes = list_on_nodes(
+        build_node_specs(cluster.inventory, cluster.tree.nodes),
+        names,
+        [*gangs, *cluster.nominated.values()],
     )
-    return with_nominations(free, cluster.nominated)
+    return with_nominations(build_snapshot(cluster.tree, nodes, gangs), cluster.nominated)
 
 
 def note_missing_capacity(cluster: ClusterInput) -> None:

@@ -197,13 +197,18 @@ def print_ignored(ignored: Sequence[IgnoredField]) -> None:
     """Print on stderr which fields had no effect."""
     risky = [row for row in ignored if row.relevance is Relevance.POSSIBLE]
     for row in risky[:MAX_PROBLEMS_SHOWN]:
-        click.echo(f"ignored: {show(str(row), 300)}: {row.relevance.value}", err=True)
+        reason = show(row.reason or row.relevance.value, 300)
+        click.echo(f"ignored: {show(str(row), 300)}: {reason}", err=True)
     if len(risky) > MAX_PROBLEMS_SHOWN:
         click.echo(f"ignored: {len(risky) - MAX_PROBLEMS_SHOWN} more that may matter", err=True)
-    rest = [show(str(row), 300) for row in ignored if row.relevance is Relevance.NONE]
-    if rest:
-        names = list_some(rest, _MAX_NAMES_SHOWN)
-        click.echo(f"ignored, {Relevance.NONE.value}: {names}", err=True)
+    rest: dict[str, list[str]] = {}
+    for row in ignored:
+        if row.relevance is Relevance.NONE:
+            rest.setdefault(row.reason, []).append(show(str(row), 300))
+    for reason, rows in rest.items():
+        why = f": {reason}" if reason else ""
+        names = list_some(rows, _MAX_NAMES_SHOWN)
+        click.echo(f"ignored, {Relevance.NONE.value}: {names}{why}", err=True)
 
 
 def print_notes(notes: Sequence[Note]) -> None:

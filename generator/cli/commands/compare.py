@@ -42,7 +42,7 @@ def run(
     request = fit_to_inventory(loaded, cluster.inventory).to_request(None)
     presets = [Preset(name) for name in preset] or list(Preset)
     rows = compare_presets(
-        build_input_snapshot(cluster, running),
+        build_input_snapshot(cluster, running, request),
         request.with_deadline(timeout),
         presets,
         clock=time.monotonic,

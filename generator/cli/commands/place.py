@@ -99,5 +99,5 @@ def _place_on_server(
 def _place_locally(
     cluster: ClusterInput, request: PlacementRequest, *, running: Path | None, timeout_s: float
 ) -> Placement:
-    snapshot = build_input_snapshot(cluster, running)
+    snapshot = build_input_snapshot(cluster, running, request)
     return place(snapshot, request.with_deadline(timeout_s), clock=time.monotonic)

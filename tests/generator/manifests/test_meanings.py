@@ -135,7 +135,7 @@ def test_it_sets_the_tiers_of_subgroups_without_pods() -> None:
     group = VOLCANO_GROUP | {"spec": {"minMember": 8, "subGroupPolicy": [policy]}}
     spec = spec_of(group)
     assert spec["groups"] == [
-        {"name": "stage", "count": 12, "slices": [{"size": 4, "tier": "1"}], "min": 8}
+        {"name": "stage", "count": 12, "slices": [{"size": 4, "min": 3, "tier": "1"}], "min": 8}
     ]
 
 
