@@ -63,6 +63,9 @@ def fit_to_inventory(loaded: LoadedRequest, inventory: Inventory | None) -> Load
     """Convert the request of another system to the units of the nodes; print the changes."""
     fitted, notes = loaded.fit_to_nodes(inventory)
     print_notes(notes)
+    if fitted.translation is not None and loaded.translation is not None:
+        known = loaded.translation.ignored
+        print_ignored([row for row in fitted.translation.ignored if row not in known])
     return fitted
 
 

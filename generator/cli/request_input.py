@@ -7,6 +7,7 @@ express are listed on stderr.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +18,7 @@ from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.ignored_fields import IgnoredField, Relevance
+from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
 from generator.manifests.resource_units import fit_units
 from generator.manifests.sbatch_options import (
@@ -80,7 +82,20 @@ class LoadedRequest(NamedTuple):
         spec, notes = fit_units(
             self.document["spec"], find_max_resources(inventory), uses_whole_nodes=uses_whole_nodes
         )
-        return self._replace(document=self.document | {"spec": spec}), notes
+        fitted = self._replace(document=self.document | {"spec": spec})
+        return _add_doubt(fitted, inventory), notes
+
+
+def _add_doubt(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
+    """Return the request with what the nodes do not say about it among its ignored fields."""
+    nodes = [node.spec for node in inventory.nodes] if inventory else []
+    names = {name for group in loaded.to_request(None).groups for name, _ in group.request}
+    doubt = doubt_unknown_memory(names, nodes)
+    if loaded.translation is None or not doubt:
+        return loaded
+    row = IgnoredField("the nodes", Relevance.POSSIBLE, reason=doubt)
+    ignored = (row, *loaded.translation.ignored)
+    return loaded._replace(translation=replace(loaded.translation, ignored=ignored))
 
 
 def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:

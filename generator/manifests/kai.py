@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
 from generator.manifests.kinds.ray import GROUP as RAY
@@ -92,6 +93,9 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
     ]
     spec = {"gang": gang.owner.name, "priority": gang.priority, "groups": groups}
     tiers = _parse_annotated(gang.owner.annotations, levels)
+    alone = bound_each_pod(gang.owner, tiers)
+    if alone is not None:
+        return spec | {"groups": [row | alone for row in groups]}
     return tiers | spec | _parse_minimum(gang, groups)
 
 

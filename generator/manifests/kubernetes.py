@@ -200,11 +200,11 @@ def _parse_pod_groups(workload: KubeObject, manifests: Manifests) -> dict[str, A
         name for name, row in groups.items() if row.get("policy", "gang").exists
     ]
     if len(gangs) != 1 or gangs[0] not in groups:
-        found = ", ".join(map(show, gangs)) or "none"
-        raise rows.build_error(
-            f"expected one gang in the file, got {found}; in v1alpha1 of Kubernetes 1.35 each group"
-            " is one for each of its replicas"
+        problem = (
+            f"the file has {len(gangs)} gangs, but one is placed at a time: in v1alpha1 of"
+            f" Kubernetes 1.35, each replica of a group is a gang ({', '.join(map(show, gangs))})"
         )
+        raise PlacementRequestError(rows.path, problem)
     for name, row in groups.items():
         if name != gangs[0]:
             row.raw()

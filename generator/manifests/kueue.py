@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import MAX_INTEGER, Field
+from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
 from generator.manifests.kinds.pod_sets import PodSet, Workload
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
@@ -70,7 +71,9 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests) or _find_pod_group(manifests)
     groups = []
     for pods in workload.sets:
-        row = pods.render_group() | _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
+        tiers = _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
+        alone = bound_each_pod(workload.owner, tiers)
+        row = pods.render_group() | (tiers if alone is None else alone)
         groups.append(row | _parse_minimum(workload.owner, pods))
     if workload.owner.group != _GROUP_OF_WORKLOADS:
         workload.note_unused_minimum("Kueue does not read it and admits all pods together")

@@ -14,6 +14,7 @@ from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
 from generator.manifests.kinds.ray import GROUP as RAY
+from generator.manifests.kinds.trainer import RUNTIMES, find_runtime, find_volcano_policy
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority
@@ -54,6 +55,7 @@ def is_present(manifests: Manifests) -> bool:
         object_.group == BATCH
         or (object_.kind == "PodGroup" and object_.group == SCHEDULING)
         or has_key_prefix(object_.field.value, _ANNOTATION)
+        or (object_.kind in RUNTIMES and find_volcano_policy(object_).exists)
         for object_ in manifests.objects
     )
 
@@ -286,12 +288,18 @@ def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[st
         gang = replace(workload, sets=tuple(row for row in workload.sets if not row.joins_later))
     groups = [pod_set.render_group() for pod_set in gang.sets]
     spec = {"gang": gang.owner.name, "priority": gang.priority, "groups": groups}
+    runtime = find_runtime(gang.owner, manifests) if gang.owner.kind == "TrainJob" else None
+    if runtime is not None:
+        policy = find_volcano_policy(runtime)
+        return _parse_tiers(policy.get("networkTopology"), manifests) | spec
     return _parse_annotated_tiers(gang) | spec | _parse_annotated_minimum(gang, groups)
 
 
 def _parse_annotated_tiers(gang: Workload) -> dict[str, Any]:
     """Return the tiers that pods name; for Ray, those that the labels of the cluster name."""
-    keys, key = gang.sets[0].annotations, _TIER
+    named = [row for row in gang.sets if has_key_prefix(row.annotations.value, _ANNOTATION)]
+    mark_equal_annotations(named, _ANNOTATION)
+    keys, key = (named or gang.sets)[0].annotations, _TIER
     if gang.owner.group == RAY and has_key_prefix(gang.owner.labels.value, _ANNOTATION):
         keys, key = gang.owner.labels, f"{_TIER}-allowed"
     tier = keys.get(key).integer_from_text(minimum=0)

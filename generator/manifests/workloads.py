@@ -78,8 +78,8 @@ def describe_missing(manifests: Manifests, expected: str) -> PlacementRequestErr
     return PlacementRequestError(others[0].title, f"{problem}; the workloads read are {known}")
 
 
-def mark_equal_annotations(pods: Sequence[KubeObject], prefix: str) -> None:
-    """Mark the annotations of other pods as read if they equal those of the first pod."""
+def mark_equal_annotations(pods: Sequence[KubeObject | PodSet], prefix: str) -> None:
+    """Mark the annotations of other pods as read if they equal those of the first."""
     for pod in pods[1:]:
         for key, field in pod.annotations.entries():
             if key.startswith(prefix) and field.value == pods[0].annotations.get(key).value:

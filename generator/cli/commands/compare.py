@@ -39,7 +39,8 @@ def run(
     if not (sources.is_empty or sources.is_tree or sources.plane):
         sources = sources._replace(plane=loaded.to_request(None).plane)
     cluster = read_cluster_input(sources, tree)
-    request = fit_to_inventory(loaded, cluster.inventory).to_request(None)
+    loaded = fit_to_inventory(loaded, cluster.inventory)
+    request = loaded.to_request(None)
     presets = [Preset(name) for name in preset] or list(Preset)
     rows = compare_presets(
         build_input_snapshot(cluster, running, request),

@@ -53,7 +53,8 @@ def run(
         if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)
         cluster = read_cluster_input(sources, tree)
-        request = fit_to_inventory(loaded, cluster.inventory).to_request(preset)
+        loaded = fit_to_inventory(loaded, cluster.inventory)
+        request = loaded.to_request(preset)
         placement = _place_locally(cluster, request, running=running, timeout_s=timeout)
     is_host_list = output in tuple(HostListFormat)
     known_tree = cluster.tree if cluster else None

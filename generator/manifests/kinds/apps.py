@@ -5,7 +5,8 @@ Source: k8s.io/api v0.37.2, apps/v1.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from generator.manifests.ignored_fields import FieldTable
 from generator.manifests.kinds.metadata import METADATA, STATUS
@@ -38,6 +39,17 @@ _REPLICATED: Final[FieldTable] = {
 def _parse_replicated(owner: KubeObject, _: Manifests) -> list[PodSet]:
     count = owner.spec.get("replicas").integer(1)
     return [PodSet("main", count, owner.spec.get("template"))]
+
+
+def bound_each_pod(owner: KubeObject, tiers: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the tiers of a set whose pods are admitted one by one; None for other kinds.
+
+    A bound then holds for each pod, not for all of them together. Kueue and KAI do so.
+    """
+    if (owner.group, owner.kind) not in {("apps", "Deployment"), ("apps", "ReplicaSet")}:
+        return None
+    owner.spec.get("replicas").note("each pod is a gang of its own; the answer is for all pods")
+    return {"slices": [{"size": 1, "tier": tiers["required"]}]} if "required" in tiers else {}
 
 
 REPLICATED: Final = WorkloadKind(_parse_replicated, _REPLICATED)

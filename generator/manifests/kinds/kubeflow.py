@@ -45,7 +45,6 @@ _SPEC: Final[dict[str, Row]] = {
     "mainContainer": RUNS,
     "mpiImplementation": RUNS,
     "nprocPerNode": RUNS,
-    "runLauncherAsWorker": RUNS,
     "runPolicy": {
         "activeDeadlineSeconds": ENDS,
         "backoffLimit": ENDS,
@@ -76,6 +75,9 @@ REPLICA_KEYS: Final = {
 
 def _parse_roles(owner: KubeObject, _: Manifests) -> list[PodSet]:
     rows = owner.spec.get(REPLICA_KEYS[owner.kind])
+    takes_part = owner.spec.get("runLauncherAsWorker")
+    if owner.kind == "MPIJob" and takes_part.raw() is not True:
+        takes_part.note("the launcher has no rank of MPI, but is first in a host list")
     sets = []
     for role, row in rows.entries():
         name, count = role.lower(), row.get("replicas").integer(1)

@@ -84,6 +84,11 @@ def find_runtime(owner: KubeObject, manifests: Manifests) -> KubeObject | None:
     return next((item for item in found if item.name == name), None)
 
 
+def find_volcano_policy(runtime: KubeObject) -> Field:
+    """Return the settings of the PodGroup that Volcano gets for a TrainJob."""
+    return runtime.spec.get("podGroupPolicy", "volcano")
+
+
 def _find_step(row: Field) -> str:
     return row.get("template", "metadata", "labels").get(_STEP).text()
 

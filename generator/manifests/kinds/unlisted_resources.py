@@ -26,7 +26,7 @@ from generator.placement.cluster.nodes import NodeSpec, RunningGang
 GPU: Final = "nvidia.com/gpu"
 _MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 _UNKNOWN_MEMORY: Final = 100
-"""Memory that KAI assumes for the GPUs of a node without the label."""
+"""Memory that KAI assumes for the fractions of GPUs of a node without the label."""
 _MEMORY_STEP: Final = 100
 _MAX_MIB: Final = 1 << 20
 """A larger value of the label is in bytes."""
@@ -63,18 +63,34 @@ class GpuShare(NamedTuple):
         share = self.memory_mib or int((self.fraction or 0) * memory_mib)
         return memory_mib // max(share, 1)
 
-    def count_pods(self, num_gpus: int, labels: Mapping[str, str]) -> int:
-        """Return how many pods with such shares fit the free GPUs of a node."""
-        return num_gpus // self.num_devices * self.count_per_device(_parse_memory(labels))
+    def count_pods(self, num_gpus: int, memory_mib: int | None) -> int:
+        """Return how many pods with such shares fit the free GPUs of a node.
+
+        An amount of memory takes a whole GPU if the memory of the GPU is unknown.
+        """
+        if self.fraction is None and memory_mib is None:
+            return num_gpus // self.num_devices
+        return num_gpus // self.num_devices * self.count_per_device(memory_mib or _UNKNOWN_MEMORY)
 
 
-def _parse_memory(labels: Mapping[str, str]) -> int:
-    """Return the memory of one GPU of a node in MiB, as KAI rounds it."""
+def _parse_memory(labels: Mapping[str, str]) -> int | None:
+    """Return the memory of one GPU of a node in MiB, as KAI rounds it; None if it is unknown."""
     text = labels.get(_MEMORY_LABEL, "")
     if not text.isdecimal():
-        return _UNKNOWN_MEMORY
+        return None
     mib = int(text) if int(text) < _MAX_MIB else int(text) // _MAX_MIB
     return mib - mib % _MEMORY_STEP
+
+
+def doubt_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> str:
+    """Return why shares by memory may not be counted as KAI counts them; empty if they are."""
+    shares = [share for share in map(parse_share_name, names) if share and share.fraction is None]
+    unknown = [
+        node.name for node in nodes if node.capacity.get(GPU) and _parse_memory(node.labels) is None
+    ]
+    if not shares or not unknown:
+        return ""
+    return f"a share takes a whole GPU of nodes without the label {_MEMORY_LABEL}"
 
 
 def parse_share_name(name: str) -> GpuShare | None:
@@ -231,5 +247,5 @@ def _count_unlisted(
         elif name.startswith(_PARTS) and name.removeprefix(_PARTS).isdecimal():
             counts[name] = num_gpus * min(int(name.removeprefix(_PARTS)), MAX_INTEGER)
         elif share is not None and name not in room:
-            counts[name] = share.count_pods(num_gpus, node.labels)
+            counts[name] = share.count_pods(num_gpus, _parse_memory(node.labels))
     return counts
