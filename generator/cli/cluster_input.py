@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -23,6 +23,8 @@ from generator.cli.request_input import (
 )
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.manifests.fields import Note
+from generator.manifests.ignored_fields import describe_doubt
 from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.inventory import Inventory, build_node_specs
 from generator.placement.cluster.nodes import RunningGang
@@ -61,12 +63,18 @@ def read_request(options: dict[str, Any]) -> LoadedRequest:
 
 def fit_to_inventory(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
     """Convert the request of another system to the units of the nodes; print the changes."""
-    fitted, notes = loaded.fit_to_nodes(inventory)
-    print_notes(notes)
-    if fitted.translation is not None and loaded.translation is not None:
-        known = loaded.translation.ignored
-        print_ignored([row for row in fitted.translation.ignored if row not in known])
-    return fitted
+    return _print_fit(*loaded.fit_to_nodes(inventory))
+
+
+def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:
+    """Leave out what a server does not count; print what that is."""
+    return _print_fit(*loaded.fit_to_server())
+
+
+def _print_fit(loaded: LoadedRequest, notes: Sequence[Note]) -> LoadedRequest:
+    print_ignored([describe_doubt(note) for note in notes if note.is_doubt])
+    print_notes([note for note in notes if not note.is_doubt])
+    return loaded
 
 
 def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:

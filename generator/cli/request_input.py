@@ -17,10 +17,10 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import IgnoredField, Relevance
-from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory
+from generator.manifests.ignored_fields import IgnoredField, Relevance, describe_doubt
+from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory, parse_share_name
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
-from generator.manifests.resource_units import fit_units
+from generator.manifests.resource_units import fit_units, leave_out_ports, list_pod_groups
 from generator.manifests.sbatch_options import (
     is_script,
     parse_script_notes,
@@ -82,20 +82,40 @@ class LoadedRequest(NamedTuple):
         spec, notes = fit_units(
             self.document["spec"], find_max_resources(inventory), uses_whole_nodes=uses_whole_nodes
         )
-        fitted = self._replace(document=self.document | {"spec": spec})
-        return _add_doubt(fitted, inventory), notes
+        nodes = [node.spec for node in inventory.nodes] if inventory else []
+        doubts = doubt_unknown_memory(_list_resources(spec), nodes)
+        return _refit(self, spec, (*notes, *doubts))
+
+    def fit_to_server(self) -> tuple[LoadedRequest, tuple[Note, ...]]:
+        """Return the request without ports of the host, which a server does not count, and notes.
+
+        Raises:
+            ConfigError: pods take shares of GPUs, which a server does not count either.
+        """
+        if self.translation is None:
+            return self, ()
+        shares = sorted(filter(parse_share_name, _list_resources(self.document["spec"])))
+        if shares:
+            problem = "a server does not count shares of GPUs; give --tree or a source instead"
+            raise ConfigError(f"{self.source}: {', '.join(shares)}: {problem}")
+        return _refit(self, *leave_out_ports(self.document["spec"]))
 
 
-def _add_doubt(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
-    """Return the request with what the nodes do not say about it among its ignored fields."""
-    nodes = [node.spec for node in inventory.nodes] if inventory else []
-    names = {name for group in loaded.to_request(None).groups for name, _ in group.request}
-    doubt = doubt_unknown_memory(names, nodes)
-    if loaded.translation is None or not doubt:
-        return loaded
-    row = IgnoredField("the nodes", Relevance.POSSIBLE, reason=doubt)
-    ignored = (row, *loaded.translation.ignored)
-    return loaded._replace(translation=replace(loaded.translation, ignored=ignored))
+def _list_resources(spec: Mapping[str, Any]) -> set[str]:
+    """Return the resources that pods request."""
+    return {name for row in list_pod_groups(spec["groups"]) for name in row.get("request", ())}
+
+
+def _refit(
+    loaded: LoadedRequest, spec: dict[str, Any], notes: tuple[Note, ...]
+) -> tuple[LoadedRequest, tuple[Note, ...]]:
+    """Return the request with another spec; a doubt about it may matter."""
+    translation = loaded.translation
+    if translation is not None:
+        doubts = [describe_doubt(note) for note in notes if note.is_doubt]
+        translation = replace(translation, ignored=(*doubts, *translation.ignored))
+    document = loaded.document | {"spec": spec}
+    return loaded._replace(document=document, translation=translation), notes
 
 
 def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:

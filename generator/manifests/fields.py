@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topology.model.errors import EXCERPT_CHARS, PlacementRequestError, show
@@ -56,6 +56,12 @@ class Field:
         """
         found = Field({key: part.value for key, part in parts.items()}, self.path, self._notes)
         found._children.update(parts)
+        return found
+
+    def relist(self, items: Sequence[Field]) -> Field:
+        """Return a list of fields, as `regroup` returns a mapping."""
+        found = Field([item.value for item in items], self.path, self._notes)
+        found._children.update(enumerate(items))
         return found
 
     @property

@@ -28,8 +28,9 @@ _MAX_DEPTH: Final = 8
 """Kubernetes allows four levels."""
 _EVICTED: Final = "says which pods are evicted together"
 _OWNER: Final = "says which object the group is made for"
+_TEMPLATE_FIELDS: Final[dict[str, Row]] = {"disruptionMode": _EVICTED}
 _GROUP_FIELDS: Final[dict[str, Row]] = {
-    "disruptionMode": _EVICTED,
+    **_TEMPLATE_FIELDS,
     "podGroupTemplateRef": _OWNER,
     "workloadRef": _OWNER,
 }
@@ -40,8 +41,8 @@ def _list_template_fields(depth: int = _MAX_DEPTH) -> dict[str, Row]:
     if not depth:
         return {}
     inner = _list_template_fields(depth - 1)
-    composite = {"compositePodGroupTemplates": inner, "podGroupTemplates": _GROUP_FIELDS}
-    return {**_GROUP_FIELDS, **composite}
+    composite = {"compositePodGroupTemplates": inner, "podGroupTemplates": _TEMPLATE_FIELDS}
+    return {**_TEMPLATE_FIELDS, **composite}
 
 
 FIELDS: Final[dict[tuple[str, str], FieldTable]] = {

@@ -38,6 +38,7 @@ from generator.manifests.kinds.trainer import GROUP as TRAINER
 from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
 from generator.manifests.kinds.unlisted_resources import join_shares
 from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
+from generator.manifests.resource_units import list_pod_groups
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import KINDS, describe_missing, find_workload, group_pods
 from topology.model.tree import API_VERSION
@@ -101,7 +102,7 @@ def translate(
     format_ = next((row for row in FORMATS if row.is_present(manifests)), None)
     format_ = format_ or _find_scheduler_format(manifests)
     spec = format_.parse_spec(manifests)
-    doubt = join_shares(_list_pod_groups(spec["groups"]))
+    doubt = join_shares(list_pod_groups(spec["groups"]))
     notes = _collect_notes(manifests)
     rows = [describe_doubt(note) for note in notes if note.is_doubt]
     if doubt:
@@ -122,11 +123,6 @@ def _find_scheduler_format(manifests: Manifests) -> ManifestFormat:
         if any(names_scheduler(document, {scheduler}) for document in documents):
             return next(row for row in FORMATS if row.name == name)
     return _PLAIN_FORMAT
-
-
-def _list_pod_groups(groups: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for row in groups:
-        yield from _list_pod_groups(row["children"]) if "children" in row else (row,)
 
 
 def _find_ignored(object_: KubeObject) -> Iterator[IgnoredField]:

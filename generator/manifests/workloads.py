@@ -60,8 +60,13 @@ def find_workload(manifests: Manifests) -> Workload | None:
         return None
     owner = workloads[0]
     kind = KINDS[owner.group, owner.kind]
-    sets = [item for item in kind.parse_sets(owner, manifests) if item.count]
+    sets = kind.parse_sets(owner, manifests)
     _refuse_equal_names(owner, sets)
+    for empty in (item for item in sets if not item.count):
+        empty.template.note("has no pods")
+        for field in filter(None, (empty.template, empty.topology)):
+            field.raw()
+    sets = [item for item in sets if item.count]
     if not sets:
         raise PlacementRequestError(owner.title, "has no pods to place")
     return Workload(owner, tuple(sets), kind.parse_least(owner))

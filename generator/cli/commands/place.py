@@ -12,6 +12,7 @@ from generator.cli.cluster_input import (
     ClusterInput,
     build_input_snapshot,
     fit_to_inventory,
+    fit_to_server,
     note_missing_capacity,
     read_cluster_input,
     read_request,
@@ -48,7 +49,8 @@ def run(
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
             raise click.UsageError("--server places in its own tree: give no other source")
-        placement = _place_on_server(server, request, timeout)
+        loaded = fit_to_server(loaded)
+        placement = _place_on_server(server, loaded.to_request(preset), timeout)
     else:
         if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)

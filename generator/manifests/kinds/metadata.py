@@ -58,6 +58,7 @@ _SYSTEM_DOMAINS: Final = (
 _SYSTEM_KEYS: Final = frozenset(
     {
         "gpu-fraction",
+        "gpu-fraction-container-name",
         "gpu-fraction-num-devices",
         "gpu-memory",
         "pod-group-name",
@@ -68,7 +69,7 @@ _SYSTEM_KEYS: Final = frozenset(
 """Keys without a domain that KAI and run:ai read."""
 _INJECTION_KEYS: Final = frozenset({"sidecar.istio.io/inject", "linkerd.io/inject"})
 _INJECTS_NOTHING: Final = frozenset({"false", "disabled"})
-_KEYS: Final[Mapping[str, str]] = {
+KEYS: Final[Mapping[str, str]] = {
     "kueue.x-k8s.io/queue-name": _QUOTA,
     "kueue.x-k8s.io/local-queue-name": _QUOTA,
     "kueue.x-k8s.io/cluster-queue-name": _QUOTA,
@@ -163,8 +164,8 @@ _KEYS: Final[Mapping[str, str]] = {
 
 def find_key_row(key: str, field: Field) -> str | None:
     """Return why a label or an annotation is without effect; None if it may matter."""
-    if key in _KEYS:
-        return _KEYS[key]
+    if key in KEYS:
+        return KEYS[key]
     if key in _INJECTION_KEYS and str(field.value).lower() in _INJECTS_NOTHING:
         return "says that no container is added to the pods"
     domain = key.rpartition("/")[0]

@@ -15,11 +15,13 @@ from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.kinds.pod_fields import ENDS, RUNS
 from generator.manifests.kinds.pod_sets import PodSet, WorkloadKind
 from generator.manifests.objects import KubeObject, Manifests
+from topology.model.errors import show
 
 GROUP: Final = "trainer.kubeflow.org"
 _STEP: Final = f"{GROUP}/trainjob-ancestor-step"
 RUNTIMES: Final = ("ClusterTrainingRuntime", "TrainingRuntime")
 _INITIALIZER: Final = "-initializer"
+_CONTAINER: Final = "node"
 _KIND: Final = "names the kind of the runtime"
 _ENDED: Final = "ends before the training starts, and is not placed with it"
 _TRAIN_JOB: Final[FieldTable] = {
@@ -126,14 +128,23 @@ def _note_replaced(*fields: Field) -> None:
 
 
 def _with_resources(template: Field, resources: Field) -> Field:
-    """Return a pod template with the resources of the whole pod, if they are given."""
+    """Return a pod template whose container `node` has other resources, if they are given."""
     if not resources.exists:
         return template
     spec = template.get("spec")
-    parts = {key: part for key, part in spec.entries() if key != "resources"}
-    return template.regroup(
-        metadata=template.get("metadata"), spec=spec.regroup(**parts, resources=resources)
-    )
+    containers = spec.get("containers")
+    rows = [_replace_resources(row, resources) for row in containers.items()]
+    parts = dict(spec.entries()) | {"containers": containers.relist(rows)}
+    return template.regroup(metadata=template.get("metadata"), spec=spec.regroup(**parts))
+
+
+def _replace_resources(container: Field, resources: Field) -> Field:
+    if container.get("name").value != _CONTAINER:
+        return container
+    for kind in ("limits", "requests"):
+        for _, amount in container.get("resources", kind).entries():
+            amount.note(f"{show(repr(amount.raw()))} is replaced by resourcesPerNode")
+    return container.regroup(**dict(container.entries()) | {"resources": resources})
 
 
 TRAIN_JOB: Final = WorkloadKind(_parse_train_job, _TRAIN_JOB)

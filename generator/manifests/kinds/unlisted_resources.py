@@ -20,16 +20,19 @@ from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from generator.manifests.fields import MAX_INTEGER, Field
+from generator.manifests.fields import MAX_INTEGER, Field, Note
 from generator.placement.cluster.nodes import NodeSpec, RunningGang
+from topology.model.errors import list_some
 
 GPU: Final = "nvidia.com/gpu"
 _MEMORY_LABEL: Final = "nvidia.com/gpu.memory"
 _UNKNOWN_MEMORY: Final = 100
 """Memory that KAI assumes for the fractions of GPUs of a node without the label."""
 _MEMORY_STEP: Final = 100
+_MAX_DIGITS: Final = 9
 _MAX_MIB: Final = 1 << 20
 """A larger value of the label is in bytes."""
+_MAX_NODES_SHOWN: Final = 4
 _PORT: Final = "host-port."
 _PARTS: Final = f"{GPU}.parts-of-"
 _SHARE: Final = re.compile(
@@ -82,15 +85,21 @@ def _parse_memory(labels: Mapping[str, str]) -> int | None:
     return mib - mib % _MEMORY_STEP
 
 
-def doubt_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> str:
-    """Return why shares by memory may not be counted as KAI counts them; empty if they are."""
+def doubt_unknown_memory(names: Iterable[str], nodes: Iterable[NodeSpec]) -> tuple[Note, ...]:
+    """Return why shares by memory may not be counted as KAI counts them."""
     shares = [share for share in map(parse_share_name, names) if share and share.fraction is None]
     unknown = [
         node.name for node in nodes if node.capacity.get(GPU) and _parse_memory(node.labels) is None
     ]
     if not shares or not unknown:
-        return ""
-    return f"a share takes a whole GPU of nodes without the label {_MEMORY_LABEL}"
+        return ()
+    text = f"without the label {_MEMORY_LABEL}, a share by memory takes a whole GPU"
+    return (Note(f"nodes {list_some(unknown, _MAX_NODES_SHOWN)}", text, is_doubt=True),)
+
+
+def is_port(name: str) -> bool:
+    """Return whether a resource is a port of the host."""
+    return name.startswith(_PORT)
 
 
 def parse_share_name(name: str) -> GpuShare | None:
@@ -135,13 +144,14 @@ def _parse_share(annotations: Field) -> GpuShare | None:
 
 def _parse_fraction(field: Field) -> Decimal:
     try:
-        fraction = Decimal(str(field.raw()).strip()).normalize()
+        fraction = Decimal(str(field.raw()).strip())
     except InvalidOperation:
         fraction = Decimal(0)
-    exponent = fraction.as_tuple().exponent
-    if not 0 < fraction < 1 or not isinstance(exponent, int) or exponent < -9:  # noqa: PLR2004 - digits
-        raise field.build_error("expected a number between 0 and 1")
-    return fraction
+    if fraction.is_finite() and 0 < fraction < 1:
+        rounded = round(fraction, _MAX_DIGITS)
+        if rounded == fraction:
+            return rounded.normalize()
+    raise field.build_error(f"expected a number between 0 and 1, of at most {_MAX_DIGITS} digits")
 
 
 def _list_containers(spec: Field) -> Iterator[Field]:
@@ -242,7 +252,7 @@ def _count_unlisted(
     counts: dict[str, int] = {}
     for name in names:
         share = parse_share_name(name)
-        if name.startswith(_PORT):
+        if is_port(name):
             counts[name] = 1
         elif name.startswith(_PARTS) and name.removeprefix(_PARTS).isdecimal():
             counts[name] = num_gpus * min(int(name.removeprefix(_PARTS)), MAX_INTEGER)

@@ -1,8 +1,8 @@
 """The fields of every kind of manifest, from the schemas that its API server has.
 
-A line of a list is a path and a type: `spec.tasks[].minAvailable integer`. `[]` stands for the items
-of a list, `{}` for the values of a mapping with any keys. Pod templates, the specs of pods and the
-metadata of objects are one type each, and so is a type inside itself.
+A line of a list is a path and a type: `spec.tasks[].minAvailable integer`. `[]` stands for the
+items of a list, `{}` for the values of a mapping with any keys. Pod templates, the specs of pods
+and the metadata of objects are one type each, and so is a type inside itself.
 """
 
 from __future__ import annotations

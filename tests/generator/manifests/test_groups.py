@@ -130,7 +130,8 @@ def test_it_sets_no_tier_for_an_unconstrained_gang() -> None:
 def test_it_refuses_a_queue_without_a_workload() -> None:
     queue = {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {f"{KUEUE}x": "y"}}}
     with pytest.raises(
-        PlacementRequestError, match="Thing .* expected a workload, or pods of one group, got Thing"
+        PlacementRequestError,
+        match=r"Thing .* expected a workload, or pods of one group, got Thing",
     ):
         spec_of(queue)
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 import yaml
 
-from generator.manifests.ignored_fields import IgnoredField, Relevance
+from generator.manifests.ignored_fields import ALL, FieldTable, IgnoredField, Relevance
+from generator.manifests.kinds import metadata, pod_fields
+from generator.manifests.kinds.trainer import RUNTIME
 from generator.manifests.manifest_request import FORMATS, Translation, translate
 from generator.manifests.workloads import KINDS
 from tests.generator.manifests.kind_schemas import (
@@ -38,6 +41,17 @@ WRITTEN_BY_HAND: Final = frozenset(
         "Workload-v1alpha1.scheduling.k8s.io",
     }
 )
+OTHER_VERSIONS: Final = frozenset(
+    {
+        "spec.cleanPodPolicy",  # of the MPIJob of version 1
+        "spec.mainContainer",  # the same
+        "spec.preemptionDelay",  # of KAI's PodGroup, later than the schema
+        "spec.stalenessGracePeriod",  # the same
+        "torch.numProcPerNode",  # of Trainer 2.0
+    }
+)
+"""Rows for fields that the schemas here do not have."""
+SHARED: Final = (pod_fields.POD_TEMPLATE, pod_fields.POD_SPEC, metadata.METADATA)
 INSIDE: Final = {POD_SPEC: "spec.template.spec.", METADATA: "metadata."}
 """Where the fields of a shared type are tried: in a Job."""
 VALUES: Final = {"integer": 1, "number": 1, "boolean": True, "quantity": 1, "string": "1"}
@@ -171,6 +185,31 @@ def test_it_reports_an_unknown_field_anywhere_in_a(name: str) -> None:
 def test_it_has_a_list_for_every_kind_that_is_read() -> None:
     kinds = {*KINDS, *(key for format_ in FORMATS for key in format_.fields)}
     assert {f"{kind}.{group}" for group, kind in kinds} <= set(NAMES)
+
+
+def rows_of(table: FieldTable, above: str) -> Iterator[str]:
+    """Yield the rows of a table as the names of a field and of the field around it."""
+    if not isinstance(table, Mapping):
+        return
+    for name, row in table.items():
+        yield f"{above}.{name}"
+        if row is not None and not isinstance(row, str) and row not in SHARED:
+            yield from rows_of(row, name)
+
+
+def test_it_has_no_row_for_a_field_that_no_schema_has() -> None:
+    known = set(OTHER_VERSIONS)
+    for name in NAMES:
+        top = {POD_SPEC: ["spec"], METADATA: ["metadata"]}.get(name, [])
+        for line in (LISTS / name / "fields.txt").read_text(encoding="utf-8").splitlines():
+            words = [*top, *(str(step) for step in steps_of(line.partition(" ")[0]) if step)]
+            words = [word for word in words if word != ANY_KEY]
+            known |= {".".join(pair) for pair in pairwise(words)}
+    tables = [kind.fields for kind in KINDS.values()]
+    tables += [table for format_ in FORMATS for table in format_.fields.values()]
+    rows = {row for table in [*tables, RUNTIME] for row in rows_of(table, "")}
+    rows |= {*rows_of(pod_fields.POD_SPEC, "spec"), *rows_of(metadata.METADATA, "metadata")}
+    assert sorted(row for row in rows - known if not row.startswith(".") and ALL not in row) == []
 
 
 @pytest.mark.lab

@@ -222,6 +222,7 @@ ROOMS = [
     pytest.param({"slots": 1}, {GPU: 8}, 1, id="a slot a pod where nodes have one"),
     pytest.param({"slots": 8}, {GPU: 4, "cpu": 3}, 4, id="a slot a GPU where nodes have several"),
     pytest.param({"slots": 8}, {"cpu": 3}, 1, id="a slot for a pod without GPUs"),
+    pytest.param({"slots": 8}, {f"{GPU}.4x0.5": 1}, 4, id="a slot for a share of a GPU"),
 ]
 
 
