@@ -63,7 +63,7 @@ def find_workload(manifests: Manifests) -> Workload | None:
     sets = kind.parse_sets(owner, manifests)
     _refuse_equal_names(owner, sets)
     for empty in (item for item in sets if not item.count):
-        empty.template.note("has no pods")
+        empty.template.note("is not placed, because it has no pods")
         for field in filter(None, (empty.template, empty.topology)):
             field.raw()
     sets = [item for item in sets if item.count]

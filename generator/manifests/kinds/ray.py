@@ -114,7 +114,7 @@ def _parse_cluster_spec(spec: Field, added: Sequence[Mapping[str, Any]] = ()) ->
     sets = [PodSet("head", 1, head, added=tuple(added), is_leading=True)]
     for index, row in enumerate(spec.get("workerGroupSpecs").items()):
         if row.get("suspend").raw() is True:
-            row.note("is suspended and has no pods")
+            row.note("is not placed, because it is suspended")
             row.raw()
             continue
         minimum = _parse_fewest(row)

@@ -86,7 +86,13 @@ def is_heard(case: str, path: Path) -> bool:
             return True
     assert isinstance(before, Translation)
     shown = ".".join(str(key) for key in path[1:] if isinstance(key, str))
-    return any(is_below(shown, row.path) for row in before.ignored)
+    return any(is_below(shown, row) for row in listed_in(before))
+
+
+def listed_in(found: Translation) -> list[str]:
+    """Return the paths of what had no effect, and of what is not placed."""
+    left_out = [note.path for note in found.notes if "is not placed" in note.text]
+    return [*(row.path for row in found.ignored), *left_out]
 
 
 def is_below(path: str, ignored: str) -> bool:
@@ -119,9 +125,7 @@ def test_it_lists_an_unknown_key_anywhere_in(case: str) -> None:
     documents = documents_of(case)
     before = outcome(documents)
     assert isinstance(before, Translation)
-    left_out = [note.path for note in before.notes if "is not placed" in note.text]
-    listed = [*(row.path for row in before.ignored), *left_out]
-    silent = []
+    listed, silent = listed_in(before), []
     for path in filter(None, mappings(documents)):
         changed = copy.deepcopy(documents)
         at(changed, path)["zzz"] = 5
