@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -24,6 +24,9 @@ from generator.cli.request_input import (
 )
 from generator.ingest.sources import Sources
 from generator.kube.access import ClusterAccess
+from generator.manifests.fields import Note
+from generator.manifests.ignored_fields import describe_doubt
+from generator.manifests.kinds.unlisted_resources import list_on_nodes
 from generator.objects.fabric import with_label_keys
 from generator.objects.inventory import Inventory, build_node_specs
 from generator.placement.cluster.nodes import RunningGang
@@ -72,9 +75,18 @@ def read_request(options: dict[str, Any]) -> LoadedRequest:
 
 def fit_to_inventory(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
     """Convert the request of another system to the units of the nodes; print the changes."""
-    fitted, notes = loaded.fit_to_nodes(inventory)
-    print_notes(notes)
-    return fitted
+    return _print_fit(*loaded.fit_to_nodes(inventory))
+
+
+def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:
+    """Leave out what a server does not count; print what that is."""
+    return _print_fit(*loaded.fit_to_server())
+
+
+def _print_fit(loaded: LoadedRequest, notes: Sequence[Note]) -> LoadedRequest:
+    print_ignored([describe_doubt(note) for note in notes if note.is_doubt])
+    print_notes([note for note in notes if not note.is_doubt])
+    return loaded
 
 
 def read_cluster_input(sources: Sources, tree: Path | None) -> ClusterInput:
@@ -136,6 +148,8 @@ def build_input_snapshot(
 ) -> Snapshot:
     """Return the cluster with its reserved nodes, and with all gangs that run.
 
+    Nodes also have what the request asks of them and no node list says, such as shares of a GPU.
+
     Args:
         cluster: the cluster.
         running: a file of running gangs.
@@ -146,9 +160,13 @@ def build_input_snapshot(
     gangs = read_running_gangs(running) if running else ()
     if own is not None:  # each of its pods counts once
         gangs = tuple(gang for gang in gangs if gang.gang != own.gang)
-    free = build_snapshot(
-        cluster.tree, build_node_specs(cluster.inventory, cluster.tree.nodes), gangs
+    names = {name for group in request.groups for name, _ in group.request}
+    nodes = list_on_nodes(
+        build_node_specs(cluster.inventory, cluster.tree.nodes),
+        names,
+        [*gangs, *cluster.nominated.values()],
     )
+    free = build_snapshot(cluster.tree, nodes, gangs)
     if own is not None:
         _note_unknown_nodes(own, free)
         free = with_counted(free, own) if cluster.counts_pods else with_running(free, own)

@@ -17,9 +17,15 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
-from generator.manifests.ignored_fields import IgnoredField, Relevance
+from generator.manifests.ignored_fields import IgnoredField, Relevance, describe_doubt
+from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory, parse_share_name
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
-from generator.manifests.resource_units import fit_running, fit_units
+from generator.manifests.resource_units import (
+    fit_running,
+    fit_units,
+    leave_out_ports,
+    list_pod_groups,
+)
 from generator.manifests.sbatch_options import (
     is_script,
     parse_script_notes,
@@ -83,10 +89,11 @@ class LoadedRequest(NamedTuple):
         spec, notes = fit_units(
             self.document["spec"], room, uses_whole_nodes=translation.uses_whole_nodes
         )
-        return self._replace(
-            document=self.document | {"spec": spec},
-            translation=replace(translation, running=fit_running(translation.running, room)),
-        ), notes
+        translation = replace(translation, running=fit_running(translation.running, room))
+        fitted = self._replace(translation=translation)
+        nodes = [node.spec for node in inventory.nodes] if inventory else []
+        doubts = doubt_unknown_memory(_list_resources(spec), nodes)
+        return _refit(fitted, spec, (*notes, *doubts))
 
     def build_running(self, request: PlacementRequest) -> tuple[RunningGang | None, RunningGang]:
         """Return the pods of the gang that the file says run, and all other pods of the file.
@@ -105,6 +112,37 @@ class LoadedRequest(NamedTuple):
         own = RunningGang(request.gang, tuple(rows[True]), request.priority)
         others = RunningGang(f"other pods of {self.source}", tuple(rows[False]), preemptible=False)
         return own if own.pods else None, others
+
+    def fit_to_server(self) -> tuple[LoadedRequest, tuple[Note, ...]]:
+        """Return the request without ports of the host, which a server does not count, and notes.
+
+        Raises:
+            ConfigError: pods take shares of GPUs, which a server does not count either.
+        """
+        if self.translation is None:
+            return self, ()
+        shares = sorted(filter(parse_share_name, _list_resources(self.document["spec"])))
+        if shares:
+            problem = "a server does not count shares of GPUs; give --tree or a source instead"
+            raise ConfigError(f"{self.source}: {', '.join(shares)}: {problem}")
+        return _refit(self, *leave_out_ports(self.document["spec"]))
+
+
+def _list_resources(spec: Mapping[str, Any]) -> set[str]:
+    """Return the resources that pods request."""
+    return {name for row in list_pod_groups(spec["groups"]) for name in row.get("request", ())}
+
+
+def _refit(
+    loaded: LoadedRequest, spec: dict[str, Any], notes: tuple[Note, ...]
+) -> tuple[LoadedRequest, tuple[Note, ...]]:
+    """Return the request with another spec; a doubt about it may matter."""
+    translation = loaded.translation
+    if translation is not None:
+        doubts = [describe_doubt(note) for note in notes if note.is_doubt]
+        translation = replace(translation, ignored=(*doubts, *translation.ignored))
+    document = loaded.document | {"spec": spec}
+    return loaded._replace(document=document, translation=translation), notes
 
 
 def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:
@@ -220,13 +258,18 @@ def print_ignored(ignored: Sequence[IgnoredField]) -> None:
     """Print on stderr which fields had no effect."""
     risky = [row for row in ignored if row.relevance is Relevance.POSSIBLE]
     for row in risky[:MAX_PROBLEMS_SHOWN]:
-        click.echo(f"ignored: {show(str(row), 300)}: {row.relevance.value}", err=True)
+        reason = show(row.reason or row.relevance.value, 300)
+        click.echo(f"ignored: {show(str(row), 300)}: {reason}", err=True)
     if len(risky) > MAX_PROBLEMS_SHOWN:
         click.echo(f"ignored: {len(risky) - MAX_PROBLEMS_SHOWN} more that may matter", err=True)
-    rest = [show(str(row), 300) for row in ignored if row.relevance is Relevance.NONE]
-    if rest:
-        names = list_some(rest, _MAX_NAMES_SHOWN)
-        click.echo(f"ignored, {Relevance.NONE.value}: {names}", err=True)
+    rest: dict[str, list[str]] = {}
+    for row in ignored:
+        if row.relevance is Relevance.NONE:
+            rest.setdefault(row.reason, []).append(show(str(row), 300))
+    for reason, rows in rest.items():
+        why = f": {reason}" if reason else ""
+        names = list_some(rows, _MAX_NAMES_SHOWN)
+        click.echo(f"ignored, {Relevance.NONE.value}: {names}{why}", err=True)
 
 
 def print_notes(notes: Sequence[Note]) -> None:

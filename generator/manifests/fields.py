@@ -1,14 +1,14 @@
 """`Field`: a value of a manifest with its path, which records whether it was read.
 
-The unread fields are the ignored fields, so the list of ignored fields always matches the code that
-reads fields.
+The unread fields are the ignored fields (`ignored_fields`), so the list of ignored fields always
+matches the code that reads fields.
 """
 
 from __future__ import annotations
 
 import re
 import reprlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from topology.model.errors import EXCERPT_CHARS, PlacementRequestError, show
@@ -28,6 +28,8 @@ class Note(NamedTuple):
 
     path: str
     text: str
+    is_doubt: bool = False
+    """Whether the system that the manifest is for may place the pods differently."""
 
     def __str__(self) -> str:
         """Return `path: text`."""
@@ -54,6 +56,12 @@ class Field:
         """
         found = Field({key: part.value for key, part in parts.items()}, self.path, self._notes)
         found._children.update(parts)
+        return found
+
+    def relist(self, items: Sequence[Field]) -> Field:
+        """Return a list of fields, as `regroup` returns a mapping."""
+        found = Field([item.value for item in items], self.path, self._notes)
+        found._children.update(enumerate(items))
         return found
 
     @property
@@ -142,26 +150,48 @@ class Field:
         """Add a note about this field for the user."""
         self._notes.append(Note(self.path, text))
 
+    def doubt(self, text: str) -> None:
+        """Say why this field may place the pods differently, although it was read."""
+        self._notes.append(Note(self.path, text, is_doubt=True))
+
     def build_error(self, problem: str) -> PlacementRequestError:
         """Return the error for an invalid value."""
         return PlacementRequestError(
             self.path.removesuffix(ROOT), f"{problem}, got {show(repr(self.value))}"
         )
 
-    def find_unread(self) -> Iterator[str]:
-        """Yield the paths of unread values, the topmost of each branch, in document order."""
-        if self._is_read:
-            return
-        if not self._children:
-            if not _is_blank(self.value):
-                yield self.path
-            return
+    @property
+    def is_read(self) -> bool:
+        """Whether the whole value was read."""
+        return self._is_read
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether the value is empty at every depth."""
+        pending = [self.value]
+        while pending:
+            item = pending.pop()
+            if isinstance(item, dict):
+                pending.extend(item.values())
+            elif isinstance(item, list):
+                pending.extend(item)
+            elif item not in (None, ""):
+                return False
+        return True
+
+    @property
+    def is_entered(self) -> bool:
+        """Whether a part of the value was looked up."""
+        return bool(self._children)
+
+    def parts(self) -> Iterator[tuple[str | int, Field]]:
+        """Yield (key or index, field) of a mapping or a list, in document order."""
         if isinstance(self.value, dict):
             for key in self.value:
-                yield from self._child(key).find_unread()
+                yield key, self._child(key)
         elif isinstance(self.value, list):
             for index, value in enumerate(self.value):
-                yield from self._index(index, value).find_unread()
+                yield index, self._index(index, value)
 
     def _mapping(self) -> dict[str, object]:
         if self.value is None:
@@ -182,17 +212,3 @@ class Field:
         if index not in self._children:
             self._children[index] = Field(value, f"{self.path}[{index}]", self._notes)
         return self._children[index]
-
-
-def _is_blank(value: object) -> bool:
-    """Return whether a value is empty at every depth."""
-    pending = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            pending.extend(item.values())
-        elif isinstance(item, list):
-            pending.extend(item)
-        elif item not in (None, ""):
-            return False
-    return True

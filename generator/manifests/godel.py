@@ -9,17 +9,25 @@ from typing import Any, Final
 
 from generator.manifests.fields import Field
 from generator.manifests.gang_pods.node_constraints import join_terms, parse_node_selector
+from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.metadata import METADATA, STATUS
 from generator.manifests.objects import Manifests
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import LevelNames, join_tiers
-from generator.manifests.workloads import find_workload, group_pods
+from generator.manifests.workloads import describe_missing, find_workload, group_pods
 from generator.placement.presets import Preset
-from topology.model.errors import PlacementRequestError
 
 GROUP: Final = "scheduling.godel.kubewharf.io"
 _POD_GROUP_LABEL: Final = "godel.bytedance.com/pod-group-name"
 _RESOURCES: Final = {"GPU": "nvidia.com/gpu", "CPU": "cpu", "Memory": "memory"}
+FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
+    (GROUP, "PodGroup"): {
+        "metadata": METADATA,
+        "status": STATUS,
+        "spec": {"scheduleTimeoutSeconds": "says when the scheduler gives up"},
+    }
+}
 _DIMENSIONS: Final = frozenset({"Capacity", "Available"})
 _ORDERS: Final = frozenset({"Ascending", "Descending"})
 
@@ -37,7 +45,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     """
     group = find_only_group(manifests, GROUP)
     if group is None:
-        raise PlacementRequestError("the file", "expected a PodGroup")
+        raise describe_missing(manifests, "a PodGroup")
     workload = find_workload(manifests)
     pods = find_group_pods(manifests, group, _POD_GROUP_LABEL)
     sets = workload.sets if workload else group_pods(pods, lambda _: "")

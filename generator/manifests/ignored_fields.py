@@ -1,37 +1,25 @@
-"""The fields that had no effect, and whether they may matter for the answer."""
+"""The fields that had no effect, and whether they may matter for the answer.
+
+A field is without effect only if the table of its kind says so, with the reason. Any other field
+that no reader read may matter.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from generator.manifests.fields import ROOT
+from generator.manifests.fields import ROOT, Field, Note
 
-_ELSEWHERE: Final = re.compile(
-    r"(?:^|\.)(?:"
-    r"metadata(?!\.annotations|\.labels)|status|"
-    r"activeDeadlineSeconds|args|automountServiceAccountToken|backoffLimit|backoffLimitPerIndex|"
-    r"cleanPodPolicy|cliqueStartupType|command|completionMode|completions|controllerRef|coordinator|dependsOn|disruptionMode|dnsConfig|dnsPolicy|"
-    r"elasticPolicy|enableServiceLinks|env|envFrom|failurePolicy|hostAliases|hostIPC|hostNetwork|"
-    r"hostPID|hostname|image|imagePullPolicy|imagePullSecrets|initializer|labels|lifecycle|livenessProbe|"
-    r"managedBy|manualSelector|maxFailedIndexes|maxRetry|minSuccess|mpiImplementation|network|"
-    r"nprocPerNode|numProcPerNode|plugins|podFailurePolicy|podReplacementPolicy|policies|ports|"
-    r"podGroupTemplateRef|preemptibility|priorityClassSource|queue|queueName|readinessProbe|restartPolicy|runtimeRef|"
-    r"headlessServiceConfig|rollingUpdate|runLauncherAsWorker|runPolicy|roleName|runtimeClassName|scheduleTimeoutSeconds|schedulerName|"
-    r"schedulingPolicy|securityContext|selector|serviceAccount|serviceAccountName|serviceName|"
-    r"setHostnameAsFQDN|shareProcessNamespace|slotsPerWorker|sshAuthMountPath|scaleConfig|startsAfter|startupPolicy|"
-    r"startupProbe|stdin|subdomain|successPolicy|suspend|terminationGracePeriodSeconds|"
-    r"terminationDelay|updateStrategy|terminationMessagePath|terminationMessagePolicy|torch|ttlSecondsAfterFinished|tty|volumeClaims|"
-    r"volumeDevices|volumeMounts|volumes|workingDir|workloadRef"
-    r")(?:$|[.\[])"
-)
-_SCHEDULERS: Final = re.compile(
-    r"\['[^']*(?:godel|kai\.scheduler|koordinator\.sh|kueue\.x-k8s\.io/pod|volcano\.sh|"
-    r"exclusive-topology)[^']*'\]\Z"
-)
-_UNCHANGING: Final = re.compile(r"\['[^']*(?:queue-name|queue|priority-class|managed)'\]\Z")
+Row: TypeAlias = "str | FieldTable | None"
+"""Of one field: why it is without effect, or the table of its own fields; None: it may matter."""
+FieldTable: TypeAlias = Mapping[str, Row] | Callable[[str, Field], Row]
+"""The rows of fields by name; a field without a row may matter.
+
+A table that depends on more than names is a function of the name and the field."""
+ALL: Final = "*"
+"""The row of every name without one of its own."""
 
 
 class Relevance(StrEnum):
@@ -48,6 +36,8 @@ class IgnoredField(NamedTuple):
     relevance: Relevance
     num_objects: int = 1
     """Number of objects with the field; `path` is that of the first object."""
+    reason: str = ""
+    """Why it has no effect on placement, or why it may."""
 
     def __str__(self) -> str:
         """Return the path, and the number of further objects with the field."""
@@ -58,25 +48,55 @@ class IgnoredField(NamedTuple):
         )
 
 
-def classify_ignored(paths: Iterable[str]) -> tuple[IgnoredField, ...]:
-    """Return the ignored fields with their relevance; those that may matter come first.
+def collect_ignored(rows: Iterable[IgnoredField]) -> tuple[IgnoredField, ...]:
+    """Return ignored fields; those that may matter come first.
 
     The same field of several objects, for example pods, is one row.
     """
-    rows: dict[str, tuple[str, int]] = {}
-    for path in paths:
-        inner = path.partition(ROOT)[2]
-        first, num = rows.get(inner, (path, 0))
-        rows[inner] = (first, num + 1)
-    ignored = [IgnoredField(first, _classify_path(first), num) for first, num in rows.values()]
-    return tuple(sorted(ignored, key=lambda row: row.relevance is Relevance.NONE))
+    found: dict[str, IgnoredField] = {}
+    for row in rows:
+        key = row.path.partition(ROOT)[2] or row.path
+        known = found.setdefault(key, row)
+        if known is not row:
+            found[key] = known._replace(num_objects=known.num_objects + 1)
+    return tuple(sorted(found.values(), key=lambda row: row.relevance is Relevance.NONE))
 
 
-def _classify_path(path: str) -> Relevance:
-    inner = path.partition(ROOT)[2]
-    is_metadata = "metadata.annotations" in inner or "metadata.labels" in inner
-    if is_metadata:
-        matters = bool(_SCHEDULERS.search(inner)) and not _UNCHANGING.search(inner)
+def describe_doubt(note: Note) -> IgnoredField:
+    """Return the row of a field that was read, but not as its system reads it."""
+    return IgnoredField(note.path.removesuffix(ROOT), Relevance.POSSIBLE, reason=note.text)
+
+
+def find_ignored(field: Field, row: Row) -> Iterator[IgnoredField]:
+    """Yield the unread parts of a field, the topmost of each branch, in document order.
+
+    Args:
+        field: with all that readers have read of it.
+        row: its row in the table of its kind.
+    """
+    if field.is_read or field.is_blank:
+        return
+    is_entered, reason = field.is_entered, row if isinstance(row, str) else ""
+    has_table = row is not None and not isinstance(row, str)
+    if not (is_entered or has_table) or not isinstance(field.value, dict | list):
+        relevance = Relevance.NONE if reason else Relevance.POSSIBLE
+        yield IgnoredField(field.path.removesuffix(ROOT), relevance, reason=reason)
+        return
+    rows = [
+        inner
+        for key, part in field.parts()
+        for inner in find_ignored(part, _find_row(row, key, part))
+    ]
+    if is_entered or len({inner.reason for inner in rows}) > 1:
+        yield from rows
     else:
-        matters = not _ELSEWHERE.search(inner)
-    return Relevance.POSSIBLE if matters else Relevance.NONE
+        yield IgnoredField(field.path, rows[0].relevance, reason=rows[0].reason)
+
+
+def _find_row(row: Row, key: str | int, field: Field) -> Row:
+    """Return the row of a part; the items of a list have the row of the list."""
+    if row is None or isinstance(row, str):
+        return row
+    if isinstance(key, int):
+        return None if isinstance(field.value, list) else row
+    return row(key, field) if callable(row) else row.get(key, row.get(ALL))

@@ -6,20 +6,51 @@ Source: kai-scheduler/KAI-Scheduler, pkg/apis/scheduling/v2alpha2 and its topolo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import Field
-from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
+from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.apps import bound_each_pod
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
+from generator.manifests.kinds.ray import GROUP as RAY
+from generator.manifests.kinds.ray import find_fewest
+from generator.manifests.objects import KubeObject, Manifests, has_key_prefix, names_scheduler
 from generator.manifests.pod_groups import find_group_pods, find_only_group
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import PodSet, find_workload, group_pods
+from generator.manifests.workloads import (
+    describe_missing,
+    find_workload,
+    group_pods,
+    mark_equal_annotations,
+)
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
 GROUP: Final = "scheduling.run.ai"
 PREFIX: Final = "kai.scheduler/"
 _SUBGROUP: Final = f"{PREFIX}subgroup-name"
-_SCHEDULER: Final = "kai-scheduler"
+_MIN_MEMBER: Final = f"{PREFIX}batch-min-member"
+_SCHEDULERS: Final = frozenset({"kai-scheduler", "runai-scheduler"})
+FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
+    (GROUP, "PodGroup"): {
+        "metadata": METADATA,
+        "status": STATUS,
+        "spec": {
+            "backoffLimit": "is not read by KAI",
+            "completions": "is not read by KAI",
+            "markUnschedulable": "says how a failure is reported",
+            "parallelism": "is not read by KAI",
+            "preemptibility": "says when running pods are evicted",
+            "preemptionDelay": "says when the pods start, not where",
+            "queue": "chooses a quota; the answer is for the nodes that you give",
+            "schedulingBackoff": "says how a failure is reported",
+            "stalenessGracePeriod": "says when running pods are evicted",
+        },
+    }
+}
+"""A class of priority may matter."""
 
 
 def is_present(manifests: Manifests) -> bool:
@@ -27,8 +58,7 @@ def is_present(manifests: Manifests) -> bool:
     return any(
         object_.group == GROUP
         or has_key_prefix(object_.field.value, PREFIX)
-        or object_.spec.get("schedulerName").value == _SCHEDULER
-        or object_.spec.get("template", "spec", "schedulerName").value == _SCHEDULER
+        or names_scheduler(object_.field.value, _SCHEDULERS)
         for object_ in manifests.objects
         if isinstance(object_.spec.value, dict) and object_.kind != "Topology"
     )
@@ -50,24 +80,73 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
     levels = manifests.levels
     if workload is None:
         if not manifests.pods:
-            raise PlacementRequestError("the file", "expected a workload, a PodGroup or pods")
+            raise describe_missing(manifests, "a workload, a PodGroup or pods")
         first = manifests.pods[0]
+        mark_equal_annotations(manifests.pods, PREFIX)
         sets = group_pods(manifests.pods, _find_subgroup)
         groups = [pod_set.render_group() for pod_set in sets]
-        return _parse_annotated(first, levels) | {"gang": first.name, "groups": groups}
+        spec = {"gang": first.name, "priority": Workload(first, sets).priority, "groups": groups}
+        return _parse_annotated(first.annotations, levels) | spec
+    gang = replace(workload, sets=tuple(row for row in workload.sets if not row.joins_later))
     groups = [
-        pod_set.render_group() | _parse_segments(pod_set, levels) for pod_set in workload.sets
+        pods.render_group() | _parse_set_tiers(gang.owner, pods, levels) for pods in gang.sets
     ]
-    tiers = _parse_annotated(workload.owner, levels)
-    return tiers | {
-        "gang": workload.owner.name,
-        "priority": workload.priority,
-        "groups": groups,
-    }
+    spec = {"gang": gang.owner.name, "priority": gang.priority, "groups": groups}
+    tiers = _parse_annotated(gang.owner.annotations, levels)
+    alone = bound_each_pod(gang.owner, tiers)
+    if alone is not None:
+        return spec | {"groups": [row | alone for row in groups]}
+    return tiers | spec | _parse_minimum(gang, groups)
 
 
-def _parse_annotated(owner: KubeObject, levels: LevelNames) -> dict[str, Any]:
-    annotations = owner.annotations
+def _parse_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Set the minimums of the groups; return that of the gang.
+
+    Source: pkg/podgrouper, the plugins for jobs, jobset, kubeflow and ray.
+    """
+    field = gang.owner.annotations.get(_MIN_MEMBER)
+    if gang.owner.kind == "JobSet":
+        return _parse_job_set_minimum(gang, groups, field)
+    if gang.owner.group == RAY:
+        fewest = find_fewest(gang.owner)
+        gang = replace(
+            gang, sets=tuple(replace(row, least=fewest.get(row.name)) for row in gang.sets)
+        )
+    elif (gang.owner.group, gang.owner.kind) == ("batch", "Job"):
+        count = field.integer_from_text()
+        if count is not None:
+            gang = replace(gang, least=Minimum(count, field))
+        else:
+            field.note("without it KAI starts each pod as it fits; the answer is for all pods")
+    return gang.apply_minimum(groups)
+
+
+def _parse_job_set_minimum(
+    gang: Workload, groups: Sequence[dict[str, Any]], field: Field
+) -> dict[str, Any]:
+    """Return the groups of which as many must be complete as the annotation says."""
+    for row, pods in zip(groups, gang.sets, strict=True):
+        least = (pods.job_annotations or pods.annotations).get(_MIN_MEMBER).integer_from_text()
+        if least is not None and pods.replica_size:
+            row["min"] = pods.count // pods.replica_size * min(least, pods.replica_size)
+    count = field.integer_from_text()
+    if count is None or count >= len(groups):
+        return {}
+    return {"groups": [{"name": gang.owner.name, "children": list(groups), "min": count}]}
+
+
+def _parse_set_tiers(owner: KubeObject, pods: PodSet, levels: LevelNames) -> dict[str, Any]:
+    """Return the tiers of one set: of each of its jobs, of a group of Ray, or of segments."""
+    if owner.group == RAY:
+        return _parse_annotated(pods.annotations, levels)
+    if pods.job_annotations is not None and pods.replica_size:
+        tiers = _parse_annotated(pods.job_annotations, levels)
+        if "required" in tiers:
+            return {"slices": [{"size": pods.replica_size, "tier": tiers["required"]}]}
+    return _parse_segments(pods, levels)
+
+
+def _parse_annotated(annotations: Field, levels: LevelNames) -> dict[str, Any]:
     annotations.get(f"{PREFIX}topology").text()
     required = levels.find_tier(annotations.get(f"{PREFIX}topology-required-placement"))
     preferred = levels.find_tier(annotations.get(f"{PREFIX}topology-preferred-placement"))
@@ -96,12 +175,14 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
     sets = _find_pod_sets(group, manifests)
     spec, levels = group.spec, manifests.levels
     rows = spec.get("subGroups").items()
-    request_spec = _parse_constraint(spec.get("topologyConstraint"), levels) | {"gang": group.name}
+    request_spec = _parse_constraint(spec.get("topologyConstraint"), levels) | {
+        "gang": group.name,
+        "priority": Workload(group, sets).priority,
+    }
     if rows:
-        return request_spec | {
-            "groups": _build_group_tree(rows, {pod_set.name: pod_set for pod_set in sets}, levels)
-        }
-    minimum = spec.get("minMember").integer(sum(pod_set.count for pod_set in sets) or 1, minimum=1)
+        groups = _build_group_tree(rows, {pod_set.name: pod_set for pod_set in sets}, levels)
+        return request_spec | {"groups": _require_subgroups(group, groups)}
+    minimum = spec.get("minMember").integer(sum(pod_set.count for pod_set in sets) or 1)
     groups = [pod_set.render_group() for pod_set in sets]
     if not groups:
         group.field.note("the file has none of its pods, so their resource requests are unknown")
@@ -116,9 +197,20 @@ def _parse_pod_group(group: KubeObject, manifests: Manifests) -> dict[str, Any]:
     }
 
 
+def _require_subgroups(group: KubeObject, groups: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the subgroups at the top, of which some may be left out."""
+    if group.spec.get("minMember").optional_integer() is not None:
+        group.spec.get("minMember").note("KAI reads the minimums of the subgroups instead")
+    count = group.spec.get("minSubGroup").integer(len(groups))
+    if count >= len(groups):
+        return groups
+    return [{"name": group.name, "children": groups, "min": count}]
+
+
 def _find_pod_sets(group: KubeObject, manifests: Manifests) -> tuple[PodSet, ...]:
     workload = find_workload(manifests)
     if workload is not None:
+        workload.note_unused_minimum("the PodGroup says the minimum of the gang")
         return workload.sets
     pods = find_group_pods(manifests, group, "pod-group-name")
     return group_pods(pods, _find_subgroup)
@@ -152,6 +244,11 @@ def _build_group_tree(
     for name, parent in zip(names, parents, strict=True):
         if parent:
             children_of[parent].setdefault("children", []).append(children_of[name])
+    for name, row in zip(names, rows, strict=True):
+        children = children_of[name].get("children", ())
+        if children:
+            least = row.get("minSubGroup").integer(len(children))
+            children_of[name]["min"] = min(least, len(children))
     unknown = sorted(sets.keys() - children_of.keys())
     if unknown:
         raise PlacementRequestError(
@@ -177,6 +274,7 @@ def _build_subgroup(
     minimum_field = row.get("minMember")
     if name in sets:
         group = sets[name].render_group()
-        return group | {"min": min(minimum_field.integer(group["count"]), group["count"])} | tiers
+        least = max(minimum_field.integer(group["count"]), 1)
+        return group | {"min": min(least, group["count"])} | tiers
     minimum_field.note("the file has none of its pods, so their resource requests are unknown")
     return {"name": name, "count": minimum_field.integer(1, minimum=1)} | tiers

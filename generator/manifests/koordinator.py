@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.ignored_fields import FieldTable, Relevance, find_ignored
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_sets import PodSet, Workload
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
-from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import LevelNames, join_tiers
-from generator.manifests.workloads import PodSet, find_workload, group_pods
+from generator.manifests.workloads import (
+    describe_missing,
+    find_workload,
+    group_pods,
+    mark_equal_annotations,
+)
 from generator.placement.presets import Preset
-from topology.model.errors import PlacementRequestError
 from topology.model.ids import natural_key
 
 GROUP: Final = "scheduling.sigs.k8s.io"
@@ -25,6 +31,16 @@ _SPEC: Final = f"{PREFIX}network-topology-spec"
 _RANK: Final = f"{PREFIX}network-topology-index"
 _MEMBER: Final = "pod-group.scheduling.sigs.k8s.io"
 _LAST_RANK: Final = 1 << 62
+FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
+    (GROUP, "PodGroup"): {
+        "metadata": METADATA,
+        "status": STATUS,
+        "spec": {
+            "minResources": "says when the pods start, not where",
+            "scheduleTimeoutSeconds": "says when the scheduler gives up",
+        },
+    }
+}
 
 
 def is_present(manifests: Manifests) -> bool:
@@ -51,24 +67,25 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
         pods = find_group_pods(manifests, group, _MEMBER) if group else manifests.pods
         ranked = sorted(pods, key=_build_rank_key)
         sets = group_pods(ranked, lambda _: "")
-        owner = group or _find_first_pod(ranked)
+        owner = group or _find_first_pod(ranked, manifests)
         annotations = owner.annotations
-    spec = {"preset": Preset.KOORDINATOR.value, "gang": _find_gang_name(owner)}
+        mark_equal_annotations(ranked, PREFIX)
+    names = [keys.get(f"{PREFIX}name").text() for keys in (annotations, owner.annotations)]
+    name = next(filter(None, names), owner.name)
     tiers, multiples = _parse_gather_strategy(annotations.get(_SPEC), manifests.levels)
     groups = _build_groups(owner, sets)
     if multiples:
         groups = [row | {"multiple_of": multiples} for row in groups]
-    return spec | tiers | _parse_minimum(owner, groups, sets)
+    _check_total(annotations.get(f"{PREFIX}total-number"), sum(row["count"] for row in groups))
+    spec = {"preset": Preset.KOORDINATOR.value, "gang": name} | tiers
+    gang = workload or Workload(owner, tuple(sets))
+    return spec | {"priority": gang.priority} | _build_gang(owner, annotations, gang, groups)
 
 
-def _find_first_pod(pods: Sequence[KubeObject]) -> KubeObject:
+def _find_first_pod(pods: Sequence[KubeObject], manifests: Manifests) -> KubeObject:
     if not pods:
-        raise PlacementRequestError("the file", "expected a PodGroup, a workload or pods")
+        raise describe_missing(manifests, "a PodGroup, a workload or pods")
     return pods[0]
-
-
-def _find_gang_name(owner: KubeObject) -> str:
-    return owner.annotations.get(f"{PREFIX}name").text(owner.name)
 
 
 def _build_rank_key(pod: KubeObject) -> tuple[int, tuple[tuple[int, int, str], ...]]:
@@ -85,23 +102,29 @@ def _build_groups(owner: KubeObject, sets: Sequence[PodSet]) -> list[dict[str, A
     return [{"name": "pods", "count": owner.spec.get("minMember").integer(1, minimum=1)}]
 
 
-def _parse_minimum(
-    owner: KubeObject, groups: list[dict[str, Any]], sets: Sequence[PodSet]
+def _check_total(total: Field, listed: int) -> None:
+    """Report pods that the gang waits for and that the file does not have."""
+    count = total.integer_from_text()
+    if count is not None and count > listed:
+        total.doubt(f"the file has {listed} of its pods, which are placed")
+
+
+def _build_gang(
+    owner: KubeObject, annotations: Field, gang: Workload, groups: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    priority = max((parse_priority(pod_set.template) for pod_set in sets), default=0)
+    """Return the groups with the minimum of the gang."""
     minimum = owner.spec.get("minMember").optional_integer() if owner.kind == "PodGroup" else None
     if minimum is None:
-        minimum = owner.annotations.get(f"{PREFIX}min-available").integer_from_text()
-    spec: dict[str, Any] = {"priority": priority, "groups": groups}
+        minimum = annotations.get(f"{PREFIX}min-available").integer_from_text()
+    if minimum is None:
+        return {"groups": groups} | (gang.apply_minimum(groups) if gang.sets else {})
+    gang.note_unused_minimum("Koordinator reads the minimum of the gang")
     total = sum(row["count"] for row in groups)
-    if minimum is None or minimum >= total:
-        return spec
+    if minimum >= total:
+        return {"groups": groups}
     if len(groups) == 1:
-        groups[0]["min"] = minimum
-        return spec
-    for row in groups:
-        row["min"] = 0
-    return spec | {"min": minimum}
+        return {"groups": [groups[0] | {"min": minimum}]}
+    return {"groups": [row | {"min": 0} for row in groups], "min": minimum}
 
 
 def _parse_gather_strategy(
@@ -135,7 +158,7 @@ def _parse_strategies(field: Field) -> list[Field]:
         raise field.build_error("expected an object in JSON") from error
     inner = Field(decoded, field.path, field.notes)
     rows = inner.get("gatherStrategy").items()
-    for path in inner.find_unread():
-        if not path.startswith(f"{inner.path}.gatherStrategy"):
-            inner.note(f"{path} is not understood")
+    for row in find_ignored(inner, {"gatherStrategy": "is read below"}):
+        if row.relevance is Relevance.POSSIBLE:
+            inner.doubt(f"{row.path} is not understood")
     return rows

@@ -3,8 +3,8 @@
 A group names one label key, whose value all of its pods share; groups nest (CompositePodGroup, and
 the templates of a Workload).
 
-Source: k8s.io/api v0.36.3 (scheduling.k8s.io/v1alpha2) and v0.37.0 (v1alpha3, v1beta1, and
-`scheduling` of a Job).
+Source: k8s.io/api v0.35.0 (scheduling.k8s.io/v1alpha1, `podGroups` of a Workload), v0.36.3
+(v1alpha2) and v0.37.0 (v1alpha3, v1beta1, and `scheduling` of a Job).
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.ignored_fields import FieldTable, Row
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_sets import PodSet
 from generator.manifests.objects import KubeObject, Manifests
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import PodSet, find_workload, group_pods
+from generator.manifests.workloads import find_workload, group_pods
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -23,6 +26,33 @@ GROUP: Final = "scheduling.k8s.io"
 _KINDS: Final = ("PodGroup", "CompositePodGroup", "Workload")
 _MAX_DEPTH: Final = 8
 """Kubernetes allows four levels."""
+_EVICTED: Final = "says which pods are evicted together"
+_OWNER: Final = "says which object the group is made for"
+_TEMPLATE_FIELDS: Final[dict[str, Row]] = {"disruptionMode": _EVICTED}
+_GROUP_FIELDS: Final[dict[str, Row]] = {
+    **_TEMPLATE_FIELDS,
+    "podGroupTemplateRef": _OWNER,
+    "workloadRef": _OWNER,
+}
+"""Claims of devices, and classes of priority, may matter."""
+
+
+def _list_template_fields(depth: int = _MAX_DEPTH) -> dict[str, Row]:
+    if not depth:
+        return {}
+    inner = _list_template_fields(depth - 1)
+    composite = {"compositePodGroupTemplates": inner, "podGroupTemplates": _TEMPLATE_FIELDS}
+    return {**_TEMPLATE_FIELDS, **composite}
+
+
+FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
+    (GROUP, "PodGroup"): {"metadata": METADATA, "spec": _GROUP_FIELDS, "status": STATUS},
+    (GROUP, "CompositePodGroup"): {"metadata": METADATA, "spec": _GROUP_FIELDS, "status": STATUS},
+    (GROUP, "Workload"): {
+        "metadata": METADATA,
+        "spec": {**_list_template_fields(), "controllerRef": _OWNER},
+    },
+}
 
 
 def is_present(manifests: Manifests) -> bool:
@@ -138,6 +168,8 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
         problem = f"the file has {len(workloads)} Workloads, but one is placed at a time"
         raise PlacementRequestError(workloads[1].title, problem)
     (workload,) = workloads
+    if workload.spec.get("podGroups").exists:
+        return _parse_pod_groups(workload, manifests)
     owner = find_workload(manifests)
     sets = {row.name: row for row in (owner.sets if owner else ())}
     spec, levels = workload.spec, manifests.levels
@@ -155,6 +187,51 @@ def _parse_workload(manifests: Manifests) -> dict[str, Any]:
         raise spec.get("podGroupTemplates").build_error("expected at least one template")
     problem = "each template is a separate gang; the file has several, but one is placed at a time"
     raise spec.get("podGroupTemplates").build_error(problem)
+
+
+def _parse_pod_groups(workload: KubeObject, manifests: Manifests) -> dict[str, Any]:
+    """Return the only gang of a Workload of Kubernetes 1.35: one of its groups.
+
+    A group is a gang for each replica key of its pods.
+    """
+    rows = workload.spec.get("podGroups")
+    groups = {row.get("name").text(): row for row in rows.items()}
+    members = _find_members(manifests, tuple(groups))
+    gangs = [name for name, _ in members] or [
+        name for name, row in groups.items() if row.get("policy", "gang").exists
+    ]
+    if len(gangs) != 1 or gangs[0] not in groups:
+        problem = (
+            f"the file has {len(gangs)} gangs, but one is placed at a time: in v1alpha1 of"
+            f" Kubernetes 1.35, each replica of a group is a gang ({', '.join(map(show, gangs))})"
+        )
+        raise PlacementRequestError(rows.path, problem)
+    for name, row in groups.items():
+        if name != gangs[0]:
+            row.raw()
+            row.note("is no gang of pods in the file, and is not placed")
+    leaf = groups[gangs[0]]
+    spec = leaf.regroup(schedulingPolicy=leaf.get("policy"))
+    sets = members[0][1] if members else ()
+    return _build_job_spec(workload.name, spec, sets, manifests.levels)
+
+
+def _find_members(
+    manifests: Manifests, names: Sequence[str]
+) -> list[tuple[str, tuple[PodSet, ...]]]:
+    """Return (group, its pods) of each replica of a group; pods need not name the only group."""
+    workload, only = find_workload(manifests), names[0] if len(names) == 1 else ""
+    found: dict[tuple[str, str], list[Any]] = {}
+    for item in workload.sets if workload else manifests.pods:
+        pod = item.template if isinstance(item, PodSet) else item.field
+        reference = pod.get("spec", "workloadRef")
+        reference.get("name").text()
+        key = reference.get("podGroupReplicaKey").text()
+        found.setdefault((reference.get("podGroup").text(only), key), []).append(item)
+    return [
+        (name, tuple(rows) if workload else group_pods(rows, lambda _: ""))
+        for (name, _), rows in found.items()
+    ]
 
 
 def _build_templates(

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
-from generator.manifests.exclusive_topology import add_exclusive_tiers
-from generator.manifests.fields import Field
+from generator.manifests.fields import MAX_INTEGER, Field
 from generator.manifests.gang_pods.running_pods import keep_members
+from generator.manifests.kinds.apps import bound_each_pod
+from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
+from generator.manifests.kinds.pod_sets import PodSet, Workload
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
+from generator.manifests.workloads import (
+    describe_missing,
+    find_workload,
+    group_pods,
+    mark_equal_annotations,
+)
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -67,47 +75,72 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     workload = find_workload(manifests) or _find_pod_group(manifests)
     groups = []
     for pods in workload.sets:
-        row = pods.render_group() | _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
-        minimum = workload.owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
-        if minimum is not None:
-            row["min"] = min(minimum, pods.count)
+        tiers = _parse_tiers(_TopologyAnnotations(pods, manifests.levels))
+        alone = bound_each_pod(workload.owner, tiers)
+        row = pods.render_group() | (tiers if alone is None else alone)
+        row |= _parse_minimum(workload.owner, pods)
         _allow_partial_slice(row)
         _note_other_annotations(pods.annotations)
         groups.append(row)
+    if workload.owner.group != _GROUP_OF_WORKLOADS:
+        workload.note_unused_minimum("Kueue does not read it and admits all pods together")
     _link_leaders(workload.sets, groups)
     spec = {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
-        "priority": workload.priority,
+        "priority": _find_priority(workload),
         "groups": groups,
     }
     return add_exclusive_tiers(spec, workload, manifests.levels)
 
 
+def _find_priority(workload: Workload) -> int:
+    """Return the priority that Kueue has found for a Workload, else that of its pods."""
+    number = None
+    if workload.owner.group == _GROUP_OF_WORKLOADS:
+        number = workload.owner.spec.get("priority").optional_integer(minimum=-MAX_INTEGER)
+    return workload.priority if number is None else number
+
+
+def _parse_minimum(owner: KubeObject, pods: PodSet) -> dict[str, int]:
+    """Return the fewest pods of a set, if Kueue may admit a part of them."""
+    if owner.group == _GROUP_OF_WORKLOADS:
+        least = None if pods.least is None else pods.least.num_pods
+    elif (owner.group, owner.kind) == ("batch", "Job"):
+        least = owner.annotations.get(PREFIX + _MIN_PARALLELISM).integer_from_text()
+    else:
+        least = None
+    return {} if least is None else {"min": min(least, pods.count)}
+
+
 def _find_pod_group(manifests: Manifests) -> Workload:
     """Return the pods of one group, ordered by rank."""
     if not manifests.pods:
-        problem = "expected a workload that Kueue supports, or pods of a group"
-        raise PlacementRequestError("the file", problem)
+        raise describe_missing(manifests, "a workload, or pods of one group")
     pods = sorted(keep_members(manifests.pods, _find_group_name), key=_parse_rank)
-    for pod in pods[1:]:
-        _mark_equal_as_read(pods[0].annotations, pod.annotations)
-    total = pods[0].annotations.get(PREFIX + "pod-group-total-count")
-    if (total.integer_from_text() or len(pods)) != len(pods):
-        total.note(f"the file has {len(pods)} of its pods, which are placed")
+    mark_equal_annotations(pods, PREFIX)
     owner = KubeObject("", "Pod", _find_group_name(pods[0]) or pods[0].name, pods[0].field)
-    return Workload(owner, group_pods(pods, lambda _: ""))
+    return Workload(owner, _complete_group(owner, group_pods(pods, lambda _: "")))
+
+
+def _complete_group(owner: KubeObject, sets: tuple[PodSet, ...]) -> tuple[PodSet, ...]:
+    """Return the pods of a group; with fast admission, the missing ones are like the first."""
+    total = owner.annotations.get(PREFIX + "pod-group-total-count")
+    is_fast = owner.annotations.get(PREFIX + "pod-group-fast-admission").raw() == "true"
+    listed = sum(pods.count for pods in sets)
+    count = total.integer_from_text() or listed
+    if count == listed:
+        return sets
+    if count > listed and is_fast and len(sets) == 1:
+        total.note(f"the file has {listed} of its pods; the others are like the first")
+        return (replace(sets[0], count=count),)
+    problem = f"the file has {listed} of its pods, which are placed"
+    (total.doubt if count > listed else total.note)(problem)
+    return sets
 
 
 def _find_group_name(pod: KubeObject) -> str:
     return pod.labels.get(PREFIX + "pod-group-name").text()
-
-
-def _mark_equal_as_read(first: Field, other: Field) -> None:
-    """Mark another pod's annotations as read if they equal those of the first pod."""
-    for key, field in other.entries():
-        if key.startswith(PREFIX) and field.value == first.get(key).value:
-            field.raw()
 
 
 def _parse_rank(pod: KubeObject) -> int:
@@ -231,6 +264,8 @@ def _link_leaders(sets: Sequence[PodSet], groups: Sequence[dict[str, Any]]) -> N
     for name, members in members_by_group.items():
         field = _TopologyAnnotations(sets[members[0]], LevelNames()).get(_GROUP)
         singles = [index for index in members if sets[index].count == 1]
+        if len(members) == len(singles) == 1:
+            continue  # a leader whose workers are none
         if len(members) != 2 or not singles:  # noqa: PLR2004 - a leader and its workers
             problem = f"expected two sets in group {name}, one of them of one pod"
             raise PlacementRequestError(field.path, problem)

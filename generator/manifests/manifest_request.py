@@ -6,7 +6,7 @@ Lists; together they describe one gang: a PodGroup, its pods, the system's topol
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -21,15 +21,29 @@ from generator.manifests import (
     sbatch,
     volcano,
 )
-from generator.manifests.exclusive_topology import add_exclusive_tiers
 from generator.manifests.fields import ROOT, Note
 from generator.manifests.gang_pods.pod_affinity import add_pod_affinity
 from generator.manifests.gang_pods.running_pods import RunningRow, split_gang, walk_leaves
-from generator.manifests.ignored_fields import IgnoredField, classify_ignored
-from generator.manifests.objects import Manifests, read_objects
+from generator.manifests.ignored_fields import (
+    FieldTable,
+    IgnoredField,
+    Relevance,
+    collect_ignored,
+    describe_doubt,
+    find_ignored,
+)
+from generator.manifests.kinds.companions import COMPANIONS
+from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_fields import POD
+from generator.manifests.kinds.trainer import GROUP as TRAINER
+from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
+from generator.manifests.kinds.unlisted_resources import join_shares
+from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
+from generator.manifests.resource_units import list_pod_groups
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import find_workload, group_pods
-from topology.model.errors import PlacementRequestError, show
+from generator.manifests.workloads import KINDS, describe_missing, find_workload, group_pods
+from topology.model.errors import PlacementRequestError
 from topology.model.tree import API_VERSION
 
 KIND: Final = "PlacementRequest"
@@ -41,6 +55,8 @@ class ManifestFormat(NamedTuple):
     name: str
     is_present: Callable[[Manifests], bool]
     parse_spec: Callable[[Manifests], dict[str, Any]]
+    fields: Mapping[tuple[str, str], FieldTable] = MappingProxyType({})
+    """The fields of kinds of its own that are without effect, by API group and kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +77,14 @@ class Translation:
 
 
 FORMATS: Final = (
-    ManifestFormat("Volcano", volcano.is_present, volcano.parse_spec),
-    ManifestFormat("Gödel", godel.is_present, godel.parse_spec),
-    ManifestFormat("Koordinator", koordinator.is_present, koordinator.parse_spec),
-    ManifestFormat("Grove", grove.is_present, grove.parse_spec),
-    ManifestFormat("KAI", kai.is_present, kai.parse_spec),
-    ManifestFormat("Kubernetes", kubernetes.is_present, kubernetes.parse_spec),
+    ManifestFormat("Volcano", volcano.is_present, volcano.parse_spec, volcano.FIELDS),
+    ManifestFormat("Gödel", godel.is_present, godel.parse_spec, godel.FIELDS),
+    ManifestFormat(
+        "Koordinator", koordinator.is_present, koordinator.parse_spec, koordinator.FIELDS
+    ),
+    ManifestFormat("Grove", grove.is_present, grove.parse_spec, grove.FIELDS),
+    ManifestFormat("KAI", kai.is_present, kai.parse_spec, kai.FIELDS),
+    ManifestFormat("Kubernetes", kubernetes.is_present, kubernetes.parse_spec, kubernetes.FIELDS),
     ManifestFormat("Kueue", kueue.is_present, kueue.parse_spec),
 )
 """In the order of detection: a Kueue queue may be set on the manifests of any other system."""
@@ -86,18 +104,23 @@ def translate(
             the document and the path.
     """
     manifests = read_objects(list(documents), LevelNames(levels))
-    format_ = next((format_ for format_ in FORMATS if format_.is_present(manifests)), _PLAIN_FORMAT)
+    format_ = next((row for row in FORMATS if row.is_present(manifests)), None)
+    format_ = format_ or _find_scheduler_format(manifests)
     _require_pods(manifests)
     spec = format_.parse_spec(manifests)
     add_pod_affinity(list(walk_leaves(spec["groups"])), manifests.levels)
     spec, running = split_gang(spec, manifests)
-    _check_kinds(manifests)
-    paths = [path for format_ in manifests.objects for path in format_.field.find_unread()]
+    doubt = join_shares(list_pod_groups(spec["groups"]))
+    notes = _collect_notes(manifests)
+    rows = [describe_doubt(note) for note in notes if note.is_doubt]
+    if doubt:
+        rows.append(IgnoredField("the file", Relevance.POSSIBLE, reason=doubt))
+    rows += [row for object_ in manifests.objects for row in _find_ignored(object_)]
     return Translation(
         format_.name,
         _render_request(spec),
-        classify_ignored(paths),
-        _collect_notes(manifests),
+        collect_ignored(rows),
+        tuple(note for note in notes if not note.is_doubt),
         running=running,
     )
 
@@ -108,6 +131,24 @@ def _require_pods(manifests: Manifests) -> None:
     if pods and not manifests.pods and find_workload(manifests) is None:
         problem = f"no pod waits for a node: {len(pods)} have ended or are being deleted"
         raise PlacementRequestError(pods[0].title, problem)
+
+
+def _find_scheduler_format(manifests: Manifests) -> ManifestFormat:
+    """Return the format of the scheduler that pods name, without settings of it in the file."""
+    documents = [object_.field.value for object_ in manifests.objects]
+    for scheduler, name in _SCHEDULERS.items():
+        if any(names_scheduler(document, {scheduler}) for document in documents):
+            return next(row for row in FORMATS if row.name == name)
+    return _PLAIN_FORMAT
+
+
+def _find_ignored(object_: KubeObject) -> Iterator[IgnoredField]:
+    """Yield the fields of an object without effect; what is in another kind may matter."""
+    key = (object_.group, object_.kind)
+    if key in COMPANIONS:
+        yield IgnoredField(object_.title, Relevance.NONE, reason=COMPANIONS[key])
+    else:
+        yield from find_ignored(object_.field, _FIELDS.get(key, _OBJECT))
 
 
 def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
@@ -149,11 +190,10 @@ def _parse_plain(manifests: Manifests) -> dict[str, Any]:
     if workload is not None:
         groups = [pod_set.render_group() for pod_set in workload.sets]
         spec = {"gang": workload.owner.name, "priority": workload.priority, "groups": groups}
-        return add_exclusive_tiers(spec, workload, manifests.levels)
+        minimum = workload.apply_minimum(groups)
+        return add_exclusive_tiers(spec | minimum, workload, manifests.levels)
     if not manifests.pods:
-        kinds = ", ".join(sorted({pod_set.kind for pod_set in manifests.objects})) or "no object"
-        problem = f"expected a workload, a PodGroup or pods, got {show(kinds)}"
-        raise PlacementRequestError("the file", problem)
+        raise describe_missing(manifests, "a workload, a PodGroup or pods")
     sets = group_pods(manifests.pods, lambda _: "")
     return {"gang": manifests.pods[0].name, "groups": [pod_set.render_group() for pod_set in sets]}
 
@@ -161,14 +201,13 @@ def _parse_plain(manifests: Manifests) -> dict[str, Any]:
 _PLAIN_FORMAT: Final = ManifestFormat("Kubernetes", lambda _: True, _parse_plain)
 
 
-def _check_kinds(manifests: Manifests) -> None:
-    """Mark objects of unrelated kinds as read; any other unread object is reported as ignored."""
-    for object_ in manifests.objects:
-        if (object_.group, object_.kind) in _UNRELATED_KINDS:
-            object_.field.raw()
-
-
-_UNRELATED_KINDS: Final = frozenset(
-    {("", kind) for kind in ("Service", "ConfigMap", "Secret", "Namespace", "ServiceAccount")}
-)
-"""Objects that often accompany a workload and do not affect placement."""
+_SCHEDULERS: Final[Mapping[str, str]] = {"koord-scheduler": "Koordinator", "volcano": "Volcano"}
+"""Names of schedulers, and the systems that read manifests without settings of their own."""
+_OBJECT: Final[FieldTable] = {"metadata": METADATA, "status": STATUS}
+_FIELDS: Final[Mapping[tuple[str, str], FieldTable]] = {
+    ("", "Pod"): POD,
+    **{key: kind.fields for key, kind in KINDS.items()},
+    **dict.fromkeys(((TRAINER, kind) for kind in RUNTIMES), RUNTIME),
+    **{key: table for format_ in FORMATS for key, table in format_.fields.items()},
+}
+"""The fields without effect of every kind that is read."""

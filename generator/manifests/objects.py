@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -102,25 +102,30 @@ def read_objects(documents: list[tuple[int, object]], levels: LevelNames) -> Man
     Raises:
         PlacementRequestError: a document is not an object; names it.
     """
-    manifests = Manifests(tuple(_parse_object(line, value) for line, value in documents), levels)
+    manifests = Manifests(tuple(_parse_document(line, value) for line, value in documents), levels)
     _collect_levels(manifests)
     return manifests
 
 
-def _parse_object(line: int, value: object) -> KubeObject:
+def _parse_document(line: int, value: object) -> KubeObject:
     location = f"line {line}"
     if not isinstance(value, Mapping):
         raise PlacementRequestError(location, f"expected an object, got {type(value).__name__}")
-    kind, version, name = (_get_text(value, key) for key in ("kind", "apiVersion", "name"))
-    if not kind or not version:
+    kind, name = (_get_text(value, key) for key in ("kind", "name"))
+    if not kind or not _get_text(value, "apiVersion"):
         raise PlacementRequestError(location, "expected an object with apiVersion and kind")
-    group = version.rpartition("/")[0]
-    field = Field(value, f"{show(kind)} '{show(name)}' ({location}){ROOT}")
+    return parse_object(Field(value, f"{show(kind)} '{show(name)}' ({location}){ROOT}"))
+
+
+def parse_object(field: Field) -> KubeObject:
+    """Return the object of a field, whose version, kind and names are then read."""
+    value = field.value if isinstance(field.value, Mapping) else {}
+    kind, version, name = (_get_text(value, key) for key in ("kind", "apiVersion", "name"))
     for key in ("apiVersion", "kind"):
         field.get(key).text()
     for key in ("name", "generateName", "namespace"):
         field.get("metadata", key).raw()
-    return KubeObject(group, kind, name or kind.lower(), field)
+    return KubeObject(version.rpartition("/")[0], kind, name or kind.lower(), field)
 
 
 def _get_text(value: Mapping[str, object], key: str) -> str:
@@ -134,16 +139,23 @@ def _get_text(value: Mapping[str, object], key: str) -> str:
 
 def has_key_prefix(value: object, prefix: str) -> bool:
     """Return whether a mapping at any depth of a document has a key with this prefix."""
+    return any(key.startswith(prefix) for item in _walk_mappings(value) for key in item)
+
+
+def _walk_mappings(value: object) -> Iterator[Mapping[str, object]]:
     pending = [value]
     while pending:
         item = pending.pop()
         if isinstance(item, dict):
-            if any(key.startswith(prefix) for key in item):
-                return True
+            yield item
             pending.extend(item.values())
         elif isinstance(item, list):
             pending.extend(item)
-    return False
+
+
+def names_scheduler(value: object, names: Collection[str]) -> bool:
+    """Return whether a mapping at any depth of a document names one of these schedulers."""
+    return any(item.get("schedulerName") in names for item in _walk_mappings(value))
 
 
 def _collect_levels(manifests: Manifests) -> None:

@@ -1,17 +1,25 @@
-"""Converts resource requests of pods to slots, if the nodes list only slots."""
+"""Converts resource requests of pods to what the nodes list."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from generator.manifests.fields import Note
 from generator.manifests.gang_pods.running_pods import RunningRow
+from generator.manifests.kinds.unlisted_resources import is_port, parse_share_name
 from generator.placement.cluster.nodes import PODS
 
 SLOTS: Final = "slots"
 ONE_SLOT: Final = {SLOTS: 1}
 _GPU_SUFFIXES: Final = ("/gpu", "/gpu.shared", ".gpu")
+Group: TypeAlias = dict[str, Any]
+
+
+def list_pod_groups(groups: Sequence[Group]) -> Iterator[Group]:
+    """Yield the groups of pods in a tree of groups."""
+    for row in groups:
+        yield from list_pod_groups(row["children"]) if "children" in row else (row,)
 
 
 def fit_units(
@@ -36,11 +44,16 @@ def fit_units(
         spec = dict(spec) | {"groups": groups}
     if not set(room) <= {SLOTS, PODS}:
         return dict(spec), ()
-    groups = [
-        _convert_to_slots(group, max_slots, f"groups[{index}]", notes)
-        for index, group in enumerate(spec["groups"])
-    ]
-    return dict(spec) | {"groups": groups}, tuple(notes)
+
+    def convert(group: Group, path: str) -> Group:
+        request = group.get("request", ONE_SLOT)
+        if set(request) == {SLOTS}:
+            return group
+        slots = _count_slots(request, max_slots)
+        notes.append(Note(path, f"nodes list slots but no devices: each pod takes {slots}"))
+        return group | {"request": {SLOTS: slots}}
+
+    return _convert_groups(spec, convert), tuple(notes)
 
 
 def fit_running(rows: Sequence[RunningRow], room: Mapping[str, int]) -> tuple[RunningRow, ...]:
@@ -56,21 +69,38 @@ def fit_running(rows: Sequence[RunningRow], room: Mapping[str, int]) -> tuple[Ru
     )
 
 
-def _convert_to_slots(
-    group: dict[str, Any], max_slots: int, path: str, notes: list[Note]
+def leave_out_ports(spec: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[Note, ...]]:
+    """Return a spec without ports of the host, for nodes that do not count them."""
+    notes: list[Note] = []
+
+    def convert(group: Group, path: str) -> Group:
+        ports = sorted(filter(is_port, group.get("request", ())))
+        if not ports:
+            return group
+        request = {name: need for name, need in group["request"].items() if name not in ports}
+        text = f"ports of the host are not counted: {', '.join(ports)}"
+        notes.append(Note(path, text, is_doubt=True))
+        return group | {"request": request or dict(ONE_SLOT)}
+
+    return _convert_groups(spec, convert), tuple(notes)
+
+
+def _convert_groups(
+    spec: Mapping[str, Any], convert: Callable[[Group, str], Group]
 ) -> dict[str, Any]:
-    if "children" in group:
+    """Return a spec with other groups of pods."""
+
+    def descend(group: Group, path: str) -> Group:
+        if "children" not in group:
+            return convert(group, path)
         children = [
-            _convert_to_slots(child, max_slots, f"{path}.children[{index}]", notes)
+            descend(child, f"{path}.children[{index}]")
             for index, child in enumerate(group["children"])
         ]
         return group | {"children": children}
-    request = group.get("request", ONE_SLOT)
-    if set(request) == {SLOTS}:
-        return group
-    slots = _count_slots(request, max_slots)
-    notes.append(Note(path, f"nodes list slots but no devices: each pod takes {slots}"))
-    return group | {"request": {SLOTS: slots}}
+
+    groups = [descend(group, f"groups[{index}]") for index, group in enumerate(spec["groups"])]
+    return dict(spec) | {"groups": groups}
 
 
 def _count_slots(request: Mapping[str, int | str], max_slots: int) -> int:
@@ -78,4 +108,7 @@ def _count_slots(request: Mapping[str, int | str], max_slots: int) -> int:
 
 
 def _count_gpus(request: Mapping[str, int | str]) -> int:
-    return sum(int(quantity) for name, quantity in request.items() if name.endswith(_GPU_SUFFIXES))
+    """Return the whole GPUs of a pod, and those of which it takes a share."""
+    shares = filter(None, map(parse_share_name, request))
+    whole = sum(int(need) for name, need in request.items() if name.endswith(_GPU_SUFFIXES))
+    return whole + sum(share.num_devices for share in shares)

@@ -6,13 +6,25 @@ Source: volcano-sh/apis, batch/v1alpha1 and scheduling/v1beta1; the task-topolog
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import Field
+from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, Workload
+from generator.manifests.kinds.ray import GROUP as RAY
+from generator.manifests.kinds.trainer import RUNTIMES, find_runtime, find_volcano_policy
 from generator.manifests.objects import KubeObject, Manifests, has_key_prefix
 from generator.manifests.pod_groups import find_group_pods, find_only_group
+from generator.manifests.pods import parse_priority
 from generator.manifests.tier_names import render_highest_tier
-from generator.manifests.workloads import PodSet, Workload, find_workload, group_pods
+from generator.manifests.workloads import (
+    describe_missing,
+    find_workload,
+    group_pods,
+    mark_equal_annotations,
+)
 from generator.placement.presets import Preset
 from topology.model.errors import PlacementRequestError, show
 
@@ -24,6 +36,18 @@ _MODE: Final = f"{_ANNOTATION}mode"
 _TIER: Final = f"{_ANNOTATION}highest-tier"
 _TASK_TOPOLOGY: Final = "volcano.sh/task-topology-"
 _LOWEST: Final = "1"
+_MIN_MEMBER: Final = f"{SCHEDULING}/group-min-member"
+FIELDS: Final[dict[tuple[str, str], FieldTable]] = {
+    (SCHEDULING, "PodGroup"): {
+        "metadata": METADATA,
+        "status": STATUS,
+        "spec": {
+            "minResources": "says when the pods start, not where",
+            "queue": "chooses a quota; the answer is for the nodes that you give",
+        },
+    }
+}
+"""A class of priority may matter."""
 
 
 def is_present(manifests: Manifests) -> bool:
@@ -32,6 +56,7 @@ def is_present(manifests: Manifests) -> bool:
         object_.group == BATCH
         or (object_.kind == "PodGroup" and object_.group == SCHEDULING)
         or has_key_prefix(object_.field.value, _ANNOTATION)
+        or (object_.kind in RUNTIMES and find_volcano_policy(object_).exists)
         for object_ in manifests.objects
     )
 
@@ -54,16 +79,17 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
 
 
 def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
-    job, tasks = workload.owner, workload.owner.spec.get("tasks").items()
-    by_name = {pod_set.name: pod_set for pod_set in workload.sets}
+    job = workload.owner
+    tasks = {
+        task.get("name").text(f"task{index}"): task
+        for index, task in enumerate(job.spec.get("tasks").items())
+    }
     groups = []
-    for index, task in enumerate(tasks):
-        pod_set = by_name.get(task.get("name").text(f"task{index}"))
-        if pod_set is None:
-            continue
-        minimum = task.get("minAvailable").integer(pod_set.count)
-        row = pod_set.render_group() | {"min": min(minimum, pod_set.count)}
-        groups.append(row | _parse_partitions(task.get("partitionPolicy"), pod_set, manifests))
+    for pods in workload.sets:
+        task = tasks[pods.name]
+        minimum = task.get("minAvailable").integer(pods.count)
+        row = pods.render_group() | {"min": min(minimum, pods.count)}
+        groups.append(row | _parse_partitions(task.get("partitionPolicy"), pods, manifests))
     _apply_minimum(groups, job.spec.get("minAvailable").optional_integer())
     minimum = job.spec.get("minAvailable").integer(sum(row["min"] for row in groups))
     tiers = _parse_tiers(job.spec.get("networkTopology"), manifests)
@@ -135,25 +161,24 @@ def _parse_pod_group(
     spec = group.spec
     pods = find_group_pods(manifests, group, GROUP_NAME)
     minimum = spec.get("minMember").optional_integer()
-    min_by_task = {name: row.integer(0) for name, row in spec.get("minTaskMember").entries()}
     policies = spec.get("subGroupPolicy").items()
     if workload is not None:
-        sets: tuple[PodSet, ...] = workload.sets
-        groups = [pod_set.render_group() for pod_set in sets]
+        workload.note_unused_minimum("the PodGroup says the minimum of the gang")
+        groups = [pod_set.render_group() for pod_set in workload.sets]
     elif pods:
-        subgroups = _SubgroupPolicies(policies, manifests)
-        sets = group_pods(pods, subgroups.find_subgroup)
-        groups = [pod_set.render_group() | subgroups.find_tiers(pod_set.name) for pod_set in sets]
+        groups = _build_subgroups(pods, _SubgroupPolicies(policies, manifests))
     else:
         groups = _build_groups_without_pods(group, policies, manifests)
-    for row in groups:
-        if row["name"] in min_by_task:
-            row["min"] = min(min_by_task[row["name"]], row["count"])
+    _apply_task_minimums(groups, spec.get("minTaskMember"))
     if minimum is not None:
         for row in groups:
-            row.setdefault("min", 0 if len(groups) > 1 else min(minimum, row["count"]))
+            least = 0 if len(groups) > 1 or "children" in row else min(minimum, row["count"])
+            row.setdefault("min", least)
     tiers = _parse_tiers(spec.get("networkTopology"), manifests)
     parsed: dict[str, Any] = tiers | {"gang": group.name, "groups": groups}
+    priorities = [parse_priority(pod.field) for pod in pods]
+    priorities += [workload.priority] if workload else []
+    parsed["priority"] = max(priorities, default=0)
     return (
         parsed
         if minimum is None
@@ -161,8 +186,15 @@ def _parse_pod_group(
     )
 
 
+def _apply_task_minimums(groups: Sequence[dict[str, Any]], field: Field) -> None:
+    min_by_task = {name: row.integer(0) for name, row in field.entries()}
+    for row in groups:
+        if row["name"] in min_by_task:
+            row["min"] = min(min_by_task[row["name"]], row["count"])
+
+
 def _parse_capped_minimum(groups: Sequence[Mapping[str, Any]], field: Field) -> int:
-    total: int = sum(row["count"] for row in groups)
+    total: int = sum(leaf["count"] for row in groups for leaf in row.get("children", [row]))
     minimum = field.integer(0)
     if minimum > total:
         field.note(f"the file has only {total} pods")
@@ -174,8 +206,9 @@ class _SubgroupPolicies:
 
     def __init__(self, policies: Sequence[Field], manifests: Manifests) -> None:
         self._policies = policies
-        self._tiers: dict[str, dict[str, Any]] = {}
         self._manifests = manifests
+        self.policy_of: dict[str, int] = {}
+        """Index of its policy, by name of a subgroup."""
 
     def find_subgroup(self, pod: KubeObject) -> str:
         """Return the name of the first policy that selects the pod, with its partition."""
@@ -192,50 +225,98 @@ class _SubgroupPolicies:
             name = "-".join(
                 (policy.get("name").text(f"part{index}"), *(str(labels[key]) for key in keys))
             )
-            self._tiers[name] = _parse_tiers(policy.get("networkTopology"), self._manifests)
+            self.policy_of[name] = index
             return name
         return ""
 
-    def find_tiers(self, name: str) -> dict[str, Any]:
-        """Return the tiers of a subgroup."""
-        return self._tiers.get(name, {})
+    def parse_bounds(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the tiers and the fewest pods of a subgroup."""
+        index = self.policy_of.get(row["name"])
+        if index is None:
+            return {"min": 0} if self._policies else {}
+        policy = self._policies[index]
+        size = policy.get("subGroupSize").integer(1, minimum=1)
+        tiers = _parse_tiers(policy.get("networkTopology"), self._manifests)
+        return tiers | {"min": min(size, row["count"])}
+
+    def build_parents(self, groups: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the subgroups of each policy as one group, of which some must be complete."""
+        rows = [row for row in groups if row["name"] not in self.policy_of]
+        for index, policy in enumerate(self._policies):
+            children = [row for row in groups if self.policy_of.get(row["name"]) == index]
+            least = policy.get("minSubGroups").integer(0)
+            name = f"{policy.get('name').text(f'part{index}')}-subgroups"
+            if children:
+                least = min(least, len(children))
+                rows.append({"name": name, "children": children, "min": least})
+        return rows
+
+
+def _build_subgroups(
+    pods: Sequence[KubeObject], policies: _SubgroupPolicies
+) -> list[dict[str, Any]]:
+    """Return the pods as groups: those of a subgroup are placed as soon as it has its size."""
+    rows = [pod_set.render_group() for pod_set in group_pods(pods, policies.find_subgroup)]
+    return policies.build_parents([row | policies.parse_bounds(row) for row in rows])
 
 
 def _build_groups_without_pods(
     group: KubeObject, policies: Sequence[Field], manifests: Manifests
 ) -> list[dict[str, Any]]:
     """Return groups from counts alone: the minimum, or the requested subgroups."""
-    spec, groups = group.spec, []
+    minimum, groups = group.spec.get("minMember").integer(1, minimum=1), []
     for index, policy in enumerate(policies):
         size = policy.get("subGroupSize").integer(1, minimum=1)
-        num = policy.get("minSubGroups").integer(1) or 1
-        layer = {"size": size, "min": 0}
-        row = {"name": policy.get("name").text(f"part{index}"), "count": size * num}
+        least = policy.get("minSubGroups").integer(0)
+        layer = {"size": size, "min": least}
+        count = size * (least or -(-minimum // size))
+        row = {"name": policy.get("name").text(f"part{index}"), "count": count}
         groups.append(
             row | _build_slices(layer, _parse_tiers(policy.get("networkTopology"), manifests))
         )
-    if not groups:
-        groups.append({"name": "pods", "count": spec.get("minMember").integer(1, minimum=1)})
     group.field.note("the file has none of its pods, so their resource requests are unknown")
-    return groups
+    return groups or [{"name": "pods", "count": minimum}]
 
 
 def _parse_annotated(workload: Workload | None, manifests: Manifests) -> dict[str, Any]:
     """Return the spec of pods or of another workload, with topology annotations on the pods."""
-    if workload is not None:
-        name, sets = workload.owner.name, workload.sets
-    elif manifests.pods:
-        name, sets = manifests.pods[0].name, group_pods(manifests.pods, lambda _: "")
+    if workload is None and not manifests.pods:
+        raise describe_missing(manifests, "a Job, a PodGroup, a workload or pods")
+    if workload is None:
+        mark_equal_annotations(manifests.pods, _ANNOTATION)
+        gang = Workload(manifests.pods[0], group_pods(manifests.pods, lambda _: ""))
     else:
-        raise PlacementRequestError("the file", "expected a Job, a PodGroup, a workload or pods")
-    annotations = sets[0].annotations
-    tier = annotations.get(_TIER).integer_from_text(minimum=0)
-    mode = annotations.get(_MODE).text("hard")
-    if mode == "soft":
-        tiers: dict[str, Any] = {"preferred": [_LOWEST]}
-    else:
-        tiers = {} if tier is None else {"required": render_highest_tier(tier)}
-    return tiers | {"gang": name, "groups": [pod_set.render_group() for pod_set in sets]}
+        gang = replace(workload, sets=tuple(row for row in workload.sets if not row.joins_later))
+    groups = [pod_set.render_group() for pod_set in gang.sets]
+    spec = {"gang": gang.owner.name, "priority": gang.priority, "groups": groups}
+    runtime = find_runtime(gang.owner, manifests) if gang.owner.kind == "TrainJob" else None
+    if runtime is not None:
+        policy = find_volcano_policy(runtime)
+        return _parse_tiers(policy.get("networkTopology"), manifests) | spec
+    return _parse_annotated_tiers(gang) | spec | _parse_annotated_minimum(gang, groups)
+
+
+def _parse_annotated_tiers(gang: Workload) -> dict[str, Any]:
+    """Return the tiers that pods name; for Ray, those that the labels of the cluster name."""
+    named = [row for row in gang.sets if has_key_prefix(row.annotations.value, _ANNOTATION)]
+    mark_equal_annotations(named, _ANNOTATION)
+    keys, key = (named or gang.sets)[0].annotations, _TIER
+    if gang.owner.group == RAY and has_key_prefix(gang.owner.labels.value, _ANNOTATION):
+        keys, key = gang.owner.labels, f"{_TIER}-allowed"
+    tier = keys.get(key).integer_from_text(minimum=0)
+    if keys.get(_MODE).text("hard") == "soft":
+        return {"preferred": [_LOWEST]}
+    return {} if tier is None else {"required": render_highest_tier(tier)}
+
+
+def _parse_annotated_minimum(gang: Workload, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    field = gang.owner.annotations.get(_MIN_MEMBER)
+    count = field.integer_from_text()
+    if count is not None:
+        gang = replace(gang, least=Minimum(count, field))
+    elif gang.owner.group in {"apps", "batch"}:
+        field.note("without it Volcano starts each pod as it fits; the answer is for all pods")
+    return gang.apply_minimum(groups)
 
 
 def _parse_task_topology(

@@ -10,6 +10,7 @@ import click
 from generator.cli.cluster_input import (
     build_input_snapshot,
     fit_to_inventory,
+    fit_to_server,
     note_missing_capacity,
     read_cluster_input,
     read_request,
@@ -52,7 +53,8 @@ def run(
     if server is not None:
         if not sources.is_empty or tree or running or sources.nodes:
             raise click.UsageError("--server places in its own tree: give no other source")
-        placement = _place_on_server(server, request, loaded, timeout)
+        loaded = fit_to_server(loaded)
+        placement = _place_on_server(server, loaded.to_request(preset), loaded, timeout)
     else:
         if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from generator.manifests.kinds.kubeflow import REPLICA_KEYS
 from generator.manifests.manifest_request import Translation, translate
 
 GPU = "nvidia.com/gpu"
@@ -12,6 +13,24 @@ GPU = "nvidia.com/gpu"
 def pod_spec(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
     """Return a pod spec of one container with eight GPUs."""
     return {"containers": [{"resources": {"requests": {GPU: 8}}}]} | fields
+
+
+def pod_template(**fields: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    """Return a template of such a pod; fields are of its spec."""
+    return {"spec": pod_spec(**fields)}
+
+
+def manifest(api: str, kind: str, **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    """Return an object named `train`."""
+    return {"apiVersion": api, "kind": kind, "metadata": {"name": "train"}, "spec": spec}
+
+
+def kubeflow_job(kind: str, replicas: dict[str, int], **spec: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest
+    """Return a training job of Kubeflow with the replicas of each role."""
+    rows = {
+        role: {"replicas": count, "template": pod_template()} for role, count in replicas.items()
+    }
+    return manifest("kubeflow.org/v1", kind, **{REPLICA_KEYS[kind]: rows}, **spec)
 
 
 def job(name: str = "train", **fields: Any) -> dict[str, Any]:  # noqa: ANN401 - of a manifest

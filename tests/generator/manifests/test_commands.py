@@ -24,7 +24,7 @@ spec:
     metadata: {annotations: {kueue.x-k8s.io/podset-required-topology: topology.toponaut.io/leaf}}
     spec:
       hostNetwork: true
-      schedulingGates: [{name: g}]
+      priorityClassName: high
       containers: [{name: c, resources: {requests: {nvidia.com/gpu: 8}}}]
 """
 
@@ -44,7 +44,7 @@ def test_it_places_a_job_and_says_what_it_ignored(scene: Scene, tmp_path: Path) 
     assert len(ran.document["assignment"]["main"]) == 3
     said = ran.err.splitlines()
     assert said[0] == "read as a request of Kueue"
-    assert any(line.startswith("ignored: ") and "schedulingGates" in line for line in said)
+    assert any(line.startswith("ignored: ") and "priorityClassName" in line for line in said)
     assert any("no effect on placement" in line and "spec.suspend" in line for line in said)
     assert "note: groups[0]: nodes list slots but no devices: each pod takes 1" in said
 

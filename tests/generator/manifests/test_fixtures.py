@@ -19,7 +19,7 @@ FIXTURES = ROOT / "fixtures" / "manifests"
 CASES = sorted(folder.name for folder in FIXTURES.iterdir())
 PRESETS = {
     "godel": "godel",
-    "grove": "kai",
+    "grove": "optimal",
     "kai": "kai",
     "koordinator": "koordinator",
     "kubernetes": "kubernetes",

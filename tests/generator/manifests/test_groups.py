@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from generator.manifests.ignored_fields import Relevance
 from tests.generator.manifests.scenes import GPU, job, pod, pod_spec, spec_of, translated
 from topology.model.errors import PlacementRequestError
 
@@ -99,10 +100,10 @@ def test_it_ranks_koordinators_pods_without_an_index_last_and_by_name() -> None:
     assert [row["request"][GPU] for row in groups] == [8, 1]
 
 
-def test_it_notes_unknown_fields_of_a_strategy() -> None:
+def test_it_reports_unknown_fields_of_a_strategy() -> None:
     strategy = {f"{KOORDINATOR}network-topology-spec": '{"gatherStrategy": [], "dp": 4}'}
-    (note,) = translated(pod("p", annotations=strategy)).notes
-    assert note.text.endswith(".dp is not understood")
+    (row,) = translated(pod("p", annotations=strategy)).ignored
+    assert (row.relevance, row.reason[-21:]) == (Relevance.POSSIBLE, ".dp is not understood")
 
 
 def test_it_uses_kueues_default_slice_size_only_for_a_job_set() -> None:
@@ -158,7 +159,10 @@ def test_it_sets_no_tier_for_an_unconstrained_gang() -> None:
 
 def test_it_refuses_a_queue_without_a_workload() -> None:
     queue = {"apiVersion": "v1", "kind": "Thing", "metadata": {"labels": {f"{KUEUE}x": "y"}}}
-    with pytest.raises(PlacementRequestError, match="expected a workload that Kueue supports"):
+    with pytest.raises(
+        PlacementRequestError,
+        match=r"Thing .* expected a workload, or pods of one group, got Thing",
+    ):
         spec_of(queue)
 
 
@@ -174,6 +178,7 @@ def test_it_translates_a_deployment_and_a_job_with_few_completions() -> None:
     assert spec_of(job(completions=2))["groups"][0]["count"] == 2
 
 
-def test_it_ignores_objects_beside_a_workload() -> None:
+def test_it_lists_an_object_without_pods_beside_a_workload_as_without_effect() -> None:
     service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"x": 1}}
-    assert translated(service, job()).ignored == ()
+    (row,) = translated(service, job()).ignored
+    assert (row.path, row.relevance) == ("Service 's' (line 1)", Relevance.NONE)

@@ -40,6 +40,47 @@ def test_one_replica_of_a_scaling_group_is_in_the_gang_by_default() -> None:
     assert [child["name"] for child in row["children"]] == ["a-g-0"]
 
 
+REQUIRED = {"pack": {"required": "leaf"}}
+
+
+@pytest.mark.parametrize(
+    ("bound", "fields", "replicas", "least", "preset"),
+    [
+        pytest.param({}, {"replicas": 4}, 1, None, "kai", id="only the gang without a bound"),
+        pytest.param({"topologyConstraint": {"pack": {"preferred": "leaf"}}}, {"replicas": 4},
+                     1, None, "kai", id="only the gang with a preference"),
+        pytest.param({"topologyConstraint": REQUIRED}, {"replicas": 4}, 4, 1, "optimal",
+                     id="all replicas with a bound"),
+        pytest.param({"topologyConstraint": {"packDomain": "leaf"}}, {"replicas": 4}, 4, 1,
+                     "optimal", id="all replicas with a bound of the older name"),
+        pytest.param({"topologyConstraint": REQUIRED}, {"replicas": 4, "minAvailable": 2}, 4, 2,
+                     "optimal", id="all replicas, and as many as the gang needs"),
+        pytest.param({"topologyConstraint": REQUIRED}, {"replicas": 4, "minAvailable": 4}, 4, 4,
+                     "kai", id="all replicas, which the gang needs"),
+        pytest.param({"topologyConstraint": REQUIRED}, {}, 1, None, "kai", id="one replica"),
+    ],
+)  # fmt: skip
+def test_a_bound_of_the_set_holds_for(
+    bound: dict[str, Any], fields: dict[str, Any], replicas: int, least: int | None, preset: str
+) -> None:
+    group = scaled("a", "b", **fields)
+    set_ = clique_set(clique("a", 2), clique("b"), podCliqueScalingGroups=group, **bound)
+    spec = spec_of(set_)
+    (row,) = spec["groups"]
+    found = row["children"] if row["name"] == "g" else [row]
+    assert [part["name"] for part in found] == [f"g-{at}" for at in range(replicas)]
+    assert (row.get("min"), spec["preset"]) == (least, preset)
+
+
+def test_a_bound_of_the_set_allows_no_more_replicas_than_the_engine() -> None:
+    group = scaled("a", "b", replicas=129)
+    fine = clique_set(clique("a"), clique("b"), podCliqueScalingGroups=group)
+    assert spec_of(fine)["groups"][0]["name"] == "g-0"
+    fine["spec"]["template"]["topologyConstraint"] = REQUIRED
+    with pytest.raises(PlacementRequestError, match="replicas: expected at most 128, got 129"):
+        spec_of(fine)
+
+
 def test_an_unread_field_of_a_pod_is_listed() -> None:
     odd = clique("a", podSpec=pod_spec(schedulerHint="x"))
     (row,) = translated(clique_set(odd)).ignored

@@ -79,6 +79,53 @@ def test_fewer_groups_than_all_may_be_enough() -> None:
     assert (row["name"], row["min"], len(row["children"])) == ("top", 1, 2)
 
 
+def first_workload(*names: str, count: int = 2) -> dict[str, Any]:
+    """Return a Workload of Kubernetes 1.35 with gangs of these names."""
+    rows = [{"name": name, "policy": {"gang": {"minCount": count}}} for name in names]
+    return workload(podGroups=rows) | {"apiVersion": "scheduling.k8s.io/v1alpha1"}
+
+
+def replica(name: str, of: str, key: str = "") -> dict[str, Any]:
+    """Return a pod of a gang of Kubernetes 1.35."""
+    reference = {"name": "w", "podGroup": of} | ({"podGroupReplicaKey": key} if key else {})
+    return pod(name) | {"spec": pod_spec(workloadRef=reference)}
+
+
+@pytest.mark.parametrize(
+    ("documents", "count", "least"),
+    [
+        pytest.param([first_workload("a")], 2, 2, id="its minimum without pods"),
+        pytest.param([first_workload("a"), *map(pod, "xyz")], 3, 2, id="pods that name no group"),
+        pytest.param(
+            [first_workload("a", "b"), replica("x", "b"), replica("y", "b"), replica("z", "b")],
+            3,
+            2,
+            id="the group that pods name",
+        ),
+        pytest.param(
+            [first_workload("a"), replica("x", "a", "0"), replica("y", "a", "0")],
+            2,
+            2,
+            id="one replica of a group",
+        ),
+        pytest.param([first_workload("a", count=3), job()], 4, 3, id="the pods of a Job"),
+    ],
+)
+def test_a_workload_of_the_first_version_has(
+    documents: list[dict[str, Any]], count: int, least: int
+) -> None:
+    spec = spec_of(*documents)
+    (row,) = spec["groups"]
+    assert (spec["preset"], row["count"], row["min"]) == ("kubernetes", count, least)
+
+
+def test_a_workload_of_the_first_version_may_be_no_gang() -> None:
+    basic = workload(podGroups=[{"name": "a", "policy": {"basic": {}}}])
+    found = translated(basic, pod("x"), pod("y"))
+    assert found.document["spec"]["groups"][0]["min"] == 1
+    assert any("is not a gang" in note.text for note in found.notes)
+
+
 @pytest.mark.parametrize(
     ("documents", "problem"),
     [
@@ -115,6 +162,12 @@ def test_fewer_groups_than_all_may_be_enough() -> None:
             id="two templates",
         ),
         pytest.param([workload(), workload()], "has 2 Workloads", id="two Workloads"),
+        pytest.param([first_workload("a", "b")], "the file has 2 gangs", id="two first gangs"),
+        pytest.param(
+            [first_workload("a"), replica("x", "a", "0"), replica("y", "a", "1")],
+            "the file has 2 gangs",
+            id="two replicas of a first gang",
+        ),
     ],
 )
 def test_it_refuses(documents: list[dict[str, Any]], problem: str) -> None:

@@ -140,7 +140,7 @@ def test_it_sets_the_tiers_of_subgroups_without_pods() -> None:
     group = VOLCANO_GROUP | {"spec": {"minMember": 8, "subGroupPolicy": [policy]}}
     spec = spec_of(group)
     assert spec["groups"] == [
-        {"name": "stage", "count": 12, "slices": [{"size": 4, "tier": "<=1"}], "min": 8}
+        {"name": "stage", "count": 12, "slices": [{"size": 4, "min": 3, "tier": "<=1"}], "min": 8}
     ]
 
 
@@ -227,6 +227,7 @@ ROOMS = [
     pytest.param({"slots": 1}, {GPU: 8}, 1, id="a slot a pod where nodes have one"),
     pytest.param({"slots": 8}, {GPU: 4, "cpu": 3}, 4, id="a slot a GPU where nodes have several"),
     pytest.param({"slots": 8}, {"cpu": 3}, 1, id="a slot for a pod without GPUs"),
+    pytest.param({"slots": 8}, {f"{GPU}.4x0.5": 1}, 4, id="a slot for a share of a GPU"),
 ]
 
 

@@ -122,7 +122,7 @@ REFUSED = [
     ),
     pytest.param(
         [{"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "JobTemplate", "spec": {}}],
-        "the file: expected a Job, a PodGroup, a workload or pods",
+        "JobTemplate '' (line 1): expected a Job, a PodGroup, a workload or pods, got JobTemplate",
         id="Volcano: a kind without pods",
     ),
     pytest.param(

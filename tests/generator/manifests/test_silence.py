@@ -93,6 +93,12 @@ def is_heard(case: str, path: Path) -> bool:
     )
 
 
+def listed_in(found: Translation) -> list[str]:
+    """Return the paths of what had no effect, and of what is not placed."""
+    left_out = [note.path for note in found.notes if "is not placed" in note.text]
+    return [*(row.path for row in found.ignored), *left_out]
+
+
 def is_below(path: str, ignored: str) -> bool:
     plain = "".join(ignored.partition(": ")[2].replace("['", ".").replace("']", "").split())
     words = [word.partition("[")[0] for word in plain.split(".") if word]
@@ -123,9 +129,7 @@ def test_it_lists_an_unknown_key_anywhere_in(case: str) -> None:
     documents = documents_of(case)
     before = outcome(documents)
     assert isinstance(before, Translation)
-    left_out = [note.path for note in before.notes if "is not placed" in note.text]
-    listed = [*(row.path for row in before.ignored), *left_out]
-    silent = []
+    listed, silent = listed_in(before), []
     for path in filter(None, mappings(documents)):
         changed = copy.deepcopy(documents)
         at(changed, path)["zzz"] = 5

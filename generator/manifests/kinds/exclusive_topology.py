@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from generator.manifests.kinds.pod_sets import PodSet, Workload
 from generator.manifests.tier_names import LevelNames
-from generator.manifests.workloads import PodSet, Workload
 
 JOB_SET_KEY: Final = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 LEADER_WORKER_SET_KEY: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"

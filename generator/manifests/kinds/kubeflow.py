@@ -1,0 +1,108 @@
+"""The training jobs of Kubeflow, version 1, and MPIJobs, with pods in roles.
+
+Roles have an order, whatever the order in the file: the operators give rank 0 to the master, list
+the launcher first where it takes part, and Kueue orders the sets of pods alike.
+
+Source: kubeflow/training-operator v1.9.3 (envvar.go of each job, common/job.go for the gang),
+kubeflow/mpi-operator v0.8.2 (newConfigMap, podgroup.go), kubernetes-sigs/kueue
+pkg/controller/jobs/kubeflow and mpijob (OrderedReplicaTypes).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from generator.manifests.ignored_fields import ALL, FieldTable, Row
+from generator.manifests.kinds.metadata import METADATA, STATUS
+from generator.manifests.kinds.pod_fields import ENDS, POD_TEMPLATE, RUNS
+from generator.manifests.kinds.pod_sets import Minimum, PodSet, WorkloadKind
+from generator.manifests.objects import KubeObject, Manifests
+
+GROUP: Final = "kubeflow.org"
+_ROLES: Final = ("launcher", "chief", "master", "ps", "worker", "evaluator")
+"""In order of ranks."""
+_LEADING: Final = frozenset({"launcher", "chief", "master"})
+_GROWS: Final = "says how far the job may grow later"
+_REPLICA_SPECS: Final[FieldTable] = {
+    ALL: {"restartPolicy": ENDS, "template": POD_TEMPLATE},
+}
+_SPEC: Final[dict[str, Row]] = {
+    "cleanPodPolicy": ENDS,
+    "elasticPolicy": {
+        "maxReplicas": _GROWS,
+        "maxRestarts": ENDS,
+        "metrics": _GROWS,
+        "nProcPerNode": RUNS,
+        "rdzvBackend": RUNS,
+        "rdzvConf": RUNS,
+        "rdzvHost": RUNS,
+        "rdzvId": RUNS,
+        "rdzvPort": RUNS,
+        "standalone": RUNS,
+    },
+    "enableDynamicWorker": RUNS,
+    "launcherCreationPolicy": "says when the launcher starts, not where",
+    "mainContainer": RUNS,
+    "mpiImplementation": RUNS,
+    "nprocPerNode": RUNS,
+    "runPolicy": {
+        "activeDeadlineSeconds": ENDS,
+        "backoffLimit": ENDS,
+        "cleanPodPolicy": ENDS,
+        "schedulingPolicy": {
+            "minResources": "says when the job starts, not where",
+            "queue": "chooses a quota; the answer is for the nodes that you give",
+            "scheduleTimeoutSeconds": ENDS,
+        },
+        "suspend": "says when the job starts, not where",
+        "ttlSecondsAfterFinished": ENDS,
+    },
+    "slotsPerWorker": RUNS,
+    "sshAuthMountPath": RUNS,
+    "successPolicy": ENDS,
+}
+"""A class of priority and another controller may matter."""
+REPLICA_KEYS: Final = {
+    "JAXJob": "jaxReplicaSpecs",
+    "MPIJob": "mpiReplicaSpecs",
+    "PaddleJob": "paddleReplicaSpecs",
+    "PyTorchJob": "pytorchReplicaSpecs",
+    "TFJob": "tfReplicaSpecs",
+    "XGBoostJob": "xgbReplicaSpecs",
+}
+"""By kind: the field with the roles."""
+
+
+def _parse_roles(owner: KubeObject, _: Manifests) -> list[PodSet]:
+    rows = owner.spec.get(REPLICA_KEYS[owner.kind])
+    takes_part = owner.spec.get("runLauncherAsWorker")
+    if owner.kind == "MPIJob" and takes_part.raw() is not True:
+        takes_part.note("the launcher has no rank of MPI, but is first in a host list")
+    sets = []
+    for role, row in rows.entries():
+        name, count = role.lower(), row.get("replicas").integer(1)
+        sets.append(PodSet(name, count, row.get("template"), is_leading=name in _LEADING))
+    return sorted(sets, key=lambda pods: _find_rank(pods.name))
+
+
+def _find_rank(role: str) -> int:
+    return _ROLES.index(role) if role in _ROLES else len(_ROLES)
+
+
+def _parse_least(owner: KubeObject) -> Minimum | None:
+    """Return the minimum of the gang, else the one below which an elastic job does not run."""
+    elastic = owner.spec.get("elasticPolicy", "minReplicas")
+    gang = owner.spec.get("runPolicy", "schedulingPolicy", "minAvailable")
+    rows = [(field, field.optional_integer()) for field in (gang, elastic)]
+    return next((Minimum(count, field) for field, count in rows if count is not None), None)
+
+
+def _list_fields(kind: str) -> FieldTable:
+    spec = {**_SPEC, REPLICA_KEYS[kind]: _REPLICA_SPECS}
+    return {"metadata": METADATA, "spec": spec, "status": STATUS}
+
+
+KUBEFLOW_JOBS: Final = {
+    kind: WorkloadKind(_parse_roles, _list_fields(kind), _parse_least) for kind in REPLICA_KEYS
+}
+"""By kind."""

@@ -1,0 +1,156 @@
+"""Sets of equal pods, and the workloads that they make up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from generator.manifests.fields import Field
+from generator.manifests.gang_pods.running_pods import PODS, GroupPods, MemberPod
+from generator.manifests.ignored_fields import FieldTable
+from generator.manifests.kinds.unlisted_resources import add_unlisted
+from generator.manifests.objects import KubeObject, Manifests
+from generator.manifests.pods import parse_pod_fields, parse_priority
+from generator.manifests.resource_units import ONE_SLOT
+from generator.placement.quantities import count_units, parse_amount, render_quantity
+from topology.model.errors import PlacementRequestError
+
+_SCHEDULERS: Final = frozenset(
+    {
+        "default-scheduler",
+        "godel-scheduler",
+        "kai-scheduler",
+        "koord-scheduler",
+        "runai-scheduler",
+        "volcano",
+    }
+)
+"""Names of schedulers whose manifests are read."""
+
+
+class Minimum(NamedTuple):
+    """The fewest pods that a field asks for."""
+
+    num_pods: int
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class PodSet:
+    """Equal pods of one template."""
+
+    name: str
+    count: int
+    template: Field
+    """A pod template, with metadata and spec."""
+    replica_size: int | None = None
+    """Pods per replica, if the set consists of several replicas."""
+    topology: Field | None = None
+    """Kueue's topology request for the set, in a Workload object."""
+    job_annotations: Field | None = None
+    """Annotations of each job of a JobSet."""
+    least: Minimum | None = None
+    """The fewest pods of the set; all by default."""
+    added: tuple[Mapping[str, Any], ...] = ()
+    """Requests of containers that a controller adds to each pod."""
+    joins_later: bool = False
+    """Whether the pods start when the others run, so that no gang waits for them."""
+    running: tuple[MemberPod, ...] = ()
+    """Those of its pods that have a node."""
+    is_leading: bool = False
+    """Whether the other pods are of no use without all pods of this set, as without a master."""
+
+    @property
+    def annotations(self) -> Field:
+        """Annotations of each pod."""
+        return self.template.get("metadata", "annotations")
+
+    @property
+    def labels(self) -> Field:
+        """Labels of each pod."""
+        return self.template.get("metadata", "labels")
+
+    def render_group(self) -> dict[str, Any]:
+        """Return the set as a group of a request, without tiers and without a minimum."""
+        if not self.template.get("spec").exists:
+            raise PlacementRequestError(self.template.get("spec").title, "is missing")
+        row: dict[str, Any] = {"name": self.name, "count": self.count} | parse_pod_row(
+            self.template
+        )
+        for requests in self.added:
+            row["request"] = _add_requests(row["request"], requests)
+        if not row["request"]:
+            self.template.note("has no resource requests and takes one slot")
+            row["request"] = dict(ONE_SLOT)
+        return row | {PODS: GroupPods(self.template, self.running)}
+
+
+def mark_scheduler(field: Field) -> None:
+    """Mark the name of a scheduler as read, if its manifests are; another may matter."""
+    if field.value in _SCHEDULERS:
+        field.text()
+
+
+def parse_pod_row(template: Field) -> dict[str, Any]:
+    """Return the fields of a group that equal pods share."""
+    mark_scheduler(template.get("spec", "schedulerName"))
+    row = parse_pod_fields(template)
+    return row | {"request": add_unlisted(template, row["request"])}
+
+
+def _add_requests(request: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, int | str]:
+    total = {name: parse_amount(amount) for name, amount in request.items()}
+    for name, amount in added.items():
+        total[name] = total.get(name, Decimal(0)) + parse_amount(amount)
+    return {name: render_quantity(name, count_units(name, total[name])) for name in sorted(total)}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Sets of pods that are placed together."""
+
+    owner: KubeObject
+    sets: tuple[PodSet, ...]
+    least: Minimum | None = None
+    """The fewest pods over all sets; all by default."""
+
+    @property
+    def priority(self) -> int:
+        """The highest priority of its pods."""
+        return max((parse_priority(pod_set.template) for pod_set in self.sets), default=0)
+
+    def apply_minimum(self, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Set the minimums of the groups of its sets; return that of the gang, if it has one."""
+        for row, pods in zip(groups, self.sets, strict=True):
+            if pods.least is not None:
+                row["min"] = min(pods.least.num_pods, pods.count)
+        return {} if self.least is None else self._apply_least(self.least, groups)
+
+    def _apply_least(self, least: Minimum, groups: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Keep all leading pods; of the others, as many as are missing."""
+        total = sum(pods.count for pods in self.sets)
+        if least.num_pods > total:
+            least.field.note(f"the file has only {total} pods")
+        leading = sum(pods.count for pods in self.sets if pods.is_leading)
+        others = [row for row, pods in zip(groups, self.sets, strict=True) if not pods.is_leading]
+        missing = max(min(least.num_pods, total) - leading, 0)
+        for row in others:
+            row["min"] = missing if len(others) == 1 else 0
+        return {"min": max(min(least.num_pods, total), leading)}
+
+    def note_unused_minimum(self, why: str) -> None:
+        """Say why minimums of this workload have no effect."""
+        rows = [self.least, *(pods.least for pods in self.sets)]
+        for minimum in filter(None, rows):
+            minimum.field.note(why)
+
+
+class WorkloadKind(NamedTuple):
+    """A kind of workload: how its pods are counted, and which of its fields are without effect."""
+
+    parse_sets: Callable[[KubeObject, Manifests], list[PodSet]]
+    fields: FieldTable
+    parse_least: Callable[[KubeObject], Minimum | None] = lambda _: None
+    """Returns the fewest pods over all sets."""
