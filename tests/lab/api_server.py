@@ -43,7 +43,7 @@ _NOT_IN_CI = frozenset({"kueue", "volcano"})
 
 
 def find_assets(what: str) -> Path:
-    """Return the folder of `programs`, `scheduler`, `crds`, `consumers`, `kinds`, `kueue` or `volcano`.
+    """Return a folder: `programs`, `scheduler`, `crds`, `consumers`, `kinds`, `kueue` or `volcano`.
 
     Without it the test is skipped. In CI it fails, unless CI does not build it.
     """
