@@ -108,13 +108,20 @@ class TreeLevels:
         return self._find_label_height(name) if height is None else height
 
     def _find_label_height(self, key: str) -> int | None:
-        """Return the lowest tier that divides the tree's nodes as the values of a label do."""
+        """Return the lowest tier that divides the tree's nodes as the values of a label do.
+
+        A label with one value on all nodes, in the tree or not, is of the cluster.
+        """
         if key not in self._heights:
             if len(self._heights) >= _MAX_NAMES_READ:
                 self._heights.clear()
             num_nodes = len(self.tree.nodes)
-            values = [labels.get(key) for labels in self.labels[:num_nodes]]
-            self._heights[key] = None if None in values else self._match_values(values)
+            values = [labels.get(key) for labels in self.labels]
+            in_tree = values[:num_nodes]
+            height = None if None in in_tree else self._match_values(in_tree)
+            if height is None and None not in values and len(set(values)) == 1:
+                height = self.root
+            self._heights[key] = height
         return self._heights[key]
 
     def _match_values(self, values: Sequence[str | None]) -> int | None:

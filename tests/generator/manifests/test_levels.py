@@ -241,3 +241,21 @@ def test_the_keys_in_the_status_of_the_fabric_are_names_of_tiers() -> None:
 @pytest.mark.parametrize("status", [{}, {"labelKeys": ["corp.example/leaf"]}, {"labelKeys": "x"}])
 def test_a_status_of_another_tree_names_no_tier(status: dict[str, Any]) -> None:
     assert with_label_keys(CABLES, {"status": status}) is CABLES
+
+
+@pytest.mark.parametrize(
+    ("zones", "fits"),
+    [
+        pytest.param(["z"] * 6, True, id="all nodes share it"),
+        pytest.param(["z"] * 5 + ["y"], False, id="a node outside the tree has another value"),
+        pytest.param(["z"] * 4 + ["y", "z"], False, id="a node of the tree has another value"),
+        pytest.param(["z"] * 5 + [""], False, id="a node outside the tree lacks it"),
+    ],
+)
+def test_it_takes_a_label_for_the_cluster_only_if(zones: list[str], *, fits: bool) -> None:
+    own = {f"n{at}": {KEYS[2]: f"leaf{at // 2}"} for at in range(5)}
+    tree = build_labelled_tree(own, KEYS[2:]).tree
+    labels = {f"n{at}": {"zone": zone} if zone else {} for at, zone in enumerate(zones)}
+    translation = translate([(1, row) for row in kubernetes("zone", 5)])
+    answer = place(build_snapshot(tree, build_nodes(labels)), parse_request(translation.document))
+    assert bool(answer.assignment) == fits
