@@ -85,6 +85,7 @@ def parse_spec(manifests: Manifests) -> dict[str, Any]:
     if workload.owner.group != _GROUP_OF_WORKLOADS:
         workload.note_unused_minimum("Kueue does not read it and admits all pods together")
     _link_leaders(workload.sets, groups)
+    _note_admission(workload.owner)
     spec = {
         "preset": Preset.KUEUE.value,
         "gang": workload.owner.name,
@@ -204,6 +205,14 @@ def _note_other_annotations(annotations: Field) -> None:
     if not_ready.exists:
         count = show(str(not_ready.raw()))
         not_ready.note(f"no effect on placement: all pods get a place, {count} may be not ready")
+
+
+def _note_admission(owner: KubeObject) -> None:
+    """Say that the pods of an admitted Workload have nodes already."""
+    if owner.kind == "Workload" and owner.field.get("status", "admission").exists:
+        admission = owner.field.get("status", "admission")
+        admission.raw()
+        admission.note("Kueue has admitted it; the answer is for its pods as if they had no nodes")
 
 
 def _parse_layers(annotations: _TopologyAnnotations) -> list[dict[str, Any]]:

@@ -87,17 +87,21 @@ def _parse_job(workload: Workload, manifests: Manifests) -> dict[str, Any]:
     groups = []
     for pods in workload.sets:
         task = tasks[pods.name]
-        minimum = task.get("minAvailable").integer(pods.count)
+        done = task.get("replicas").integer(1) - pods.count
+        minimum = max(task.get("minAvailable").integer(pods.count + done) - done, 0)
         row = pods.render_group() | {"min": min(minimum, pods.count)}
         groups.append(row | _parse_partitions(task.get("partitionPolicy"), pods, manifests))
-    _apply_minimum(groups, job.spec.get("minAvailable").optional_integer())
-    minimum = job.spec.get("minAvailable").integer(sum(row["min"] for row in groups))
+    wanted = sum(task.get("replicas").integer(1) for task in tasks.values())
+    least = job.spec.get("minAvailable").optional_integer()
+    if least is not None:  # Pods that have completed count for it.
+        least = max(least - wanted + sum(row["count"] for row in groups), 0)
+    _apply_minimum(groups, least)
     tiers = _parse_tiers(job.spec.get("networkTopology"), manifests)
     return tiers | {
         "gang": job.name,
         "priority": workload.priority,
         "groups": groups,
-        "min": minimum,
+        "min": sum(row["min"] for row in groups) if least is None else least,
     }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from generator.manifests.fields import Field
 from generator.manifests.gang_pods.running_pods import MemberPod
 from generator.manifests.objects import KubeObject, Manifests
 
@@ -131,23 +132,53 @@ def _add_to_set(
             pod.field.raw()
             if pod.node:
                 running.append(MemberPod(pod, _find_rank(pod, pods, keys)))
-    num_pods = _count_left(owner, pods.num_pods, num_done) if keys.ends else pods.num_pods
+    num_pods = _count_left(owner, pods, num_done) if keys.ends else pods.num_pods
     # More pods run than are wanted while the workload shrinks.
     running.sort(key=lambda member: -1 if member.rank is None else member.rank)
     return pods._replace(num_pods=num_pods, running=tuple(running[:num_pods]))
 
 
-def _count_left(owner: KubeObject, num_pods: int, num_done: int) -> int:
+def _count_left(owner: KubeObject, pods: SetPods, num_done: int) -> int:
     """Return the pods of a set that run at once when some have completed.
 
-    A Job with completions creates the next pods then, and its status counts all that completed.
+    A Job with completions creates the next pods then. The status of a workload counts all pods that
+    completed, also those that its file does not list.
     """
     is_job = (owner.group, owner.kind) == ("batch", "Job")
     completions = owner.spec.get("completions").optional_integer() if is_job else None
-    if is_job:
-        num_done = max(num_done, owner.field.get("status", "succeeded").integer(0))
-    left = (num_pods if completions is None else completions) - num_done
-    return max(min(num_pods, left), 0)
+    wanted = pods.num_pods if completions is None else completions
+    left = wanted - max(num_done, _count_done(owner, pods))
+    return max(min(pods.num_pods, left), 0)
+
+
+def _count_done(owner: KubeObject, pods: SetPods) -> int:
+    """Return the pods of a set that have completed by the status of their workload.
+
+    Source: JobSet v1alpha2, `replicatedJobsStatus`, which counts jobs; Kueue, KEP 78 on reclaimable
+    pods; Volcano, `taskStatusCount`; Kubeflow, `replicaStatuses`.
+    """
+    status = owner.field.get("status")
+    match owner.group, owner.kind:
+        case "batch", "Job":
+            return status.get("succeeded").integer(0)
+        case "jobset.x-k8s.io", "JobSet":
+            jobs = _count_named(status.get("replicatedJobsStatus"), pods.name, "succeeded")
+            return jobs * pods.per_replica
+        case "kueue.x-k8s.io", "Workload":
+            return _count_named(status.get("reclaimablePods"), pods.name, "count")
+        case "batch.volcano.sh", "Job":
+            return status.get("taskStatusCount", pods.name, "phase", _DONE).integer(0)
+        case "kubeflow.org", _:
+            roles = status.get("replicaStatuses").entries()
+            rows = [row for role, row in roles if role.lower() == pods.name]
+            return sum(row.get("succeeded").integer(0) for row in rows)
+    return 0
+
+
+def _count_named(rows: Field, name: str, count: str) -> int:
+    """Return a count of the row with a name; 0 if there is no such row."""
+    named = [row for row in rows.items() if row.get("name").text() == name]
+    return sum(row.get(count).integer(0) for row in named)
 
 
 def _find_rank(pod: KubeObject, pods: SetPods, keys: PodKeys) -> int | None:

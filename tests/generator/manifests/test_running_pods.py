@@ -351,3 +351,60 @@ def test_it_finds_the_pods_that_a_stateful_set_owns() -> None:
     found = translated(made, mine, foreign)
     assert counts(found) == [("main", 2, None)]
     assert (nodes_of(found, "main"), nodes_of(found, None)) == (["n-a"], ["n-b"])
+
+
+def _pod_template() -> dict[str, Any]:
+    return {"spec": {"containers": [{"resources": {"requests": {"cpu": 1}}}]}}
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "spec", "status"),
+    [
+        pytest.param(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            {
+                "replicatedJobs": [
+                    {
+                        "name": "main",
+                        "replicas": 2,
+                        "template": {"spec": {"parallelism": 2, "template": _pod_template()}},
+                    }
+                ]
+            },
+            {"replicatedJobsStatus": [{"name": "main", "succeeded": 1}]},
+            id="JobSet",
+        ),
+        pytest.param(
+            "kueue.x-k8s.io/v1beta2",
+            "Workload",
+            {"podSets": [{"name": "main", "count": 4, "template": _pod_template()}]},
+            {"reclaimablePods": [{"name": "main", "count": 2}]},
+            id="Workload of Kueue",
+        ),
+        pytest.param(
+            "kubeflow.org/v1",
+            "PyTorchJob",
+            {"pytorchReplicaSpecs": {"Main": {"replicas": 4, "template": _pod_template()}}},
+            {"replicaStatuses": {"Main": {"succeeded": 2}}},
+            id="PyTorchJob",
+        ),
+        pytest.param(
+            "batch.volcano.sh/v1alpha1",
+            "Job",
+            {
+                "minAvailable": 4,
+                "tasks": [{"name": "main", "replicas": 4, "template": _pod_template()}],
+            },
+            {"taskStatusCount": {"main": {"phase": {"Succeeded": 2}}}},
+            id="Job of Volcano",
+        ),
+    ],
+)
+def test_it_leaves_out_the_pods_that_have_completed_by_the_status_of_a(
+    version: str, kind: str, spec: dict[str, Any], status: dict[str, Any]
+) -> None:
+    workload = {"apiVersion": version, "kind": kind, "metadata": {"name": "train"}, "spec": spec}
+    found = translated(workload | {"status": status})
+    assert [(name, count) for name, count, _ in counts(found)] == [("main", 2)]
+    assert found.document["spec"].get("min", 2) == 2
