@@ -61,21 +61,32 @@ class ClusterInput(NamedTuple):
 
 
 def read_request(options: dict[str, Any]) -> LoadedRequest:
-    """Read the request. Print on stderr how the manifest of another system was understood."""
+    """Read the request. Print on stderr how the manifest of another system was understood.
+
+    What is printed about a job of sbatch depends on the nodes: `fit_to_cluster` prints it.
+    """
     file, sbatch = options["file"], options["sbatch"]
     if (file is None) == (sbatch is None):
         raise click.UsageError("give one request: either --file or --sbatch")
-    loaded = load_request(file, sbatch, parse_level_names(options["level"]))
-    if loaded.translation is not None:
-        print_translation(loaded.translation)
-    else:
+    loaded = load_request(file, sbatch, parse_level_names(options["level"]), os.environ)
+    if loaded.translation is None:
         print_ignored(find_unused_fields(loaded.document))
+    elif not loaded.is_job:
+        print_translation(loaded.translation)
     return loaded
 
 
-def fit_to_inventory(loaded: LoadedRequest, inventory: Inventory | None) -> LoadedRequest:
-    """Convert the request of another system to the units of the nodes; print the changes."""
-    return _print_fit(*loaded.fit_to_nodes(inventory))
+def fit_to_cluster(loaded: LoadedRequest, cluster: ClusterInput | None) -> LoadedRequest:
+    """Convert the request of another system to the units of the nodes; print the changes.
+
+    Without a cluster, the request is for any nodes.
+    """
+    fitted = loaded
+    if cluster is not None:
+        fitted = _print_fit(*loaded.fit_to_nodes(cluster.inventory, cluster.tree.nodes))
+    if fitted.is_job and fitted.translation is not None:
+        print_translation(fitted.translation)
+    return fitted
 
 
 def fit_to_server(loaded: LoadedRequest) -> LoadedRequest:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import click
@@ -19,30 +20,29 @@ from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
 from generator.manifests.ignored_fields import IgnoredField, Relevance, describe_doubt
 from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory, parse_share_name
-from generator.manifests.manifest_request import KIND, Translation, translate, translate_sbatch
+from generator.manifests.manifest_request import KIND, Translation, translate, translate_job
 from generator.manifests.resource_units import (
     fit_running,
     fit_units,
     leave_out_ports,
     list_pod_groups,
 )
-from generator.manifests.sbatch_options import (
-    is_script,
-    parse_script_notes,
-    parse_script_options,
-    split_options,
-)
+from generator.manifests.slurm.batch_job import parse_batch_job
+from generator.manifests.slurm.command_line import is_script, split_words
+from generator.manifests.slurm.rooms import build_rooms
 from generator.objects.inventory import Inventory
 from generator.objects.yaml_document import YamlDocument, describe_documents, parse_documents
 from generator.placement.cluster.nodes import RunningGang, RunningPods
 from generator.placement.quantities import count_request
 from generator.placement.request import PlacementRequest, parse_request
 from generator.store.file_kinds import FileKind, expect_kind
+from generator.store.local_files import read_whole_file
 from topology.model.errors import ConfigError, ParseError, PlacementRequestError, list_some, show
 from topology.model.tree import API_VERSION
 
 _MAX_NAMES_SHOWN: Final = 12
 _SBATCH_OPTION: Final = "--sbatch"
+_NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 _UNUSED_FIELD: Final = "options.arguments"
 """A field of PlacementRequest that is accepted, so that requests can have it, but has no effect."""
 
@@ -81,19 +81,41 @@ class LoadedRequest(NamedTuple):
         except PlacementRequestError as error:
             raise ConfigError(f"{self.source}: {error}") from error
 
-    def fit_to_nodes(self, inventory: Inventory | None) -> tuple[LoadedRequest, tuple[Note, ...]]:
-        """Return the request in the units that the nodes list, and notes on what was converted."""
+    @property
+    def is_job(self) -> bool:
+        """Whether it is a job of sbatch, whose request depends on the nodes."""
+        return self.translation is not None and self.translation.job is not None
+
+    def fit_to_nodes(
+        self, inventory: Inventory | None, nodes: Sequence[str]
+    ) -> tuple[LoadedRequest, tuple[Note, ...]]:
+        """Return the request in the units that the nodes list, and notes on what was converted.
+
+        The notes on a job of sbatch are in its translation.
+
+        Args:
+            inventory: the listed nodes.
+            nodes: those of the tree.
+
+        Raises:
+            ConfigError: a job names a node that does not exist.
+        """
         if self.translation is None:
             return self, ()
-        room, translation = find_max_resources(inventory), self.translation
-        spec, notes = fit_units(
-            self.document["spec"], room, uses_whole_nodes=translation.uses_whole_nodes
-        )
-        translation = replace(translation, running=fit_running(translation.running, room))
-        fitted = self._replace(translation=translation)
-        nodes = [node.spec for node in inventory.nodes] if inventory else []
-        doubts = doubt_unknown_memory(_list_resources(spec), nodes)
-        return _refit(fitted, spec, (*notes, *doubts))
+        if self.translation.job is None:
+            room, translation = find_max_resources(inventory), self.translation
+            spec, notes = fit_units(self.document["spec"], room)
+            translation = replace(translation, running=fit_running(translation.running, room))
+            fitted = self._replace(translation=translation)
+            listed = [node.spec for node in inventory.nodes] if inventory else []
+            doubts = doubt_unknown_memory(_list_resources(spec), listed)
+            return _refit(fitted, spec, (*notes, *doubts))
+        rooms = build_rooms((node.spec for node in inventory.nodes) if inventory else (), nodes)
+        try:
+            translation = translate_job(self.translation.job, rooms)
+        except PlacementRequestError as error:
+            raise ConfigError(f"{self.source}: {error}") from error
+        return self._replace(document=translation.document, translation=translation), ()
 
     def build_running(self, request: PlacementRequest) -> tuple[RunningGang | None, RunningGang]:
         """Return the pods of the gang that the file says run, and all other pods of the file.
@@ -145,29 +167,35 @@ def _refit(
     return loaded._replace(document=document, translation=translation), notes
 
 
-def load_request(file: str | None, sbatch: str | None, levels: Mapping[str, str]) -> LoadedRequest:
+def load_request(
+    file: str | None,
+    sbatch: str | None,
+    levels: Mapping[str, str],
+    variables: Mapping[str, str] = _NO_VARIABLES,
+) -> LoadedRequest:
     """Read a request of Toponaut or of another system, from a file or from options of sbatch.
 
     Args:
         file: the file name; `-` is stdin.
         sbatch: options of sbatch instead of a file.
         levels: tiers by the names that other systems give them.
+        variables: of the environment, which may set options of sbatch.
 
     Raises:
         ConfigError: there is not exactly one request; the message names the file, the document and
             the field.
     """
     if sbatch is not None:
-        return _load_sbatch(_SBATCH_OPTION, sbatch, is_shell=False)
+        return _load_job(_SBATCH_OPTION, sbatch, None, variables)
     source, raw = read_input(file or "-", MAX_REQUEST_BYTES)
+    text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
+    if is_script(text):
+        return _load_job(source, "", text, variables)
     with expect_kind(Path(file or ""), FileKind.REQUEST):
         return _load_file(source, raw, levels)
 
 
 def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequest:
-    text = raw.decode("utf-8", errors="replace") if raw.startswith(b"#!") else ""
-    if is_script(text):
-        return _load_sbatch(source, text, is_shell=True)
     documents = [_require_document(row) for row in parse_documents(raw, source=source)]
     is_own = any(_is_own_kind(document.value) for document in documents)
     if not documents or (is_own and len(documents) > 1):
@@ -184,14 +212,23 @@ def _load_file(source: str, raw: bytes, levels: Mapping[str, str]) -> LoadedRequ
     return LoadedRequest(source, translation.document, translation)
 
 
-def _load_sbatch(source: str, text: str, *, is_shell: bool) -> LoadedRequest:
+def _load_job(
+    source: str, options: str, script: str | None, variables: Mapping[str, str]
+) -> LoadedRequest:
     try:
-        options = parse_script_options(text) if is_shell else split_options(text)
-        notes = parse_script_notes(text) if is_shell else ()
-        translation = translate_sbatch(options, notes)
+        job = parse_batch_job(
+            split_words(options), script, environment=variables, read_text=_read_text
+        )
+        translation = translate_job(job)
     except PlacementRequestError as error:
         raise ConfigError(f"{source}: {error}") from error
     return LoadedRequest(source, translation.document, translation)
+
+
+def _read_text(file: str) -> str | None:
+    """Return the text of a file that options of sbatch name; None if it cannot be read."""
+    raw = read_whole_file(Path(file), MAX_REQUEST_BYTES)
+    return raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else None
 
 
 def _require_document(document: YamlDocument | ParseError) -> YamlDocument:

@@ -2,7 +2,7 @@
 
 manifest_request: `translate` detects the system of a file and returns its request.
 volcano, godel, koordinator, kai, kubernetes, kueue, grove: one module per Kubernetes scheduler.
-sbatch: Slurm batch options and scripts; sbatch_options: their names, and which had an effect.
+slurm: jobs of sbatch, whose request depends on the nodes.
 objects: the Kubernetes objects of a file.
 workloads: sets of equal pods, from every common kind of workload or from pods.
 exclusive_topology: the domains that JobSet and LeaderWorkerSet keep for one job.

@@ -18,7 +18,6 @@ from generator.manifests import (
     koordinator,
     kubernetes,
     kueue,
-    sbatch,
     volcano,
 )
 from generator.manifests.fields import ROOT, Note
@@ -41,6 +40,8 @@ from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
 from generator.manifests.kinds.unlisted_resources import join_shares
 from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
 from generator.manifests.resource_units import list_pod_groups
+from generator.manifests.slurm.batch_job import BatchJob
+from generator.manifests.slurm.rooms import NodeRooms
 from generator.manifests.tier_names import LevelNames
 from generator.manifests.workloads import KINDS, describe_missing, find_workload, group_pods
 from topology.model.errors import PlacementRequestError
@@ -70,10 +71,10 @@ class Translation:
     """Fields without effect; fields that may matter come first."""
     notes: tuple[Note, ...]
     """Fields that were interpreted, with the interpretation."""
-    uses_whole_nodes: bool = False
-    """Whether a slot means a whole node."""
     running: tuple[RunningRow, ...] = ()
     """The pods of the file that run; the request is for the others."""
+    job: BatchJob | None = None
+    """A job of sbatch: its request depends on the nodes."""
 
 
 FORMATS: Final = (
@@ -160,23 +161,23 @@ def _collect_notes(manifests: Manifests) -> tuple[Note, ...]:
     return tuple(notes.values())
 
 
-def translate_sbatch(options: Sequence[str], notes: Sequence[Note] = ()) -> Translation:
-    """Return the placement request of sbatch options.
+def translate_job(job: BatchJob, rooms: NodeRooms | None = None) -> Translation:
+    """Return the placement request of a job of sbatch.
 
     Args:
-        options: the words of the command line.
-        notes: on the script that they are from.
+        job: the job.
+        rooms: the nodes; None: the request is for any nodes.
 
     Raises:
-        PlacementRequestError: an option is malformed; names it.
+        PlacementRequestError: the job names a node that does not exist.
     """
-    parsed = sbatch.parse_options(options)
+    sized = job.size(rooms)
     return Translation(
         "Slurm",
-        _render_request(parsed.spec),
-        parsed.ignored,
-        (*parsed.notes, *notes),
-        uses_whole_nodes=True,
+        _render_request(sized.spec),
+        (*sized.ignored, *job.ignored),
+        (*job.notes, *sized.notes),
+        job=job,
     )
 
 

@@ -23,27 +23,20 @@ def list_pod_groups(groups: Sequence[Group]) -> Iterator[Group]:
 
 
 def fit_units(
-    spec: Mapping[str, Any], room: Mapping[str, int], *, uses_whole_nodes: bool
+    spec: Mapping[str, Any], room: Mapping[str, int]
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
     """Return a spec with resource requests in slots if the nodes list only slots.
 
-    A pod takes a slot per GPU if nodes have several slots, else one; a whole node takes all slots.
+    A pod takes a slot per GPU if nodes have several slots, else one.
 
     Args:
         spec: of a translated request.
         room: the largest quantity on any node, by resource.
-        uses_whole_nodes: whether a slot means a whole node.
     """
-    notes: list[Note] = []
-    max_slots = max(room.get(SLOTS, 1), 1)
-    if uses_whole_nodes:
-        groups = [
-            group | {"request": {SLOTS: max_slots}} if group["request"] == ONE_SLOT else group
-            for group in spec["groups"]
-        ]
-        spec = dict(spec) | {"groups": groups}
     if not set(room) <= {SLOTS, PODS}:
         return dict(spec), ()
+    notes: list[Note] = []
+    max_slots = max(room.get(SLOTS, 1), 1)
 
     def convert(group: Group, path: str) -> Group:
         request = group.get("request", ONE_SLOT)

@@ -76,6 +76,8 @@ class GangGroup:
     """A tier: the group's domains contain no other group. A leader shares them with its workers."""
     affinity: NodeTerms = ()
     """Sorted. Requirements on nodes, in addition to the selector."""
+    max_per_node: int | None = None
+    """The most pods on one node, running pods included; None: any number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,7 @@ def _check_row(builder: _GroupFlattener, row: wire.GroupRow, path: str) -> None:
         "node_affinity",
         "node_preference",
         "leader_of",
+        "max_per_node",
         "spread",
     ):
         if row.children and getattr(row, name):
@@ -287,6 +290,7 @@ def _build_group(row: wire.GroupRow) -> GangGroup:
         ),
         exclusive=row.exclusive,
         affinity=_build_affinity(row.node_affinity),
+        max_per_node=row.max_per_node,
     )
 
 

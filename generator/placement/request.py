@@ -141,6 +141,11 @@ class PlacementRequest:
         """Whether the request names tiers or slices: then nodes outside the tree are not used."""
         return bool(self.tiers) or any(group.slices for group in self.groups)
 
+    @property
+    def limits_nodes(self) -> bool:
+        """Whether groups bound their pods on one node."""
+        return any(group.max_per_node is not None for group in self.groups)
+
     def with_gang(self, gang: str) -> PlacementRequest:
         """Return the request for another gang, in a tenth of the time of replace().
 

@@ -231,6 +231,8 @@ class GroupRow(_RequestModel):
     """Labels that nodes should have; never a bound."""
     leader_of: Name | None = None
     """Name of the workers that this group leads, within one domain of its required tier."""
+    max_per_node: Count | None = None
+    """The most pods of the group on one node, running pods included; any number without it."""
     spread: dict[Tier, SpreadRow] = {}
     """How many domains of a tier the pods may use. Running pods count."""
     exclusive: Tier | None = None

@@ -173,7 +173,7 @@ def _find_group_faults(request: PlacementRequest) -> list[tuple[str, str]]:
     return faults
 
 
-_LATER_FIELDS: Final = frozenset({"affinity", "exclusive", "spread"})
+_LATER_FIELDS: Final = frozenset({"affinity", "exclusive", "max_per_node", "spread"})
 _HASHED_NAMES: Final = {"preferred_labels": "wishes"}
 """By field: the name that earlier versions gave it. Stored hashes depend on it."""
 

@@ -37,6 +37,8 @@ def find_problem(text: str) -> str:
     }
     for at, word in enumerate(words):
         option, _, value = word.partition("=")
+        if words[at - 1 : at] == ["--sbatch"]:  # its value consists of options of sbatch
+            continue
         if not option.startswith("-") or option == "-" or re.fullmatch(r"-\d+", option):
             continue
         if option not in known:

@@ -19,8 +19,9 @@ from google.protobuf.message import DecodeError
 
 from generator.ingest.claims import build_claims
 from generator.jobs.running_jobs import find_job, parse_job_pod
-from generator.manifests.manifest_request import translate, translate_sbatch
-from generator.manifests.sbatch_options import is_script, parse_script_options
+from generator.manifests.manifest_request import translate, translate_job
+from generator.manifests.slurm.batch_job import parse_batch_job
+from generator.manifests.slurm.command_line import is_script
 from generator.objects.inventory import parse_nodes
 from generator.objects.plane_config import parse_planes
 from generator.objects.tree_record import parse_tree_record, render_tree_record
@@ -189,7 +190,7 @@ def _manifests(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
     try:
         if is_script(text):
-            found = translate_sbatch(parse_script_options(text))
+            found = translate_job(parse_batch_job((), text))
         else:
             found = translate([*enumerate(_documents(raw), 1)])
     except PlacementRequestError as error:

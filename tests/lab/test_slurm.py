@@ -152,9 +152,17 @@ def require_slurm(least: tuple[int, int]) -> None:
 
 @contextmanager
 def running_slurmctld(
-    folder: Path, nodes: Iterable[str], *, plugin: str = "topology/tree", num_gpus: int = 0
+    folder: Path,
+    nodes: Iterable[str],
+    *,
+    plugin: str = "topology/tree",
+    num_gpus: int = 0,
+    node_lines: str = "",
 ) -> Iterator[dict[str, str]]:
-    """Yield the environment for scontrol and sbatch; the file of the topology is in the folder."""
+    """Yield the environment for scontrol and sbatch; the file of the topology is in the folder.
+
+    With lines that define the nodes, jobs share nodes, and CPUs, memory and GPUs are counted.
+    """
     require_tools("slurmctld", "scontrol", is_root_needed=True)
     (folder / "state").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -164,6 +172,10 @@ def running_slurmctld(
     )
     if num_gpus:
         config = config.replace(" CPUs=1 ", f" CPUs=1 Gres=gpu:{num_gpus} ") + "GresTypes=gpu\n"
+    if node_lines:
+        config = re.sub("^NodeName=.*$", node_lines, config, flags=re.MULTILINE)
+        config = config.replace("CR_CPU", "CR_CPU_Memory").replace("=EXCLUSIVE", "=NO")
+        config += "GresTypes=gpu\nSchedulerParameters=bf_interval=1\n"
     (folder / "slurm.conf").write_text(config)
     environment = {**os.environ, "PATH": PATH, "SLURM_CONF": str(folder / "slurm.conf")}
     with (folder / "output").open("wb") as output:

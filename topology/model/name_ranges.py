@@ -1,6 +1,6 @@
 """Names in the form of Slurm's hostlists: `node-[0001-0032,0040]`. Pure.
 
-Only the number at the end of a name forms a range, because Slurm's parser accepts nothing after the
+Only the number at the end of a name forms a range, because older Slurm accepts nothing after the
 closing bracket. A number keeps its leading zeros: the bounds of a padded range are equally long.
 """
 
@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 
 _LAST_NUMBER: Final = re.compile(r"(.*?)(?<![0-9])([0-9]{1,9})\Z", re.ASCII | re.DOTALL)
 """Longer numbers, such as GUIDs, stay as they are: Slurm reads a bound as a machine integer."""
-_BRACKET: Final = re.compile(r"([^\[\],]*)\[([0-9,-]+)\]\Z", re.ASCII)
-_PART: Final = re.compile(r"([^\[\],]+(?:\[[^\]]*\])?)(?:,|\Z)")
+_PART: Final = re.compile(r"((?:[^\[\],]|\[[^\[\]]*\])+)(?:,|\Z)")
+_PIECE: Final = re.compile(r"([^\[\]]+)|\[([0-9,-]*)\]", re.ASCII)
+MAX_NAMES: Final = 1_000_000
 
 
 class _Name(NamedTuple):
@@ -42,11 +43,13 @@ def fold_names(names: Iterable[str]) -> str:
     return ",".join(pieces)
 
 
-def expand_names(text: str) -> tuple[str, ...]:
-    """Return the names of a list of ranges, the reverse of `fold_names`.
+def expand_names(text: str, *, limit: int = MAX_NAMES) -> tuple[str, ...]:
+    """Return the names of a list of ranges: `n[1-4,7]`, also with several brackets in a name.
+
+    It is the reverse of `fold_names`, and reads what Slurm reads.
 
     Raises:
-        ValueError: the text is not such a list.
+        ValueError: the text is not such a list, or has more names than the limit.
     """
     names: list[str] = []
     at = 0
@@ -54,7 +57,7 @@ def expand_names(text: str) -> tuple[str, ...]:
         part = _PART.match(text, at)
         if part is None:
             raise ValueError(f"no name at character {at + 1}")
-        names += _expand_part(part[1])
+        names += _expand_part(part[1], limit - len(names))
         at = part.end()
     return tuple(names)
 
@@ -88,19 +91,32 @@ def _render_group(prefix: str, runs: Sequence[tuple[str, str]]) -> str:
     return f"{prefix}[{','.join(ranges)}]"
 
 
-def _expand_part(part: str) -> list[str]:
-    bracket = _BRACKET.match(part)
-    if bracket is None:
-        if "[" in part:
+def _expand_part(part: str, limit: int) -> list[str]:
+    choices: list[Sequence[str]] = []
+    at = num_names = 0
+    while at < len(part):
+        piece = _PIECE.match(part, at)
+        if piece is None:
             raise ValueError(f"'{part}' has a bracket that holds no numbers")
-        return [part]
-    numbers = [number for one in bracket[2].split(",") for number in _expand_range(one)]
-    return [f"{prefix}{number}" for prefix, number in product([bracket[1]], numbers)]
+        ranges = [] if piece[1] else [_parse_range(one) for one in piece[2].split(",")]
+        num_choices = sum(row.stop - row.start for row, _ in ranges) if ranges else 1
+        num_names = num_choices * (num_names or 1)
+        if num_names > limit:
+            raise ValueError(f"expected at most {limit} names")
+        choices.append([piece[1]] if piece[1] else [*_render_numbers(ranges)])
+        at = piece.end()
+    return ["".join(pieces) for pieces in product(*choices)]
 
 
-def _expand_range(text: str) -> list[str]:
+def _parse_range(text: str) -> tuple[range, int]:
+    """Return the numbers of a range, and their width."""
     first, dash, last = text.partition("-")
-    if not first or (dash and not last) or "-" in last:
+    if not first or (dash and not last) or "-" in last or int(last or first) < int(first):
         raise ValueError(f"'{text}' is not a number or a range")
-    bounds = range(int(first), int(last or first) + 1)
-    return [str(number).zfill(len(first)) for number in bounds]
+    return range(int(first), int(last or first) + 1), len(first)
+
+
+def _render_numbers(ranges: Sequence[tuple[range, int]]) -> Iterator[str]:
+    for numbers, width in ranges:
+        for number in numbers:
+            yield str(number).zfill(width)

@@ -11,7 +11,7 @@ import click
 
 from generator.cli.cluster_input import (
     build_input_snapshot,
-    fit_to_inventory,
+    fit_to_cluster,
     read_cluster_input,
     read_request,
 )
@@ -39,7 +39,7 @@ def run(
     if not (sources.is_empty or sources.is_tree or sources.plane):
         sources = sources._replace(plane=loaded.to_request(None).plane)
     cluster = read_cluster_input(sources, tree)
-    loaded = fit_to_inventory(loaded, cluster.inventory)
+    loaded = fit_to_cluster(loaded, cluster)
     request = loaded.to_request(None)
     presets = [Preset(name) for name in preset] or list(Preset)
     rows = compare_presets(

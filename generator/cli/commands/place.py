@@ -9,7 +9,7 @@ import click
 
 from generator.cli.cluster_input import (
     build_input_snapshot,
-    fit_to_inventory,
+    fit_to_cluster,
     fit_to_server,
     note_missing_capacity,
     read_cluster_input,
@@ -46,6 +46,8 @@ def run(
     sources = parse_sources(options)
     cluster = None
     loaded = read_request(options)
+    if options["translate"] or server is not None:
+        loaded = fit_to_cluster(loaded, None)
     if options["translate"]:
         print_document(loaded.document, "json" if output == "json" else "yaml", text=str)
         exit_with_problems(ctx, (), loaded.code)
@@ -59,7 +61,7 @@ def run(
         if not (sources.is_empty or sources.is_tree or sources.plane):
             sources = sources._replace(plane=request.plane)
         cluster = read_cluster_input(sources, tree)
-        loaded = fit_to_inventory(loaded, cluster.inventory)
+        loaded = fit_to_cluster(loaded, cluster)
         request = loaded.to_request(preset).with_deadline(timeout)
         snapshot = build_input_snapshot(cluster, running, loaded, request)
         placement = place(snapshot, request, clock=time.monotonic)

@@ -187,7 +187,7 @@ def _add_better_placement(
     capacity = find_max_resources(job_input.inventory)
     groups = build_request_groups(job_input.job)
     spec = {"preset": Preset.OPTIMAL.value, "gang": job_input.job.name, "groups": groups}
-    fitted, _ = fit_units(spec, capacity, uses_whole_nodes=False)
+    fitted, _ = fit_units(spec, capacity)
     document = {"apiVersion": API_VERSION, "kind": "PlacementRequest", "spec": fitted}
     request = replace(parse_request(document), deadline_s=timeout_s)
     free = _subtract_other_pods(job_input, capacity)
@@ -214,7 +214,7 @@ def _build_usage(pod: JobPod, capacity: Mapping[str, int]) -> PodUsage | None:
     if set(capacity) > {SLOTS} and pod.document:
         return parse_pod_usage(pod.document)
     rows = {"groups": [{"name": "pod", "count": 1} | dict(pod.request_fields)]}
-    fitted, _ = fit_units(rows, capacity, uses_whole_nodes=False)
+    fitted, _ = fit_units(rows, capacity)
     request = fitted["groups"][0]["request"]
     is_light = bool(pod.document) and not any("/" in name for name in pod.request_fields["request"])
     if is_light or not pod.node:

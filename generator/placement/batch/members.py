@@ -178,6 +178,7 @@ class BatchMembers:
             self._has_exclusive
             or request.preset is not Preset.OPTIMAL
             or bool(request.strategies)
+            or request.limits_nodes
             or request.gang in self._placed.base_snapshot.running
             or bool(placement.victims)
             or (placement.reason is not None and placement.reason.kind not in RETRYABLE_REASONS)

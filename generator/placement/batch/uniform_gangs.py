@@ -83,7 +83,8 @@ class UniformGangs:
 
     def _rank_leaves(self, request: PlacementRequest) -> _RankedLeaves | None:
         view = view_for(self._snapshot, request.gang, request.priority)
-        if not view.num_nodes or find_refusal(view, request) is not None:
+        is_refused = request.limits_nodes or find_refusal(view, request) is not None
+        if not view.num_nodes or is_refused:
             return None
         problem = build_problem(view, request)
         if not _is_uniform_gang(problem):

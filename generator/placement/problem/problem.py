@@ -12,6 +12,7 @@ import numpy as np
 
 from generator.placement.budget import Budget
 from generator.placement.cluster.levels import CLUSTER_TIER, IntArray
+from generator.placement.cluster.node_limits import limit_nodes
 from generator.placement.cluster.shapes import (
     PodShape,
     build_shapes,
@@ -303,6 +304,8 @@ def build_problem(
         UnknownTier: the request names a tier that the tree lacks.
     """
     budget = budget or Budget()
+    if request.limits_nodes:
+        snapshot, request = limit_nodes(snapshot, request)
     job_cap, preferred = _job_cap(snapshot, request), _job_preferred(snapshot, request)
     strategies = _strategies(snapshot, request)
     node_weights = _build_node_weights(snapshot, request)

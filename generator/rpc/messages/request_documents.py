@@ -106,7 +106,10 @@ def _render_group(group: GangGroup) -> dict[str, Any]:
             for bound in group.spread
         },
         **_drop_empty(
-            required=group.required, leader_of=group.leader_of, exclusive=group.exclusive
+            required=group.required,
+            leader_of=group.leader_of,
+            exclusive=group.exclusive,
+            max_per_node=group.max_per_node,
         ),
     }
 

@@ -192,6 +192,7 @@ def _encode_group(row: Mapping[str, Any]) -> pb.Group:
             for tier, bound in row["spread"].items()
         ],
         exclusive=row.get("exclusive"),
+        max_per_node=row.get("max_per_node"),
     )
 
 
@@ -243,7 +244,7 @@ def _decode_group(group: pb.Group, path: str) -> dict[str, Any]:
         ],
         "node_preference": dict(group.node_preference),
         "spread": _decode_spread(group.spread, f"{path}.spread"),
-        **_select_set_fields(group, "min", "required", "leader_of", "exclusive"),
+        **_select_set_fields(group, "min", "required", "leader_of", "exclusive", "max_per_node"),
     }
     if group.HasField("request"):
         document["request"] = decode_resources(group.request)

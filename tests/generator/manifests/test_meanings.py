@@ -8,12 +8,17 @@ import pytest
 
 from generator.manifests.fields import Field
 from generator.manifests.ignored_fields import Relevance
-from generator.manifests.manifest_request import translate_sbatch
 from generator.manifests.resource_units import fit_units
-from generator.manifests.sbatch import GPU
-from generator.manifests.sbatch_options import is_script, split_options
 from generator.manifests.tier_names import LevelNames
-from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
+from tests.generator.manifests.scenes import (
+    GPU,
+    job,
+    pod,
+    pod_spec,
+    spec_of,
+    translated,
+    volcano_job,
+)
 from topology.model.errors import PlacementRequestError
 
 VOLCANO_GROUP = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "PodGroup"}
@@ -191,37 +196,6 @@ def test_it_lists_no_empty_field_as_ignored() -> None:
     assert translated(job(template={"metadata": {}, "spec": pod_spec(volumes=[])})).ignored == ()
 
 
-OPTIONS = [
-    pytest.param("-N 4", {"count": 4, "request": {"slots": 1}}, id="whole nodes"),
-    pytest.param("--nodes=2-4", {"count": 4, "min": 2}, id="a range of nodes"),
-    pytest.param("-N 2k", {"count": 2048}, id="nodes in units of 1024"),
-    pytest.param("-n 10 --ntasks-per-node=4", {"count": 3}, id="nodes that tasks need"),
-    pytest.param("-N 2 --gpus=16", {"request": {GPU: 8}}, id="GPUs of the whole job"),
-    pytest.param("-N 2 -n 8 --gpus-per-task=2", {"request": {GPU: 8}}, id="GPUs of tasks"),
-    pytest.param("-N 2 --gres=gpu", {"request": {GPU: 1}}, id="one GPU"),
-    pytest.param("-N 2 -n 8 -c 4", {"request": {"cpu": 16}}, id="CPUs of tasks"),
-    pytest.param("-N 2 --mem=1G", {"request": {"memory": 1 << 30}}, id="memory"),
-    pytest.param("-N 2 --gpus-per-node=8 --exclusive", {"request": {"slots": 1}}, id="exclusive"),
-    pytest.param(
-        "-N 4 --segment=2 --consolidate-segments",
-        {"slices": [{"size": 2, "tier": "1", "placement": "consolidate"}]},
-        id="segments near each other",
-    ),
-]
-
-
-@pytest.mark.parametrize(("text", "fields"), OPTIONS)
-def test_it_reads_sbatch_options(text: str, fields: dict[str, Any]) -> None:
-    (group,) = translate_sbatch(split_options(text)).document["spec"]["groups"]
-    assert {key: group[key] for key in fields} == fields
-
-
-def test_it_detects_a_script_by_its_first_line_and_options() -> None:
-    assert is_script("#!/bin/sh\n#SBATCH -N 4\n")
-    assert not is_script("#!/bin/sh\necho\n")
-    assert not is_script("apiVersion: v1\n#SBATCH -N 4\n")
-
-
 ROOMS = [
     pytest.param({}, {GPU: 8}, 1, id="a slot a pod where nothing is listed"),
     pytest.param({"slots": 1}, {GPU: 8}, 1, id="a slot a pod where nodes have one"),
@@ -234,20 +208,14 @@ ROOMS = [
 @pytest.mark.parametrize(("room", "request_", "slots"), ROOMS)
 def test_it_converts_to_slots(room: dict[str, int], request_: dict[str, int], slots: int) -> None:
     spec = {"groups": [{"name": "g", "children": [{"name": "w", "count": 2, "request": request_}]}]}
-    fitted, notes = fit_units(spec, room, uses_whole_nodes=False)
+    fitted, notes = fit_units(spec, room)
     assert fitted["groups"][0]["children"][0]["request"] == {"slots": slots}
     assert [note.path for note in notes] == ["groups[0].children[0]"]
 
 
 def test_it_keeps_resources_that_nodes_list() -> None:
     spec = {"groups": [{"name": "w", "count": 2, "request": {GPU: 4}}]}
-    assert fit_units(spec, {"slots": 1, "cpu": 8}, uses_whole_nodes=False) == (spec, ())
-
-
-def test_it_uses_all_slots_for_a_whole_node() -> None:
-    spec = {"groups": [{"name": "w", "count": 2, "request": {"slots": 1}}]}
-    fitted, _ = fit_units(spec, {"slots": 8}, uses_whole_nodes=True)
-    assert fitted["groups"][0]["request"] == {"slots": 8}
+    assert fit_units(spec, {"slots": 1, "cpu": 8}) == (spec, ())
 
 
 def test_a_train_job_without_its_runtime_counts_its_own_fields() -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.manifests.manifest_request import translate, translate_sbatch
-from generator.manifests.sbatch_options import split_options
+from generator.manifests.manifest_request import translate
 from tests.effort import examples
 from tests.generator.manifests.scenes import job, pod, pod_spec, spec_of, translated, volcano_job
 from topology.model.errors import PlacementRequestError
@@ -210,28 +209,6 @@ def test_it_refuses(documents: list[object], why: str) -> None:
         translated(*documents)
     assert why in str(caught.value)
     assert str(caught.value).count(", got ") <= 1
-
-
-SBATCH_REFUSED = [
-    pytest.param("--nodes=0", "--nodes: expected a number or a range such as 4-8", id="no node"),
-    pytest.param("-N 8-4", "--nodes: expected a number or a range", id="a range downwards"),
-    pytest.param("-N x", "--nodes: expected a number or a range", id="nodes in words"),
-    pytest.param("-N 4 --switches=x", "--switches: expected an integer", id="switches in words"),
-    pytest.param("-N 4 --mem=lots", "--mem: expected a size such as 64G", id="memory in words"),
-    pytest.param("-N 4 --gres=gpu:a:b", "--gres: expected an integer", id="GPUs in words"),
-    pytest.param("-N 4 -n 1e9", "--ntasks: expected an integer from 1", id="tasks in words"),
-    pytest.param("-N 4 --segment=0", "--segment: expected an integer from 1", id="empty segments"),
-    pytest.param("-N", "sbatch: argument --nodes/-N: expected one argument", id="a bare option"),
-    pytest.param("-N 1 " * 1025, "sbatch: expected at most 2048 words", id="words without end"),
-    pytest.param("-J 'x", "sbatch: No closing quotation: -J 'x", id="an open quotation"),
-]
-
-
-@pytest.mark.parametrize(("text", "why"), SBATCH_REFUSED)
-def test_it_refuses_options_of_sbatch(text: str, why: str) -> None:
-    with pytest.raises(PlacementRequestError) as caught:
-        translate_sbatch(split_options(text))
-    assert why in str(caught.value)
 
 
 KEYS = (

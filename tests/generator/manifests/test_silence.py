@@ -14,8 +14,7 @@ import pytest
 import yaml
 
 from generator.manifests.ignored_fields import Relevance
-from generator.manifests.manifest_request import Translation, translate, translate_sbatch
-from generator.manifests.sbatch_options import OPTIONS, SWITCHES, split_options
+from generator.manifests.manifest_request import Translation, translate
 from tests.generator.manifests.scenes import job, pod_spec
 from tests.generator.manifests.test_fixtures import CASES, FIXTURES
 from topology.model.errors import PlacementRequestError
@@ -176,60 +175,3 @@ def preferred(*rows: tuple[str, str]) -> list[dict[str, Any]]:
 def test_it_lists_as_ignored(document: dict[str, Any], path: str) -> None:
     found = translate([(1, document)])
     assert any(path in row.path for row in found.ignored if row.relevance is Relevance.POSSIBLE)
-
-
-VALUES = {
-    "--nodes": "4", "--ntasks": "16", "--ntasks-per-node": "3", "--cpus-per-task": "2",
-    "--segment": "2", "--switches": "2", "--gpus": "8", "--gpus-per-node": "4",
-    "--gpus-per-task": "2", "--gres": "gpu:3", "--mem": "3G", "--job-name": "j",
-    "--priority": "9",
-}  # fmt: skip
-WORDS = [
-    *(f"{name}={VALUES.get(name, 'x')}" for name in OPTIONS),
-    *SWITCHES[:2],  # a whole node, as --exclusive says, is what a job gets by default
-    *("--exclusive=user", "--exclusive=topo", "--gres=gpu:2,license:1", "--gpus=h100:8"),
-    *("--mem=0", "--switches=1@9:00", "--unknown", "--unknown=x", "-Z", "run.sh"),
-]
-
-
-def sbatch(*words: str) -> Translation:
-    return translate_sbatch(split_options(" ".join(words)))
-
-
-@pytest.mark.parametrize("word", WORDS)
-def test_it_hears_the_option_of_sbatch(word: str) -> None:
-    assert sbatch(word) != sbatch()
-    if word.startswith("--") and word != "--nodes=4":
-        assert sbatch("--nodes=4", word) != sbatch("--nodes=4")
-
-
-@pytest.mark.parametrize("first", WORDS)
-def test_it_hears_the_second_option_of_sbatch_after(first: str) -> None:
-    deaf = [
-        word
-        for word in WORDS
-        if word.partition("=")[0] != first.partition("=")[0] and first != "run.sh"
-        if sbatch(first, word) == sbatch(first)
-    ]
-    assert deaf == []
-
-
-@pytest.mark.parametrize("word", ["--gpus=8", "--mem=3G", "--cpus-per-task=2"])
-def test_it_says_what_a_whole_node_of_sbatch_replaces(word: str) -> None:
-    assert sbatch(word, "--exclusive").document == sbatch().document
-    assert [note.path for note in sbatch(word, "--exclusive").notes] == ["--exclusive"]
-
-
-@pytest.mark.parametrize("word", ["--constraint=h100", "-C h100", "--exclude n1", "-w n1", "-Z"])
-def test_it_says_that_an_option_of_sbatch_may_matter(word: str) -> None:
-    (row,) = sbatch("--nodes=4", word).ignored
-    assert row.relevance is Relevance.POSSIBLE
-    assert row.path.endswith(word.rsplit(maxsplit=1)[-1])
-
-
-def test_it_leaves_the_arguments_of_a_script_to_the_script() -> None:
-    found = sbatch("--nodes=4", "-C", "h100", "train.sh", "--nodes=8", "--mem=x")
-    assert found.document == sbatch("--nodes=4").document
-    assert [str(row) for row in found.ignored] == [
-        "--constraint=h100", "train.sh", "--nodes=8", "--mem=x",
-    ]  # fmt: skip

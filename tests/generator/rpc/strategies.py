@@ -71,6 +71,7 @@ def pods(draw: st.DrawFn, name: str) -> dict[str, Any]:
                 "node_affinity": pod_specs.map(wire_terms),
                 "tolerations": st.lists(keys | texts | tolerations(), max_size=3),
                 "node_preference": labels,
+                "max_per_node": counts,
                 "spread": st.dictionaries(names, spreads(count), max_size=2),
                 "exclusive": tiers,
             },

@@ -46,7 +46,7 @@ def test_it_keeps_every_field_of_a_document() -> None:
     layer = {"size": 1, "tier": "leaf"}
     spread = {"leaf": {"min": 1, "max": 2}}
     group = {"name": "a", "count": 1, "required": "leaf", "leader_of": "b", "slices": [layer]}
-    group |= {"spread": spread, "exclusive": "leaf"}
+    group |= {"spread": spread, "exclusive": "leaf", "max_per_node": 1}
     parent = {"name": "p", "children": [group, {"name": "b", "count": 1}]}
     rest = {
         "required": "spine",

@@ -44,10 +44,28 @@ def test_a_run_is_one_range(start: int, size: int, width: int) -> None:
     assert fold_names(names).count(",") <= 1, "one more where the width is outgrown"
 
 
-BAD = ("n[", "n[]", "n[1-]", "n[-1]", "n[a]", ",", "n]", "n[1][2]", "a,,b")
+BAD = ("n[", "n[]", "n[1-]", "n[-1]", "n[a]", ",", "n]", "a,,b", "n[2-1]", "n[[1]]")
 
 
 @pytest.mark.parametrize("text", BAD)
 def test_it_refuses_other_text(text: str) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         expand_names(text)
+
+
+EXPANDED = [
+    pytest.param("r[1-2]n[08-09]", "r1n08 r1n09 r2n08 r2n09", id="several brackets"),
+    pytest.param("n[1-2]-ib,x", "n1-ib n2-ib x", id="text behind a bracket"),
+    pytest.param("n[1-2][3-4]", "n13 n14 n23 n24", id="brackets side by side"),
+]
+
+
+@pytest.mark.parametrize(("text", "names"), EXPANDED)
+def test_it_expands_as_slurm_does(text: str, names: str) -> None:
+    assert list(expand_names(text)) == names.split()
+
+
+@pytest.mark.parametrize("text", ["n[1-999999999]", "n[1-999][1-999]", "a,b,c,d,e"])
+def test_it_expands_no_more_names_than_the_limit(text: str) -> None:
+    with pytest.raises(ValueError, match="at most"):
+        expand_names(text, limit=4)

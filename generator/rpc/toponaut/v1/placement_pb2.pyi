@@ -1264,6 +1264,7 @@ class Group(_message.Message):
     EXCLUSIVE_FIELD_NUMBER: _builtins.int
     NODE_AFFINITY_FIELD_NUMBER: _builtins.int
     TAINT_TOLERATIONS_FIELD_NUMBER: _builtins.int
+    MAX_PER_NODE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the gang."""
     count: _builtins.int
@@ -1282,6 +1283,8 @@ class Group(_message.Message):
     """Tier: no other group has pods in a domain of this tier that the group uses. For a leader, this
     includes its workers; for a group with children, all of them.
     """
+    max_per_node: _builtins.int
+    """The most pods of the group on one node, running pods included; any number if absent."""
     @_builtins.property
     def request(self) -> Global___Resources:
         """Resources of one pod; one of "slots" if absent."""
@@ -1346,15 +1349,18 @@ class Group(_message.Message):
         exclusive: _builtins.str | None = ...,
         node_affinity: _abc.Iterable[Global___NodeTerm] | None = ...,
         taint_tolerations: _abc.Iterable[Global___Toleration] | None = ...,
+        max_per_node: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "request", b"request", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_affinity", b"node_affinity", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "taint_tolerations", b"taint_tolerations", "tolerations", b"tolerations"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive", "_leader_of", b"_leader_of", "_max_per_node", b"_max_per_node", "_min", b"_min", "_required", b"_required", "children", b"children", "count", b"count", "exclusive", b"exclusive", "leader_of", b"leader_of", "max_per_node", b"max_per_node", "min", b"min", "multiple_of", b"multiple_of", "name", b"name", "node_affinity", b"node_affinity", "node_preference", b"node_preference", "node_selector", b"node_selector", "preferred", b"preferred", "request", b"request", "required", b"required", "slices", b"slices", "spread", b"spread", "taint_tolerations", b"taint_tolerations", "tolerations", b"tolerations"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exclusive: _TypeAlias = _typing.Literal["exclusive"]  # noqa: Y015
     _WhichOneofArgType__exclusive: _TypeAlias = _typing.Literal["_exclusive", b"_exclusive"]  # noqa: Y015
     _WhichOneofReturnType__leader_of: _TypeAlias = _typing.Literal["leader_of"]  # noqa: Y015
     _WhichOneofArgType__leader_of: _TypeAlias = _typing.Literal["_leader_of", b"_leader_of"]  # noqa: Y015
+    _WhichOneofReturnType__max_per_node: _TypeAlias = _typing.Literal["max_per_node"]  # noqa: Y015
+    _WhichOneofArgType__max_per_node: _TypeAlias = _typing.Literal["_max_per_node", b"_max_per_node"]  # noqa: Y015
     _WhichOneofReturnType__min: _TypeAlias = _typing.Literal["min"]  # noqa: Y015
     _WhichOneofArgType__min: _TypeAlias = _typing.Literal["_min", b"_min"]  # noqa: Y015
     _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
@@ -1363,6 +1369,8 @@ class Group(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exclusive) -> _WhichOneofReturnType__exclusive | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__leader_of) -> _WhichOneofReturnType__leader_of | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_per_node) -> _WhichOneofReturnType__max_per_node | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__min) -> _WhichOneofReturnType__min | None: ...
     @_typing.overload
