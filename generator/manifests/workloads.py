@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from generator.manifests.gang_pods.running_pods import find_members
+from generator.manifests.gang_pods.running_pods import find_example, find_members
 from generator.manifests.gang_pods.workload_pods import SetPods, find_set_pods
 from generator.manifests.kinds.apps import REPLICATED
 from generator.manifests.kinds.batch import CRON_JOB, JOB
@@ -127,8 +127,8 @@ def group_pods(
         name = part or "pods"
         names[name] = names.get(name, 0) + 1
         shown = name if names[name] == 1 else f"{name}-{names[name]}"
-        template = next((pod for pod in equal if not pod.node), equal[0]).field
-        sets.append(PodSet(shown, len(equal), template, running=find_members(equal)))
+        running = find_members(equal)
+        sets.append(PodSet(shown, len(equal), find_example(equal).field, running=running))
     return tuple(sets)
 
 

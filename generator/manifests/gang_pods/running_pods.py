@@ -61,6 +61,11 @@ def keep_members(
     return [pod for pod in pods if not pod.node or not waiting or find_group(pod) in waiting]
 
 
+def find_example(pods: Sequence[KubeObject]) -> KubeObject:
+    """Return the pod that describes a group: one that waits, as it was not changed by its start."""
+    return next((pod for pod in pods if not pod.node), pods[0])
+
+
 def find_members(pods: Sequence[KubeObject]) -> tuple[MemberPod, ...]:
     """Return the pods of a group, given in order of their indices, that run."""
     return tuple(MemberPod(pod, index) for index, pod in enumerate(pods) if pod.node)
