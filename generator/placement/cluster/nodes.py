@@ -15,11 +15,6 @@ UNLIMITED_PODS = 1 << 40
 """Pods of a node without a limit: above all requests, and small enough for sums over a cluster."""
 
 
-def pod_needs(request: Mapping[str, int]) -> dict[str, int]:
-    """Return what a pod needs of its node: its request, and one of `pods`."""
-    return {PODS: 1, **request}
-
-
 class Exclusion(StrEnum):
     """Why a node takes no pods, whatever they tolerate."""
 

@@ -23,7 +23,6 @@ from generator.placement.cluster.nodes import (
     NodeSpec,
     RunningGang,
     RunningPods,
-    pod_needs,
 )
 from generator.placement.groups import GangGroup
 from generator.placement.node_selection import (
@@ -136,10 +135,9 @@ class Snapshot:
 
     def pod_needs(self, request: Mapping[str, int]) -> dict[str, int]:
         """Return what a pod needs of a node: one of `pods` too, if any node limits them."""
-        needs = pod_needs(request)
-        if PODS not in self.resources:
-            del needs[PODS]
-        return needs
+        if PODS in self.resources:
+            return {PODS: 1, **request}
+        return {name: need for name, need in request.items() if name != PODS}
 
     def count_slots(
         self,
@@ -319,7 +317,7 @@ def free_after(snapshot: Snapshot, gangs: Iterable[RunningGang], *, sign: int) -
         position = snapshot.position_of.get(pods.node)
         if position is None:
             continue
-        for name, need in pod_needs(pods.request).items():
+        for name, need in {PODS: 1, **pods.request}.items():
             if name in row_of_resource:
                 free[row_of_resource[name], position] += sign * need * pods.count
     free.setflags(write=False)
