@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from generator.manifests.fields import MAX_INTEGER, Field
-from generator.manifests.gang_pods.running_pods import find_example, keep_members
+from generator.manifests.gang_pods.running_pods import keep_members
 from generator.manifests.kinds.apps import bound_each_pod
 from generator.manifests.kinds.exclusive_topology import add_exclusive_tiers
 from generator.manifests.kinds.pod_sets import PodSet, Workload
@@ -119,10 +119,11 @@ def _find_pod_group(manifests: Manifests) -> Workload:
     if not manifests.pods:
         raise describe_missing(manifests, "a workload, or pods of one group")
     pods = sorted(keep_members(manifests.pods, _find_group_name), key=_parse_rank)
-    example = find_example(pods)
+    sets = group_pods(pods, lambda _: "")
+    example = next(pod for pod in pods if pod.field is sets[0].template)
     mark_equal_annotations([example, *(pod for pod in pods if pod is not example)], PREFIX)
     owner = KubeObject("", "Pod", _find_group_name(example) or example.name, example.field)
-    return Workload(owner, _complete_group(owner, group_pods(pods, lambda _: "")))
+    return Workload(owner, _complete_group(owner, sets))
 
 
 def _complete_group(owner: KubeObject, sets: tuple[PodSet, ...]) -> tuple[PodSet, ...]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from generator.manifests.gang_pods.running_pods import find_example, find_members
+from generator.manifests.gang_pods.running_pods import find_members
 from generator.manifests.gang_pods.workload_pods import SetPods, find_set_pods
 from generator.manifests.kinds.apps import REPLICATED
 from generator.manifests.kinds.batch import CRON_JOB, JOB
@@ -119,23 +119,26 @@ def group_pods(
         split_by: returns the part that a pod belongs to, empty for none; parts stay separate.
     """
     members: dict[tuple[str, str], list[KubeObject]] = {}
-    for pod, key in zip(pods, _find_shapes(pods, split_by), strict=True):
-        members.setdefault(key, []).append(pod)
+    examples: dict[tuple[str, str], KubeObject] = {}
+    for pod, (shape, own_shape) in zip(pods, _find_shapes(pods, split_by), strict=True):
+        members.setdefault(shape, []).append(pod)
+        if shape == own_shape:
+            examples.setdefault(shape, pod)
     names: dict[str, int] = {}
     sets = []
-    for (part, _), equal in members.items():
-        name = part or "pods"
+    for shape, equal in members.items():
+        name = shape[0] or "pods"
         names[name] = names.get(name, 0) + 1
         shown = name if names[name] == 1 else f"{name}-{names[name]}"
-        running = find_members(equal)
-        sets.append(PodSet(shown, len(equal), find_example(equal).field, running=running))
+        template = examples.get(shape, equal[0]).field
+        sets.append(PodSet(shown, len(equal), template, running=find_members(equal)))
     return tuple(sets)
 
 
 def _find_shapes(
     pods: Sequence[KubeObject], split_by: Callable[[KubeObject], str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the part and the shape of each pod, which are equal for equal pods.
+) -> Iterator[tuple[tuple[str, str], tuple[str, str]]]:
+    """Yield the part and the shape of each pod, which are equal for equal pods, and its own ones.
 
     A pod that runs is equal to one that waits whatever nodes it may use: Kueue names the node of a
     pod in its node selector.
@@ -148,4 +151,4 @@ def _find_shapes(
         if not pod.node:
             waiting.setdefault(key, shape)
     for pod, shape, key in zip(pods, whole, loose, strict=True):
-        yield waiting.get(key, key) if pod.node else shape
+        yield (waiting.get(key, key) if pod.node else shape), shape

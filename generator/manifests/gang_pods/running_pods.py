@@ -61,11 +61,6 @@ def keep_members(
     return [pod for pod in pods if not pod.node or not waiting or find_group(pod) in waiting]
 
 
-def find_example(pods: Sequence[KubeObject]) -> KubeObject:
-    """Return the pod that describes a group: one that waits, as it was not changed by its start."""
-    return next((pod for pod in pods if not pod.node), pods[0])
-
-
 def find_members(pods: Sequence[KubeObject]) -> tuple[MemberPod, ...]:
     """Return the pods of a group, given in order of their indices, that run."""
     return tuple(MemberPod(pod, index) for index, pod in enumerate(pods) if pod.node)
@@ -122,8 +117,11 @@ def _find_other_pods(manifests: Manifests, members: Iterable[KubeObject]) -> Ite
             pod.field.note("has ended and is not placed")
         elif id(pod.field) not in own and pod.node:
             pod.field.raw()
-            if pod.is_leaving:
-                pod.field.note("is being deleted: it is not placed, and uses its node until then")
+            pod.field.note(
+                "is being deleted: it is not placed, and uses its node until then"
+                if pod.is_leaving
+                else "is no pod of the gang that waits, and uses its node"
+            )
             yield _build_other(pod)
         elif pod.is_leaving:
             pod.field.raw()

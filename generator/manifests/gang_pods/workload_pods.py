@@ -58,11 +58,19 @@ _KEYS: Final[Mapping[str, PodKeys]] = {
         f"kubeflow.org/{kind}": _KUBEFLOW
         for kind in ("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
     },
+    **{
+        f"ray.io/{kind}": PodKeys(
+            ("ray.io/cluster", "ray.io/originated-from-cr-name"), "ray.io/group", ends=False
+        )
+        for kind in ("RayCluster", "RayJob", "RayService")
+    },
     "kueue.x-k8s.io/Workload": PodKeys(("kueue.x-k8s.io/workload",), "kueue.x-k8s.io/podset"),
 }
 """By group and kind. Pods that their workload owns need no label with its name."""
 _REPLICA: Final = "leaderworkerset.sigs.k8s.io/group-index"
 _LEADER: Final = "leader"
+_ROLES: Final[Mapping[str, str]] = {"headgroup": "head"}
+"""By the value of a role: the name of its set, if it has another one."""
 _DONE: Final = "Succeeded"
 
 
@@ -113,7 +121,8 @@ def _find_mark(pod: KubeObject, key: str) -> str:
 
 def _find_set(pod: KubeObject, keys: PodKeys, names: Sequence[str]) -> str:
     if keys.role:
-        return _find_mark(pod, keys.role) if len(names) > 1 else names[0]
+        role = _find_mark(pod, keys.role)
+        return _ROLES.get(role, role) if len(names) > 1 else names[0]
     if _LEADER in names:
         return _LEADER if _find_mark(pod, keys.ranks[0]) == "0" else names[-1]
     return names[0]

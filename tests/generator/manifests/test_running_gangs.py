@@ -206,6 +206,29 @@ GANGS: dict[str, list[Document]] = {
         ),
         *three(labels={f"{JOB_SET}/jobset-name": "g", f"{JOB_SET}/replicatedjob-name": "w"}),
     ],
+    "a RayCluster under Kueue": [
+        made(
+            "ray.io/v1",
+            "RayCluster",
+            {
+                "headGroupSpec": {
+                    "template": {"metadata": {"annotations": IN_RACK}, **TEMPLATE},
+                },
+                "workerGroupSpecs": [
+                    {
+                        "groupName": "w",
+                        "replicas": 2,
+                        "template": {"metadata": {"annotations": IN_RACK}, **TEMPLATE},
+                    }
+                ],
+            },
+            **{"kueue.x-k8s.io/queue-name": "q"},
+        ),
+        *(
+            pod(f"g-{at}", node, labels={"ray.io/cluster": "g", "ray.io/group": group})
+            for at, (group, node) in enumerate((("headgroup", "n5"), ("w", "n6"), ("w", "")))
+        ),
+    ],
     "a LeaderWorkerSet": [
         made(
             "leaderworkerset.x-k8s.io/v1",
