@@ -26,8 +26,8 @@ from generator.objects.yaml_document import (
     refuse_repeated,
 )
 from generator.placement.cluster.nodes import Exclusion, NodeSpec
-from topology.identity.node_names import NodeNames, build_node_names, list_weak_ids
 from topology.model.errors import ConfigError, CutInput, ParseError, show
+from topology.model.ids import Id
 from topology.model.text import decode_text
 
 __all__ = [
@@ -38,7 +38,6 @@ __all__ = [
     "count_nodes",
     "list_node_labels",
     "list_node_problems",
-    "name_listed_nodes",
     "parse_node",
     "parse_nodes",
 ]
@@ -56,6 +55,11 @@ class Inventory(NamedTuple):
     """Why entries name no node, or may be missing, so that it is unknown which nodes they list."""
     places: Mapping[str, str] = MappingProxyType({})
     """By node with problems: the file and the row of its entry."""
+
+    @property
+    def ids_by_node(self) -> list[tuple[str, Sequence[Id]]]:
+        """Each node with the ids of its entry."""
+        return [(node.name, node.ids) for node in self.nodes]
 
 
 _DOCUMENT_KEYS: Final = frozenset({"apiVersion", "kind", "metadata", "nodes"})
@@ -266,9 +270,3 @@ def build_node_specs(inventory: Inventory | None, placed: Sequence[str]) -> dict
 def list_node_labels(inventory: Inventory) -> dict[str, Mapping[str, str]]:
     """Return the labels of each node."""
     return {node.name: node.spec.labels for node in inventory.nodes}
-
-
-def name_listed_nodes(inventory: Inventory, other_names: Iterable[str] = ()) -> NodeNames:
-    """Return which listed node a name means, beside the names of other devices."""
-    rows = [(node.name, list_weak_ids(node.ids)) for node in inventory.nodes]
-    return build_node_names(rows, other_names)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from generator.objects.inventory import Inventory, name_listed_nodes
+from generator.objects.inventory import Inventory
+from topology.identity.node_names import build_node_names
 from topology.model.tree import (
     DomainSpec,
     TopologyTree,
@@ -35,7 +36,7 @@ def name_as_listed(tree: TopologyTree, inventory: Inventory) -> TopologyTree:
 
     A tree that was saved without a list has the names that hosts give themselves.
     """
-    names = name_listed_nodes(inventory, tree.nodes)
+    names = build_node_names(inventory.ids_by_node, tree.nodes)
     listed = {node.name for node in inventory.nodes}
     meant = {node: node if node in listed else names.find(node) or node for node in tree.nodes}
     counts = Counter(meant.values())

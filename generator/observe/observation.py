@@ -8,7 +8,7 @@ from datetime import datetime
 from types import MappingProxyType
 
 from generator.ingest.inputs import Inputs, SweepDoubt
-from generator.objects.inventory import Inventory, name_listed_nodes
+from generator.objects.inventory import Inventory
 from generator.observe.cut_inputs import describe_cuts, withhold_findings
 from generator.observe.domain_size import LargeDomain, derive_size_findings, find_large_domains
 from generator.observe.freshness import derive_report_findings
@@ -17,6 +17,7 @@ from generator.observe.port_findings import HostPortCache, derive_port_findings
 from generator.observe.unknown_settings import derive_setting_findings, describe_settings
 from generator.observe.unmatched_nodes import derive_unmatched_nodes
 from topology.identity.id_owners import DeferredOwners, index_id_owners
+from topology.identity.node_names import build_node_names
 from topology.incremental.incremental_tree import (
     PreviousGeneration,
     RebuildScope,
@@ -196,7 +197,7 @@ def _name_doubtful_nodes(inputs: Inputs) -> tuple[SweepDoubt, ...]:
     """Return the doubts with the nodes of the hosts that the sweeps name."""
     if inputs.inventory is None or not any(doubt.nodes for doubt in inputs.doubts):
         return inputs.doubts
-    names = name_listed_nodes(inputs.inventory)
+    names = build_node_names(inputs.inventory.ids_by_node)
     return tuple(
         doubt
         if doubt.nodes is None

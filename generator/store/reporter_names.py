@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Final
 
-from generator.objects.inventory import Inventory, name_listed_nodes
+from generator.objects.inventory import Inventory
 from generator.store.base import StoredReports
+from topology.identity.node_names import build_node_names
 from topology.model.facts import DeviceKind
 from topology.reports.compact_reports import Report, compact_report
 from topology.reports.neighbor_report import build_report
@@ -31,7 +32,7 @@ def name_reports_as_listed(stored: StoredReports, inventory: Inventory | None) -
     unlisted = hosts - listed
     if inventory is None or not unlisted:
         return stored
-    names = name_listed_nodes(inventory, unlisted)
+    names = build_node_names(inventory.ids_by_node, unlisted)
     meant = {name: node for name in sorted(unlisted) if (node := names.find(name)) is not None}
     counts = Counter([*meant.values(), *(hosts & listed)])
     chosen = {name: node for name, node in meant.items() if counts[node] == 1}

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from topology.identity.node_names import NodeNames, build_node_names, list_weak_ids
+from topology.identity.node_names import NodeNames, build_node_names
 from topology.model.claims import Claim, ListedClaim, Origin
 from topology.model.fabric_columns import Flags, Index
 from topology.model.facts import DeviceKind
@@ -70,9 +70,7 @@ class ListedNodes:
     def name_nodes(self, other_names: Iterable[str]) -> NodeNames:
         """Return which node a name means, beside the names of other devices."""
         rows = zip(self.names, self.claims, strict=True)
-        ids = [
-            (name, list_weak_ids(_read_ids(claim) or ()) if claim else ()) for name, claim in rows
-        ]
+        ids = [(name, (_read_ids(claim) or ()) if claim else ()) for name, claim in rows]
         return build_node_names(ids, other_names)
 
     def lists_guids(self) -> Flags:

@@ -96,14 +96,15 @@ def build_node_names(
     """Return the names of nodes. Cost: O(names), 1 µs each.
 
     Args:
-        nodes: each node with the ids that `list_weak_ids` returns.
+        nodes: each node with its ids; only those of `list_weak_ids` count.
         other_names: what other devices call themselves, or are called by a sweep.
     """
     rivals: dict[str, set[str]] = defaultdict(set)
     by_name: dict[str, str] = {}
     by_label: dict[str, str] = {}
     by_image: dict[int, str] = {}
-    for node, ids in nodes:
+    for node, all_ids in nodes:
+        ids = list_weak_ids(all_ids)
         host_names = (full_name(found.value) for found in ids if _is_name(found))
         for name in {full_name(node), *host_names}:
             _add_owner(by_name, name, node, rivals)

@@ -30,12 +30,13 @@ def add_field_docs(schema: dict[str, Any], model: type[BaseModel]) -> dict[str, 
 
 
 def resolve_field(document: Mapping[str, Any], field: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the schema behind references, optional values and lists."""
+    """Return the schema behind references, optional values and lists; an object before a text."""
     while True:
         if "$ref" in field:
             field = document["$defs"][field["$ref"].rpartition("/")[2]]
         elif "anyOf" in field:
-            field = next(row for row in field["anyOf"] if row.get("type") != "null")
+            rows = [row for row in field["anyOf"] if row.get("type") != "null"]
+            field = next((row for row in rows if "$ref" in row), rows[0])
         elif len(field.get("allOf", ())) == 1:
             field = field["allOf"][0]
         elif field.get("type") == "array" and isinstance(field.get("items"), Mapping):
