@@ -352,7 +352,8 @@ def _join_one_name(
     is_swept = any(Origin.SWEEP in entities[part].origins for part in parts)
     if not is_swept and len(parts) + (node_entity is not None) > 1:
         return  # `same_devices` compares what hears them
-    if is_swept and (rivals := identities.names.find_rivals(name)):
+    rivals = identities.names.find_rivals(name) if node_entity is None else ()
+    if is_swept and rivals:
         identities.findings.append(describe_rivals(name, rivals))
     labels = [
         label for entity_index in parts for label in set(_hca_labels(table, entities[entity_index]))

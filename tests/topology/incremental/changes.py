@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random  # noqa: TID251 - its callers seed it
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from topology.model.claims import Claim, Origin, SweptClaims
@@ -65,6 +65,51 @@ def listed(fabric: DamagedFabric) -> Claims:
         Claim(Device(DeviceKind.HOST, name, device_ids), Origin.INVENTORY)
         for name, device_ids in ids
     )
+
+
+def renamed(fabric: DamagedFabric) -> Claims:
+    """Return an inventory whose nodes have other names than their hosts, and reports.
+
+    Two hosts each have the same first label, and every third host has no agent.
+    """
+    hosts = [host.name for host in fabric.wiring.hosts]
+    called = {
+        host: f"gpu{number // 2}.{'ab'[number % 2]}.example" for number, host in enumerate(hosts)
+    }
+    nodes = {host: f"10.0.4.{number}" for number, host in enumerate(hosts)}
+    inventory = (
+        Claim(_host_device(nodes[host], Id(IdKind.HOSTNAME, called[host])), Origin.INVENTORY)
+        for host in hosts
+    )
+    silent = frozenset(hosts[::3])
+    reports = (
+        Claim(_rename_device(claim.device, called, nodes), Origin.REPORT)
+        for claim in all_reports(fabric)
+        if isinstance(claim, Claim) and claim.device.name not in silent
+    )
+    return (*inventory, *reports)
+
+
+def _host_device(node: str, *ids: Id) -> Device:
+    return Device(DeviceKind.HOST, node, tuple(sorted((*ids, Id(IdKind.NODE_NAME, node)))))
+
+
+def _rename_device(device: Device, called: Mapping[str, str], nodes: Mapping[str, str]) -> Device:
+    ids = (
+        found._replace(value=nodes[found.value]) if found.kind is IdKind.NODE_NAME else found
+        for found in device.ids
+    )
+    ports = (
+        port._replace(
+            neighbors=tuple(
+                one._replace(device_name=called.get(one.device_name, one.device_name))
+                for one in port.neighbors
+            )
+        )
+        for port in device.ports
+    )
+    name = called.get(device.name, device.name)
+    return replace(device, name=name, ids=tuple(sorted(ids)), ports=tuple(ports))
 
 
 def swept(spec: SyntheticSpec) -> Claims:

@@ -22,6 +22,7 @@ from tests.topology.incremental.changes import (
     host_reports,
     listed,
     moved,
+    renamed,
     reports_in,
     restated,
     swept,
@@ -118,6 +119,16 @@ def test_it_checks_a_host_again_if_its_switch_reports_another_rate() -> None:
 @pytest.mark.parametrize("seed", first_of(range(3)))
 def test_it_updates_reports_beside_a_sweep(seed: int) -> None:
     walk(swept(SyntheticSpec(FabricKind.RAIL, 16, rails=4, radix=16)), seed)
+
+
+@pytest.mark.parametrize("seed", first_of(range(6)))
+@pytest.mark.parametrize("name", first_of(SPECS))
+def test_it_updates_hosts_that_only_their_names_match_to_nodes(name: str, seed: int) -> None:
+    fabric = built(SPECS[name], dice(f"{name}{seed}") if seed % 2 else None)
+    claims = renamed(fabric)
+    tree = build_tree_state(claims).inference_state.tree
+    assert len(tree.nodes) > len(fabric.wiring.hosts) / 2
+    walk(claims, seed)
 
 
 WORDY_VIEWS = (

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import settings as limits
 from hypothesis import strategies as st
 
@@ -149,6 +149,7 @@ OTHER_NAMES = ("node-0001", "node-0002", "NODE-3", "gpu.rack-a", "gpu.rack-b", "
 
 
 @limits(max_examples=examples(150))
+@example({1: "node-0001", 2: "node-0001"}, [["node-0001"], ["node-0002"]], ["node-0002", "a"])
 @given(
     st.dictionaries(st.integers(1, 6), st.sampled_from(OTHER_NAMES), max_size=6),
     st.lists(st.lists(st.sampled_from(OTHER_NAMES), max_size=2), min_size=6, max_size=6),
