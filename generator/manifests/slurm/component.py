@@ -95,11 +95,14 @@ class Component:
             option = OPTIONS[name]
             if name in self._taken:
                 continue
-            if option.effect is Effect.NONE or is_harmless(option, value):
+            reason = "" if option.effect is Effect.READ else option.why
+            if option.effect is Effect.NONE:
+                yield IgnoredField(name, Relevance.NONE, reason=reason)
+            elif is_harmless(option, value):
                 yield IgnoredField(name, Relevance.NONE)
             else:
                 shown = name if value == YES else f"{name}={value}"
-                yield IgnoredField(show(shown), Relevance.POSSIBLE)
+                yield IgnoredField(show(shown), Relevance.POSSIBLE, reason=reason)
         yield from self._parts
 
 

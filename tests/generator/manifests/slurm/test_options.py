@@ -83,6 +83,7 @@ def test_it_reports_an_option_that_it_does_not_read(name: str) -> None:
     (row,) = translated(f"-N 4 {name}{value}").ignored
     assert row.path.partition("=")[0] == name
     assert row.relevance is (Relevance.NONE if option.effect is Effect.NONE else Relevance.POSSIBLE)
+    assert row.reason == option.why
 
 
 MANY_VALUES = [
