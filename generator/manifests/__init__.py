@@ -4,14 +4,14 @@ manifest_request: `translate` detects the system of a file and returns its reque
 volcano, godel, koordinator, kai, kubernetes, kueue, grove: one module per Kubernetes scheduler.
 slurm: jobs of sbatch, whose request depends on the nodes.
 objects: the Kubernetes objects of a file.
-workloads: sets of equal pods, from every common kind of workload or from pods.
-exclusive_topology: the domains that JobSet and LeaderWorkerSet keep for one job.
+workloads: the workload of a file, and sets of equal pods of single pods.
+kinds: one module per API with workloads: their pods, and their fields without effect.
 pods: the fields of a pod template that affect placement.
 pod_groups: PodGroups and the pods that belong to them.
 fields: `Field`, a value with its path, which records whether it was read.
-ignored_fields: fields that had no effect, and whether they may matter.
+ignored_fields: fields that had no effect, and what a table of fields is: each has a reason.
 tier_names: the tiers behind the level names of other systems.
-resource_units: resource requests in slots, if the nodes list only slots.
+resource_units: resource requests as nodes count them: in slots, if they list only slots.
 
 The package imports `generator.objects`, `generator.placement` and `topology`.
 """
