@@ -175,7 +175,8 @@ def build_input_snapshot(
     nodes = list_on_nodes(
         build_node_specs(cluster.inventory, cluster.tree.nodes),
         names,
-        [*gangs, *cluster.nominated.values()],
+        [*gangs, *cluster.nominated.values(), *(() if cluster.counts_pods else (others,))],
+        counted=own if cluster.counts_pods else None,
     )
     free = build_snapshot(cluster.tree, nodes, gangs)
     if own is not None:

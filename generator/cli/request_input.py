@@ -18,6 +18,7 @@ from generator.cli.exit_codes import ExitCode
 from generator.cli.input_files import MAX_REQUEST_BYTES, read_input
 from generator.cli.output import MAX_PROBLEMS_SHOWN
 from generator.manifests.fields import Note
+from generator.manifests.gang_pods.running_pods import walk_leaves
 from generator.manifests.ignored_fields import IgnoredField, Relevance, describe_doubt
 from generator.manifests.kinds.unlisted_resources import doubt_unknown_memory, parse_share_name
 from generator.manifests.manifest_request import KIND, Translation, translate, translate_job
@@ -25,7 +26,6 @@ from generator.manifests.resource_units import (
     fit_running,
     fit_units,
     leave_out_ports,
-    list_pod_groups,
 )
 from generator.manifests.slurm.batch_job import parse_batch_job
 from generator.manifests.slurm.command_line import is_script, split_words
@@ -152,7 +152,7 @@ class LoadedRequest(NamedTuple):
 
 def _list_resources(spec: Mapping[str, Any]) -> set[str]:
     """Return the resources that pods request."""
-    return {name for row in list_pod_groups(spec["groups"]) for name in row.get("request", ())}
+    return {name for row in walk_leaves(spec["groups"]) for name in row.get("request", ())}
 
 
 def _refit(

@@ -39,7 +39,6 @@ from generator.manifests.kinds.trainer import GROUP as TRAINER
 from generator.manifests.kinds.trainer import RUNTIME, RUNTIMES
 from generator.manifests.kinds.unlisted_resources import join_shares
 from generator.manifests.objects import KubeObject, Manifests, names_scheduler, read_objects
-from generator.manifests.resource_units import list_pod_groups
 from generator.manifests.slurm.batch_job import BatchJob
 from generator.manifests.slurm.rooms import NodeRooms
 from generator.manifests.tier_names import LevelNames
@@ -111,7 +110,7 @@ def translate(
     spec = format_.parse_spec(manifests)
     add_pod_affinity(list(walk_leaves(spec["groups"])), manifests.levels)
     spec, running = split_gang(spec, manifests)
-    doubt = join_shares(list_pod_groups(spec["groups"]))
+    doubt = join_shares(walk_leaves(spec["groups"]))
     notes = _collect_notes(manifests)
     rows = [describe_doubt(note) for note in notes if note.is_doubt]
     if doubt:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from generator.manifests.fields import Note
@@ -14,12 +14,6 @@ SLOTS: Final = "slots"
 ONE_SLOT: Final = {SLOTS: 1}
 _GPU_SUFFIXES: Final = ("/gpu", "/gpu.shared", ".gpu")
 Group: TypeAlias = dict[str, Any]
-
-
-def list_pod_groups(groups: Sequence[Group]) -> Iterator[Group]:
-    """Yield the groups of pods in a tree of groups."""
-    for row in groups:
-        yield from list_pod_groups(row["children"]) if "children" in row else (row,)
 
 
 def fit_units(

@@ -217,7 +217,11 @@ def _count_shares(share: GpuShare | None) -> int:
 
 
 def list_on_nodes(
-    nodes: Mapping[str, NodeSpec], names: Iterable[str], gangs: Iterable[RunningGang]
+    nodes: Mapping[str, NodeSpec],
+    names: Iterable[str],
+    gangs: Iterable[RunningGang],
+    *,
+    counted: RunningGang | None = None,
 ) -> dict[str, NodeSpec]:
     """Return the nodes with the quantities of unlisted resources that they hold.
 
@@ -225,6 +229,7 @@ def list_on_nodes(
         nodes: by name.
         names: the resources that a request names.
         gangs: that run, and are not subtracted from the nodes yet.
+        counted: a gang that runs, and is subtracted from what nodes list.
     """
     unlisted = sorted({name for name in names if name.startswith((_PORT, f"{GPU}."))})
     if not unlisted:
@@ -232,6 +237,10 @@ def list_on_nodes(
     used: Counter[str] = Counter()
     for pods in (pods for gang in gangs for pods in gang.pods):
         used[pods.node] += pods.count * pods.request.get(GPU, 0)
+    taken: dict[str, dict[str, int]] = {}
+    for pods in counted.pods if counted else ():
+        ports = filter(is_port, pods.request)
+        taken.setdefault(pods.node, {}).update(dict.fromkeys(ports, 0))
     return {
         name: replace(
             node,
@@ -239,6 +248,7 @@ def list_on_nodes(
             free={
                 **node.initial_free,
                 **_count_unlisted(node, unlisted, node.initial_free, used[name]),
+                **taken.get(name, {}),
             },
         )
         for name, node in nodes.items()

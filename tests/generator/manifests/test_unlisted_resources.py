@@ -250,6 +250,13 @@ def test_a_node_has_every_port_once() -> None:
     assert listed("host-port.TCP.80", gpu_node()) == 1
 
 
+def test_a_pod_that_a_node_list_counts_keeps_its_port() -> None:
+    name = "host-port.TCP.80"
+    running = RunningGang("g", (RunningPods("n", {GPU: 1, name: 1}),))
+    found = list_on_nodes({"n": gpu_node(), "m": gpu_node()}, [name], (), counted=running)
+    assert [found[node].initial_free for node in "nm"] == [{GPU: 8, name: 0}, {GPU: 8, name: 1}]
+
+
 def test_ports_that_are_not_counted_are_a_doubt() -> None:
     rows: list[dict[str, Any]] = [
         {"name": "a", "count": 1, "request": {"host-port.TCP.80": 1}},
