@@ -11,7 +11,7 @@ from generator.manifests.tier_names import LevelNames
 from topology.model.errors import PlacementRequestError, show
 
 _ENDED_PHASES: Final = frozenset({"Succeeded", "Failed"})
-_OWNERS_PER_NODE: Final = frozenset({"DaemonSet", "Node"})
+_OWNERS_PER_NODE: Final = ("DaemonSet", "Node")
 
 
 @dataclass(frozen=True, slots=True)

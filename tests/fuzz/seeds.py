@@ -164,6 +164,8 @@ def requests() -> Iterator[bytes]:
 def pods() -> Iterator[bytes]:
     """Yield the pods of a job in YAML and JSON."""
     yield (FIXTURES / "manifests" / "kueue-pod-group" / "input.yaml").read_bytes()
+    yield (FIXTURES / "manifests" / "volcano-podgroup-in-part" / "input.yaml").read_bytes()
+    yield (FIXTURES / "manifests" / "plain-job-constraints" / "input.yaml").read_bytes()
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

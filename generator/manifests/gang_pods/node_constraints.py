@@ -81,7 +81,7 @@ def parse_node_selector(field: Field) -> Terms:
 def _parse_requirement(row: Field, name: str) -> dict[str, Any]:
     """Return a requirement on a label (`key`) or a `field`; empty if its operator is not known."""
     operator, values = row.get("operator"), row.get("values")
-    if operator.value not in set(NodeOperator):
+    if operator.value not in list(NodeOperator):
         return {}
     key, texts = row.get("key").text(), [value.text() for value in values.items()]
     kind = NodeOperator(operator.text())
@@ -101,8 +101,8 @@ def _parse_tolerations(field: Field) -> Iterator[str | dict[str, str]]:
     """Yield the tolerations; those for a short time only are left out, or noted."""
     for row in field.items():
         operator, effect = row.get("operator"), row.get("effect")
-        is_known = (operator.value or "Equal") in set(TolerationOperator)
-        if not is_known or (effect.value or "NoSchedule") not in set(TaintEffect):
+        is_known = (operator.value or "Equal") in list(TolerationOperator)
+        if not is_known or (effect.value or "NoSchedule") not in list(TaintEffect):
             continue
         found = {
             "key": row.get("key").text(),
@@ -158,11 +158,12 @@ def _parse_preference(terms: Sequence[Field]) -> dict[str, str]:
         if len(rows) != 1 or term.get("preference", "matchFields").exists:
             continue
         key, operator, values = (rows[0].get(name) for name in ("key", "operator", "values"))
-        is_new = key.value not in preference
+        is_new = key.value not in list(preference)
         if is_new and operator.value == NodeOperator.IN and len(values.items()) == 1:
             preference[key.text()] = values.items()[0].text()
             operator.text()
-    if len({term.get("weight").value for term in terms}) == 1:
-        for term in terms:
-            term.get("weight").raw()
+    weights = [term.get("weight") for term in terms]
+    if all(weight.value == weights[0].value for weight in weights):
+        for weight in weights:
+            weight.raw()
     return preference

@@ -90,7 +90,7 @@ def find_set_pods(
 ) -> tuple[SetPods, ...]:
     """Return the sets of a workload with their pods that run, without pods that have completed."""
     keys = _KEYS.get(f"{owner.group}/{owner.kind}")
-    if keys is None:
+    if keys is None or not sets:
         return tuple(sets)
     own = [pod for pod in manifests.select("Pod", group="") if _is_of(pod, owner, keys)]
     if len({_find_mark(pod, _REPLICA) for pod in own}) > 1:

@@ -89,7 +89,7 @@ class PodSet:
 
 def mark_scheduler(field: Field) -> None:
     """Mark the name of a scheduler as read, if its manifests are; another may matter."""
-    if field.value in _SCHEDULERS:
+    if isinstance(field.value, str) and field.value in _SCHEDULERS:
         field.text()
 
 

@@ -72,7 +72,7 @@ def _parse_train_job(owner: KubeObject, manifests: Manifests) -> list[PodSet]:
     ended = {row.get("name").text() for row in rows if _find_step(row).endswith(_INITIALIZER)}
     for row in rows:
         for dependency in row.get("dependsOn").items():
-            if dependency.get("name").value in ended:
+            if dependency.get("name").value in list(ended):
                 dependency.get("name").text()
                 if dependency.get("status").value == "Complete":
                     dependency.get("status").text()

@@ -124,6 +124,16 @@ def test_it_hears_every_value_of(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", MANIFESTS)
+def test_it_reads_or_refuses_a_value_of_any_type_anywhere_in(case: str) -> None:
+    documents = documents_of(case)
+    for path in filter(None, {*leaves(documents), *mappings(documents)}):
+        for value in ([7], {"zzz": 7}, [[]], "", 7, None):
+            changed = copy.deepcopy(documents)
+            at(changed, path[:-1])[path[-1]] = value
+            outcome(changed)
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
 def test_it_lists_an_unknown_key_anywhere_in(case: str) -> None:
     documents = documents_of(case)
     before = outcome(documents)
